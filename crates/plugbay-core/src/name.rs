@@ -1,0 +1,165 @@
+//! Server and tool names: the only place that joins and splits them.
+//!
+//! A tool is exposed as `{server}__{tool}`. Because a server name never contains `__` and never
+//! ends with `_`, the first `__` of an exposed name is always the joint, so the mapping from
+//! (server, tool) to exposed name can be undone without guessing.
+
+use std::{fmt, sync::Arc};
+
+use sha2::{Digest, Sha256};
+
+/// What stands between server and tool in an exposed name.
+pub const JOINT: &str = "__";
+
+/// The longest exposed name that every measured host accepts.
+pub const DEFAULT_NAME_LIMIT: usize = 64;
+
+/// How many hexadecimal digits of a hash mark a shortened or cleaned name.
+const HASH_DIGITS: usize = 8;
+
+/// The registered name of a server: `[A-Za-z0-9_-]`, no `__`, no `_` at the end, at most 32 bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName(Arc<str>);
+
+/// Why a string cannot be a server name, in words that complete "server name … ".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error("is empty")]
+    Empty,
+    #[error("is longer than {limit} characters")]
+    TooLong { limit: usize },
+    #[error("contains {0:?}; use letters, digits, '-' and single '_'")]
+    Character(char),
+    #[error("contains '__', which separates server and tool in exposed names; use a single '_'")]
+    Joint,
+    #[error("ends with '_', which would blur the '__' between server and tool")]
+    TrailingUnderscore,
+}
+
+impl ServerName {
+    pub const LIMIT: usize = 32;
+
+    pub fn parse(name: &str) -> Result<Self, NameError> {
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if name.len() > Self::LIMIT {
+            return Err(NameError::TooLong { limit: Self::LIMIT });
+        }
+        if let Some(odd) = name.chars().find(|c| !is_plain(*c)) {
+            return Err(NameError::Character(odd));
+        }
+        if name.contains(JOINT) {
+            return Err(NameError::Joint);
+        }
+        if name.ends_with('_') {
+            return Err(NameError::TrailingUnderscore);
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The nearest valid name to what a host's config uses as a key ("My Server" → `My-Server`).
+    pub fn suggest(name: &str) -> Option<Self> {
+        let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+        while plain.contains(JOINT) {
+            plain = plain.replace(JOINT, "_");
+        }
+        plain.truncate(Self::LIMIT);
+        Self::parse(plain.trim_matches(['-', '_'])).ok()
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// The name under which a host sees `tool` of `server`.
+///
+/// Characters that no host takes are replaced and an over-long name is cut; both leave a mark made
+/// of a hash over the original, so the result is stable and two tools do not fall together.
+pub fn expose(server: &ServerName, tool: &str, limit: usize) -> String {
+    let clean: String = tool.chars().map(|c| if is_plain(c) || c == '.' { c } else { '_' }).collect();
+    let whole = format!("{server}{JOINT}{clean}");
+    if clean == tool && whole.len() <= limit {
+        return whole;
+    }
+    let mark = hash_digits(&format!("{server}{JOINT}{tool}"));
+    let room = limit.saturating_sub(HASH_DIGITS + 1);
+    let mut cut = whole;
+    cut.truncate(room); // every character is ASCII by now
+    format!("{cut}_{mark}")
+}
+
+/// Splits an exposed name at its joint. A name that was cut or cleaned does not give back its tool:
+/// look those up in the catalogue's index instead.
+pub fn split(exposed: &str) -> Option<(&str, &str)> {
+    exposed.split_once(JOINT)
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn hash_digits(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn server(name: &str) -> ServerName {
+        ServerName::parse(name).unwrap()
+    }
+
+    #[test]
+    fn refuses_names_that_would_blur_the_joint() {
+        assert_eq!(ServerName::parse("a__b"), Err(NameError::Joint));
+        assert_eq!(ServerName::parse("a_"), Err(NameError::TrailingUnderscore));
+        assert_eq!(ServerName::parse("a b"), Err(NameError::Character(' ')));
+        assert_eq!(ServerName::parse(""), Err(NameError::Empty));
+    }
+
+    #[test]
+    fn suggests_a_valid_name_for_a_hosts_key() {
+        assert_eq!(ServerName::suggest("My Server").unwrap().as_str(), "My-Server");
+        assert_eq!(ServerName::suggest("a__b_").unwrap().as_str(), "a_b");
+        assert_eq!(ServerName::suggest("日本"), None);
+    }
+
+    #[test]
+    fn long_and_odd_names_are_marked_and_stay_apart() {
+        let long = "x".repeat(80);
+        let one = expose(&server("s"), &long, 64);
+        assert_eq!(one.len(), 64);
+        assert_ne!(one, expose(&server("s"), &format!("{long}y"), 64));
+        assert_ne!(expose(&server("s"), "a b", 64), expose(&server("s"), "a_b", 64));
+    }
+
+    proptest! {
+        #[test]
+        fn plain_names_come_apart_as_they_were_joined(
+            name in "[A-Za-z0-9-][A-Za-z0-9_-]{0,10}[A-Za-z0-9-]",
+            tool in "[A-Za-z0-9_.-]{1,20}",
+        ) {
+            prop_assume!(!name.contains(JOINT));
+            let exposed = expose(&server(&name), &tool, 64);
+            prop_assert_eq!(split(&exposed), Some((name.as_str(), tool.as_str())));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How one server is started and how patient we are with it: plain data, filled by the binary.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use plugbay_core::name::ServerName;
+
+/// Everything the server's task needs to know. Two equal specs describe the same running server, so
+/// a reload restarts a server exactly when its spec changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    pub name: ServerName,
+    pub transport: Transport,
+    pub timeouts: Timeouts,
+    /// The longest message accepted from the server, in bytes.
+    pub message_limit: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    Stdio(StdioSpec),
+}
+
+/// A child process: argv only, never a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StdioSpec {
+    pub command: String,
+    pub args: Vec<String>,
+    /// Added to the allow-listed part of our own environment.
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<PathBuf>,
+    pub framing: Framing,
+}
+
+/// How messages are delimited towards the server. What it sends is recognised either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// Newlines first; after a start that met only silence, `Content-Length` headers, and so on in turn.
+    #[default]
+    Auto,
+    Newline,
+    ContentLength,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From spawn to a complete list of tools.
+    pub start: Duration,
+    /// Silence allowed to a call; progress starts it anew.
+    pub call: Duration,
+    /// The most a call may take, progress or not.
+    pub call_max: Duration,
+    /// How long an unused server is kept running; `None` keeps it for ever.
+    pub idle: Option<Duration>,
+    /// Between closing stdin and TERM, and again between TERM and KILL.
+    pub shutdown: Duration,
+}
+
+pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(30),
+            call: Duration::from_secs(120),
+            call_max: Duration::from_secs(3600),
+            idle: Some(Duration::from_secs(300)),
+            shutdown: Duration::from_secs(2),
+        }
+    }
+}
