@@ -1,5 +1,13 @@
 //! The pure heart of plugbay: no tokio, no files, no clock, no network.
 
+pub mod catalog;
+pub mod era;
+pub mod exchange;
 pub mod exposure;
+pub mod failure;
+pub mod lifecycle;
 pub mod name;
+pub mod pending;
 pub mod policy;
+pub mod surface;
+pub mod wire;

@@ -39,7 +39,8 @@ impl Patterns {
         let mut sources = Vec::new();
         for glob in globs {
             let glob = glob.as_ref();
-            let error = |e: globset::Error| PatternError { pattern: glob.into(), reason: e.kind().to_string() };
+            let error =
+                |e: globset::Error| PatternError { pattern: glob.into(), reason: e.kind().to_string() };
             builder.add(Glob::new(glob).map_err(error)?);
             sources.push(glob.to_owned());
         }

@@ -1,0 +1,176 @@
+//! The two protocols in the field: sessions that open with `initialize` (legacy), and stateless
+//! requests that carry everything in `_meta` (modern). What a message of one becomes in the other.
+
+use bytes::Bytes;
+
+use crate::wire::{Draft, Head, Hole, Kind, Members, Span, string_value};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    Legacy,
+    Modern,
+}
+
+/// Revisions that open with `initialize`, oldest first.
+pub const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+pub const MODERN_VERSION: &str = "2026-07-28";
+
+pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+pub const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+pub const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
+pub const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
+pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The legacy revision to speak with a host that asks for `requested`.
+pub fn negotiate(requested: Option<&str>) -> &'static str {
+    let newest = LEGACY_VERSIONS[LEGACY_VERSIONS.len() - 1];
+    LEGACY_VERSIONS.into_iter().find(|version| Some(*version) == requested).unwrap_or(newest)
+}
+
+/// What `_meta` of a request says that concerns a gateway; values as spans of the message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meta {
+    pub version: Option<Span>,
+    pub capabilities: Option<Span>,
+    pub client_info: Option<Span>,
+    pub progress_token: Option<Span>,
+}
+
+impl Meta {
+    pub fn read(bytes: &[u8], params: Option<&Span>) -> Self {
+        let mut meta = Self::default();
+        let Some(object) = params.and_then(|params| Members::find(bytes, params, "_meta")) else {
+            return meta;
+        };
+        for member in Members::of(bytes, &object).flatten() {
+            match &*member.key {
+                VERSION_KEY => meta.version = Some(member.value),
+                CAPABILITIES_KEY => meta.capabilities = Some(member.value),
+                CLIENT_INFO_KEY => meta.client_info = Some(member.value),
+                "progressToken" => meta.progress_token = Some(member.value),
+                _ => {}
+            }
+        }
+        meta
+    }
+
+    /// A request that names its protocol version is a modern one.
+    pub fn era(&self) -> Era {
+        if self.version.is_some() { Era::Modern } else { Era::Legacy }
+    }
+}
+
+/// Where fields can be added to a request's `_meta`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaSlot {
+    /// Behind the opening brace of an existing `_meta`.
+    Meta { at: usize, empty: bool },
+    /// Behind the opening brace of `params`, which has no `_meta` yet.
+    Params { at: usize, empty: bool },
+    /// Before the closing brace of a request without `params`.
+    Message { at: usize },
+}
+
+impl MetaSlot {
+    pub fn find(bytes: &[u8], head: &Head) -> Self {
+        let inside = |object: &Span| {
+            let empty = Members::of(bytes, object).next().is_none();
+            (object.start + 1, empty)
+        };
+        let Some(params) = &head.payload else {
+            let at = bytes.iter().rposition(|byte| *byte == b'}').unwrap_or(bytes.len());
+            return Self::Message { at };
+        };
+        match Members::find(bytes, params, "_meta").filter(|meta| bytes[meta.start] == b'{') {
+            Some(meta) => {
+                let (at, empty) = inside(&meta);
+                Self::Meta { at, empty }
+            }
+            None => {
+                let (at, empty) = inside(params);
+                Self::Params { at, empty }
+            }
+        }
+    }
+
+    /// Adds `fields` (members without braces) to the request.
+    pub fn fill(self, draft: Draft, fields: &str) -> Draft {
+        let comma = |empty: bool| if empty { "" } else { "," };
+        let (at, text) = match self {
+            Self::Meta { at, empty } => (at, format!("{fields}{}", comma(empty))),
+            Self::Params { at, empty } => (at, format!("\"_meta\":{{{fields}}}{}", comma(empty))),
+            Self::Message { at } => (at, format!(",\"params\":{{\"_meta\":{{{fields}}}}}")),
+        };
+        draft.with(at..at, Hole::Text(Bytes::from(text)))
+    }
+}
+
+/// Where a legacy server's result takes the `resultType` that every modern result must have, and the
+/// text to put there.
+pub fn completion(bytes: &[u8], head: &Head) -> Option<(Span, &'static [u8])> {
+    let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
+        return None;
+    };
+    let at = result.start + 1;
+    let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
+    let empty = rest.next() == Some(&b'}');
+    Some((at..at, if empty { br#""resultType":"complete""# } else { br#""resultType":"complete","# }))
+}
+
+/// A modern error that a server gives to a version it does not speak: the versions it does.
+pub fn supported_versions(bytes: &[u8], error: &Span) -> Option<Vec<String>> {
+    let code = Members::find(bytes, error, "code")?;
+    if &bytes[code] != b"-32022" {
+        return None;
+    }
+    let data = Members::find(bytes, error, "data")?;
+    let supported = Members::find(bytes, &data, "supported")?;
+    let versions = crate::wire::elements(bytes, &supported);
+    Some(versions.into_iter().filter_map(|v| Some(string_value(&bytes[v])?.into_owned())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(message: &'static str) -> String {
+        let bytes = Bytes::from_static(message.as_bytes());
+        let head = Head::read(&bytes).unwrap();
+        let draft = MetaSlot::find(&bytes, &head).fill(Draft::new(bytes), "\"v\":1");
+        String::from_utf8(draft.render(0).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn meta_fields_find_their_place() {
+        let cases = [
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"v":1}}}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"v":1}}}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","params":{"b":2},"id":1,"method":"a"}"#,
+                r#"{"jsonrpc":"2.0","params":{"_meta":{"v":1},"b":2},"id":1,"method":"a"}"#,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"c":3}}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"v":1,"c":3}}}"#,
+            ),
+        ];
+        for (before, after) in cases {
+            assert_eq!(filled(before), after);
+            assert!(Head::read(after.as_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_host_gets_the_version_it_asks_for_or_the_newest() {
+        assert_eq!(negotiate(Some("2024-11-05")), "2024-11-05");
+        assert_eq!(negotiate(Some("1999-01-01")), "2025-11-25");
+        assert_eq!(negotiate(None), "2025-11-25");
+    }
+}

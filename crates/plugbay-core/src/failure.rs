@@ -1,0 +1,105 @@
+//! What went wrong with a server, told so that its user can mend it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::name::ServerName;
+
+/// Why a server is not working: what happened, what it last said, and what may help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// For instance "exited with code 1 before answering".
+    pub what: String,
+    /// The end of its stderr, oldest line first.
+    pub stderr: Vec<String>,
+    pub remedy: Option<String>,
+}
+
+impl Failure {
+    pub fn new(what: impl Into<String>, stderr: Vec<String>) -> Self {
+        let remedy = stderr.iter().rev().find_map(|line| remedy_for(line)).map(str::to_owned);
+        Self { what: what.into(), stderr, remedy }
+    }
+
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        if !self.stderr.is_empty() {
+            write!(f, "; stderr: {}", self.stderr.join(" | "))?;
+        }
+        if let Some(remedy) = &self.remedy {
+            write!(f, "; try: {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a forwarded call got no answer from its server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    #[error("server '{0}' is not configured any more")]
+    Gone(ServerName),
+    #[error("server '{server}' failed: {failure}")]
+    Down { server: ServerName, failure: Arc<Failure> },
+    #[error("server '{server}' failed: {failure}; it is started again in {} at the latest", seconds(.retry_in))]
+    Resting { server: ServerName, failure: Arc<Failure>, retry_in: Duration },
+    #[error("server '{server}' did not answer within {}; raise \"timeout\" in its \"plugbay\" settings if it needs longer", seconds(.after))]
+    TimedOut { server: ServerName, after: Duration },
+    #[error(
+        "the answer of server '{server}' is larger than {limit} bytes; raise \"limits.message\" in the configuration to let it pass"
+    )]
+    TooLarge { server: ServerName, limit: usize },
+    #[error("server '{server}' sent an answer that cannot be forwarded: {fault}")]
+    Malformed { server: ServerName, fault: String },
+}
+
+fn seconds(duration: &Duration) -> String {
+    if duration.subsec_millis() == 0 || duration.as_secs() >= 10 {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+/// Well-known last words of programs, and what to do about them.
+fn remedy_for(line: &str) -> Option<&'static str> {
+    const KNOWN: &[(&str, &str)] = &[
+        ("ModuleNotFoundError", "install the missing Python package in the environment of this command"),
+        ("Cannot find module", "install the missing Node package, or correct the path of the script"),
+        ("ERR_MODULE_NOT_FOUND", "install the missing Node package, or correct the path of the script"),
+        ("could not determine executable to run", "check the package name that is given to npx"),
+        ("E404", "check the package name: the registry does not know it"),
+        ("ENOTFOUND", "check the network connection or the proxy settings"),
+        ("ECONNREFUSED", "start the service that this server wants to reach"),
+        ("EADDRINUSE", "stop the other program that uses the same port"),
+        ("No such file or directory", "check the paths in \"command\", \"args\" and \"cwd\""),
+        ("Permission denied", "check the permissions of the files that this server uses"),
+        ("EACCES", "check the permissions of the files that this server uses"),
+        ("command not found", "install the command, or give its full path"),
+        ("Unauthorized", "check the token or key in \"env\""),
+        ("Unsupported engine", "use a newer Node for this server"),
+        ("SyntaxError", "check that the interpreter is new enough for this server"),
+    ];
+    KNOWN.iter().find(|(sign, _)| line.contains(sign)).map(|(_, remedy)| *remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_tells_what_it_said_last_and_what_may_help() {
+        let stderr = vec!["starting".to_owned(), "ModuleNotFoundError: No module named 'mcp'".to_owned()];
+        let text = Failure::new("exited with code 1", stderr).to_string();
+        assert!(text.starts_with("exited with code 1; stderr: starting | ModuleNotFoundError"), "{text}");
+        assert!(
+            text.ends_with("; try: install the missing Python package in the environment of this command")
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! The life of one server: when to start it, when to let it rest, when to try again.
+//!
+//! No clock and no process in here: events come in with the time, decisions go out.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::failure::Failure;
+
+/// How patient the lifecycle is.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Unused for this long, a server is stopped.
+    pub idle: Option<Duration>,
+    pub first_retry: Duration,
+    pub last_retry: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            idle: Some(Duration::from_secs(300)),
+            first_retry: Duration::from_secs(1),
+            last_retry: Duration::from_secs(300),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Not running, and nothing is wrong: never needed yet, or stopped for want of use.
+    Asleep,
+    Warming,
+    Ready {
+        /// Since when nobody has used it.
+        idle_since: Instant,
+    },
+    Failed {
+        failure: Arc<Failure>,
+        retry_at: Instant,
+    },
+}
+
+/// What a caller that wants to use the server has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// Send at once.
+    Ready,
+    /// Start the server, then wait.
+    Start,
+    /// It is being started: wait.
+    Wait,
+    /// It failed a moment ago; starting it for every call would be a storm.
+    Refuse { failure: Arc<Failure>, retry_in: Duration },
+}
+
+/// What the passing of time calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    Start,
+    Stop,
+}
+
+#[derive(Debug, Clone)]
+pub struct Lifecycle {
+    patience: Patience,
+    state: State,
+    /// Failures since the server was last of use.
+    failures: u32,
+    /// Spreads retries so that servers which failed together do not come back together.
+    jitter: u64,
+}
+
+impl Lifecycle {
+    pub fn new(patience: Patience, seed: u64) -> Self {
+        Self { patience, state: State::Asleep, failures: 0, jitter: seed }
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Somebody wants to use the server. The first failure after good service is forgiven at once;
+    /// later ones make callers wait for the next retry.
+    pub fn wanted(&mut self, now: Instant) -> Admission {
+        match &self.state {
+            State::Ready { .. } => {
+                self.state = State::Ready { idle_since: now };
+                Admission::Ready
+            }
+            State::Warming => Admission::Wait,
+            State::Failed { failure, retry_at } if self.failures > 1 && now < *retry_at => {
+                Admission::Refuse { failure: Arc::clone(failure), retry_in: *retry_at - now }
+            }
+            State::Asleep | State::Failed { .. } => {
+                self.state = State::Warming;
+                Admission::Start
+            }
+        }
+    }
+
+    pub fn started(&mut self, now: Instant) {
+        self.state = State::Ready { idle_since: now };
+    }
+
+    /// A call was answered: the server is of use, and its past is forgotten.
+    pub fn served(&mut self, now: Instant) {
+        self.failures = 0;
+        if let State::Ready { idle_since } = &mut self.state {
+            *idle_since = now;
+        }
+    }
+
+    /// It could not be started, or it ended by itself.
+    pub fn failed(&mut self, now: Instant, failure: Arc<Failure>) {
+        self.failures += 1;
+        let retry_at = now + self.pause();
+        self.state = State::Failed { failure, retry_at };
+    }
+
+    pub fn stopped(&mut self) {
+        self.state = State::Asleep;
+    }
+
+    /// When to ask `tick` next.
+    pub fn next_tick(&self) -> Option<Instant> {
+        match &self.state {
+            State::Ready { idle_since } => self.patience.idle.map(|idle| *idle_since + idle),
+            State::Failed { retry_at, .. } => Some(*retry_at),
+            State::Asleep | State::Warming => None,
+        }
+    }
+
+    /// `busy`: calls are in flight, so the server is in use however long they take.
+    pub fn tick(&mut self, now: Instant, busy: bool) -> Option<Due> {
+        if self.next_tick().is_none_or(|due| now < due) {
+            return None;
+        }
+        match &mut self.state {
+            State::Ready { idle_since } if busy => {
+                *idle_since = now;
+                None
+            }
+            State::Ready { .. } => Some(Due::Stop),
+            State::Failed { .. } => {
+                self.state = State::Warming;
+                Some(Due::Start)
+            }
+            State::Asleep | State::Warming => None,
+        }
+    }
+
+    /// Doubles with each failure up to the longest pause, and varies by up to a quarter.
+    fn pause(&mut self) -> Duration {
+        let doubled = self.patience.first_retry.saturating_mul(1 << (self.failures - 1).min(20));
+        let pause = doubled.min(self.patience.last_retry);
+        self.jitter =
+            self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let spread = u32::try_from(self.jitter >> 33).unwrap_or(0) % 1000;
+        pause - pause / 4 * spread / 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn failure() -> Arc<Failure> {
+        Arc::new(Failure::new("exited", vec![]))
+    }
+
+    #[test]
+    fn a_server_is_started_once_for_many_callers_and_rests_when_unused() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(Patience::default(), 1);
+        assert_eq!(life.wanted(start), Admission::Start);
+        assert_eq!(life.wanted(start), Admission::Wait);
+        life.started(start + SECOND);
+        assert_eq!(life.wanted(start + 2 * SECOND), Admission::Ready);
+        let due = life.next_tick().unwrap();
+        assert_eq!(due, start + 302 * SECOND);
+        assert_eq!(life.tick(due, true), None, "in use");
+        assert_eq!(life.tick(due + 300 * SECOND, false), Some(Due::Stop));
+        life.stopped();
+        assert_eq!(life.wanted(due), Admission::Start);
+    }
+
+    #[test]
+    fn the_first_failure_is_forgiven_and_a_storm_is_not() {
+        let now = Instant::now();
+        let mut life = Lifecycle::new(Patience::default(), 1);
+        life.failed(now, failure());
+        assert_eq!(life.wanted(now), Admission::Start);
+        life.failed(now, failure());
+        assert!(matches!(life.wanted(now), Admission::Refuse { retry_in, .. } if retry_in <= 2 * SECOND));
+        assert_eq!(life.wanted(now + 2 * SECOND), Admission::Start);
+        life.started(now);
+        life.served(now);
+        life.failed(now, failure());
+        assert_eq!(life.wanted(now), Admission::Start);
+    }
+
+    #[test]
+    fn retries_slow_down_to_five_minutes_and_never_end() {
+        let mut now = Instant::now();
+        let mut life = Lifecycle::new(Patience::default(), 7);
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            life.failed(now, failure());
+            let due = life.next_tick().unwrap();
+            pauses.push(due - now);
+            assert_eq!(life.tick(due, false), Some(Due::Start));
+            now = due;
+        }
+        assert!(pauses[0] <= SECOND && pauses[0] >= SECOND * 3 / 4);
+        assert!(pauses[39] <= 300 * SECOND && pauses[39] >= 225 * SECOND);
+        assert!(pauses[30] != pauses[31], "jitter");
+    }
+}

@@ -1,0 +1,145 @@
+//! The table of requests that wait for an answer: register, complete, cancel, expire.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use crate::exchange::Ticket;
+
+/// Requests by ticket. Each leaves the table exactly once, by whichever of its ends comes first, so
+/// each gets exactly one answer.
+#[derive(Debug)]
+pub struct Pending<T> {
+    entries: HashMap<Ticket, Entry<T>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    what: T,
+    /// How much silence is allowed.
+    patience: Duration,
+    silent_until: Instant,
+    /// Progress does not move this one.
+    latest: Instant,
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self { entries: HashMap::new() }
+    }
+}
+
+impl<T> Pending<T> {
+    pub fn register(&mut self, ticket: Ticket, what: T, now: Instant, patience: Duration, at_most: Duration) {
+        let entry = Entry { what, patience, silent_until: now + patience, latest: now + at_most };
+        self.entries.insert(ticket, entry);
+    }
+
+    pub fn complete(&mut self, ticket: Ticket) -> Option<T> {
+        self.entries.remove(&ticket).map(|entry| entry.what)
+    }
+
+    /// A sign of life: the silence starts anew.
+    pub fn progress(&mut self, ticket: Ticket, now: Instant) -> Option<&T> {
+        let entry = self.entries.get_mut(&ticket)?;
+        entry.silent_until = now + entry.patience;
+        Some(&entry.what)
+    }
+
+    /// Takes out everything that has waited too long, with the time it was given.
+    pub fn expire(&mut self, now: Instant) -> Vec<(Ticket, T, Duration)> {
+        self.entries
+            .extract_if(|_, entry| entry.deadline() <= now)
+            .map(|(ticket, entry)| (ticket, entry.what, entry.patience))
+            .collect()
+    }
+
+    /// When `expire` has something to do next.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.entries.values().map(Entry::deadline).min()
+    }
+
+    pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, T)> + '_ {
+        self.entries.drain().map(|(ticket, entry)| (ticket, entry.what))
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl<T> Entry<T> {
+    fn deadline(&self) -> Instant {
+        self.silent_until.min(self.latest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn progress_prolongs_but_not_for_ever() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        pending.register(Ticket(1), "call", start, 2 * SECOND, 5 * SECOND);
+        for second in 1..=4 {
+            let now = start + second * SECOND;
+            assert!(pending.expire(now).is_empty());
+            assert!(pending.progress(Ticket(1), now).is_some());
+        }
+        assert_eq!(pending.next_deadline(), Some(start + 5 * SECOND));
+        assert_eq!(pending.expire(start + 5 * SECOND), [(Ticket(1), "call", 2 * SECOND)]);
+        assert_eq!(pending.complete(Ticket(1)), None);
+    }
+
+    proptest! {
+        /// Whatever the order of answers, late answers, cancellations, progress and time: every
+        /// request ends exactly once.
+        #[test]
+        fn every_request_ends_exactly_once(steps in prop::collection::vec((0u8..5, 0u64..8, 0u64..4), 1..80)) {
+            let mut now = Instant::now();
+            let mut pending = Pending::default();
+            let mut ends: BTreeMap<u64, u32> = BTreeMap::new();
+            let mut registered = 0u64;
+            for (step, which, seconds) in steps {
+                let ticket = Ticket(which);
+                match step {
+                    0 => {
+                        let patience = SECOND * u32::try_from(seconds).unwrap();
+                        pending.register(Ticket(100 + registered), 100 + registered, now, patience, 6 * SECOND);
+                        registered += 1;
+                    }
+                    1 | 2 => {
+                        if let Some(what) = pending.complete(Ticket(100 + ticket.0)) {
+                            *ends.entry(what).or_default() += 1;
+                        }
+                    }
+                    3 => drop(pending.progress(Ticket(100 + ticket.0), now)),
+                    _ => {
+                        now += SECOND * u32::try_from(seconds).unwrap();
+                        for (_, what, _) in pending.expire(now) {
+                            *ends.entry(what).or_default() += 1;
+                        }
+                    }
+                }
+            }
+            for (_, what) in pending.drain() {
+                *ends.entry(what).or_default() += 1;
+            }
+            let expected: BTreeMap<u64, u32> = (0..registered).map(|n| (100 + n, 1)).collect();
+            prop_assert_eq!(ends, expected);
+        }
+    }
+}

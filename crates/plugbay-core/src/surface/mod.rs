@@ -1,0 +1,108 @@
+//! What a host sees of the catalogue, and what its calls mean: pure functions of a snapshot.
+
+mod all;
+
+use std::{collections::BTreeMap, collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::{catalog::Catalog, exposure::Exposure, name::ServerName};
+
+/// Everything a session needs to answer from, at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub catalog: Arc<Catalog>,
+    pub listing: Arc<Listing>,
+    /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
+    pub settled: bool,
+}
+
+/// How the user wants servers to appear.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layout {
+    pub exposures: BTreeMap<ServerName, Exposure>,
+    pub name_limit: usize,
+}
+
+/// The tools that a host sees, ready to send.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// A JSON array of definitions.
+    pub tools: Bytes,
+    index: HashMap<String, Target>,
+    /// Exposed names that two tools wanted; neither got it.
+    pub collisions: Vec<String>,
+}
+
+/// A tool of a server by its own name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub server: ServerName,
+    pub tool: String,
+}
+
+/// What is to be done with a `tools/call`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan<'a> {
+    Forward(&'a Target),
+    Unknown { nearest: Vec<&'a str> },
+}
+
+impl Snapshot {
+    pub fn new(catalog: Arc<Catalog>, layout: &Layout, settled: bool) -> Self {
+        let listing = Arc::new(all::list(&catalog, layout));
+        Self { catalog, listing, settled }
+    }
+}
+
+impl Listing {
+    pub fn plan(&self, name: &str) -> Plan<'_> {
+        match self.index.get(name) {
+            Some(target) => Plan::Forward(target),
+            None => Plan::Unknown { nearest: self.nearest(name) },
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Target)> {
+        self.index.iter().map(|(name, target)| (name.as_str(), target))
+    }
+
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Up to three exposed names that share the most with a name that does not exist.
+    fn nearest(&self, name: &str) -> Vec<&str> {
+        let wanted = name.to_lowercase();
+        let mut scored: Vec<(usize, &str)> = self
+            .index
+            .keys()
+            .map(|known| (distance(&wanted, &known.to_lowercase()), known.as_str()))
+            .filter(|(distance, known)| *distance <= known.len().max(wanted.len()) / 2)
+            .collect();
+        scored.sort_unstable();
+        scored.into_iter().take(3).map(|(_, known)| known).collect()
+    }
+}
+
+/// Levenshtein distance over bytes; a known name that ends in the wanted one is near.
+fn distance(wanted: &str, known: &str) -> usize {
+    if known.ends_with(wanted) && !wanted.is_empty() {
+        return 1;
+    }
+    let mut row: Vec<usize> = (0..=known.len()).collect();
+    for (i, a) in wanted.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in known.bytes().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(a != b)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[known.len()]
+}

@@ -1,0 +1,286 @@
+//! Cuts a byte stream into messages, in both framings that MCP programs use over pipes.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// How outgoing messages are delimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    #[default]
+    Newline,
+    ContentLength,
+}
+
+/// What the stream held next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incoming {
+    /// One message without its delimiter.
+    Message(Bytes),
+    /// A line that is no message: programs do print to stdout.
+    Noise(Bytes),
+    /// A message over the limit was dropped; here is how it began.
+    TooLong { start: Bytes },
+}
+
+/// Collects what is read and gives out whole messages. The framing is recognised message by message.
+#[derive(Debug)]
+pub struct Framer {
+    buffer: BytesMut,
+    limit: usize,
+    /// How far `buffer` has been searched for a newline.
+    searched: usize,
+    /// The rest of an over-long message that is still to come.
+    skipping: Option<Skip>,
+    /// The framing of the last message.
+    seen: Option<Framing>,
+    /// How much room the next read gets.
+    chunk: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Skip {
+    ToNewline,
+    Bytes(usize),
+}
+
+const SMALLEST_CHUNK: usize = 4 * 1024;
+const LARGEST_CHUNK: usize = 1024 * 1024;
+/// An emptied buffer above this size is given back.
+const KEEP: usize = 64 * 1024;
+/// A `Content-Length` header block is never longer.
+const HEADER_LIMIT: usize = 4 * 1024;
+/// How much of an over-long message is kept to tell whose it was.
+const START_KEPT: usize = 1024;
+
+impl Framer {
+    pub fn new(limit: usize) -> Self {
+        let buffer = BytesMut::new();
+        Self { buffer, limit, searched: 0, skipping: None, seen: None, chunk: SMALLEST_CHUNK }
+    }
+
+    /// The framing that the peer uses, once it has sent something.
+    pub fn seen(&self) -> Option<Framing> {
+        self.seen
+    }
+
+    /// The buffer to read into, with room for a good read.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        if self.buffer.is_empty() && self.buffer.capacity() > KEEP {
+            self.buffer = BytesMut::new();
+        }
+        self.buffer.reserve(self.chunk);
+        &mut self.buffer
+    }
+
+    /// Learns from the size of a read how much room the next one should get.
+    pub fn filled(&mut self, read: usize) {
+        if read >= self.chunk {
+            self.chunk = (self.chunk * 4).min(LARGEST_CHUNK);
+        } else if read < self.chunk / 8 {
+            self.chunk = (self.chunk / 4).max(SMALLEST_CHUNK);
+        }
+    }
+
+    /// The next complete item, or `None` until more has been read.
+    pub fn next(&mut self) -> Option<Incoming> {
+        if let Some(skip) = self.skipping {
+            self.skip(skip)?;
+        }
+        if self.searched == 0 {
+            self.trim_start();
+        }
+        if self.buffer.is_empty() {
+            return None;
+        }
+        if starts_header(&self.buffer) {
+            match self.header() {
+                Header::Complete { body, length } => return self.counted(body, length),
+                Header::Incomplete => return None,
+                Header::No => {}
+            }
+        }
+        self.line()
+    }
+
+    fn line(&mut self) -> Option<Incoming> {
+        let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            return (self.searched > self.limit).then(|| self.drop_message(Skip::ToNewline));
+        };
+        let end = self.searched + found;
+        self.searched = 0;
+        if end > self.limit {
+            let start = self.buffer.split_to(end + 1).freeze();
+            return Some(Incoming::TooLong { start: start.slice(..START_KEPT.min(end)) });
+        }
+        let mut line = self.buffer.split_to(end + 1);
+        line.truncate(end - usize::from(line[..end].ends_with(b"\r")));
+        let line = line.freeze();
+        match line.first() {
+            Some(b'{' | b'[') => {
+                self.seen = Some(Framing::Newline);
+                Some(Incoming::Message(line))
+            }
+            _ => Some(Incoming::Noise(line)),
+        }
+    }
+
+    fn counted(&mut self, body: usize, length: usize) -> Option<Incoming> {
+        self.seen = Some(Framing::ContentLength);
+        if length > self.limit {
+            self.buffer.advance(body);
+            return Some(self.drop_message(Skip::Bytes(length)));
+        }
+        if self.buffer.len() < body + length {
+            return None;
+        }
+        self.buffer.advance(body);
+        Some(Incoming::Message(self.buffer.split_to(length).freeze()))
+    }
+
+    fn drop_message(&mut self, skip: Skip) -> Incoming {
+        let start = Bytes::copy_from_slice(&self.buffer[..START_KEPT.min(self.buffer.len())]);
+        self.searched = 0;
+        self.skipping = Some(skip);
+        Incoming::TooLong { start }
+    }
+
+    fn skip(&mut self, skip: Skip) -> Option<()> {
+        let (gone, left) = match skip {
+            Skip::ToNewline => match memchr::memchr(b'\n', &self.buffer) {
+                Some(end) => (end + 1, None),
+                None => (self.buffer.len(), Some(skip)),
+            },
+            Skip::Bytes(count) => {
+                let gone = count.min(self.buffer.len());
+                (gone, (gone < count).then_some(Skip::Bytes(count - gone)))
+            }
+        };
+        self.buffer.advance(gone);
+        self.skipping = left;
+        left.is_none().then_some(())
+    }
+
+    fn trim_start(&mut self) {
+        let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.buffer.advance(blank);
+    }
+
+    fn header(&self) -> Header {
+        let window = &self.buffer[..self.buffer.len().min(HEADER_LIMIT)];
+        let Some(end) = memchr::memmem::find(window, b"\r\n\r\n") else {
+            // A log line that merely begins like a header ends with a plain newline.
+            let plain_line = memchr::memchr(b'\n', window).is_some_and(|end| !window[..end].ends_with(b"\r"));
+            return if plain_line || window.len() == HEADER_LIMIT { Header::No } else { Header::Incomplete };
+        };
+        let length = std::str::from_utf8(&window[..end]).ok().and_then(|block| {
+            block.split("\r\n").find_map(|field| {
+                let (name, value) = field.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+            })
+        });
+        length.map_or(Header::No, |length| Header::Complete { body: end + 4, length })
+    }
+}
+
+enum Header {
+    Complete { body: usize, length: usize },
+    Incomplete,
+    No,
+}
+
+fn starts_header(buffer: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"content-";
+    let seen = buffer.len().min(PREFIX.len());
+    buffer[..seen].eq_ignore_ascii_case(&PREFIX[..seen])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn feed(framer: &mut Framer, bytes: &[u8]) -> Vec<Incoming> {
+        framer.buffer().extend_from_slice(bytes);
+        framer.filled(bytes.len());
+        std::iter::from_fn(|| framer.next()).collect()
+    }
+
+    fn message(text: &str) -> Incoming {
+        Incoming::Message(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn noise(text: &str) -> Incoming {
+        Incoming::Noise(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    const MIXED: &[u8] = b"hello\n{\"a\":1}\r\n\n  {\"b\":2}\nContent-Length: 7\r\nX: y\r\n\r\n{\"c\":\n}content-length:2\r\n\r\n{}\nContent of the day\n[1]\n";
+
+    fn mixed() -> Vec<Incoming> {
+        vec![
+            noise("hello"),
+            message("{\"a\":1}"),
+            message("{\"b\":2}"),
+            message("{\"c\":\n}"),
+            message("{}"),
+            noise("Content of the day"),
+            message("[1]"),
+        ]
+    }
+
+    #[test]
+    fn reads_both_framings_and_noise() {
+        assert_eq!(feed(&mut Framer::new(100), MIXED), mixed());
+    }
+
+    #[test]
+    fn an_overlong_line_is_dropped_whole_and_the_stream_goes_on() {
+        let mut framer = Framer::new(10);
+        let start = Bytes::from_static(b"{\"id\":1,\"xxxx");
+        assert_eq!(feed(&mut framer, &start), [Incoming::TooLong { start }]);
+        assert_eq!(feed(&mut framer, b"more and more"), []);
+        assert_eq!(feed(&mut framer, b"end\n{}\n"), [message("{}")]);
+        let long = b"Content-Length: 12\r\n\r\n{\"id\":";
+        assert!(matches!(feed(&mut framer, long)[..], [Incoming::TooLong { .. }]));
+        assert_eq!(feed(&mut framer, b"123456{}\n"), [message("{}")]);
+    }
+
+    #[test]
+    fn memory_stays_near_the_limit_without_newlines() {
+        let mut framer = Framer::new(100_000);
+        for _ in 0..10_000 {
+            let _ = feed(&mut framer, &[b'x'; 1000]);
+        }
+        assert!(framer.buffer.capacity() < 2_500_000, "{}", framer.buffer.capacity());
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(cuts in prop::collection::vec(1usize..30, 1..20)) {
+            let mut framer = Framer::new(100);
+            let mut rest = MIXED;
+            let mut seen = Vec::new();
+            for cut in cuts.iter().cycle() {
+                let (now, later) = rest.split_at((*cut).min(rest.len()));
+                seen.extend(feed(&mut framer, now));
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(seen, mixed());
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_stall_or_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut framer = Framer::new(50);
+            feed(&mut framer, &bytes);
+            // After a newline at the latest the stream is in step again, unless a counted body is due.
+            if framer.seen() != Some(Framing::ContentLength) && framer.skipping.is_none() {
+                let items = feed(&mut framer, b"\n\r\n\r\n{}\n");
+                let in_step = items.contains(&message("{}")) || framer.skipping.is_some();
+                prop_assert!(in_step);
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! JSON-RPC as bytes: the only place that knows how a message looks on the wire.
+//!
+//! A message travels as the bytes it arrived in. [`Framer`] cuts a stream into messages, [`Head`]
+//! finds the few fields a gateway needs, [`Draft`] and [`Frame`] replace them; the payload between
+//! is never rebuilt.
+
+mod draft;
+mod frame;
+mod framing;
+mod head;
+mod scan;
+
+pub use draft::{Draft, Hole};
+pub use frame::Frame;
+pub use framing::{Framer, Framing, Incoming};
+pub use head::{Fault, Head, Kind, Malformed};
+pub use scan::{Member, Members, ScanError, elements, string_value};
+
+/// A stretch of a message's bytes.
+pub type Span = std::ops::Range<usize>;
+
+/// How deep a message that we look into may be nested.
+pub const DEPTH_LIMIT: u32 = 64;

@@ -1,0 +1,378 @@
+//! A strict JSON scanner that builds nothing: it validates, counts depth, and tells where values end.
+
+use std::borrow::Cow;
+
+use super::{DEPTH_LIMIT, Span};
+
+/// Why some bytes are not JSON that we accept, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ScanError {
+    #[error("unexpected byte at offset {0}")]
+    Unexpected(usize),
+    #[error("the message ends in the middle of a value")]
+    Truncated,
+    #[error("nested deeper than {DEPTH_LIMIT} levels")]
+    TooDeep,
+}
+
+/// A cursor over one JSON text.
+#[derive(Debug, Clone)]
+pub(super) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is not white space, left in place.
+    pub(super) fn peek(&mut self) -> Result<u8, ScanError> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(*byte);
+            }
+            self.at += 1;
+        }
+        Err(ScanError::Truncated)
+    }
+
+    pub(super) fn expect(&mut self, wanted: u8) -> Result<(), ScanError> {
+        if self.peek()? != wanted {
+            return Err(ScanError::Unexpected(self.at));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Nothing but white space may follow.
+    pub(super) fn end(&mut self) -> Result<(), ScanError> {
+        match self.peek() {
+            Err(ScanError::Truncated) => Ok(()),
+            _ => Err(ScanError::Unexpected(self.at)),
+        }
+    }
+
+    /// A string with its quotes; the flag tells whether it holds escapes.
+    pub(super) fn string(&mut self) -> Result<(Span, bool), ScanError> {
+        self.expect(b'"')?;
+        let start = self.at - 1;
+        let mut escaped = false;
+        loop {
+            match self.next()? {
+                b'"' => return Ok((start..self.at, escaped)),
+                b'\\' => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                0..0x20 => return Err(ScanError::Unexpected(self.at - 1)),
+                _ => {}
+            }
+        }
+    }
+
+    /// A whole value, whatever it is. `depth` is how deep the value itself stands.
+    pub(super) fn value(&mut self, depth: u32) -> Result<Span, ScanError> {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
+            b'"' => return Ok(self.string()?.0),
+            b'{' | b'[' => self.container(depth)?,
+            b't' => self.literal(b"true")?,
+            b'f' => self.literal(b"false")?,
+            b'n' => self.literal(b"null")?,
+            _ => self.number()?,
+        }
+        Ok(start..self.at)
+    }
+
+    /// Objects and arrays without recursion: one bit per open level tells which of the two it is.
+    fn container(&mut self, depth: u32) -> Result<(), ScanError> {
+        const { assert!(DEPTH_LIMIT <= 64, "the open levels are kept in the bits of one u64") }
+        let mut objects = 0u64;
+        let mut open = 0u32;
+        loop {
+            // Here a value is due.
+            let first = self.peek()?;
+            if first == b'{' || first == b'[' {
+                if depth + open >= DEPTH_LIMIT {
+                    return Err(ScanError::TooDeep);
+                }
+                self.at += 1;
+                open += 1;
+                let object = first == b'{';
+                objects = objects << 1 | u64::from(object);
+                if self.peek()? == if object { b'}' } else { b']' } {
+                    // Empty: falls through to the closing below.
+                } else {
+                    if object {
+                        self.key()?;
+                    }
+                    continue;
+                }
+            } else {
+                self.value(depth + open)?;
+            }
+            // A value has ended: close what closes, or go on to the next member.
+            loop {
+                if open == 0 {
+                    return Ok(());
+                }
+                let object = objects & 1 == 1;
+                match (self.peek()?, object) {
+                    (b'}', true) | (b']', false) => {
+                        self.at += 1;
+                        open -= 1;
+                        objects >>= 1;
+                    }
+                    (b',', _) => {
+                        self.at += 1;
+                        if object {
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    _ => return Err(ScanError::Unexpected(self.at)),
+                }
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<(), ScanError> {
+        self.string()?;
+        self.expect(b':')
+    }
+
+    fn escape(&mut self) -> Result<(), ScanError> {
+        match self.next()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                for _ in 0..4 {
+                    if !self.next()?.is_ascii_hexdigit() {
+                        return Err(ScanError::Unexpected(self.at - 1));
+                    }
+                }
+                Ok(())
+            }
+            _ => Err(ScanError::Unexpected(self.at - 1)),
+        }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Result<(), ScanError> {
+        if !self.bytes[self.at..].starts_with(word) {
+            return Err(ScanError::Unexpected(self.at));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), ScanError> {
+        if self.bytes.get(self.at) == Some(&b'-') {
+            self.at += 1;
+        }
+        match self.bytes.get(self.at) {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            Some(_) => return Err(ScanError::Unexpected(self.at)),
+            None => return Err(ScanError::Truncated),
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.some_digits()?;
+        }
+        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.bytes.get(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits()?;
+        }
+        Ok(())
+    }
+
+    fn some_digits(&mut self) -> Result<(), ScanError> {
+        let start = self.at;
+        self.digits();
+        if self.at > start { Ok(()) } else { Err(ScanError::Unexpected(self.at)) }
+    }
+
+    fn digits(&mut self) {
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+    }
+
+    fn next(&mut self) -> Result<u8, ScanError> {
+        let byte = *self.bytes.get(self.at).ok_or(ScanError::Truncated)?;
+        self.at += 1;
+        Ok(byte)
+    }
+}
+
+/// The members of an object, in order, as spans of the message.
+#[derive(Debug)]
+pub struct Members<'a> {
+    scanner: Scanner<'a>,
+    state: MembersState,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum MembersState {
+    First,
+    Later,
+    Done,
+}
+
+/// One member: its key decoded, its value as a span of the message.
+#[derive(Debug)]
+pub struct Member<'a> {
+    pub key: Cow<'a, str>,
+    pub value: Span,
+}
+
+impl<'a> Members<'a> {
+    /// `object` is the span of an object value in `bytes`; anything else has no members.
+    pub fn of(bytes: &'a [u8], object: &Span) -> Self {
+        let mut scanner = Scanner::new(&bytes[..object.end], object.start);
+        let state = if scanner.expect(b'{').is_ok() { MembersState::First } else { MembersState::Done };
+        Self { scanner, state }
+    }
+
+    /// The span of the value at `key`, if the object has it. The last of several wins, as in most parsers.
+    pub fn find(bytes: &'a [u8], object: &Span, key: &str) -> Option<Span> {
+        Self::of(bytes, object).flatten().filter(|member| member.key == key).last().map(|member| member.value)
+    }
+
+    fn advance(&mut self) -> Result<Option<Member<'a>>, ScanError> {
+        match (self.scanner.peek()?, &self.state) {
+            (b'}', _) => {
+                self.scanner.at += 1;
+                return Ok(None);
+            }
+            (_, MembersState::First) => self.state = MembersState::Later,
+            _ => {
+                self.scanner.expect(b',')?;
+            }
+        }
+        let (span, escaped) = self.scanner.string()?;
+        let bytes = self.scanner.bytes;
+        let key = decode(&bytes[span.clone()], escaped).ok_or(ScanError::Unexpected(span.start))?;
+        self.scanner.expect(b':')?;
+        let value = self.scanner.value(1)?;
+        Ok(Some(Member { key, value }))
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.scanner.at()
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Result<Member<'a>, ScanError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.state == MembersState::Done {
+            return None;
+        }
+        let member = self.advance();
+        if !matches!(member, Ok(Some(_))) {
+            self.state = MembersState::Done;
+        }
+        member.transpose()
+    }
+}
+
+/// The spans of an array's elements; anything else has none. The array must have been read before.
+pub fn elements(bytes: &[u8], array: &Span) -> Vec<Span> {
+    let mut scanner = Scanner::new(&bytes[..array.end], array.start);
+    let mut found = Vec::new();
+    let mut walk = || -> Result<(), ScanError> {
+        scanner.expect(b'[')?;
+        if scanner.peek()? == b']' {
+            return Ok(());
+        }
+        loop {
+            found.push(scanner.value(1)?);
+            if scanner.peek()? == b']' {
+                return Ok(());
+            }
+            scanner.expect(b',')?;
+        }
+    };
+    let _ = walk(); // what could be read counts
+    found
+}
+
+/// The text of a JSON string given with its quotes; `None` if it is not a string.
+pub fn string_value(json: &[u8]) -> Option<Cow<'_, str>> {
+    decode(json, memchr::memchr(b'\\', json).is_some())
+}
+
+fn decode(quoted: &[u8], escaped: bool) -> Option<Cow<'_, str>> {
+    if escaped {
+        return serde_json::from_slice(quoted).ok().map(Cow::Owned);
+    }
+    let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scan(text: &[u8]) -> Result<(), ScanError> {
+        let mut scanner = Scanner::new(text, 0);
+        scanner.value(0)?;
+        scanner.end()
+    }
+
+    fn agrees_with_serde(text: &[u8]) -> Result<(), TestCaseError> {
+        let ours = std::str::from_utf8(text).is_ok() && scan(text).is_ok();
+        let theirs = serde_json::from_slice::<&serde_json::value::RawValue>(text).is_ok();
+        prop_assert_eq!(ours, theirs, "{:?}", String::from_utf8_lossy(text));
+        Ok(())
+    }
+
+    #[test]
+    fn counts_depth() {
+        let nested = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
+        assert_eq!(scan(&nested(64)), Ok(()));
+        assert_eq!(scan(&nested(65)), Err(ScanError::TooDeep));
+        assert_eq!(scan(&nested(100_000)), Err(ScanError::TooDeep));
+    }
+
+    #[test]
+    fn finds_members_with_escaped_keys() {
+        let text = br#" {"a" : 1, "\u0062":{"x":[1,2]} , "c":"d"} "#;
+        let span = 1..text.len() - 1;
+        let found: Vec<_> = Members::of(text, &span)
+            .map(|member| {
+                let member = member.unwrap();
+                (member.key.into_owned(), String::from_utf8(text[member.value].to_vec()).unwrap())
+            })
+            .collect();
+        let expected = [("a", "1"), ("b", r#"{"x":[1,2]}"#), ("c", r#""d""#)];
+        assert_eq!(found, expected.map(|(k, v)| (k.to_owned(), v.to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn accepts_what_serde_accepts(text in r#"[\[\]{},:"\\u01eE+.\- tnrufalse]{0,24}"#) {
+            agrees_with_serde(text.as_bytes())?;
+        }
+
+        #[test]
+        fn accepts_damaged_json_only_if_serde_does(at in 0usize..60, byte in any::<u8>()) {
+            let mut text = br#"{"a":[1,-2.5e3,"x\n\u00e9",{"b":null}],"c":{"d":true},"e":[],"f":{}}"#.to_vec();
+            text[at] = byte;
+            agrees_with_serde(&text)?;
+        }
+    }
+}
