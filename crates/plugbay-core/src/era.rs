@@ -82,16 +82,9 @@ impl MetaSlot {
             let at = bytes.iter().rposition(|byte| *byte == b'}').unwrap_or(bytes.len());
             return Self::Message { at };
         };
-        match Members::find(bytes, params, "_meta").filter(|meta| bytes[meta.start] == b'{') {
-            Some(meta) => {
-                let (at, empty) = inside(&meta);
-                Self::Meta { at, empty }
-            }
-            None => {
-                let (at, empty) = inside(params);
-                Self::Params { at, empty }
-            }
-        }
+        let meta = Members::find(bytes, params, "_meta").filter(|meta| bytes[meta.start] == b'{');
+        let (at, empty) = inside(meta.as_ref().unwrap_or(params));
+        if meta.is_some() { Self::Meta { at, empty } } else { Self::Params { at, empty } }
     }
 
     /// Adds `fields` (members without braces) to the request.

@@ -159,7 +159,7 @@ impl Lifecycle {
         self.jitter =
             self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let spread = u32::try_from(self.jitter >> 33).unwrap_or(0) % 1000;
-        pause - pause / 4 * spread / 1000
+        pause.saturating_sub(pause / 4 * spread / 1000)
     }
 }
 

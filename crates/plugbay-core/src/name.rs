@@ -113,8 +113,8 @@ fn is_plain(c: char) -> bool {
 }
 
 fn hash_digits(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    let digest = format!("{:x}", Sha256::digest(text.as_bytes()));
+    digest[..HASH_DIGITS].to_owned()
 }
 
 #[cfg(test)]

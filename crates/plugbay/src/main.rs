@@ -1,2 +1,7 @@
-//! stub
-fn main() {}
+//! One plug panel for all your MCP servers.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    plugbay::run()
+}

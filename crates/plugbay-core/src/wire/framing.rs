@@ -81,7 +81,7 @@ impl Framer {
     }
 
     /// The next complete item, or `None` until more has been read.
-    pub fn next(&mut self) -> Option<Incoming> {
+    pub fn take(&mut self) -> Option<Incoming> {
         if let Some(skip) = self.skipping {
             self.skip(skip)?;
         }
@@ -203,7 +203,7 @@ mod tests {
     fn feed(framer: &mut Framer, bytes: &[u8]) -> Vec<Incoming> {
         framer.buffer().extend_from_slice(bytes);
         framer.filled(bytes.len());
-        std::iter::from_fn(|| framer.next()).collect()
+        std::iter::from_fn(|| framer.take()).collect()
     }
 
     fn message(text: &str) -> Incoming {

@@ -1,7 +1,5 @@
 //! The envelope of a message: what kind it is and where its id, method and payload stand.
 
-use std::borrow::Cow;
-
 use memchr::memmem;
 
 use super::{
@@ -49,6 +47,8 @@ pub enum Fault {
     Json(#[from] ScanError),
     #[error("not valid JSON: the text is not UTF-8")]
     Utf8,
+    #[error("the message is longer than {0} bytes")]
+    TooLong(usize),
     #[error("batches are not part of MCP; send one message at a time")]
     Batch,
     #[error("a message must be a JSON object")]
@@ -159,7 +159,7 @@ impl<'a> Envelope<'a> {
         let mut envelope = Self { bytes, ..Self::default() };
         let mut members = Members::of(bytes, &(start.at()..bytes.len()));
         let mut fault = None;
-        while let Some(member) = members.next() {
+        for member in members.by_ref() {
             let member = member.map_err(|e| nameless(e.into()))?;
             // The first fault counts, but go on: the answer should carry the id if there is one.
             fault = fault.or(envelope.take(&member.key, member.value).err());
@@ -171,7 +171,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn take(&mut self, key: &Cow<'_, str>, value: Span) -> Result<(), Fault> {
+    fn take(&mut self, key: &str, value: Span) -> Result<(), Fault> {
         let slots: [(&'static str, &mut Option<Span>); 6] = [
             ("jsonrpc", &mut self.version),
             ("id", &mut self.id),

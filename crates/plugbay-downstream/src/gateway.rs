@@ -1,0 +1,38 @@
+//! What every session shares.
+
+use std::{fmt, sync::Arc};
+
+use plugbay_core::{
+    exchange::{Servers, Tickets},
+    surface::Snapshot,
+};
+use tokio::sync::{Notify, watch};
+
+/// The way to the servers and the latest view of what they offer.
+#[derive(Clone)]
+pub struct Gateway {
+    pub servers: Arc<dyn Servers>,
+    pub snapshots: watch::Receiver<Snapshot>,
+    pub tickets: Arc<Tickets>,
+    /// Told when a host has got its first list: what is not urgent can begin.
+    pub first_list: Arc<Notify>,
+    /// The longest message accepted from a host, in bytes.
+    pub message_limit: usize,
+}
+
+impl Gateway {
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.snapshots.borrow().clone()
+    }
+
+    /// Waits until every server has been heard of; the catalogue sees to it that this comes.
+    pub(crate) async fn settled(&self) {
+        let _ = self.snapshots.clone().wait_for(|snapshot| snapshot.settled).await;
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("message_limit", &self.message_limit).finish_non_exhaustive()
+    }
+}

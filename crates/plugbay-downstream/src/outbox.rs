@@ -1,0 +1,96 @@
+//! What waits to be written to one host.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use plugbay_core::wire::Frame;
+use tokio::sync::Notify;
+
+/// A host that leaves this much unread gets no more of its requests read, and no notifications.
+const HIGH: usize = 8 * 1024 * 1024;
+
+/// Filling it never waits, so a host that does not read stalls nobody but itself.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    // A std mutex: held for a push or a swap, never across an await.
+    queue: Mutex<Queue>,
+    filled: Notify,
+    drained: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Frame>,
+    /// Queued, or taken and not yet written.
+    bytes: usize,
+    closed: bool,
+}
+
+impl Outbox {
+    /// An answer: it is kept whatever happens.
+    pub(crate) fn push(&self, frame: Frame) {
+        let mut queue = self.lock();
+        queue.bytes += frame.len();
+        queue.frames.push_back(frame);
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// A notification: dropped when the host does not keep up.
+    pub(crate) fn push_if_room(&self, frame: Frame) {
+        if self.lock().bytes < HIGH {
+            self.push(frame);
+        }
+    }
+
+    /// Everything that waits; `None` when the outbox is closed and empty.
+    pub(crate) async fn take(&self) -> Option<VecDeque<Frame>> {
+        loop {
+            {
+                let mut queue = self.lock();
+                if !queue.frames.is_empty() {
+                    return Some(std::mem::take(&mut queue.frames));
+                }
+                if queue.closed {
+                    return None;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// So much of what was taken has been written.
+    pub(crate) fn written(&self, bytes: usize) {
+        let mut queue = self.lock();
+        queue.bytes -= bytes;
+        let low = queue.bytes < HIGH;
+        drop(queue);
+        if low {
+            self.drained.notify_waiters();
+        }
+    }
+
+    /// Waits until the host has read enough of what it was sent.
+    pub(crate) async fn room(&self) {
+        loop {
+            let drained = self.drained.notified();
+            if self.lock().bytes < HIGH {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// No more will come; what is queued is still given out.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing can panic half-way through a change, so a poisoned queue is still whole.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,166 @@
+//! The answers that the gateway gives itself, and the one place where an error becomes an answer.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use plugbay_core::{
+    era::{self, Era},
+    failure::CallError,
+    surface::Listing,
+    wire::{Fault, Frame, Malformed},
+};
+use serde_json::{Value, json};
+
+/// Why a request is not served.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Malformed(Malformed),
+    UnknownMethod,
+    InvalidParams(String),
+    UnsupportedVersion(String),
+    UnknownTool { name: String, nearest: Vec<String> },
+    IdInUse,
+    Call(CallError),
+}
+
+impl Refusal {
+    fn code(&self) -> i32 {
+        match self {
+            Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
+            Self::Malformed(_) | Self::IdInUse => -32600,
+            Self::UnknownMethod => -32601,
+            Self::InvalidParams(_) | Self::UnknownTool { .. } => -32602,
+            Self::UnsupportedVersion(_) => -32022,
+            Self::Call(_) => -32000,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Malformed(malformed) => malformed.fault.to_string(),
+            Self::UnknownMethod => "Method not found".to_owned(),
+            Self::InvalidParams(what) => what.clone(),
+            Self::UnsupportedVersion(_) => "Unsupported protocol version".to_owned(),
+            Self::UnknownTool { name, nearest } if nearest.is_empty() => format!("Unknown tool: {name}"),
+            Self::UnknownTool { name, nearest } => {
+                format!("Unknown tool: {name}. Did you mean {}?", nearest.join(", "))
+            }
+            Self::IdInUse => "the id of this request is in use by another one".to_owned(),
+            Self::Call(error) => error.to_string(),
+        }
+    }
+
+    fn data(&self) -> Option<Value> {
+        match self {
+            Self::UnsupportedVersion(requested) => {
+                let legacy = era::LEGACY_VERSIONS.into_iter().rev();
+                let supported: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
+                Some(json!({ "supported": supported, "requested": requested }))
+            }
+            Self::Call(CallError::Down { server, failure } | CallError::Resting { server, failure, .. }) => {
+                Some(json!({
+                    "server": server.as_str(), "reason": failure.what,
+                    "stderr": failure.stderr, "remedy": failure.remedy,
+                }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The error that a request gets; `id` is raw JSON, `null` where none could be read.
+pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
+    let mut error = json!({ "code": refusal.code(), "message": refusal.message() });
+    if let Some(data) = refusal.data() {
+        error["data"] = data;
+    }
+    envelope(id, "error", error.to_string().as_bytes())
+}
+
+/// A result of our own; in the modern era with what every result must say.
+pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
+    if era == Era::Modern {
+        result["resultType"] = "complete".into();
+        result["_meta"][era::SERVER_INFO_KEY] = server_info();
+    }
+    envelope(id, "result", result.to_string().as_bytes())
+}
+
+pub(crate) fn initialize(id: &[u8], version: &str) -> Frame {
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let result = json!({
+        "protocolVersion": version, "capabilities": capabilities,
+        "serverInfo": server_info(), "instructions": INSTRUCTIONS,
+    });
+    envelope(id, "result", result.to_string().as_bytes())
+}
+
+pub(crate) fn discover(id: &[u8]) -> Frame {
+    let legacy = era::LEGACY_VERSIONS.into_iter().rev();
+    let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let body = json!({
+        "supportedVersions": versions, "capabilities": capabilities,
+        "instructions": INSTRUCTIONS, "ttlMs": 0, "cacheScope": "private",
+    });
+    result(id, Era::Modern, body)
+}
+
+/// The tools are sent as they stand in the listing: definitions are never rebuilt.
+pub(crate) fn tools(id: &[u8], era: Era, listing: &Listing) -> Frame {
+    let mut body = BytesMut::with_capacity(listing.tools.len() + 200);
+    body.put_slice(b"{\"tools\":");
+    body.put_slice(&listing.tools);
+    if era == Era::Modern {
+        // Zero: a change is told at once, and a list costs us nothing.
+        let meta = json!({ era::SERVER_INFO_KEY: server_info() });
+        let rest = format!(r#","resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#);
+        body.put_slice(rest.as_bytes());
+    }
+    body.put_u8(b'}');
+    envelope(id, "result", &body)
+}
+
+/// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.
+pub(crate) fn tools_changed(subscription: Option<&[u8]>) -> Frame {
+    notification("notifications/tools/list_changed", subscription, "")
+}
+
+pub(crate) fn acknowledged(subscription: &[u8], tools: bool) -> Frame {
+    let granted =
+        if tools { r#","notifications":{"toolsListChanged":true}"# } else { r#","notifications":{}"# };
+    notification("notifications/subscriptions/acknowledged", Some(subscription), granted)
+}
+
+/// The graceful end of a subscription.
+pub(crate) fn subscription_ended(id: &[u8]) -> Frame {
+    let meta = subscription_meta(id);
+    envelope(id, "result", format!(r#"{{"resultType":"complete",{meta}}}"#).as_bytes())
+}
+
+const INSTRUCTIONS: &str = "plugbay stands in front of several MCP servers. \
+    A tool named server__tool belongs to that server and works as if called there directly.";
+
+fn server_info() -> Value {
+    json!({ "name": "plugbay", "title": "plugbay", "version": env!("CARGO_PKG_VERSION") })
+}
+
+fn notification(method: &str, subscription: Option<&[u8]>, rest: &str) -> Frame {
+    let params = subscription.map(|id| format!(r#","params":{{{}{rest}}}"#, subscription_meta(id)));
+    let params = params.unwrap_or_default();
+    Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#))
+}
+
+fn subscription_meta(id: &[u8]) -> String {
+    format!(r#""_meta":{{"{}":{}}}"#, era::SUBSCRIPTION_KEY, String::from_utf8_lossy(id))
+}
+
+fn envelope(id: &[u8], key: &str, body: &[u8]) -> Frame {
+    let mut message = BytesMut::with_capacity(id.len() + body.len() + 40);
+    message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
+    message.put_slice(id);
+    message.put_slice(b",\"");
+    message.put_slice(key.as_bytes());
+    message.put_slice(b"\":");
+    message.put_slice(body);
+    message.put_u8(b'}');
+    Frame::from(Bytes::from(message))
+}

@@ -1,0 +1,228 @@
+//! One host: what it has asked, what it has been told, and what waits to be sent to it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::{self, Era},
+    exchange::{Answer, Caller, Ticket},
+    name::ServerName,
+    surface::Listing,
+    wire::{Draft, Frame, Kind, Span},
+};
+use tokio::sync::Notify;
+
+use crate::{
+    gateway::Gateway,
+    outbox::Outbox,
+    respond::{self, Refusal},
+};
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    gateway: Gateway,
+    outbox: Outbox,
+    // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
+    state: Mutex<State>,
+    /// Told when the last call in flight has ended.
+    idle: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    opened: Option<Era>,
+    /// A legacy host takes notifications from then on.
+    initialized: bool,
+    calls: HashMap<Ticket, HostCall>,
+    by_id: HashMap<Bytes, Ticket>,
+    subscriptions: Vec<Subscription>,
+    /// The listing that the host has, or has been told to fetch.
+    seen: Option<Arc<Listing>>,
+}
+
+/// A call in flight as its host knows it.
+#[derive(Debug)]
+struct HostCall {
+    id: Bytes,
+    progress_token: Option<Bytes>,
+    era: Era,
+    server: ServerName,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    id: Bytes,
+    tools: bool,
+}
+
+impl Session {
+    pub(crate) fn new(gateway: Gateway) -> Arc<Self> {
+        let state = Mutex::default();
+        Arc::new(Self { gateway, outbox: Outbox::default(), state, idle: Notify::new() })
+    }
+
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    pub(crate) fn send(&self, frame: Frame) {
+        self.outbox.push(frame);
+    }
+
+    // --- opening
+
+    pub(crate) fn opened_legacy(&self) {
+        self.lock().opened = Some(Era::Legacy);
+    }
+
+    pub(crate) fn opened_modern(&self) {
+        self.lock().opened.get_or_insert(Era::Modern);
+    }
+
+    /// Whether the host has spoken the modern protocol, and never the legacy one.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.lock().opened == Some(Era::Modern)
+    }
+
+    pub(crate) fn initialized(&self) {
+        self.lock().initialized = true;
+        self.catalog_changed(); // it may have changed since the host listed
+    }
+
+    // --- calls
+
+    /// `false`: the host uses this id for another call that is still in flight.
+    pub(crate) fn register(
+        &self,
+        ticket: Ticket,
+        id: Bytes,
+        progress_token: Option<Bytes>,
+        era: Era,
+        server: ServerName,
+    ) -> bool {
+        let mut state = self.lock();
+        if state.by_id.contains_key(&id) {
+            return false;
+        }
+        state.by_id.insert(id.clone(), ticket);
+        state.calls.insert(ticket, HostCall { id, progress_token, era, server });
+        true
+    }
+
+    /// The host takes back a request; by the protocol it gets no answer.
+    pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
+        let mut state = self.lock();
+        state.subscriptions.retain(|subscription| subscription.id != id);
+        let Some(ticket) = state.by_id.get(id).copied() else { return };
+        let call = self.forget(&mut state, ticket);
+        drop(state);
+        if let Some(call) = call {
+            self.gateway.servers.cancel(&call.server, ticket, notification);
+        }
+    }
+
+    /// Waits until no call is in flight.
+    pub(crate) async fn calls_ended(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.lock().calls.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    fn forget(&self, state: &mut State, ticket: Ticket) -> Option<HostCall> {
+        let call = state.calls.remove(&ticket)?;
+        state.by_id.remove(&call.id);
+        if state.calls.is_empty() {
+            self.idle.notify_waiters();
+        }
+        Some(call)
+    }
+
+    // --- the list of tools
+
+    pub(crate) fn has_seen(&self, listing: Arc<Listing>) {
+        self.lock().seen = Some(listing);
+        self.gateway.first_list.notify_one();
+        self.catalog_changed(); // while the answer was being made
+    }
+
+    pub(crate) fn subscribe(&self, id: Bytes, tools: bool) {
+        self.lock().subscriptions.push(Subscription { id, tools });
+    }
+
+    /// Tells the host to list again, if what it has seen is not what it would see now.
+    pub(crate) fn catalog_changed(&self) {
+        let now = self.gateway.snapshot().listing;
+        let mut state = self.lock();
+        // A host that has not listed yet will see the change when it does.
+        if state.seen.as_ref().is_none_or(|seen| seen.tools == now.tools) {
+            return;
+        }
+        if state.initialized && state.opened == Some(Era::Legacy) {
+            self.outbox.push(respond::tools_changed(None));
+        }
+        let listening = state.subscriptions.iter().filter(|subscription| subscription.tools);
+        for subscription in listening {
+            self.outbox.push(respond::tools_changed(Some(&subscription.id)));
+        }
+        state.seen = Some(now);
+    }
+
+    /// The end: subscriptions are closed in good order, and the outbox takes no more.
+    pub(crate) fn close(&self) {
+        for subscription in std::mem::take(&mut self.lock().subscriptions) {
+            self.outbox.push(respond::subscription_ended(&subscription.id));
+        }
+        self.outbox.close();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing can panic half-way through a change, so a poisoned table is still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Caller for Session {
+    fn answered(&self, ticket: Ticket, answer: Answer) {
+        let mut state = self.lock();
+        let Some(call) = self.forget(&mut state, ticket) else { return };
+        drop(state);
+        let frame = match answer {
+            Answer::Response { message, head, era } => {
+                let id = match &head.kind {
+                    Kind::Result { id } | Kind::Error { id: Some(id) } => id.clone(),
+                    _ => return,
+                };
+                let completion = (call.era == Era::Modern && era == Era::Legacy)
+                    .then(|| era::completion(&message, &head))
+                    .flatten();
+                let mut edits: Vec<(Span, &[u8])> = Vec::with_capacity(2);
+                edits.push((id, &call.id));
+                edits.extend(completion);
+                edits.sort_by_key(|(span, _)| span.start);
+                Frame::edited(&message, &edits)
+            }
+            Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
+        };
+        self.outbox.push(frame);
+    }
+
+    fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
+        let state = self.lock();
+        // A server that reports progress nobody asked for is not passed on.
+        let Some(wanted) = state.calls.get(&ticket).and_then(|call| call.progress_token.as_ref()) else {
+            return;
+        };
+        self.outbox.push_if_room(Frame::edited(&notification, &[(token, wanted)]));
+    }
+}

@@ -1,0 +1,139 @@
+//! Messages over a pair of byte streams, in both directions at once.
+
+use std::{collections::VecDeque, io::IoSlice};
+
+use bytes::{Buf, Bytes};
+use plugbay_core::wire::{Framer, Framing, Incoming};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// How many pieces one write takes at most.
+const PIECES: usize = 64;
+
+/// Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
+/// blocked on its own output can never make us stop reading.
+pub(crate) struct Connection {
+    reader: Reader,
+    writer: Writer,
+    framer: Framer,
+    framing: Framing,
+    outbox: VecDeque<Bytes>,
+    outbox_bytes: usize,
+}
+
+impl Connection {
+    pub(crate) fn new(reader: Reader, writer: Writer, framing: Framing, limit: usize) -> Self {
+        let framer = Framer::new(limit);
+        Self { reader, writer, framer, framing, outbox: VecDeque::new(), outbox_bytes: 0 }
+    }
+
+    /// Queues a message; the next [`Connection::next`] writes it.
+    pub(crate) fn send(&mut self, message: Bytes) {
+        let newline = match self.framing {
+            Framing::Newline => Some(Bytes::from_static(b"\n")),
+            Framing::ContentLength => {
+                self.push(Bytes::from(format!("Content-Length: {}\r\n\r\n", message.len())));
+                None
+            }
+        };
+        self.push(message);
+        if let Some(newline) = newline {
+            self.push(newline);
+        }
+    }
+
+    /// What the peer has not taken yet.
+    pub(crate) fn backlog(&self) -> usize {
+        self.outbox_bytes
+    }
+
+    /// Whether the peer has ever sent a message.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.framer.seen().is_some()
+    }
+
+    /// The next item from the peer; `None` when it has closed its end or stopped reading for good.
+    /// Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Incoming> {
+        loop {
+            if let Some(item) = self.framer.take() {
+                return Some(item);
+            }
+            tokio::select! {
+                biased;
+                written = write_some(&mut self.writer, &self.outbox), if !self.outbox.is_empty() => {
+                    self.written(written.ok()?);
+                }
+                read = self.reader.read_buf(self.framer.buffer()) => match read {
+                    Ok(0) | Err(_) => return None,
+                    Ok(count) => self.framer.filled(count),
+                }
+            }
+        }
+    }
+
+    /// Closes the peer's input and keeps its output.
+    pub(crate) fn into_reader(self) -> Reader {
+        self.reader
+    }
+
+    fn push(&mut self, piece: Bytes) {
+        self.outbox_bytes += piece.len();
+        self.outbox.push_back(piece);
+    }
+
+    fn written(&mut self, mut count: usize) {
+        self.outbox_bytes -= count;
+        while count > 0 {
+            let Some(first) = self.outbox.front_mut() else { return };
+            if count < first.len() {
+                first.advance(count);
+                return;
+            }
+            count -= first.len();
+            self.outbox.pop_front();
+        }
+    }
+}
+
+async fn write_some(writer: &mut Writer, outbox: &VecDeque<Bytes>) -> std::io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); PIECES];
+    let mut count = 0;
+    for (slice, piece) in slices.iter_mut().zip(outbox) {
+        *slice = IoSlice::new(piece);
+        count += 1;
+    }
+    match writer.write_vectored(&slices[..count]).await? {
+        0 => Err(std::io::ErrorKind::WriteZero.into()),
+        written => Ok(written),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{duplex, split};
+
+    use super::*;
+
+    fn pair(capacity: usize) -> (Connection, Connection) {
+        let (ours, theirs) = duplex(capacity);
+        let connection = |(reader, writer): (tokio::io::ReadHalf<_>, tokio::io::WriteHalf<_>), framing| {
+            Connection::new(Box::new(reader), Box::new(writer), framing, 1_000_000)
+        };
+        (connection(split(ours), Framing::Newline), connection(split(theirs), Framing::ContentLength))
+    }
+
+    /// Both ends send more than fits into the pipe before either reads: nobody waits for ever.
+    #[tokio::test]
+    async fn two_full_pipes_do_not_lock_each_other() {
+        let (mut ours, mut theirs) = pair(1000);
+        let message = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(100_000)));
+        ours.send(message.clone());
+        theirs.send(message.clone());
+        let (here, there) = tokio::join!(ours.next(), theirs.next());
+        assert_eq!(here, Some(Incoming::Message(message.clone())));
+        assert_eq!(there, Some(Incoming::Message(message)));
+    }
+}

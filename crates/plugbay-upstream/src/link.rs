@@ -1,0 +1,115 @@
+//! A running server: the connection to it and the process behind it.
+
+use std::{sync::Arc, time::Duration};
+
+use plugbay_core::{
+    failure::Failure,
+    wire::{Framing, Incoming},
+};
+use tokio::time::timeout;
+
+use crate::{
+    connection::{Connection, Reader, Writer},
+    process::{self, Guard, Process, StderrRing},
+    spec::{ServerSpec, Transport},
+};
+
+/// How long the output of a process that has exited is still read.
+const LAST_OUTPUT: Duration = Duration::from_millis(100);
+/// How long a server that closed its output may take to tell its exit status.
+const LAST_STATUS: Duration = Duration::from_millis(500);
+const TAIL_LINES: usize = 8;
+
+/// Starts servers. Tests put a script in the place of a process.
+pub type Launcher = Arc<dyn Fn(&ServerSpec) -> Result<Launched, Failure> + Send + Sync>;
+
+/// What a launcher hands over.
+pub struct Launched {
+    pub reader: Reader,
+    pub writer: Writer,
+    pub process: Option<Process>,
+}
+
+/// The launcher of real life.
+pub fn launcher(guard: Guard) -> Launcher {
+    Arc::new(move |spec| {
+        let Transport::Stdio(stdio) = &spec.transport;
+        let mut process =
+            process::spawn(stdio, &guard).map_err(|error| Failure::new(error.to_string(), Vec::new()))?;
+        let missing = || Failure::new("its pipes were taken already", Vec::new());
+        let reader = Box::new(process.stdout.take().ok_or_else(missing)?);
+        let writer = Box::new(process.stdin.take().ok_or_else(missing)?);
+        Ok(Launched { reader, writer, process: Some(process) })
+    })
+}
+
+pub(crate) struct Link {
+    pub(crate) connection: Connection,
+    process: Option<Process>,
+    stderr: StderrRing,
+    exited: bool,
+}
+
+impl Link {
+    pub(crate) fn new(launched: Launched, framing: Framing, limit: usize) -> Self {
+        let Launched { reader, writer, process } = launched;
+        let stderr = process.as_ref().map(|process| process.stderr.clone()).unwrap_or_default();
+        Self { connection: Connection::new(reader, writer, framing, limit), process, stderr, exited: false }
+    }
+
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
+    /// Keeps a line that was no message.
+    pub(crate) fn note(&self, line: &[u8]) {
+        self.stderr.push_line(line);
+    }
+
+    /// The next item; `None` when the server is gone. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Incoming> {
+        if !self.exited {
+            let Some(process) = &mut self.process else { return self.connection.next().await };
+            tokio::select! {
+                biased;
+                item = self.connection.next() => return item,
+                // Something the server started may keep its output open for ever.
+                _ = process.wait() => self.exited = true,
+            }
+        }
+        timeout(LAST_OUTPUT, self.connection.next()).await.unwrap_or(None)
+    }
+
+    /// Why the server is gone, once [`Link::next`] has said so. What is left of it is ended behind.
+    pub(crate) async fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {
+        let exit = match &mut self.process {
+            Some(process) => timeout(LAST_STATUS, process.wait()).await.ok(),
+            None => None,
+        };
+        let what = match exit {
+            Some(exit) => format!("{exit} {during}"),
+            None => format!("closed its output {during}"),
+        };
+        let failure = Failure::new(what, self.stderr.tail(TAIL_LINES));
+        tokio::spawn(self.end(grace));
+        failure
+    }
+
+    /// A failure of a server that is still there.
+    pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
+        Failure::new(what, self.stderr.tail(TAIL_LINES))
+    }
+
+    /// Closes its input and sees it out: TERM after `grace`, KILL after another.
+    pub(crate) async fn end(self, grace: Duration) {
+        let Self { connection, process, .. } = self;
+        let mut reader = connection.into_reader();
+        let Some(process) = process else { return };
+        let mut drained = tokio::io::sink();
+        tokio::select! {
+            _ = process.shutdown(grace) => {}
+            // A server that is flushing its output must be able to finish.
+            () = async { let _ = tokio::io::copy(&mut reader, &mut drained).await; std::future::pending().await } => {}
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Why a server's program could not be started, and what its owner can do about it.
+
+use std::{io, path::PathBuf};
+
+use rustix::io::Errno;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    #[error("the command is empty: name the server's program in `command`")]
+    NoCommand,
+
+    #[error("the working directory {} cannot be used ({reason}): create it or correct `cwd`", path.display())]
+    WorkingDirectory { path: PathBuf, reason: io::Error },
+
+    #[error(
+        "`{command}` is in none of the folders of PATH ({path}): install it, write its full path in \
+         `command`, or set PATH in the server's `env`"
+    )]
+    NotInPath { command: String, path: String },
+
+    #[error("there is no file {}: install the program or correct `command`", path.display())]
+    NoSuchFile { path: PathBuf },
+
+    #[error(
+        "{} may not be executed: make it executable (chmod +x), or start it through its interpreter",
+        path.display()
+    )]
+    NotExecutable { path: PathBuf },
+
+    #[error(
+        "{} exists, but the interpreter or loader it asks for does not: install what its first line \
+         names, or a build for this system",
+        path.display()
+    )]
+    NoInterpreter { path: PathBuf },
+
+    #[error(
+        "{} is no program this machine can run: check its architecture, or give a script a `#!` line",
+        path.display()
+    )]
+    NotAProgram { path: PathBuf },
+
+    #[error("{} could not be started ({reason}): try the same command in a terminal", path.display())]
+    Other { path: PathBuf, reason: io::Error },
+}
+
+impl SpawnError {
+    /// What the system's answer means for a program that was found and looked executable.
+    pub(super) fn from_start(path: PathBuf, reason: io::Error) -> Self {
+        match Errno::from_io_error(&reason) {
+            // The file and the working directory were there a moment ago: it is the interpreter.
+            Some(Errno::NOENT) if path.exists() => Self::NoInterpreter { path },
+            Some(Errno::NOENT) => Self::NoSuchFile { path },
+            Some(Errno::ACCESS | Errno::PERM) => Self::NotExecutable { path },
+            Some(Errno::NOEXEC) => Self::NotAProgram { path },
+            _ => Self::Other { path, reason },
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Our side of the orphan guard: a helper process that ends our children when we cannot.
+//!
+//! The helper reads from a pipe whose only writer is this process, so however we die, it notices.
+//! While we live, the pipe carries which process groups are ours.
+
+use std::{
+    collections::HashSet,
+    fmt::Write as _,
+    fs::File,
+    hash::{BuildHasher, RandomState},
+    io::{self, Read as _},
+    os::fd::OwnedFd,
+    path::PathBuf,
+    process::Stdio,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::process::Pid;
+use tokio::process::{Child, Command};
+
+use super::{
+    environment::MARKER,
+    helper::{FAREWELL, REGISTER, UNREGISTER},
+};
+
+/// A cheap handle. The helper starts with the first child and, when it was killed, with the next.
+/// When the last handle goes, the helper is told that this end is a regular one.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    shared: Arc<Shared>,
+}
+
+impl Guard {
+    /// The helper is `program args… INSTANCE` and must call [`super::guard_main`] with that last
+    /// argument.
+    pub fn new(program: PathBuf, args: Vec<String>) -> Self {
+        Self::with_launch(Some(Launch { program, args }))
+    }
+
+    /// Without a helper: what we start outlives a `kill -9` of ours.
+    pub fn disabled() -> Self {
+        Self::with_launch(None)
+    }
+
+    fn with_launch(launch: Option<Launch>) -> Self {
+        let instance = random_id();
+        Self { shared: Arc::new(Shared { launch, instance, state: Mutex::default() }) }
+    }
+
+    /// What every child carries in its environment.
+    pub(super) fn instance(&self) -> &str {
+        &self.shared.instance
+    }
+
+    /// Starts the helper unless it runs. A failure is logged and not an error: a server without a
+    /// guard is better than none.
+    pub(super) fn keep_watch(&self) {
+        self.shared.lock().keep_watch(&self.shared);
+    }
+
+    /// Until the answer is dropped, the group is ended if we die.
+    pub(super) fn register(&self, group: Pid) -> Registration {
+        let mut state = self.shared.lock();
+        state.groups.insert(group);
+        if !state.send(REGISTER, group) {
+            // It died since: a new one is told of all groups.
+            state.helper = None;
+            state.keep_watch(&self.shared);
+        }
+        Registration { guard: self.clone(), group }
+    }
+
+    #[cfg(test)]
+    pub(super) fn helper_pid(&self) -> Option<Pid> {
+        let state = self.shared.lock();
+        state.helper.as_ref()?.process.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Registration {
+    guard: Guard,
+    group: Pid,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut state = self.guard.shared.lock();
+        state.groups.remove(&self.group);
+        state.send(UNREGISTER, self.group);
+    }
+}
+
+#[derive(Debug)]
+struct Launch {
+    program: PathBuf,
+    args: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    launch: Option<Launch>,
+    instance: String,
+    // A std mutex: the writes under it never block, and none is held across an await.
+    state: Mutex<State>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A set and a handle: whole at every step, so a poisoned lock does no harm.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(helper) = &state.helper {
+            _ = helper.write(FAREWELL);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: HashSet<Pid>,
+    helper: Option<Helper>,
+    warned: bool,
+}
+
+impl State {
+    fn keep_watch(&mut self, shared: &Shared) {
+        let Some(launch) = &shared.launch else { return };
+        if self.helper.as_mut().is_some_and(Helper::is_running) {
+            return;
+        }
+        self.helper = None;
+        let started = Helper::start(launch, &shared.instance).and_then(|helper| {
+            helper.write(&all(&self.groups))?;
+            Ok(helper)
+        });
+        match started {
+            Ok(helper) => self.helper = Some(helper),
+            // Once is enough: the next server would say the same.
+            Err(_) if self.warned => {}
+            Err(error) => {
+                self.warned = true;
+                let program = launch.program.display();
+                tracing::warn!(%program, %error, "no orphan guard: servers may outlive a killed gateway");
+            }
+        }
+    }
+
+    /// False if the helper has gone.
+    fn send(&self, order: char, group: Pid) -> bool {
+        let Some(helper) = &self.helper else { return true };
+        match helper.write(format!("{order}{}\n", group.as_raw_pid()).as_bytes()) {
+            Ok(()) => true,
+            // A helper that does not read: on Linux it still finds the children by their marker.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+            Err(_) => false,
+        }
+    }
+}
+
+fn all(groups: &HashSet<Pid>) -> Vec<u8> {
+    groups
+        .iter()
+        .fold(String::new(), |mut orders, group| {
+            _ = writeln!(orders, "{REGISTER}{}", group.as_raw_pid());
+            orders
+        })
+        .into_bytes()
+}
+
+#[derive(Debug)]
+struct Helper {
+    /// Close-on-exec, as every pipe of `Command`: a child that held it would hide our death.
+    orders: OwnedFd,
+    /// tokio reaps it when it is dropped.
+    process: Child,
+}
+
+impl Helper {
+    fn start(launch: &Launch, instance: &str) -> io::Result<Self> {
+        let mut process = Command::new(&launch.program)
+            .args(&launch.args)
+            .arg(instance)
+            // An outer gateway must not take the helper for one of its strays.
+            .env_remove(MARKER)
+            // It keeps no folder busy, and Ctrl-C or a kill of our group does not reach it.
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let orders = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
+        // A helper that is stopped must not stop us.
+        rustix::io::ioctl_fionbio(&orders, true)?;
+        Ok(Self { orders, process })
+    }
+
+    fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Far below the pipe's atomic size but for hundreds of groups at once, which an empty pipe takes.
+    fn write(&self, orders: &[u8]) -> io::Result<()> {
+        if !orders.is_empty() {
+            rustix::io::write(&self.orders, orders)?;
+        }
+        Ok(())
+    }
+}
+
+/// Not a secret, only never the same twice.
+fn random_id() -> String {
+    let mut bytes = [0; 16];
+    if File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).is_err() {
+        // Seeded by the system as well, and good enough where there is no such file.
+        let random =
+            u128::from(RandomState::new().hash_one(1)) << 64 | u128::from(RandomState::new().hash_one(2));
+        bytes = random.to_ne_bytes();
+    }
+    format!("{:032x}", u128::from_ne_bytes(bytes))
+}

@@ -1,0 +1,153 @@
+//! The helper process of the orphan guard: waits for the gateway's end, then ends what it left.
+//!
+//! Synchronous and small on purpose: it sleeps in one `read` for the whole life of the gateway.
+
+use std::{
+    collections::HashSet,
+    io::{self, BufRead},
+    process::ExitCode,
+    sync::{Arc, atomic::AtomicBool},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+use super::strays::Strays;
+
+pub(super) const REGISTER: char = '+';
+pub(super) const UNREGISTER: char = '-';
+/// The gateway ends regularly and has ended its servers itself.
+pub(super) const FAREWELL: &[u8] = b"bye\n";
+
+/// From TERM to KILL, and again from KILL to giving up on what hangs in the kernel.
+const PATIENCE: Duration = Duration::from_millis(1500);
+const POLL: Duration = Duration::from_millis(50);
+/// A child that was just being started when the gateway died shows its marker within this time.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// The body of the hidden subcommand that [`super::Guard`] starts. Reads orders from stdin until
+/// its end; `instance` is the argument that the guard added.
+pub fn guard_main(instance: &str) -> ExitCode {
+    outlive_polite_signals();
+    let will = Will::read(io::stdin().lock());
+    will.execute(instance);
+    ExitCode::SUCCESS
+}
+
+/// Hosts that end a whole process tree would otherwise take the helper along while the gateway is
+/// still shutting down. The pipe's end is the only thing that ends the helper.
+fn outlive_polite_signals() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        // Nobody reads the flag: a handler is what keeps the signal from killing. If it cannot be
+        // set, the group of its own still shields the helper from the terminal.
+        _ = signal_hook::flag::register(signal.as_raw(), Arc::new(AtomicBool::new(false)));
+    }
+}
+
+/// What the gateway has told us when it ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Will {
+    groups: HashSet<Pid>,
+    farewell: bool,
+}
+
+impl Will {
+    fn read(mut orders: impl BufRead) -> Self {
+        let mut will = Self::default();
+        let mut line = Vec::new();
+        // An error ends it as the end of the input does: there is nothing left to listen to.
+        while orders.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            will.obey(&line);
+            line.clear();
+        }
+        will
+    }
+
+    fn obey(&mut self, line: &[u8]) {
+        if line == FAREWELL {
+            self.farewell = true;
+        } else if let Some((order, group)) = parse(line) {
+            match order {
+                REGISTER => _ = self.groups.insert(group),
+                UNREGISTER => _ = self.groups.remove(&group),
+                _ => {}
+            }
+        }
+    }
+
+    fn execute(self, instance: &str) {
+        // What has left its group on purpose (a browser that a login opened) survives a regular end.
+        let strays = (!self.farewell).then(|| Strays::of(instance));
+        let mut remains = Remains { groups: self.groups, strays };
+        if !remains.end_within(Signal::TERM) {
+            remains.end_within(Signal::KILL);
+        }
+    }
+}
+
+/// A line that the gateway's death cut short has no newline and is not believed: it may lack digits.
+fn parse(line: &[u8]) -> Option<(char, Pid)> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
+    let (order, group) = line.split_at_checked(1)?;
+    // 0 would be our own group, and 1 is everybody when it is negated.
+    let group: i32 = group.parse().ok().filter(|group| *group > 1)?;
+    Some((order.chars().next()?, Pid::from_raw(group)?))
+}
+
+struct Remains {
+    groups: HashSet<Pid>,
+    strays: Option<Strays>,
+}
+
+impl Remains {
+    /// True when nothing is left.
+    fn end_within(&mut self, signal: Signal) -> bool {
+        let start = Instant::now();
+        self.groups.retain(|group| send(*group, signal));
+        loop {
+            let strays_gone = self.strays.as_mut().is_none_or(|strays| {
+                let found = strays.signal(signal, &self.groups);
+                !found && start.elapsed() >= SETTLED
+            });
+            if self.groups.is_empty() && strays_gone {
+                return true;
+            }
+            if start.elapsed() >= PATIENCE {
+                return false;
+            }
+            sleep(POLL);
+            self.groups.retain(|group| test_kill_process_group(*group).is_ok());
+        }
+    }
+}
+
+/// False if the group has gone.
+fn send(group: Pid, signal: Signal) -> bool {
+    let sent = kill_process_group(group, signal).is_ok();
+    // A stopped process acts on TERM only when it goes on.
+    sent && kill_process_group(group, Signal::CONT).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(orders: &str, groups: &[i32], farewell: bool) {
+        let groups = groups.iter().filter_map(|group| Pid::from_raw(*group)).collect();
+        assert_eq!(Will::read(orders.as_bytes()), Will { groups, farewell }, "{orders:?}");
+    }
+
+    #[test]
+    fn follows_orders() {
+        check("", &[], false);
+        check("+20\n+30\n-20\n", &[30], false);
+        check("+20\n-20\nbye\n", &[], true);
+    }
+
+    #[test]
+    fn believes_only_whole_and_harmless_orders() {
+        check("+20\n+30", &[20], false);
+        check("+0\n+1\n+-5\n+x\n+\n\n20\n*20\n\u{fffd}2\n+99999999999\n", &[], false);
+    }
+}

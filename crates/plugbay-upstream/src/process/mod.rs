@@ -1,0 +1,54 @@
+//! The child process of a stdio server: started without a shell, watched, and never left behind.
+//!
+//! The id of a process group stays ours only while its leader is unreaped or the group has members.
+//! So a leader's exit is first *seen* (it stays a zombie), then its group is signalled, and only then
+//! is it reaped. What a `kill -9` of ourselves leaves is cleared by the [`Guard`]'s helper process.
+
+mod child;
+mod environment;
+mod error;
+mod exit;
+mod guard;
+mod helper;
+mod resolve;
+mod stderr;
+mod strays;
+mod text;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::{ffi::OsStr, process::Stdio};
+
+use tokio::process::Command;
+
+pub use self::{
+    child::Process, error::SpawnError, exit::Exit, guard::Guard, helper::guard_main, stderr::StderrRing,
+};
+use crate::spec::StdioSpec;
+
+/// Starts the server's program. Must be called inside a tokio runtime with I/O and time enabled.
+///
+/// The current span is the parent of what the child's stderr is logged under.
+pub fn spawn(spec: &StdioSpec, guard: &Guard) -> Result<Process, SpawnError> {
+    let cwd = resolve::working_directory(spec.cwd.as_deref())?;
+    let environment = environment::for_child(std::env::vars_os(), &spec.env, guard.instance());
+    let path = environment.get(OsStr::new(environment::PATH)).map(AsRef::as_ref);
+    let program = resolve::program(&spec.command, path, cwd.as_deref())?;
+
+    let mut command = Command::new(&program);
+    command
+        .arg0(&spec.command)
+        .args(&spec.args)
+        .env_clear()
+        .envs(&environment)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(cwd) = &cwd {
+        command.current_dir(cwd);
+    }
+    Process::start(command, guard).map_err(|reason| SpawnError::from_start(program, reason))
+}

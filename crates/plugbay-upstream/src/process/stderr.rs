@@ -1,0 +1,183 @@
+//! The end of what a server wrote to stderr, for error messages; the rest is drained and forgotten.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::net::unix::pipe;
+
+use super::text::clean;
+
+const KEPT_BYTES: usize = 64 * 1024;
+const KEPT_LINES: usize = 200;
+const READ_SIZE: usize = 16 * 1024;
+/// Lets a user follow the servers' words without our own.
+const LOG_TARGET: &str = "plugbay::stderr";
+
+/// A cheap handle: clones show the same lines, also after the process has gone.
+#[derive(Clone, Default)]
+pub struct StderrRing {
+    // A std mutex: held for the copy of a few bytes, never across an await, so an async one would
+    // only cost more.
+    ring: Arc<Mutex<Ring>>,
+}
+
+impl StderrRing {
+    /// The last `n` lines (at most 200), oldest first, without blank ones, safe to print.
+    pub fn tail(&self, n: usize) -> Vec<String> {
+        let (bytes, beheaded) = {
+            let ring = self.lock();
+            (ring.bytes.iter().copied().collect::<Vec<u8>>(), ring.beheaded)
+        };
+        let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        let mut tail: Vec<String> = lines
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(index, line)| match clean(line) {
+                line if index == 0 && beheaded && !line.is_empty() => format!("…{line}"),
+                line => line,
+            })
+            .filter(|line| !line.is_empty())
+            .take(n.min(KEPT_LINES))
+            .collect();
+        tail.reverse();
+        tail
+    }
+
+    /// For what a server prints on stdout although it is no message.
+    pub fn push_line(&self, line: &[u8]) {
+        log_lines(line);
+        let mut ring = self.lock();
+        // Half a line of stderr may be waiting for its end: do not write into it.
+        if ring.bytes.back().is_some_and(|last| *last != b'\n') {
+            ring.append(b"\n");
+        }
+        ring.append(line);
+        ring.append(b"\n");
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        // Nothing can panic half-way through a change, so a poisoned ring is still whole.
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for StderrRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StderrRing").field("bytes", &self.lock().bytes.len()).finish_non_exhaustive()
+    }
+}
+
+/// Reads until every writer has gone: a full pipe would stop the server in the middle of its work.
+pub(super) async fn drain(pipe: pipe::Receiver, ring: StderrRing) {
+    while pipe.readable().await.is_ok() {
+        if read_once(&pipe, &ring).is_break() {
+            return;
+        }
+        // A child that writes without end must not keep the others of this thread waiting.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Not async, so that the buffer lives on the stack for a moment and not in the task for hours.
+fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
+    let mut buffer = [0; READ_SIZE];
+    match pipe.try_read(&mut buffer) {
+        Ok(0) => ControlFlow::Break(()),
+        Ok(length) => {
+            log_lines(&buffer[..length]);
+            ring.lock().append(&buffer[..length]);
+            ControlFlow::Continue(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => ControlFlow::Continue(()),
+        Err(error) => {
+            tracing::debug!(%error, "stderr of the server cannot be read");
+            ControlFlow::Break(())
+        }
+    }
+}
+
+fn log_lines(bytes: &[u8]) {
+    if !tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
+        return;
+    }
+    for line in bytes.split(|byte| *byte == b'\n').map(clean).filter(|line| !line.is_empty()) {
+        tracing::debug!(target: LOG_TARGET, "{line}");
+    }
+}
+
+/// Bytes, not lines: a flood of short lines costs a copy and nothing more.
+#[derive(Default)]
+struct Ring {
+    bytes: VecDeque<u8>,
+    /// Older bytes were dropped, so the first line may lack its beginning.
+    beheaded: bool,
+}
+
+impl Ring {
+    fn append(&mut self, new: &[u8]) {
+        let kept = &new[new.len().saturating_sub(KEPT_BYTES)..];
+        let excess = (self.bytes.len() + kept.len()).saturating_sub(KEPT_BYTES);
+        self.beheaded |= excess > 0 || kept.len() < new.len();
+        self.bytes.drain(..excess);
+        self.bytes.extend(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(chunks: &[&[u8]]) -> StderrRing {
+        let ring = StderrRing::default();
+        for chunk in chunks {
+            ring.lock().append(chunk);
+        }
+        ring
+    }
+
+    #[test]
+    fn tail_joins_chunks_and_skips_blank_lines() {
+        let ring = ring(&[b"one\ntw", b"o\n\n  \nthr", b"ee"]);
+
+        assert_eq!(ring.tail(9), ["one", "two", "three"]);
+        assert_eq!(ring.tail(2), ["two", "three"]);
+        assert!(ring.tail(0).is_empty());
+    }
+
+    #[test]
+    fn keeps_at_most_200_lines() {
+        let ring = ring(&[&b"line\n".repeat(1000)]);
+
+        assert_eq!(ring.tail(usize::MAX).len(), KEPT_LINES);
+    }
+
+    #[test]
+    fn a_giant_line_is_cut() {
+        let ring = StderrRing::default();
+        for _ in 0..100 {
+            ring.lock().append(&b"x".repeat(READ_SIZE));
+        }
+        ring.lock().append(&b"y".repeat(3 * KEPT_BYTES));
+
+        assert_eq!(ring.lock().bytes.len(), KEPT_BYTES);
+        assert!(ring.lock().bytes.capacity() <= 2 * KEPT_BYTES);
+        let tail = ring.tail(5);
+        assert_eq!(tail.len(), 1);
+        assert!(tail[0].starts_with("…yyy") && tail[0].ends_with("y…") && tail[0].len() < 5000);
+    }
+
+    #[test]
+    fn a_pushed_line_stands_alone() {
+        let ring = ring(&[b"half"]);
+
+        ring.push_line(b"not JSON\r");
+        ring.lock().append(b"other half\n");
+
+        assert_eq!(ring.tail(9), ["half", "not JSON", "other half"]);
+    }
+}

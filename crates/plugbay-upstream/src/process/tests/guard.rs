@@ -1,0 +1,265 @@
+//! The orphan guard: this test program plays the gateway that is killed, and its helper too.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::{gone, is_alive, pid, read_line, read_pids, spec, within};
+use crate::process::{Exit, Guard, Process, guard_main, spawn};
+
+const ROLE: &str = "PLUGBAY_TEST_ROLE";
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Ignores the end of its input, and TERM with everything it starts.
+const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $!; echo $$; while :; do sleep 1000; done";
+/// As stubborn, and with a grandchild in a session of its own.
+#[cfg(target_os = "linux")]
+const DETACHED: &str = "trap '' TERM; setsid sh -c 'echo $$; while :; do sleep 1000; done' & \
+    sleep 1000 & echo $!; while :; do sleep 1000; done";
+#[cfg(not(target_os = "linux"))]
+const DETACHED: &str = STUBBORN;
+
+fn arguments(test: &str) -> Vec<String> {
+    ["--exact", &format!("process::tests::guard::{test}"), "--nocapture"].map(str::to_owned).into()
+}
+
+fn guard() -> Guard {
+    Guard::new(std::env::current_exe().expect("this program"), arguments("play_helper"))
+}
+
+fn start(guard: &Guard, script: &str) -> Process {
+    spawn(&spec("/bin/sh", &["-c", script]), guard).expect("/bin/sh starts")
+}
+
+/// Not a test: the helper, when a guard starts this program with an instance as the last argument.
+#[test]
+fn play_helper() {
+    let instance = std::env::args().next_back().unwrap_or_default();
+    if instance.len() == 32 && instance.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        guard_main(&instance);
+    }
+}
+
+/// Not a test: the gateway, which starts servers, says who they are and waits to be killed.
+#[test]
+fn play_gateway() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let guard = guard();
+        let mut servers = Vec::new();
+        for script in [STUBBORN, DETACHED] {
+            let mut server = start(&guard, script);
+            let pids = read_pids(server.stdout.as_mut().expect("stdout"), 2).await;
+            servers.push(server);
+            for pid in pids {
+                writeln!(std::io::stdout(), "pid {}", pid.as_raw_pid()).expect("the test listens");
+            }
+        }
+        let helper = guard.helper_pid().expect("a helper");
+        writeln!(std::io::stdout(), "pid {}\nall", helper.as_raw_pid()).expect("the test listens");
+        std::future::pending::<()>().await;
+    });
+}
+
+/// Not a test: the gateway, which starts one server after the other until it is killed.
+#[test]
+fn play_starting_gateway() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let guard = guard();
+        writeln!(std::io::stdout(), "instance {}", guard.instance()).expect("the test listens");
+        let _servers: Vec<Process> = (0..500).map(|_| start(&guard, "sleep 1000 & sleep 1000")).collect();
+        std::future::pending::<()>().await;
+    });
+}
+
+struct Gateway {
+    process: Child,
+    /// Of two servers with what they started, then of the helper.
+    pids: Vec<Pid>,
+}
+
+/// Starts this program in the role of a gateway.
+fn play(role: &str) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(arguments(role))
+        .env(ROLE, "gateway")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the gateway starts")
+}
+
+impl Gateway {
+    fn start() -> Self {
+        let mut process = play("play_gateway");
+        let lines = BufReader::new(process.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+        let mut pids = Vec::new();
+        for line in lines {
+            // The test harness writes lines of its own, and may leave one unfinished.
+            pids.extend(line.split_once("pid ").map(|(_, number)| pid(number)));
+            if line.contains("all") {
+                break;
+            }
+        }
+        Self { process, pids }
+    }
+
+    async fn nothing_left_after_kill(&mut self, kill: impl FnOnce(Pid)) {
+        assert_eq!(self.pids.len(), 5);
+        assert!(self.pids.iter().all(|pid| is_alive(*pid)));
+        let start = Instant::now();
+
+        kill(pid(&self.process.id().to_string()));
+        self.process.wait().expect("the gateway is dead");
+
+        gone(&self.pids).await;
+        assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn no_orphan_after_kill_9() {
+    Gateway::start()
+        .nothing_left_after_kill(|gateway| kill_process(gateway, Signal::KILL).expect("killed"))
+        .await;
+}
+
+/// As by a host that ends the group it started, and with a helper that was asked to end first.
+#[tokio::test]
+async fn no_orphan_after_kill_9_of_the_group() {
+    let mut gateway = Gateway::start();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        kill_process(gateway.pids[4], signal).expect("sent");
+    }
+    gateway.nothing_left_after_kill(|group| kill_process_group(group, Signal::KILL).expect("killed")).await;
+}
+
+/// Wherever the kill falls: before the helper, between a start and its registration, and so on.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_orphan_when_killed_while_servers_start() {
+    use crate::process::strays::Strays;
+
+    for delay in [0, 3, 8, 20, 50].map(Duration::from_millis) {
+        let mut gateway = play("play_starting_gateway");
+        let stdout = BufReader::new(gateway.stdout.take().expect("stdout"));
+        let instance = stdout
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once("instance ").map(|(_, instance)| instance.to_owned()))
+            .expect("the gateway says who it is");
+
+        tokio::time::sleep(delay).await;
+        gateway.kill().and_then(|()| gateway.wait()).expect("the gateway is dead");
+
+        let strays = Strays::of(&instance);
+        within(async {
+            // Twice: a process that is just starting does not show its marker yet.
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                while !strays.find().is_empty() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_helper_leaves_after_a_regular_end() {
+    let guard = guard();
+    let mut server = start(&guard, "echo ready; cat");
+    read_line(server.stdout.as_mut().expect("stdout")).await;
+    let helper = guard.helper_pid().expect("a helper");
+    assert!(is_alive(helper));
+
+    assert_eq!(within(server.shutdown(LIMIT)).await, Exit::Code(0));
+    drop(guard);
+
+    gone(&[helper]).await;
+}
+
+/// A browser that a login opened, for instance.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_left_its_group_survives_a_regular_end() {
+    let guard = guard();
+    let mut server = start(&guard, "setsid sh -c 'echo $$; exec sleep 1000' & cat");
+    let detached = read_pids(server.stdout.as_mut().expect("stdout"), 1).await[0];
+    let helper = guard.helper_pid().expect("a helper");
+
+    within(server.shutdown(LIMIT)).await;
+    drop(guard);
+    gone(&[helper]).await;
+
+    assert!(is_alive(detached));
+    kill_process(detached, Signal::KILL).expect("it is ours");
+}
+
+#[tokio::test]
+async fn a_killed_helper_is_replaced() {
+    let guard = guard();
+    let _first = start(&guard, "cat");
+    let helper = guard.helper_pid().expect("a helper");
+
+    kill_process(helper, Signal::KILL).expect("it is ours");
+    within(async {
+        while is_alive(helper) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let _second = start(&guard, "cat");
+
+    let replacement = guard.helper_pid().expect("a helper");
+    assert!(replacement != helper && is_alive(replacement));
+}
+
+#[tokio::test]
+async fn servers_start_without_a_helper_too() {
+    let guard = Guard::new("/no/such/helper".into(), Vec::new());
+
+    let server = start(&guard, "exit 4");
+
+    assert!(guard.helper_pid().is_none());
+    assert_eq!(within(server.shutdown(LIMIT)).await, Exit::Code(4));
+}
+
+/// The guard's pipe in a child's hands would hide our death, another child's the end of its input.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_child_inherits_no_pipe_of_ours() {
+    let guard = guard();
+    let other = start(&guard, "cat");
+    let mut server = start(&guard, "ls -l /proc/$$/fd; exit");
+    let helper = guard.helper_pid().expect("a helper").as_raw_pid();
+
+    let listing = super::read_all(&mut server).await;
+
+    assert_eq!(listing.matches("pipe:").count().min(3), 3, "{listing}");
+    for process in [helper, other.pid()] {
+        let pipe = std::fs::read_link(format!("/proc/{process}/fd/0")).expect("its input");
+        assert!(!listing.contains(&pipe.display().to_string()), "{listing}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Makes a line that a foreign program wrote safe to show in a terminal, a log or an error message.
+
+/// Long enough for any message, short enough to repeat in an answer.
+const LONGEST: usize = 4096;
+
+/// Decodes lossily and drops escape sequences, control characters and invisible direction marks. Of
+/// a line that was redrawn with carriage returns, the last state that shows something is kept.
+pub(super) fn clean(line: &[u8]) -> String {
+    line.rsplit(|byte| *byte == b'\r').map(clean_segment).find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn clean_segment(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut chars = text.chars();
+    let mut cleaned = String::new();
+    while let Some(char) = chars.next() {
+        if cleaned.len() >= LONGEST {
+            cleaned.push('…');
+            break;
+        }
+        match char {
+            '\u{1b}' => skip_escape(&mut chars),
+            '\u{9b}' => skip_control_sequence(&mut chars),
+            '\t' => cleaned.push(' '),
+            _ if char.is_control() || is_invisible(char) => {}
+            _ => cleaned.push(char),
+        }
+    }
+    cleaned.truncate(cleaned.trim_end().len());
+    cleaned
+}
+
+fn skip_escape(chars: &mut std::str::Chars<'_>) {
+    match chars.next() {
+        Some('[') => skip_control_sequence(chars),
+        Some(']' | 'P' | 'X' | '^' | '_') => skip_string(chars),
+        // An intermediate character: the sequence goes on until a final one.
+        Some(' '..='/') => _ = chars.find(|char| !matches!(char, ' '..='/')),
+        _ => {}
+    }
+}
+
+/// Parameters, then one final character.
+fn skip_control_sequence(chars: &mut std::str::Chars<'_>) {
+    _ = chars.find(|char| !matches!(char, ' '..='?'));
+}
+
+/// A title, a link and the like: up to BEL or `ESC \`. One that never ends takes the line with it.
+fn skip_string(chars: &mut std::str::Chars<'_>) {
+    let mut escaped = false;
+    _ = chars.find(|char| {
+        let ends = matches!(char, '\u{7}' | '\u{9c}') || (escaped && *char == '\\');
+        escaped = *char == '\u{1b}';
+        ends
+    });
+}
+
+/// Direction marks and tag characters make a text read differently from what it says.
+fn is_invisible(char: char) -> bool {
+    matches!(char,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cleans() {
+        let cases: &[(&[u8], &str)] = &[
+            (b"plain", "plain"),
+            (b"\x1b[1;31merror:\x1b[0m no\tport", "error: no port"),
+            (b"\x1b]8;;http://evil\x1b\\link\x1b]8;;\x07 end", "link end"),
+            (b"\x1b]0;title never ends", ""),
+            (b"\x1b(Bcharset \x1b7saved", "charset saved"),
+            (b"bell\x07 back\x08 null\0", "bell back null"),
+            ("\u{9b}2Jc1".as_bytes(), "c1"),
+            ("a\u{202e}b\u{e0041}c".as_bytes(), "abc"),
+            (b"bad \xff byte", "bad \u{fffd} byte"),
+            (b"windows line\r", "windows line"),
+            (b"10%\r55%\r100%", "100%"),
+            (b"the error\r\x1b[K", "the error"),
+            (b"cut off \x1b[", "cut off"),
+            (b"cut off \x1b", "cut off"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(clean(line), *expected, "{}", line.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn cuts_long_lines() {
+        let cleaned = clean(&[b'x'; 3 * LONGEST]);
+
+        assert!(cleaned.ends_with("x…") && cleaned.len() < LONGEST + 8);
+    }
+}

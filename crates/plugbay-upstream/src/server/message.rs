@@ -1,0 +1,59 @@
+//! What goes into a server's task and what comes out of it.
+
+use std::sync::Arc;
+
+use plugbay_core::{
+    catalog::Offer,
+    era::Era,
+    exchange::{Call, Ticket},
+    failure::Failure,
+    wire::Draft,
+};
+use tokio::sync::oneshot;
+
+use crate::spec::ServerSpec;
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most commands are calls, and a box would cost each of them")]
+pub(crate) enum Command {
+    Forward(Call),
+    Cancel {
+        ticket: Ticket,
+        notification: Draft,
+    },
+    /// Start if need be, and list again.
+    Refresh,
+    /// End the server and the task; the sender hears when nothing is left.
+    Stop(oneshot::Sender<()>),
+}
+
+/// What the catalogue hears from a server. The spec tells which server it was: after a reload another
+/// one may bear the same name.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub spec: Arc<ServerSpec>,
+    pub outcome: Result<Arc<Offer>, Arc<Failure>>,
+}
+
+/// How a server is doing, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    pub condition: Condition,
+    pub pid: Option<i32>,
+    pub era: Option<Era>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// No process; the next call starts one.
+    Asleep,
+    Warming,
+    Ready,
+    Failed(Arc<Failure>),
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self { condition: Condition::Asleep, pid: None, era: None }
+    }
+}

@@ -1,0 +1,73 @@
+//! One server as an actor: a handle to talk to, messages, and the task that owns everything.
+
+mod listing;
+mod message;
+mod opening;
+mod task;
+
+use std::sync::Arc;
+
+use plugbay_core::{era::Era, exchange::Tickets, failure::CallError, name::ServerName};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub(crate) use message::Command;
+pub use message::{Condition, Report, Status};
+
+use crate::{link::Launcher, spec::ServerSpec};
+
+/// The way to one server. Cheap to clone; the task ends by [`ServerHandle::stop`].
+#[derive(Debug, Clone)]
+pub struct ServerHandle {
+    pub spec: Arc<ServerSpec>,
+    commands: mpsc::UnboundedSender<Command>,
+    status: watch::Receiver<Status>,
+}
+
+/// What all servers share.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub launcher: Launcher,
+    pub tickets: Arc<Tickets>,
+    pub reports: mpsc::UnboundedSender<Report>,
+}
+
+impl ServerHandle {
+    /// Starts the task, not yet the server. `era` is what the server spoke when last met.
+    pub fn spawn(spec: ServerSpec, era: Option<Era>, surroundings: Surroundings) -> Self {
+        let spec = Arc::new(spec);
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let (status_sender, status) = watch::channel(Status::default());
+        let task = task::Task::new(Arc::clone(&spec), era, surroundings, inbox, status_sender);
+        tokio::spawn(task.run());
+        Self { spec, commands, status }
+    }
+
+    pub fn name(&self) -> &ServerName {
+        &self.spec.name
+    }
+
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// Start if need be, and list again.
+    pub fn refresh(&self) {
+        let _ = self.commands.send(Command::Refresh);
+    }
+
+    /// Ends the server and its task; returns when no process of it is left.
+    pub async fn stop(&self) {
+        let (done, stopped) = oneshot::channel();
+        if self.commands.send(Command::Stop(done)).is_ok() {
+            let _ = stopped.await;
+        }
+    }
+
+    pub(crate) fn send(&self, command: Command) {
+        // The task outlives every handle but not a stop; then the call ends here.
+        if let Err(mpsc::error::SendError(Command::Forward(call))) = self.commands.send(command) {
+            let error = CallError::Gone(self.spec.name.clone());
+            call.caller.answered(call.ticket, plugbay_core::exchange::Answer::Failed(error));
+        }
+    }
+}

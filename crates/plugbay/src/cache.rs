@@ -1,0 +1,217 @@
+//! What servers offered when they were last met, on disk: the first list needs no server.
+//!
+//! One file per launch identity, so a changed command never shows another program's tools, and
+//! processes that share the folder overwrite only what they have just learnt themselves. A file is
+//! replaced whole, by rename, under a lock.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Offer, Tool},
+    era::Era,
+    name::ServerName,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+const FORMAT: u32 = 1;
+
+/// The cache folder, and the thread that writes to it.
+#[derive(Debug)]
+pub struct Cache {
+    /// `None`: no folder is known, so nothing is remembered.
+    folder: Option<PathBuf>,
+    writer: Option<Writer>,
+}
+
+/// What the cache knows of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Memory {
+    /// Never met.
+    Nothing,
+    /// Started before, without ever telling what it has: not worth waiting for.
+    Unanswered,
+    Offer(Arc<Offer>),
+}
+
+#[derive(Debug)]
+struct Writer {
+    jobs: mpsc::Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+struct Job {
+    path: PathBuf,
+    content: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    format: u32,
+    server: String,
+    era: Option<Era>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    info: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    /// Absent for a server that never answered.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<&'a RawValue>>,
+}
+
+impl Cache {
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, writer: None }
+    }
+
+    /// A file that cannot be read as ours is moved aside, and reported; it is never overwritten.
+    pub fn load(&self, identity: &str) -> Memory {
+        let Some(path) = self.path(identity) else { return Memory::Nothing };
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Memory::Nothing,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), "the cache cannot be read: {error}");
+                return Memory::Nothing;
+            }
+        };
+        parse(&text).unwrap_or_else(|| {
+            let aside = path.with_extension("json.corrupt");
+            let outcome = fs::rename(&path, &aside);
+            tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "a damaged cache file was moved aside");
+            Memory::Nothing
+        })
+    }
+
+    /// Written behind; [`Cache::finish`] waits for it.
+    pub fn save(&mut self, server: &ServerName, identity: &str, memory: &Memory) {
+        let Some(path) = self.path(identity) else { return };
+        let Some(content) = render(server, memory) else { return };
+        let writer = self.writer.get_or_insert_with(Writer::start);
+        let _ = writer.jobs.send(Job { path, content });
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(Writer { jobs, thread }) = self.writer.take() {
+            drop(jobs);
+            let _ = thread.join();
+        }
+    }
+
+    fn path(&self, identity: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join("servers").join(format!("{identity}.json")))
+    }
+}
+
+impl Writer {
+    /// A thread of its own: syncing a file can take long, and nobody should wait for it.
+    fn start() -> Self {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let thread = std::thread::spawn(move || {
+            for job in inbox {
+                if let Err(error) = write(&job) {
+                    tracing::warn!(path = %job.path.display(), "the cache cannot be written: {error}");
+                }
+            }
+        });
+        Self { jobs, thread }
+    }
+}
+
+fn write(job: &Job) -> io::Result<()> {
+    if fs::read(&job.path).is_ok_and(|content| content == job.content.as_bytes()) {
+        return Ok(());
+    }
+    let folder = job.path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(".lock"))?;
+    lock.lock()?;
+    let new = folder.join(format!(".{}.new", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    let written = file.write_all(job.content.as_bytes()).and_then(|()| file.sync_all());
+    let replaced = written.and_then(|()| fs::rename(&new, &job.path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    replaced
+}
+
+fn parse(text: &[u8]) -> Option<Memory> {
+    let stored: Stored<'_> = serde_json::from_slice(text).ok()?;
+    if stored.format != FORMAT {
+        return Some(Memory::Nothing); // another version's; it is replaced in time
+    }
+    let (Some(era), Some(tools)) = (stored.era, stored.tools) else { return Some(Memory::Unanswered) };
+    let bytes = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
+    let tools = tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
+    Some(Memory::Offer(Arc::new(Offer::new(era, stored.info.map(bytes), stored.instructions, tools))))
+}
+
+fn render(server: &ServerName, memory: &Memory) -> Option<String> {
+    let server = server.to_string();
+    let stored = match memory {
+        Memory::Nothing => return None,
+        Memory::Unanswered => {
+            Stored { format: FORMAT, server, era: None, info: None, instructions: None, tools: None }
+        }
+        Memory::Offer(offer) => Stored {
+            format: FORMAT,
+            server,
+            era: Some(offer.era),
+            info: offer.info.as_deref().and_then(raw),
+            instructions: offer.instructions.clone(),
+            tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
+        },
+    };
+    serde_json::to_string(&stored).ok()
+}
+
+fn raw(json: &[u8]) -> Option<&RawValue> {
+    serde_json::from_slice(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer() -> Memory {
+        let definition = Bytes::from_static(br#"{"name":"a", "x":1.0,"big":123456789012345678901234567890}"#);
+        let tools = vec![Tool::parse(definition).unwrap()];
+        let info = Some(Bytes::from_static(br#"{"name":"s"}"#));
+        Memory::Offer(Arc::new(Offer::new(Era::Modern, info, Some("be kind".to_owned()), tools)))
+    }
+
+    #[test]
+    fn remembers_definitions_byte_for_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = ServerName::parse("s").unwrap();
+        let mut cache = Cache::new(Some(folder.path().join("deep/down")));
+        assert_eq!(cache.load("one"), Memory::Nothing);
+        cache.save(&name, "one", &offer());
+        cache.save(&name, "two", &Memory::Unanswered);
+        cache.finish();
+        assert_eq!(cache.load("one"), offer());
+        assert_eq!(cache.load("two"), Memory::Unanswered);
+        assert_eq!(cache.load("three"), Memory::Nothing);
+    }
+
+    #[test]
+    fn a_damaged_file_is_moved_aside_and_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("servers")).unwrap();
+        let path = folder.path().join("servers/x.json");
+        fs::write(&path, "{\"format\":1,").unwrap();
+        let cache = Cache::new(Some(folder.path().to_owned()));
+        assert_eq!(cache.load("x"), Memory::Nothing);
+        assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), "{\"format\":1,");
+    }
+}

@@ -1,0 +1,175 @@
+//! The one writer of the catalogue: it hears what servers report, makes the next snapshot, and
+//! remembers it on disk.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use plugbay_core::{
+    catalog::{Catalog, Change},
+    era::Era,
+    name::ServerName,
+    surface::{Layout, Snapshot},
+};
+use plugbay_upstream::Report;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    cache::{Cache, Memory},
+    config::identity,
+};
+
+/// What the catalogue consists of: which servers there are, and how they appear.
+#[derive(Debug, Clone, Default)]
+pub struct Arrangement {
+    pub layout: Layout,
+    /// By launch identity; `None` for a server that cannot be started at all.
+    pub servers: BTreeMap<ServerName, Option<String>>,
+}
+
+/// A new arrangement while the task runs, and where to tell the eras that are remembered.
+pub struct Order {
+    pub arrangement: Arrangement,
+    pub eras: oneshot::Sender<BTreeMap<ServerName, Era>>,
+}
+
+pub struct Catalogue {
+    catalog: Arc<Catalog>,
+    arrangement: Arrangement,
+    cache: Cache,
+    /// Servers that need not be waited for: known from the cache, listed, or failed.
+    heard: BTreeSet<ServerName>,
+    snapshots: watch::Sender<Snapshot>,
+    list_wait: Duration,
+    /// Until then a first list may wait for servers never met before.
+    wait_until: Instant,
+}
+
+impl Catalogue {
+    pub fn new(cache: Cache, list_wait: Duration) -> Self {
+        let catalog = Arc::new(Catalog::default());
+        let empty = Snapshot::new(Arc::clone(&catalog), &Layout::default(), false);
+        Self {
+            catalog,
+            arrangement: Arrangement::default(),
+            cache,
+            heard: BTreeSet::new(),
+            snapshots: watch::Sender::new(empty),
+            list_wait,
+            wait_until: Instant::now() + list_wait,
+        }
+    }
+
+    pub fn snapshots(&self) -> watch::Receiver<Snapshot> {
+        self.snapshots.subscribe()
+    }
+
+    /// Takes a new set of servers: what is remembered of them stands in the next snapshot. Gives the
+    /// eras they spoke.
+    pub fn arrange(&mut self, next: Arrangement) -> BTreeMap<ServerName, Era> {
+        let previous = std::mem::replace(&mut self.arrangement, next);
+        for (name, identity) in &previous.servers {
+            if self.arrangement.servers.get(name) != Some(identity) {
+                self.heard.remove(name);
+                self.catalog = Arc::new(self.catalog.apply(Change::Forgotten(name.clone())));
+            }
+        }
+        for (name, identity) in &self.arrangement.servers {
+            if previous.servers.get(name) == Some(identity) {
+                continue;
+            }
+            match identity.as_ref().map_or(Memory::Unanswered, |identity| self.cache.load(identity)) {
+                Memory::Nothing => {}
+                Memory::Unanswered => {
+                    self.heard.insert(name.clone());
+                }
+                Memory::Offer(offer) => {
+                    self.heard.insert(name.clone());
+                    self.catalog = Arc::new(self.catalog.apply(Change::Remembered(name.clone(), offer)));
+                }
+            }
+        }
+        self.wait_until = Instant::now() + self.list_wait;
+        self.publish();
+        self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.era)).collect()
+    }
+
+    /// Lives as long as anybody reports or arranges.
+    pub async fn run(
+        mut self,
+        mut reports: mpsc::UnboundedReceiver<Report>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+    ) {
+        loop {
+            let waiting = !self.snapshots.borrow().settled;
+            tokio::select! {
+                report = reports.recv() => match report {
+                    Some(report) => self.hear(report),
+                    None => break,
+                },
+                order = orders.recv() => match order {
+                    Some(Order { arrangement, eras }) => { let _ = eras.send(self.arrange(arrangement)); }
+                    None => break,
+                },
+                () = sleep_until(self.wait_until), if waiting => self.wait_no_longer(),
+            }
+        }
+        self.cache.finish();
+    }
+
+    fn hear(&mut self, Report { spec, outcome }: Report) {
+        let name = spec.name.clone();
+        // A server that was removed or replaced may still have a word under way.
+        if self.arrangement.servers.get(&name) != Some(&Some(identity(&spec))) {
+            return;
+        }
+        let change = match outcome {
+            Ok(offer) => {
+                self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
+                Change::Listed(name.clone(), offer)
+            }
+            Err(_) => {
+                if self.catalog.get(&name).is_none() {
+                    self.remember(&name, &Memory::Unanswered);
+                }
+                Change::Failed(name.clone())
+            }
+        };
+        self.heard.insert(name);
+        self.catalog = Arc::new(self.catalog.apply(change));
+        self.publish();
+    }
+
+    /// Whoever has not answered by now is not waited for, this time or the next.
+    fn wait_no_longer(&mut self) {
+        let silent: Vec<_> =
+            self.arrangement.servers.keys().filter(|name| !self.heard.contains(*name)).cloned().collect();
+        for name in silent {
+            self.remember(&name, &Memory::Unanswered);
+            self.heard.insert(name);
+        }
+        self.publish();
+    }
+
+    fn remember(&mut self, name: &ServerName, memory: &Memory) {
+        if let Some(Some(identity)) = self.arrangement.servers.get(name) {
+            self.cache.save(name, identity, memory);
+        }
+    }
+
+    fn publish(&self) {
+        let settled = self.arrangement.servers.keys().all(|name| self.heard.contains(name));
+        let snapshot = Snapshot::new(Arc::clone(&self.catalog), &self.arrangement.layout, settled);
+        for name in &snapshot.listing.collisions {
+            tracing::warn!(
+                "two tools want the name {name}: neither is shown; rename one in the configuration"
+            );
+        }
+        self.snapshots.send_replace(snapshot);
+    }
+}

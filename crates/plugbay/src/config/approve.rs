@@ -1,0 +1,147 @@
+//! Which project files may be used: those whose exact content the user has approved.
+//!
+//! A repository's file can start any program, so opening a folder must not be enough to use it.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{document, identity::hex_digest, paths::Paths};
+
+/// A file that may be used from now on, as long as it stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approved {
+    pub file: PathBuf,
+    pub sha256: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApproveError {
+    #[error("{}: {reason}", file.display())]
+    Unreadable { file: PathBuf, reason: String },
+    #[error("{}: the path is not UTF-8", file.display())]
+    OddPath { file: PathBuf },
+    #[error("no folder to keep approvals in; set HOME or XDG_STATE_HOME")]
+    NoStateFolder,
+    #[error("{}: not a list of approvals; remove it and approve again", file.display())]
+    Garbled { file: PathBuf },
+    #[error("{}: {source}", file.display())]
+    Write { file: PathBuf, source: io::Error },
+}
+
+/// Approves the present content of `file`.
+pub fn approve(paths: &Paths, file: &Path) -> Result<Approved, ApproveError> {
+    let unreadable = |reason: String| ApproveError::Unreadable { file: file.into(), reason };
+    let approvals = paths.approvals().ok_or(ApproveError::NoStateFolder)?;
+    let content = document::bytes(file).map_err(|problem| unreadable(problem.message))?;
+    let content = content.ok_or_else(|| unreadable("no such file".into()))?;
+    let canonical = file.canonicalize().map_err(|error| unreadable(error.to_string()))?;
+    let key = canonical.to_str().ok_or_else(|| ApproveError::OddPath { file: file.into() })?;
+
+    let mut list = read(&approvals).map_err(|_| ApproveError::Garbled { file: approvals.clone() })?;
+    let sha256 = hex_digest(&content);
+    list.0.insert(key.to_owned(), sha256.clone());
+    write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })?;
+    Ok(Approved { file: canonical, sha256 })
+}
+
+/// What the approvals say about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Approval {
+    Given,
+    /// Given once, for other content.
+    Outdated,
+    Missing,
+}
+
+/// May `content`, read from `file`, be used? A list that cannot be read approves nothing.
+pub(super) fn approval(approvals: Option<&Path>, file: &Path, content: &[u8]) -> Approval {
+    let list = approvals.and_then(|path| read(path).ok()).unwrap_or_default();
+    let canonical = file.canonicalize().ok();
+    match canonical.as_deref().and_then(Path::to_str).and_then(|key| list.0.get(key)) {
+        Some(sha256) if *sha256 == hex_digest(content) => Approval::Given,
+        Some(_) => Approval::Outdated,
+        None => Approval::Missing,
+    }
+}
+
+/// Canonical path → SHA-256 of the approved content.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Approvals(BTreeMap<String, String>);
+
+fn read(path: &Path) -> io::Result<Approvals> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Approvals::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Written beside its place and moved there, so that a crash leaves the old list or the new one.
+fn write(path: &Path, list: &Approvals) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    create_private(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?; // readable by its owner alone
+    serde_json::to_writer_pretty(&mut file, list)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn create_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // It may have been there before, made with wider permissions.
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn create_private(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn approval_holds_for_one_content_at_one_place() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |name: &str| root.path().join(name);
+        let paths =
+            Paths { user_file: None, state_folder: Some(file("state/plugbay")), start: root.path().into() };
+        let approvals = paths.approvals().unwrap();
+        fs::write(file("a"), "one").unwrap();
+        fs::write(file("b"), "one").unwrap();
+        std::os::unix::fs::symlink(file("a"), file("link")).unwrap();
+        let check = |name: &str, content: &[u8]| approval(Some(&approvals), &file(name), content);
+
+        assert_eq!(check("a", b"one"), Approval::Missing);
+        let approved = approve(&paths, &file("link")).unwrap();
+        assert_eq!(approved.file, file("a").canonicalize().unwrap());
+        assert_eq!(check("a", b"one"), Approval::Given);
+        assert_eq!(check("link", b"one"), Approval::Given);
+        assert_eq!(check("a", b"two"), Approval::Outdated);
+        assert_eq!(check("b", b"one"), Approval::Missing);
+        assert_eq!(approval(None, &file("a"), b"one"), Approval::Missing);
+
+        approve(&paths, &file("b")).unwrap();
+        assert_eq!(check("a", b"one"), Approval::Given, "earlier approvals stay");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&approvals), mode(approvals.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(fs::read_dir(approvals.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
+
+        fs::write(&approvals, "{").unwrap();
+        assert_eq!(check("a", b"one"), Approval::Missing);
+        assert!(matches!(approve(&paths, &file("a")), Err(ApproveError::Garbled { .. })));
+        assert!(matches!(approve(&paths, &file("c")), Err(ApproveError::Unreadable { .. })));
+    }
+}

@@ -1,0 +1,150 @@
+//! A problem in a configuration file, shown with its place in the manner of a compiler.
+
+use std::{fmt, path::PathBuf};
+
+/// What is wrong, where, and how to mend it. Holds no expanded value, so it may be logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    pub file: PathBuf,
+    /// Absent when the file as a whole is meant.
+    pub position: Option<Position>,
+    pub message: String,
+    pub help: Option<String>,
+    pub(super) snippet: Option<Snippet>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// What it points at is not used.
+    Error,
+    /// Everything is used, but perhaps not as it was meant.
+    Warning,
+}
+
+/// Counted from one; columns are characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+/// The line in question, already masked, cut and made safe to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Snippet {
+    pub(super) line: String,
+    /// Characters before the marked part.
+    pub(super) indent: usize,
+    /// Characters marked.
+    pub(super) width: usize,
+}
+
+impl Diagnostic {
+    /// A problem of the file as a whole.
+    pub(super) fn of_file(
+        severity: Severity,
+        file: impl Into<PathBuf>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let help = Some(help.into());
+        Self { severity, file: file.into(), position: None, message: message.into(), help, snippet: None }
+    }
+
+    /// The whole in one line, for places that show a server's failure.
+    pub fn one_line(&self) -> String {
+        let Self { message, .. } = self;
+        let help = self.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+        format!("{message} ({}){help}", self.place())
+    }
+
+    fn place(&self) -> String {
+        let file = plain(&self.file.to_string_lossy());
+        match self.position {
+            Some(Position { line, column }) => format!("{file}:{line}:{column}"),
+            None => file,
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.position.map(|at| at.line.to_string()).unwrap_or_default();
+        let gutter = " ".repeat(number.len());
+        write!(f, "{}: {}\n{gutter}--> {}", self.severity, self.message, self.place())?;
+        if let Some(Snippet { line, indent, width }) = &self.snippet {
+            let marks = "^".repeat(*width);
+            write!(f, "\n{gutter} |\n{number} | {line}\n{gutter} | {:indent$}{marks}", "")?;
+        }
+        match &self.help {
+            Some(help) => write!(f, "\n{gutter} = help: {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// Text from a file as it may stand in a message: short, and without what would steer a terminal.
+pub(super) fn quote(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let shown: String = text.chars().take(LONGEST).map(printable).collect();
+    let rest = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    format!("`{shown}{rest}`")
+}
+
+/// One character for one, so that columns keep their meaning.
+pub(super) fn printable(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        '"' | '\'' | '\\' => c,
+        c if c.escape_debug().len() > 1 => '\u{FFFD}',
+        c => c,
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(printable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_like_a_compilers_message() {
+        let diagnostic = Diagnostic {
+            severity: Severity::Warning,
+            file: "config.jsonc".into(),
+            position: Some(Position { line: 12, column: 3 }),
+            message: "unknown key `comand`".into(),
+            help: Some("did you mean `command`?".into()),
+            snippet: Some(Snippet { line: "  \"comand\": 1".into(), indent: 2, width: 8 }),
+        };
+        let expected = "\
+warning: unknown key `comand`
+  --> config.jsonc:12:3
+   |
+12 |   \"comand\": 1
+   |   ^^^^^^^^
+   = help: did you mean `command`?";
+        assert_eq!(diagnostic.to_string(), expected);
+        assert_eq!(
+            diagnostic.one_line(),
+            "unknown key `comand` (config.jsonc:12:3); did you mean `command`?"
+        );
+    }
+
+    #[test]
+    fn quoted_text_is_short_and_cannot_steer_a_terminal() {
+        assert_eq!(quote("a\u{1b}[31m\u{202e}b"), "`a\u{FFFD}[31m\u{FFFD}b`");
+        assert_eq!(quote(&"x".repeat(1000)).chars().count(), 63);
+    }
+}

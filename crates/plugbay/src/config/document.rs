@@ -1,0 +1,108 @@
+//! One file: from the disk to typed values.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+use jsonc_parser::{CollectOptions, ParseOptions, ast::Value, common::Range, parse_to_ast};
+
+use super::{
+    diagnostic::{Diagnostic, Severity},
+    raw::ConfigFile,
+    read::{Read, mismatch},
+    report::Report,
+    source::Source,
+};
+
+/// Far more than any configuration holds.
+const LARGEST: u64 = 1024 * 1024;
+
+/// A file that could be understood, and what is wrong with it nevertheless.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) source: Source,
+    pub(super) config: ConfigFile,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// The file's bytes; `None` when there is no such file.
+pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let problem = |message: String, help: &str| Diagnostic::of_file(Severity::Error, path, message, help);
+    let unreadable =
+        |error: io::Error| problem(format!("cannot be read: {error}"), "check the path and its permissions");
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if read as u64 > LARGEST {
+        return Err(problem(
+            "larger than 1 MiB".into(),
+            "this is hardly a configuration file; check the path",
+        ));
+    }
+    Ok(Some(bytes))
+}
+
+/// `Err` holds why nothing of the file can be used.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, Vec<Diagnostic>> {
+    let source = Source::new(path, bytes).map_err(|problem| vec![problem])?;
+    let mut report = Report::new(&source);
+    let config = tree(&source, &mut report);
+    let diagnostics = report.finish();
+    match config {
+        Some(config) => Ok(Document { source, config, diagnostics }),
+        None => Err(diagnostics),
+    }
+}
+
+fn tree(source: &Source, report: &mut Report<'_>) -> Option<ConfigFile> {
+    if let Some(problem) = source.scan.problem {
+        report.error(problem.at, problem.message, problem.help);
+        return None;
+    }
+    let parsed = match parse_to_ast(&source.text, &CollectOptions::default(), &JSONC) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let help = "the file is JSON, with comments and trailing commas allowed";
+            report.error(error.range(), uncapitalised(&error.kind().to_string()), help);
+            return None;
+        }
+    };
+    match &parsed.value {
+        Some(value @ Value::Object(_)) => ConfigFile::read(value, report),
+        Some(value) => {
+            mismatch(value, "an object", report);
+            None
+        }
+        None => {
+            let help = "a start: { \"mcpServers\": {} }";
+            report.warning(Range::new(0, 0), "the file is empty", help);
+            Some(ConfigFile::default())
+        }
+    }
+}
+
+/// JSON with comments and trailing commas, and nothing else that the parser would let pass: an
+/// editor's schema support refuses the rest too.
+const JSONC: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+fn uncapitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
+}

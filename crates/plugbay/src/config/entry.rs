@@ -1,0 +1,214 @@
+//! From a server's entry to the settings it stands for.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use plugbay_core::{
+    exposure::Exposure,
+    name::ServerName,
+    policy::{Patterns, Policy},
+};
+use plugbay_upstream::spec::{ServerSpec, StdioSpec, Timeouts, Transport};
+
+use super::{
+    Env, Mode, ServerSettings,
+    diagnostic::quote,
+    expand::{ExpandError, expand},
+    raw::{Entry, Pattern, Plugbay, Server},
+    read::{At, Overlay},
+    report::Report,
+    units::Limit,
+    word::Reach,
+};
+
+/// What surrounds an entry.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) defaults: &'a Plugbay,
+    pub(super) mode: Mode,
+    pub(super) message_limit: usize,
+    /// The folder of the entry's file: relative folders start here.
+    pub(super) folder: &'a Path,
+    /// Whether a server that names no folder starts in `folder` too, instead of in ours.
+    pub(super) starts_in_folder: bool,
+    pub(super) env: Env<'a>,
+}
+
+/// Is this server left out by its own entry?
+pub(super) fn is_disabled(server: &Server) -> bool {
+    server.disabled == Some(true) || server.enabled == Some(false)
+}
+
+pub(super) fn build(
+    entry: &Entry,
+    name: ServerName,
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) -> ServerSettings {
+    let Entry { key, server, problem } = entry;
+    let own = tuning(server).over(around.defaults.clone());
+    let (built, odd) = match problem {
+        // Half an entry would only cause further complaints.
+        Some(_) => (None, None),
+        None => report.watch(|report| {
+            Some((transport(server, &own, around, key, report)?, policy(&own, key, report)?))
+        }),
+    };
+    let mode = own.mode.map_or(around.mode, |mode| mode.0);
+    let Some((transport, policy)) = built else {
+        let reason = problem.clone().or(odd).unwrap_or_else(|| "the entry cannot be used".into());
+        return ServerSettings { name, spec: Err(reason), exposure: Exposure::default(), mode };
+    };
+    let timeouts = timeouts(&own);
+    let spec = ServerSpec { name: name.clone(), transport, timeouts, message_limit: around.message_limit };
+    let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
+    let exposure = Exposure { policy, rename, describe: own.describe.unwrap_or_default() };
+    ServerSettings { name, spec: Ok(spec), exposure, mode }
+}
+
+/// What the entry says in our own keys, and below that what it says in a host's.
+fn tuning(server: &Server) -> Plugbay {
+    let everything = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.0 == "*");
+    let own = server.plugbay.clone().unwrap_or_default();
+    // Both lists of what is not wanted hold: neither was written in order to allow something.
+    let deny = [own.deny.clone(), server.exclude.clone()]
+        .into_iter()
+        .flatten()
+        .reduce(|one, other| [one, other].concat());
+    let host = Plugbay {
+        allow: server.include.clone().or(server.tools.clone()).filter(|patterns| !everything(patterns)),
+        timeout: server.tool_timeout.or(server.timeout.map(|limit| Limit(limit.0))),
+        start: server.startup_timeout,
+        ..Plugbay::default()
+    };
+    Plugbay { deny, ..own.over(host) }
+}
+
+fn policy(own: &Plugbay, key: &At<String>, report: &mut Report<'_>) -> Option<Policy> {
+    let mut compile = |patterns: &Vec<Pattern>| {
+        let compiled = Patterns::compile(patterns.iter().map(|pattern| &pattern.0));
+        compiled
+            .inspect_err(|error| report.error(key.at, error.reason.clone(), "use fewer or simpler patterns"))
+            .ok()
+    };
+    let allow = match &own.allow {
+        Some(patterns) => Some(compile(patterns)?),
+        None => None,
+    };
+    Some(Policy { allow, deny: compile(own.deny.as_ref().unwrap_or(&Vec::new()))? })
+}
+
+fn transport(
+    server: &Server,
+    own: &Plugbay,
+    around: Surroundings<'_>,
+    key: &At<String>,
+    report: &mut Report<'_>,
+) -> Option<Transport> {
+    let http = match (&server.reach, server.url) {
+        (Some(reach), _) if reach.value.0 == Reach::Http => Some(reach.at),
+        (None, Some(url)) => Some(url.0),
+        _ => None,
+    };
+    if let Some(at) = http {
+        let help = "run a local server instead, or disable this one: \"disabled\": true";
+        report.error(at, "HTTP servers are not supported yet", help);
+        return None;
+    }
+    let Some(argv) = &server.command else {
+        let message = format!("server {} has no `command`", quote(&key.value));
+        report.error(key.at, message, "name the program to start: \"command\": \"npx\"");
+        return None;
+    };
+    let mut fill = |text: &At<String>| fill(text, around.env, report);
+    let words = argv.0.iter().chain(server.args.iter().flatten());
+    // Collected first, so that every unset variable is reported and not just the first.
+    let words: Vec<Option<String>> = words.map(&mut fill).collect();
+    let values = server.env.iter().flatten();
+    let values: Vec<_> = values.map(|(name, value)| (name, value.at, fill(value))).collect();
+    let cwd = server.cwd.as_ref().map(&mut fill);
+    let env = environment(values, report);
+
+    let mut words = words.into_iter();
+    let stdio = StdioSpec {
+        command: words.next()??,
+        args: words.collect::<Option<_>>()?,
+        env: env?,
+        cwd: folder(cwd, around)?,
+        framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
+    };
+    Some(Transport::Stdio(stdio))
+}
+
+type Place = jsonc_parser::common::Range;
+
+fn environment(
+    values: Vec<(&String, Place, Option<String>)>,
+    report: &mut Report<'_>,
+) -> Option<BTreeMap<String, String>> {
+    let mut env = Some(BTreeMap::new());
+    for (name, at, value) in values {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let help = "use letters, digits and `_`";
+            report.error(at, format!("{} cannot be the name of a variable", quote(name)), help);
+            env = None;
+        }
+        env = env.zip(value).map(|(mut env, value)| {
+            env.insert(name.clone(), value);
+            env
+        });
+    }
+    env
+}
+
+/// `Some(None)`: the server starts in our own folder. `None`: its folder could not be filled in.
+#[expect(clippy::option_option, reason = "the outer one is failure, the inner one a setting")]
+fn folder(cwd: Option<Option<String>>, around: Surroundings<'_>) -> Option<Option<PathBuf>> {
+    match cwd {
+        Some(cwd) => Some(Some(around.folder.join(cwd?))),
+        None => Some(around.starts_in_folder.then(|| around.folder.to_owned())),
+    }
+}
+
+/// Fills in `${VAR}`. The filled text may hold secrets: it must not reach the report.
+fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
+    match expand(&text.value, env) {
+        Ok(filled) if filled.contains('\0') => {
+            report.error(text.at, "contains a NUL character", "remove it; no program can be given one");
+            None
+        }
+        Ok(filled) => Some(filled),
+        Err(ExpandError::Unset { variable, reference }) => {
+            let help = format!(
+                "set it where plugbay is started (the host's `env` for plugbay), or give a default: ${{{variable}:-…}}"
+            );
+            let at = report.source.locate(text.at, &reference);
+            report.error(at, format!("the variable {} is not set", quote(&variable)), help);
+            None
+        }
+        Err(ExpandError::Foreign { reference }) => {
+            let at = report.source.locate(text.at, &reference);
+            let help = "use an environment variable: ${VAR}";
+            report.error(at, format!("{} cannot be filled in here", quote(&reference)), help);
+            None
+        }
+        Err(ExpandError::Unclosed) => {
+            report.error(text.at, "`${` without `}`", "close the variable: ${VAR}");
+            None
+        }
+    }
+}
+
+fn timeouts(own: &Plugbay) -> Timeouts {
+    let standard = Timeouts::default();
+    let call = own.timeout.map_or(standard.call, |limit| limit.0);
+    Timeouts {
+        start: own.start.map_or(standard.start, |limit| limit.0),
+        call,
+        call_max: own.max_time.map_or(standard.call_max, |limit| limit.0).max(call),
+        idle: own.idle.map_or(standard.idle, |wait| wait.0),
+        shutdown: own.shutdown.map_or(standard.shutdown, |wait| wait.0),
+    }
+}

@@ -1,0 +1,108 @@
+//! `${VAR}`, `${VAR:-default}` and `${env:VAR}` in text.
+
+use super::Env;
+
+/// Why a text could not be filled in. Never holds a value from the environment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ExpandError {
+    /// No such variable, and no default.
+    Unset { variable: String, reference: String },
+    /// `${kind:…}` of a kind that only some other program can fill.
+    Foreign { reference: String },
+    /// `${` without `}`.
+    Unclosed,
+}
+
+/// Fills in `text`. What is not one of our forms stays as it is: `$VAR`, `$$`, `${x%y}` may well be
+/// meant for a shell that the server starts.
+pub(super) fn expand(text: &str, env: Env<'_>) -> Result<String, ExpandError> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inner, tail) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
+        filled.push_str(before);
+        filled.push_str(&reference(inner, env)?);
+        rest = tail;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn reference(inner: &str, env: Env<'_>) -> Result<String, ExpandError> {
+    let literal = format!("${{{inner}}}");
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inner, None),
+    };
+    let variable = name.strip_prefix("env:").unwrap_or(name);
+    if let Some((kind, _)) = variable.split_once(':')
+        && is_name(kind)
+    {
+        return Err(ExpandError::Foreign { reference: literal });
+    }
+    if !is_name(variable) {
+        return Ok(literal);
+    }
+    // As in a shell, `:-` also replaces a variable that is set to nothing.
+    match (env(variable), default) {
+        (Some(value), None) => Ok(value),
+        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+        (_, Some(default)) => Ok(default.to_owned()),
+        (None, None) => Err(ExpandError::Unset { variable: variable.into(), reference: literal }),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit())
+        && !text.is_empty()
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let env = |name: &str| match name {
+            "A" => Some("1".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "NESTED" => Some("${A}".to_owned()),
+            _ => None,
+        };
+        let found = expand(text, &env).unwrap_or_else(|error| format!("{error:?}"));
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn our_forms_are_filled_in() {
+        check("", "");
+        check("${A}", "1");
+        check("x${A}y${env:A}z", "x1y1z");
+        check("${B:-d}${env:B:-e}${A:-f}", "de1");
+        check("${EMPTY}|${EMPTY:-d}|${B:-}", "|d|");
+        check("${B:-a:-b c}", "a:-b c");
+        check("ä${A}ö", "ä1ö");
+    }
+
+    #[test]
+    fn a_value_is_not_filled_in_again() {
+        check("${NESTED}", "${A}");
+    }
+
+    #[test]
+    fn other_forms_stay() {
+        for text in ["$A", "$$", "a$", "${}", "${A%x}", "${1}", "${A-d}", "{env:A}", "%A%"] {
+            check(text, text);
+        }
+        check("$${A}", "$1");
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_is_named() {
+        check("k=${B}", r#"Unset { variable: "B", reference: "${B}" }"#);
+        check("${env:B}", r#"Unset { variable: "B", reference: "${env:B}" }"#);
+        check("${input:key}", r#"Foreign { reference: "${input:key}" }"#);
+        check("${A", "Unclosed");
+    }
+}

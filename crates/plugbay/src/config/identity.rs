@@ -1,0 +1,34 @@
+//! What makes two launches the same server, as a name for its cache file.
+
+use std::fmt::Write;
+
+use plugbay_upstream::spec::{ServerSpec, Transport};
+use sha2::{Digest, Sha256};
+
+/// The same for the same launch, in every run; different when anything differs that the server can
+/// notice. Its name and our patience with it do not count.
+pub fn identity(spec: &ServerSpec) -> String {
+    let Transport::Stdio(stdio) = &spec.transport;
+    let mut parts: Vec<&[u8]> = vec![b"stdio", stdio.command.as_bytes()];
+    let count = stdio.args.len().to_string();
+    parts.push(count.as_bytes());
+    parts.extend(stdio.args.iter().map(String::as_bytes));
+    parts.extend(stdio.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()));
+    // Two for each variable, so that an absent folder cannot be mistaken for one.
+    parts.extend(stdio.env.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+
+    let mut whole = Vec::new();
+    for part in parts {
+        // Lengths keep ["ab", "c"] apart from ["a", "bc"].
+        whole.extend((part.len() as u64).to_le_bytes());
+        whole.extend(part);
+    }
+    hex_digest(&whole)
+}
+
+pub(super) fn hex_digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}"); // a String takes everything
+        hex
+    })
+}

@@ -1,0 +1,168 @@
+//! From the files that count to one set of settings.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::Duration,
+};
+
+use plugbay_core::{exposure::Exposure, name::ServerName};
+
+use super::{
+    Env, Limits, Mode, ServerSettings, Settings,
+    diagnostic::quote,
+    entry::{self, Surroundings},
+    files::{Files, Origin},
+    paths::Paths,
+    raw::{self, Entry, Plugbay},
+    read::Overlay,
+    report::Report,
+};
+
+const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Reads `explicit` alone if given, else the user's file and, over it, the project's.
+pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
+    let mut files = Files::default();
+    match explicit {
+        Some(path) => files.explicit(&paths.start.join(path)),
+        None => {
+            files.user(paths);
+            files.project(paths);
+        }
+    }
+    settings(files, env)
+}
+
+fn settings(files: Files, env: Env<'_>) -> Settings {
+    let Files { used, sources, mut diagnostics } = files;
+    let common = Common::of(used.iter().map(|(document, _)| &document.config));
+    let mut reports: Vec<Report<'_>> =
+        used.iter().map(|(document, _)| Report::new(&document.source)).collect();
+    let mut outcome = Outcome::default();
+    let entries =
+        used.iter().map(|(document, _)| document.config.servers.iter().flat_map(|servers| &servers.0));
+    for (index, entry) in effective(entries, &mut reports) {
+        let (document, origin) = &used[index];
+        let around = Surroundings {
+            defaults: &common.defaults,
+            mode: common.mode,
+            message_limit: common.limits.message,
+            folder: document.source.path.parent().unwrap_or(Path::new("")),
+            starts_in_folder: *origin == Origin::Project,
+            env,
+        };
+        outcome.add(entry, around, &mut reports[index]);
+    }
+    outcome.list_misnamed();
+    diagnostics.extend(reports.into_iter().flat_map(Report::finish));
+    diagnostics
+        .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
+    Settings {
+        mode: common.mode,
+        servers: outcome.servers,
+        disabled: outcome.disabled,
+        limits: common.limits,
+        list_wait: common.list_wait,
+        sources,
+        diagnostics,
+    }
+}
+
+/// What holds for all servers: each file laid over the one before, key by key.
+struct Common {
+    mode: Mode,
+    limits: Limits,
+    list_wait: Duration,
+    defaults: Plugbay,
+}
+
+impl Common {
+    fn of<'a>(configs: impl Iterator<Item = &'a raw::ConfigFile>) -> Self {
+        let mut mode = Mode::default();
+        let mut list_wait = LIST_WAIT;
+        let mut limits = raw::Limits::default();
+        let mut defaults = Plugbay::default();
+        for config in configs {
+            mode = config.mode.map_or(mode, |mode| mode.0);
+            list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
+            limits = config.limits.clone().unwrap_or_default().over(limits);
+            defaults = config.defaults.clone().unwrap_or_default().over(defaults);
+        }
+        let standard = Limits::default();
+        let limits = Limits {
+            message: limits.message.map_or(standard.message, |size| size.0),
+            name_length: limits.name_length.map_or(standard.name_length, |length| length.0),
+        };
+        Self { mode, limits, list_wait, defaults }
+    }
+}
+
+/// The entries that count, with the index of their file: a later file's replaces an earlier's. Names
+/// that differ only in case are the same server, since hosts and file systems may not tell them apart.
+fn effective<'a, I: Iterator<Item = &'a Entry>>(
+    files: impl Iterator<Item = I>,
+    reports: &mut [Report<'_>],
+) -> Vec<(usize, &'a Entry)> {
+    let mut chosen = BTreeMap::new();
+    for (index, entries) in files.enumerate() {
+        let mut here: BTreeMap<String, &str> = BTreeMap::new();
+        for entry in entries {
+            let key = &entry.key.value;
+            let folded = key.to_lowercase();
+            if let Some(other) = here.get(&folded) {
+                let message = format!("{} and {} differ only in case", quote(key), quote(other));
+                reports[index].error(entry.key.at, message, "rename one of them");
+                continue;
+            }
+            chosen.insert(folded.clone(), (index, entry));
+            here.insert(folded, key);
+        }
+    }
+    chosen.into_values().collect()
+}
+
+#[derive(Default)]
+struct Outcome {
+    servers: Vec<ServerSettings>,
+    disabled: Vec<ServerName>,
+    misnamed: Vec<ServerSettings>,
+}
+
+impl Outcome {
+    fn add(&mut self, entry: &Entry, around: Surroundings<'_>, report: &mut Report<'_>) {
+        let key = &entry.key;
+        let disabled = entry::is_disabled(&entry.server);
+        match ServerName::parse(&key.value) {
+            Ok(name) if disabled => self.disabled.push(name),
+            Ok(name) => self.servers.push(entry::build(entry, name, around, report)),
+            Err(_) if disabled => {}
+            Err(error) => {
+                let near = ServerName::suggest(&key.value);
+                let help = near.as_ref().map_or("use letters, digits and `-`".into(), |near| {
+                    format!("rename it, for example to {}", quote(near.as_str()))
+                });
+                let message = format!("server name {} {error}", quote(&key.value));
+                let ((), reason) = report.watch(|report| report.error(key.at, message, help));
+                self.misnamed.extend(near.zip(reason).map(|(name, reason)| ServerSettings {
+                    name,
+                    spec: Err(reason),
+                    exposure: Exposure::default(),
+                    mode: around.mode,
+                }));
+            }
+        }
+    }
+
+    /// A server whose name cannot be used is shown as failed under the name suggested for it, unless
+    /// that is taken: a failure that is listed nowhere would look like a server that never was.
+    fn list_misnamed(&mut self) {
+        let names = self.servers.iter().map(|server| &server.name).chain(&self.disabled);
+        let mut taken: BTreeSet<String> = names.map(|name| name.as_str().to_lowercase()).collect();
+        let misnamed = std::mem::take(&mut self.misnamed);
+        self.servers
+            .extend(misnamed.into_iter().filter(|server| taken.insert(server.name.as_str().to_lowercase())));
+        self.servers.sort_by(|one, other| one.name.cmp(&other.name));
+        self.disabled.sort();
+    }
+}

@@ -1,0 +1,97 @@
+//! Configuration: from files on disk to settings that say everything the rest of the program needs.
+//!
+//! The way of a file: `paths` finds it, `files` reads it and asks `approve` whether it may be used,
+//! `document` turns its bytes into the structs of `raw` (`read` does the work), `load` merges the
+//! files, `entry` makes a server's settings of each entry.
+//!
+//! Nothing in here reads the process's environment or prints. Problems are collected as
+//! [`Diagnostic`]s; loading itself cannot fail, because one broken file or entry must not take the
+//! healthy ones down.
+
+mod approve;
+mod diagnostic;
+mod document;
+mod entry;
+mod expand;
+mod files;
+mod identity;
+mod load;
+mod paths;
+mod raw;
+mod read;
+mod report;
+mod scan;
+mod schema;
+mod source;
+#[cfg(all(test, unix))]
+mod tests;
+mod units;
+mod word;
+
+use std::{path::PathBuf, time::Duration};
+
+use plugbay_core::{
+    exposure::Exposure,
+    name::{DEFAULT_NAME_LIMIT, ServerName},
+};
+use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
+
+pub use approve::{ApproveError, Approved, approve};
+pub use diagnostic::{Diagnostic, Position, Severity};
+pub use identity::identity;
+pub use load::load;
+pub use paths::{Paths, project_file};
+pub use schema::schema_json;
+
+/// How `${VAR}` is looked up.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Everything the configuration says, resolved.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub mode: Mode,
+    /// Sorted by name; broken ones too, with their reason.
+    pub servers: Vec<ServerSettings>,
+    /// Switched off by their entry, sorted by name.
+    pub disabled: Vec<ServerName>,
+    pub limits: Limits,
+    /// How long a first listing may wait for servers never seen before.
+    pub list_wait: Duration,
+    /// Files that were read, or would be if they came into being: watch these.
+    pub sources: Vec<PathBuf>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    pub name: ServerName,
+    /// How to start it, or why it cannot be started: what is wrong, where, and the remedy.
+    pub spec: Result<ServerSpec, String>,
+    pub exposure: Exposure,
+    /// The entry's own mode, else the one of `defaults`, else the gateway's.
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest message accepted, in bytes.
+    pub message: usize,
+    /// The longest tool name shown to a host.
+    pub name_length: usize,
+}
+
+/// How tools are shown to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// What fits the host and the catalogue.
+    #[default]
+    Auto,
+    /// Every allowed tool under its own name.
+    All,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { message: DEFAULT_MESSAGE_LIMIT, name_length: DEFAULT_NAME_LIMIT }
+    }
+}

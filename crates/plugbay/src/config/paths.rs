@@ -1,0 +1,128 @@
+//! Where files are: the user's folders, and the project file nearest to where we were started.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+/// The names of a project's file; the first that exists in a folder counts.
+const PROJECT_FILES: [&str; 2] = [".plugbay.jsonc", "plugbay.jsonc"];
+
+/// The folders that loading depends on.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// The user's file; absent where no home folder is known.
+    pub user_file: Option<PathBuf>,
+    /// Where approvals are kept; absent where no home folder is known.
+    pub state_folder: Option<PathBuf>,
+    /// Where the search for a project file begins, and what `--config` is relative to. Absolute.
+    pub start: PathBuf,
+}
+
+impl Paths {
+    /// The platform's usual folders, as the environment gives them.
+    pub fn detect(env: &dyn Fn(&str) -> Option<OsString>, start: PathBuf) -> Self {
+        Self::on(Platform::THIS, env, start)
+    }
+
+    fn on(platform: Platform, env: &dyn Fn(&str) -> Option<OsString>, start: PathBuf) -> Self {
+        // The XDG specification: a relative path in these variables is to be ignored.
+        let set = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = |below: &str| set("HOME").map(|home| home.join(below));
+        let (config, state) = match platform {
+            Platform::Unix => (home(".config"), home(".local/state")),
+            Platform::Mac => (home("Library/Application Support"), home("Library/Application Support")),
+            Platform::Windows => (set("APPDATA"), set("LOCALAPPDATA")),
+        };
+        let config = set("XDG_CONFIG_HOME").or(config);
+        let state = set("XDG_STATE_HOME").or(state);
+        Self {
+            user_file: config.map(|folder| folder.join("plugbay").join("config.jsonc")),
+            state_folder: state.map(|folder| folder.join("plugbay")),
+            start,
+        }
+    }
+
+    pub(super) fn approvals(&self) -> Option<PathBuf> {
+        Some(self.state_folder.as_ref()?.join("approved.json"))
+    }
+}
+
+/// The project file that counts when started in `start`, if there is one: in `start` itself or the
+/// nearest folder above, up to the one that holds `.git`. Outside a repository only `start` counts,
+/// so that a file in a shared folder such as the temporary one has no say.
+pub fn project_file(start: &Path) -> Option<PathBuf> {
+    candidates(start).into_iter().find(|path| path.is_file())
+}
+
+/// Every file that could be the project file, the nearest first.
+pub(super) fn candidates(start: &Path) -> Vec<PathBuf> {
+    let depth = start.ancestors().position(|folder| folder.join(".git").exists()).unwrap_or(0);
+    let folders = start.ancestors().take(depth + 1);
+    folders.flat_map(|folder| PROJECT_FILES.map(|name| folder.join(name))).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Platform {
+    Unix,
+    Mac,
+    Windows,
+}
+
+impl Platform {
+    const THIS: Self = if cfg!(target_os = "macos") {
+        Self::Mac
+    } else if cfg!(windows) {
+        Self::Windows
+    } else {
+        Self::Unix
+    };
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(platform: Platform, env: &[(&str, &str)], user_file: Option<&str>, state: Option<&str>) {
+        let lookup = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
+        let paths = Paths::on(platform, &lookup, "/".into());
+        assert_eq!(paths.user_file.as_deref(), user_file.map(Path::new));
+        assert_eq!(paths.state_folder.as_deref(), state.map(Path::new));
+    }
+
+    #[test]
+    fn the_platforms_folders() {
+        let home = ("HOME", "/h");
+        let unix = (Some("/h/.config/plugbay/config.jsonc"), Some("/h/.local/state/plugbay"));
+        let mac = "/h/Library/Application Support/plugbay";
+        let mac = (Some(format!("{mac}/config.jsonc")), Some(mac));
+        let xdg = [home, ("XDG_CONFIG_HOME", "/c"), ("XDG_STATE_HOME", "/s")];
+        check(Platform::Unix, &[home], unix.0, unix.1);
+        check(Platform::Unix, &[home, ("XDG_CONFIG_HOME", "relative")], unix.0, unix.1);
+        check(Platform::Unix, &xdg, Some("/c/plugbay/config.jsonc"), Some("/s/plugbay"));
+        check(Platform::Mac, &[home], mac.0.as_deref(), mac.1);
+        check(Platform::Windows, &[("APPDATA", "/r")], Some("/r/plugbay/config.jsonc"), None);
+        check(Platform::Unix, &[], None, None);
+    }
+
+    #[test]
+    fn the_nearest_project_file_inside_the_repository_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("repository/crate/src");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(root.path().join("plugbay.jsonc"), "").unwrap();
+        assert_eq!(project_file(&inner), None);
+        std::fs::write(root.path().join("repository/.git"), "").unwrap();
+        assert_eq!(project_file(&inner), None, "the file above the repository has no say");
+
+        for name in
+            ["repository/plugbay.jsonc", "repository/crate/plugbay.jsonc", "repository/crate/.plugbay.jsonc"]
+        {
+            let file = root.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            assert_eq!(project_file(&inner), Some(file));
+        }
+        assert_eq!(candidates(&inner).len(), 6);
+    }
+}

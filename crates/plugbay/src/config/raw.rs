@@ -1,0 +1,267 @@
+//! What a configuration file may say: every key, with the text that editors show for it.
+//!
+//! The doc comments here are the descriptions in the JSON Schema, so they speak to users.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use jsonc_parser::{
+    ast::Value,
+    common::{Range, Ranged},
+};
+use plugbay_core::policy::Patterns;
+use plugbay_upstream::spec::Framing;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::{
+    Mode,
+    read::{At, Read, as_object, given_twice, key_range, mismatch, object},
+    report::Report,
+    units::{HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
+    word::{Reach, Word},
+};
+
+object! {
+    /// The servers behind plugbay and how they are shown. Accepts what MCP hosts write under `mcpServers`.
+    #[schemars(title = "plugbay configuration")]
+    pub(super) struct ConfigFile {
+        /// How tools are shown: `all` shows each as `server__tool`, `auto` what fits the host.
+        "mode" => mode: Word<Mode>,
+        /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
+        "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
+        /// What holds for every server whose own `plugbay` object does not say otherwise.
+        "defaults" => defaults: Plugbay,
+        /// Sizes that are refused or shortened.
+        "limits" => limits: Limits,
+        /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
+        "listWait" => list_wait: Wait,
+    }
+    ignored: ["$schema", "inputs"]
+}
+
+object! {
+    /// One server: an entry as MCP hosts write it, with plugbay's own settings under `plugbay`.
+    pub(super) struct Server {
+        /// The program to start, or a list of the program and its arguments. No shell is involved. `${VAR}` and `${VAR:-default}` are filled from the environment.
+        "command" | "cmd" => command: Argv,
+        /// The program's arguments, with `${VAR}` filled in.
+        "args" => args: Vec<At<String>>,
+        /// Environment variables for the program, with `${VAR}` filled in.
+        "env" | "environment" | "envs" => env: BTreeMap<String, At<String>>,
+        /// The folder to start the program in, relative to this file's.
+        "cwd" | "workingDirectory" => cwd: At<String>,
+        /// How the server is reached. Only `stdio` (also called `local`) is supported so far.
+        "type" | "transport" => reach: At<Word<Reach>>,
+        /// The address of an HTTP server: not supported yet.
+        "url" | "serverUrl" | "uri" | "httpUrl" => url: Place,
+        /// Leaves the server out.
+        "disabled" => disabled: bool,
+        /// `false` leaves the server out.
+        "enabled" => enabled: bool,
+        /// Silence allowed to a call, in milliseconds; below 1000 in seconds. Better: `plugbay.timeout`.
+        "timeout" => timeout: HostLimit,
+        /// Time for the server to start, in seconds. Better: `plugbay.start`.
+        "startup_timeout_sec" => startup_timeout: Limit,
+        /// Silence allowed to a call, in seconds. Better: `plugbay.timeout`.
+        "tool_timeout_sec" => tool_timeout: Limit,
+        /// Only these tools, or patterns such as `get_*`. Better: `plugbay.allow`.
+        "includeTools" | "enabled_tools" => include: Vec<Pattern>,
+        /// Not these tools. Better: `plugbay.deny`.
+        "excludeTools" | "disabled_tools" => exclude: Vec<Pattern>,
+        /// Only these tools; `*` means all. Better: `plugbay.allow`.
+        "tools" => tools: Vec<Pattern>,
+        /// plugbay's own settings for this server.
+        "plugbay" => plugbay: Plugbay,
+    }
+    ignored: [
+        "name", "description", "displayName", "icon", "source", "settings", "trust", "alwaysAllow",
+        "autoApprove", "alwaysLoad", "deferTools", "headers", "http_headers", "env_http_headers",
+        "bearer_token_env_var", "oauth", "auth", "authProviderType", "scopes", "gallery", "version", "bundled",
+    ]
+    inner: "plugbay", Plugbay
+}
+
+object! {
+    /// plugbay's own settings for a server.
+    pub(super) struct Plugbay {
+        /// How this server's tools are shown.
+        "mode" => mode: Word<Mode>,
+        /// Only tools that match one of these patterns (`get_*`) are shown and may be called.
+        "allow" => allow: Vec<Pattern>,
+        /// Tools that match one of these patterns are neither shown nor callable. Wins over `allow`.
+        "deny" => deny: Vec<Pattern>,
+        /// A tool's own name → the name it is shown under, behind `server__`.
+        "rename" => rename: Renames,
+        /// A tool's own name → the description it is shown with.
+        "describe" => describe: BTreeMap<String, String>,
+        /// Silence allowed to a call; progress starts it anew. Default `"120s"`.
+        "timeout" => timeout: Limit,
+        /// The most a call may take, progress or not; never less than `timeout`. Default `"1h"`.
+        "maxTime" => max_time: Limit,
+        /// Time for the server to start and list its tools. Default `"30s"`.
+        "start" => start: Limit,
+        /// How long the server is kept running unused, or `"never"` to stop it. Default `"5m"`.
+        "idle" => idle: WaitOrNever,
+        /// How long the server may take to end when asked, before it is asked more firmly. Default `"2s"`.
+        "shutdown" => shutdown: Wait,
+        /// How messages to the server are delimited. Default `auto`.
+        "framing" => framing: Word<Framing>,
+    }
+    ignored: []
+}
+
+object! {
+    /// Sizes that are refused or shortened.
+    pub(super) struct Limits {
+        /// The longest message accepted, such as `"16MiB"` (the default) or a number of bytes.
+        "message" => message: MessageSize,
+        /// The longest tool name shown to a host; longer ones are shortened. Default 64.
+        "nameLength" => name_length: NameLength,
+    }
+    ignored: []
+}
+
+/// Server entries in the order of the file. Each stands alone: a broken one does not harm the rest.
+#[derive(Debug, Clone)]
+pub(super) struct Servers(pub(super) Vec<Entry>);
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) key: At<String>,
+    pub(super) server: Server,
+    /// The first thing that is wrong with it, in one line.
+    pub(super) problem: Option<String>,
+}
+
+impl Read for Servers {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let mut entries: BTreeMap<&str, Entry> = BTreeMap::new();
+        let properties = &as_object(value, report)?.properties;
+        for property in properties {
+            let name = property.name.as_str();
+            let read = |report: &mut Report<'_>| Server::read(&property.value, report);
+            let (server, problem) = report.watch(|report| report.under(name, read));
+            let key = At { value: name.to_owned(), at: key_range(property) };
+            let entry = Entry { key, server: server.unwrap_or_default(), problem };
+            if entries.insert(name, entry).is_some() {
+                given_twice(property, report);
+            }
+        }
+        let mut entries: Vec<Entry> = entries.into_values().collect();
+        entries.sort_by_key(|entry| entry.key.at.start);
+        Some(Self(entries))
+    }
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone)]
+pub(super) struct Argv(pub(super) Vec<At<String>>);
+
+impl Read for Argv {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let argv = match value {
+            Value::StringLit(_) => vec![At::read(value, report)?],
+            Value::Array(_) => Vec::read(value, report)?,
+            _ => {
+                mismatch(value, "a string", report);
+                return None;
+            }
+        };
+        if argv.first().is_none_or(|program: &At<String>| program.value.trim().is_empty()) {
+            report.invalid(value.range(), "names no program", "write the program to start, such as \"npx\"");
+            return None;
+        }
+        Some(Self(argv))
+    }
+}
+
+/// A pattern over tool names that compiles.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(pub(super) String);
+
+impl Read for Pattern {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let pattern = String::read(value, report)?;
+        match Patterns::compile([&pattern]) {
+            Ok(_) => Some(Self(pattern)),
+            Err(error) => {
+                let help = "write tool names, with `*` for any characters: \"get_*\"";
+                report.invalid(value.range(), &format!("not a valid pattern: {}", error.reason), help);
+                None
+            }
+        }
+    }
+}
+
+/// New names for tools, no two the same.
+#[derive(Debug, Clone)]
+pub(super) struct Renames(pub(super) BTreeMap<String, String>);
+
+impl Read for Renames {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let mut renames = BTreeMap::new();
+        let mut taken = BTreeSet::new();
+        for (tool, new) in BTreeMap::<String, At<String>>::read(value, report)? {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+            if new.value.is_empty() || !new.value.chars().all(is_plain) {
+                report.invalid(
+                    new.at,
+                    "not a name that hosts accept",
+                    "use letters, digits, `_`, `-` and `.`",
+                );
+            } else if !taken.insert(new.value.clone()) {
+                report.invalid(new.at, "two tools get this name", "give each a name of its own");
+            } else {
+                renames.insert(tool, new.value);
+            }
+        }
+        Some(Self(renames))
+    }
+}
+
+/// Where something stands whose value does not matter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place(pub(super) Range);
+
+impl Read for Place {
+    fn read(value: &Value<'_>, _: &mut Report<'_>) -> Option<Self> {
+        Some(Self(value.range()))
+    }
+}
+
+macro_rules! schema_like {
+    ($($name:ident: $like:ty;)*) => {$(
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$like>::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+/// A string or a list of strings, for the schema only.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+schema_like! {
+    Servers: BTreeMap<String, Server>;
+    Argv: OneOrMany;
+    Pattern: String;
+    Renames: BTreeMap<String, String>;
+    Place: String;
+}

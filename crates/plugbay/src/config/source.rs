@@ -1,0 +1,127 @@
+//! One file's text: where a byte stands, and how its line may be shown.
+
+use std::path::{Path, PathBuf};
+
+use jsonc_parser::common::Range;
+
+use super::{
+    diagnostic::{Diagnostic, Position, Severity, Snippet, printable},
+    scan::{self, Scan},
+};
+
+/// The widest line shown; of a longer one only the part around the problem appears.
+const WIDEST: usize = 100;
+/// Characters kept before the problem when a line is cut.
+const LEAD: usize = 30;
+
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    pub(super) scan: Scan,
+}
+
+impl Source {
+    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Diagnostic> {
+        // Windows editors put a byte order mark in front; it is not part of the text.
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let source = Self { path: path.into(), scan: scan::scan(&text), text };
+        let Err(error) = std::str::from_utf8(bytes) else {
+            return Ok(source);
+        };
+        let start = error.valid_up_to();
+        let at = Range::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
+        let help = Some("save the file as UTF-8".into());
+        Err(source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help))
+    }
+
+    /// Where `needle` stands inside `within`, else `within` itself.
+    pub(super) fn locate(&self, within: Range, needle: &str) -> Range {
+        let found = self.text[within.start..within.end].find(needle);
+        found.map_or(within, |at| Range::new(within.start + at, within.start + at + needle.len()))
+    }
+
+    pub(super) fn diagnostic(
+        &self,
+        severity: Severity,
+        at: Range,
+        message: String,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let start = at.start.min(self.text.len());
+        let line_start = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
+        let before = self.text[line_start..start].chars().count();
+        let line = self.text[..line_start].bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let marked = self.text[start..at.end.clamp(start, line_end)].trim_end().chars().count();
+
+        let whole = &self.text[line_start..line_end];
+        let skipped = if whole.chars().count() > WIDEST { before.saturating_sub(LEAD) } else { 0 };
+        let window = whole.trim_end().char_indices().skip(skipped).take(WIDEST);
+        let indent = before - skipped;
+        let snippet = Snippet {
+            line: window.map(|(offset, c)| self.shown(line_start + offset, c, at)).collect(),
+            indent,
+            width: marked.min(WIDEST.saturating_sub(indent)).max(1),
+        };
+        Diagnostic {
+            severity,
+            file: self.path.clone(),
+            position: Some(Position { line, column: before + 1 }),
+            message,
+            help,
+            snippet: Some(snippet),
+        }
+    }
+
+    /// Secrets are masked character for character, so that columns still fit. What is marked inside
+    /// a secret stays readable: it is the `${VAR}` the message is about.
+    fn shown(&self, offset: usize, c: char, marked: Range) -> char {
+        let after = self.scan.secrets.partition_point(|secret| secret.start <= offset);
+        let secret = after.checked_sub(1).map(|before| self.scan.secrets[before]);
+        let Some(secret) = secret.filter(|secret| offset < secret.end) else {
+            return printable(c);
+        };
+        let is_reference = secret.start <= marked.start && marked.end <= secret.end;
+        if is_reference && (marked.start..marked.end).contains(&offset) { printable(c) } else { '*' }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, marked: &str, expected_line: &str, expected_place: (usize, usize)) {
+        let source = Source::new(Path::new("f"), text.as_bytes()).unwrap();
+        let start = source.text.find(marked).unwrap();
+        let at = Range::new(start, start + marked.len());
+        let diagnostic = source.diagnostic(Severity::Error, at, String::new(), None);
+        let snippet = diagnostic.snippet.unwrap();
+        let position = diagnostic.position.unwrap();
+        assert_eq!(snippet.line, expected_line);
+        assert_eq!((position.line, position.column), expected_place);
+        assert_eq!(snippet.width, marked.chars().count());
+    }
+
+    #[test]
+    fn places_count_characters_and_take_no_notice_of_line_ends() {
+        check("{\r\n\t\"ä\": 1, \"b\": 2\r\n}", "\"b\"", " \"ä\": 1, \"b\": 2", (2, 10));
+        check("\u{FEFF}{ \"a\": 1 }", "1", "{ \"a\": 1 }", (1, 8));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_problem() {
+        let long = format!("[{}7{}]", "1,".repeat(500), ",1".repeat(500));
+        let shown = format!("{}7{}", "1,".repeat(15), ",1".repeat(34) + ",");
+        check(&long, "7", &shown, (1, 1002));
+    }
+
+    #[test]
+    fn secrets_are_masked_but_not_the_reference_in_question() {
+        let text = r#"{"env": {"A": "hunter2", "B": "key ${X}"}, "c": 1}"#;
+        check(text, "1", r#"{"env": {"A": "*******", "B": "********"}, "c": 1}"#, (1, 49));
+        check(text, "${X}", r#"{"env": {"A": "*******", "B": "****${X}"}, "c": 1}"#, (1, 36));
+    }
+}

@@ -1,0 +1,129 @@
+//! Which files count, and files that nobody should have written.
+
+use std::time::Duration;
+
+use super::{Place, check};
+use crate::config::{Mode, Settings, approve};
+
+#[test]
+fn hostile_files_are_survived() {
+    let object = "expected an object, found a list; write an object here, or remove the key";
+    let syntax = "the file is JSON, with comments and trailing commas allowed";
+    check("", "warning 1:1: the file is empty; a start: { \"mcpServers\": {} }");
+    check("// nothing\n", "warning 1:1: the file is empty; a start: { \"mcpServers\": {} }");
+    check("[]", &format!("error 1:1: {object}"));
+    check("\u{FEFF}{\"mode\": \"all\",}", "");
+    check(b"{ \"mode\": \"\xFF\" }", "error 1:12: this is not UTF-8 text; save the file as UTF-8");
+    check(b"\xFF\xFE{\0}\0", "error 1:1: this is not UTF-8 text; save the file as UTF-8");
+    check(
+        "{\r\n\"a\": 1,\r\n \"b\" 2\r\n}",
+        &format!("error 3:6: expected colon after the string or word in object property; {syntax}"),
+    );
+    check("{\"a\": 1 \"b\": 2}", &format!("error 1:8: expected comma; {syntax}"));
+    check("{\"mode\": 'all'}", &format!("error 1:10: single-quoted strings are not allowed; {syntax}"));
+    check("{} {}", &format!("error 1:4: text cannot contain more than one JSON value; {syntax}"));
+    check("{\0}", &format!("error 1:2: unexpected token; {syntax}"));
+    check("\0".repeat(1000), &format!("error 1:1: unexpected token; {syntax}"));
+    let deep = "nested too deeply; no more than 64 brackets may be open at a time";
+    check("[".repeat(10_000), &format!("error 1:65: {deep}"));
+    check("{\"a\":".repeat(10_000), &format!("error 1:321: {deep}"));
+    check(
+        " ".repeat(20_000_000),
+        "error: larger than 1 MiB; this is hardly a configuration file; check the path",
+    );
+    check(
+        r#"{"mode": "all", "mode": "auto", "mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}"#,
+        "s: b
+warning 1:17: `mode` is given twice; only the last one counts; remove the other
+warning 1:71: `s` is given twice; only the last one counts; remove the other",
+    );
+}
+
+#[test]
+fn problems_are_limited_but_no_failure_is_lost() {
+    let place = Place::new();
+    let entries: Vec<String> = (0..2_000).map(|n| format!(r#""s{n}": {{"x": 1}}"#)).collect();
+    place.write("project/c", format!(r#"{{"mcpServers": {{{}}}}}"#, entries.join(",")));
+    let settings = place.load(Some("c"));
+    assert_eq!(settings.servers.len(), 2_000);
+    assert!(settings.servers.iter().all(|server| server.spec.is_err()));
+    assert!(settings.diagnostics.len() <= 200);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_reported() {
+    let place = Place::new();
+    place.write("project/folder/x", "");
+    assert_eq!(
+        place.summary(&place.load(Some("nowhere"))),
+        "error: there is no such file; check the path given with `--config`"
+    );
+    let summary = place.summary(&place.load(Some("folder")));
+    assert!(summary.starts_with("error: cannot be read: "), "{summary}");
+}
+
+#[test]
+fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
+    let place = Place::new();
+    place.write(
+        "home/config.jsonc",
+        r#"{
+            "mode": "all", "listWait": "1s", "limits": { "nameLength": 60 },
+            "mcpServers": {
+                "a": { "command": "user-a" }, "b": { "command": "user-b", "cwd": "sub" }, "Case": { "command": "user" },
+                "off": { "command": "user-off" }
+            }
+        }"#,
+    );
+    let users = "Case: user\na: user-a\nb: user-b in home/sub\noff: user-off";
+    assert_eq!(place.summary(&place.load(None)), users);
+
+    let project = r#"{
+        "listWait": 2, "limits": { "message": 2048 },
+        "servers": { "b": { "command": "project-b" }, "c": { "command": "project-c", "cwd": "sub" },
+                     "case": { "command": "project" }, "off": { "disabled": true } }
+    }"#;
+    place.write("project/plugbay.jsonc", project);
+    let help = "read it, and if you trust it run `plugbay approve`";
+    let warning = format!("{users}\nwarning: this project file is not approved; it is not used; {help}");
+    assert_eq!(place.summary(&place.load(None)), warning);
+
+    approve(&place.paths(), &place.path("project/plugbay.jsonc")).unwrap();
+    let settings = place.load(None);
+    let both = "a: user-a\nb: project-b in project\nc: project-c in project/sub\ncase: project in project\noff disabled";
+    assert_eq!(place.summary(&settings), both);
+    assert_eq!((settings.mode, settings.list_wait), (Mode::All, Duration::from_secs(2)));
+    assert_eq!((settings.limits.message, settings.limits.name_length), (2048, 60));
+
+    place.write("project/plugbay.jsonc", "{}");
+    let changed = "this project file has changed since it was approved; it is not used";
+    assert_eq!(place.summary(&place.load(None)), format!("{users}\nwarning: {changed}; {help}"));
+    assert_eq!(place.summary(&place.load(Some("plugbay.jsonc"))), "", "an explicit file is trusted");
+}
+
+#[test]
+fn a_broken_file_does_not_spoil_the_other() {
+    let place = Place::new();
+    place.write("home/config.jsonc", "{");
+    place.write("project/.plugbay.jsonc", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    approve(&place.paths(), &place.path("project/.plugbay.jsonc")).unwrap();
+    let syntax = "the file is JSON, with comments and trailing commas allowed";
+    assert_eq!(
+        place.summary(&place.load(None)),
+        format!("a: a in project\nerror 1:1: unterminated object; {syntax}")
+    );
+}
+
+#[test]
+fn everything_that_could_change_the_outcome_is_to_be_watched() {
+    let place = Place::new();
+    let sources = |settings: Settings| -> Vec<String> {
+        settings.sources.iter().map(|path| place.plain(&path.display().to_string())).collect()
+    };
+    let absent = ["home/config.jsonc", "project/.plugbay.jsonc", "project/plugbay.jsonc"];
+    assert_eq!(sources(place.load(None)), absent);
+    place.write("project/.plugbay.jsonc", "{}");
+    let present = ["home/config.jsonc", "project/.plugbay.jsonc", "state/approved.json"];
+    assert_eq!(sources(place.load(None)), present);
+    assert_eq!(sources(place.load(Some("c"))), ["project/c"]);
+}

@@ -1,0 +1,271 @@
+//! Durations ("30s") and sizes ("16MiB") as people write them.
+
+use std::{borrow::Cow, ops::RangeInclusive, time::Duration};
+
+use jsonc_parser::{ast::Value, common::Ranged};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::{
+    diagnostic::quote,
+    read::{Read, mismatch},
+    report::Report,
+};
+
+/// Longer than anyone waits, short enough to be added to any clock.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How long something may take: more than nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit(pub(super) Duration);
+
+/// How long to wait for something: perhaps not at all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait(pub(super) Duration);
+
+/// Like [`Wait`], or "never", which is `None`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WaitOrNever(pub(super) Option<Duration>);
+
+/// A time limit as hosts write it: a number of milliseconds. No host means a limit below a second,
+/// but Cline and Goose count in seconds, so a number below 1000 is one of theirs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostLimit(pub(super) Duration);
+
+/// A number of bytes that a message can sensibly be limited to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MessageSize(pub(super) usize);
+
+/// A length that exposed names can sensibly be limited to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameLength(pub(super) usize);
+
+impl NameLength {
+    /// Below this a server's name and the mark of a shortened tool name no longer fit.
+    const LEAST: u32 = 48;
+    const MOST: u32 = 128;
+}
+
+impl MessageSize {
+    const LEAST: u32 = 1024;
+    const MOST: u32 = 1024 * 1024 * 1024;
+}
+
+impl Read for Wait {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        duration(value, 1.0, report).map(Self)
+    }
+}
+
+impl Read for Limit {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        more_than_nothing(value, duration(value, 1.0, report)?, report).map(Self)
+    }
+}
+
+impl Read for WaitOrNever {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        match value {
+            Value::StringLit(text) if text.value == "never" => Some(Self(None)),
+            value => duration(value, 1.0, report).map(|duration| Self(Some(duration))),
+        }
+    }
+}
+
+impl Read for HostLimit {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let is_seconds = number(value).is_some_and(|number| number < 1000.0);
+        let unit = if is_seconds { 1.0 } else { 0.001 };
+        more_than_nothing(value, duration(value, unit, report)?, report).map(Self)
+    }
+}
+
+impl Read for MessageSize {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let bytes = match value {
+            Value::StringLit(text) => parse_size(&text.value),
+            Value::NumberLit(_) => number(value),
+            _ => {
+                mismatch(value, "a size such as \"16MiB\"", report);
+                return None;
+            }
+        };
+        let Some(bytes) = bytes else {
+            report.invalid(value.range(), &not_a(value, "size"), "write it like \"512KiB\" or \"16MiB\"");
+            return None;
+        };
+        whole(value, bytes, Self::LEAST..=Self::MOST, "write a size from 1KiB to 1GiB", report).map(Self)
+    }
+}
+
+impl Read for NameLength {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let Some(length) = number(value) else {
+            mismatch(value, "a number", report);
+            return None;
+        };
+        whole(value, length, Self::LEAST..=Self::MOST, "write a number from 48 to 128", report).map(Self)
+    }
+}
+
+fn duration(value: &Value<'_>, unit: f64, report: &mut Report<'_>) -> Option<Duration> {
+    let seconds = match value {
+        Value::StringLit(text) => parse_seconds(&text.value),
+        Value::NumberLit(_) => number(value).map(|number| number * unit),
+        _ => {
+            mismatch(value, "a duration such as \"30s\"", report);
+            return None;
+        }
+    };
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    if let Some(duration) = duration.filter(|duration| *duration <= LONGEST) {
+        return Some(duration);
+    }
+    let message = if duration.is_some() { "longer than a year".into() } else { not_a(value, "duration") };
+    report.invalid(value.range(), &message, "write it like \"500ms\", \"30s\", \"5m\" or \"1h\"");
+    None
+}
+
+fn more_than_nothing(value: &Value<'_>, duration: Duration, report: &mut Report<'_>) -> Option<Duration> {
+    if duration.is_zero() {
+        report.invalid(value.range(), "must be longer than nothing", "write it like \"30s\"");
+        return None;
+    }
+    Some(duration)
+}
+
+/// `number` as a whole one within `range`, whose ends are small enough for every step to be exact.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(
+    value: &Value<'_>,
+    number: f64,
+    range: RangeInclusive<u32>,
+    help: &str,
+    report: &mut Report<'_>,
+) -> Option<usize> {
+    let is_within = (f64::from(*range.start())..=f64::from(*range.end())).contains(&number);
+    if number.fract() == 0.0 && is_within {
+        return Some(number as usize);
+    }
+    report.invalid(value.range(), &not_a(value, "whole number in range"), help);
+    None
+}
+
+fn not_a(value: &Value<'_>, what: &str) -> String {
+    match value {
+        Value::StringLit(text) => format!("{} is not a {what}", quote(&text.value)),
+        Value::NumberLit(number) => format!("{} is not a {what}", quote(number.value)),
+        _ => format!("this is not a {what}"),
+    }
+}
+
+fn number(value: &Value<'_>) -> Option<f64> {
+    let Value::NumberLit(number) = value else {
+        return None;
+    };
+    number.value.parse().ok()
+}
+
+fn parse_seconds(text: &str) -> Option<f64> {
+    let (number, unit) = split_unit(text)?;
+    let unit = match unit {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Some(number * unit)
+}
+
+fn parse_size(text: &str) -> Option<f64> {
+    let (number, unit) = split_unit(text)?;
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "k" | "kib" => 1024.0,
+        "m" | "mib" => 1024.0 * 1024.0,
+        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(number * unit)
+}
+
+fn split_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+macro_rules! schema {
+    ($($name:ident: $schema:tt)*) => {$(
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+const DURATION: &str = r"^\s*\d+(\.\d+)?\s*(ms|s|m|h)?\s*$";
+
+schema! {
+    Limit: { "type": ["string", "number"], "pattern": DURATION, "exclusiveMinimum": 0 }
+    Wait: { "type": ["string", "number"], "pattern": DURATION, "minimum": 0 }
+    WaitOrNever: { "type": ["string", "number"], "pattern": format!("{DURATION}|^never$"), "minimum": 0 }
+    HostLimit: { "type": ["string", "number"], "pattern": DURATION, "exclusiveMinimum": 0 }
+    MessageSize: {
+        "type": ["string", "integer"],
+        "pattern": r"^\s*\d+(\.\d+)?\s*([kKmMgG]([iI]?[bB])?|[bB])?\s*$",
+        "minimum": MessageSize::LEAST,
+        "maximum": MessageSize::MOST,
+    }
+    NameLength: { "type": "integer", "minimum": NameLength::LEAST, "maximum": NameLength::MOST }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes() {
+        let seconds = [
+            ("500ms", Some(0.5)),
+            ("30s", Some(30.0)),
+            ("1.5 m", Some(90.0)),
+            ("1h", Some(3600.0)),
+            ("7", Some(7.0)),
+            ("", None),
+            ("s", None),
+            ("-1s", None),
+            ("1d", None),
+            ("1e3s", None),
+            ("1.2.3s", None),
+            ("inf", None),
+        ];
+        for (text, expected) in seconds {
+            assert_eq!(parse_seconds(text), expected, "{text}");
+        }
+        let sizes = [
+            ("16MiB", Some(16_777_216.0)),
+            ("1 kb", Some(1000.0)),
+            ("64K", Some(65_536.0)),
+            ("12", Some(12.0)),
+            ("0x10", None),
+            ("lots", None),
+        ];
+        for (text, expected) in sizes {
+            assert_eq!(parse_size(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Settings that are one word out of a few.
+
+use std::borrow::Cow;
+
+use jsonc_parser::{ast::Value, common::Ranged};
+use plugbay_upstream::spec::Framing;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::{
+    Mode,
+    diagnostic::quote,
+    read::{Read, nearest},
+    report::Report,
+};
+
+/// A value that is written as one of a few words.
+pub(super) trait Choice: Copy + 'static {
+    const WORDS: &'static [(&'static str, Self)];
+    /// Words that will mean something one day, and deserve to be told apart from typing errors.
+    const PLANNED: &'static [&'static str] = &[];
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Word<T>(pub(super) T);
+
+/// How a server is reached, in the words of the various hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Process,
+    Http,
+}
+
+impl Choice for Mode {
+    const WORDS: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("all", Self::All)];
+    const PLANNED: &'static [&'static str] = &["search", "activate", "suite"];
+}
+
+impl Choice for Framing {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("newline", Self::Newline), ("content-length", Self::ContentLength)];
+}
+
+impl Choice for Reach {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("stdio", Self::Process),
+        ("local", Self::Process),
+        ("http", Self::Http),
+        ("sse", Self::Http),
+        ("streamable-http", Self::Http),
+        ("streamable_http", Self::Http),
+        ("streamableHttp", Self::Http),
+        ("remote", Self::Http),
+    ];
+}
+
+impl<T: Choice> Read for Word<T> {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let text = String::read(value, report)?;
+        if let Some((_, choice)) = T::WORDS.iter().find(|(word, _)| *word == text) {
+            return Some(Self(*choice));
+        }
+        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        let available = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(", ");
+        if T::PLANNED.contains(&text.as_str()) {
+            let message = format!("{} is not built yet", quote(&text));
+            report.invalid(value.range(), &message, format!("available: {available}"));
+            return None;
+        }
+        let help = match nearest(&text, &words) {
+            Some(near) => format!("did you mean {}?", quote(near)),
+            None => format!("available: {available}"),
+        };
+        report.invalid(value.range(), &format!("unknown value {}", quote(&text)), help);
+        None
+    }
+}
+
+impl<T: Choice> JsonSchema for Word<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        json_schema!({ "type": "string", "enum": words })
+    }
+}

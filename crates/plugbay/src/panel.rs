@@ -1,0 +1,174 @@
+//! Assembles the parts: the one place that names every one of them.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use plugbay_core::{
+    exchange::{Servers, Tickets},
+    name::ServerName,
+    surface::{Layout, Snapshot},
+};
+use plugbay_downstream::Gateway;
+use plugbay_upstream::{Launcher, Pool, ServerHandle, Surroundings, launcher, process::Guard};
+use tokio::{
+    sync::{Notify, mpsc, oneshot, watch},
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::{
+    cache::Cache,
+    catalogue::{Arrangement, Catalogue, Order},
+    config::{ServerSettings, Settings, identity},
+};
+
+/// What the panel needs to know of the outside.
+#[derive(Debug, Clone)]
+pub struct Outside {
+    pub cache_folder: Option<PathBuf>,
+    /// Our own executable, which guards child processes.
+    pub program: PathBuf,
+}
+
+/// All servers, wired up.
+pub struct Panel {
+    pool: Arc<Pool>,
+    gateway: Gateway,
+    surroundings: Surroundings,
+    orders: mpsc::UnboundedSender<Order>,
+    catalogue: JoinHandle<()>,
+    /// Servers whose configuration is broken, with the reason.
+    broken: RwLock<BTreeMap<ServerName, String>>,
+}
+
+impl Panel {
+    /// Wires everything and answers from the cache; no server is started before [`Panel::refresh`].
+    pub fn assemble(settings: &Settings, outside: Outside) -> Self {
+        let guard = Guard::new(outside.program, vec![GUARD_COMMAND.to_owned()]);
+        Self::with_launcher(settings, outside.cache_folder, launcher(guard))
+    }
+
+    fn with_launcher(settings: &Settings, cache_folder: Option<PathBuf>, launcher: Launcher) -> Self {
+        let (reports, reports_inbox) = mpsc::unbounded_channel();
+        let (orders, orders_inbox) = mpsc::unbounded_channel();
+        let tickets = Arc::new(Tickets::default());
+        let surroundings = Surroundings { launcher, tickets: Arc::clone(&tickets), reports };
+
+        let mut catalogue = Catalogue::new(Cache::new(cache_folder), settings.list_wait);
+        let eras = catalogue.arrange(arrangement(settings));
+        let pool = Arc::new(Pool::default());
+        let servers: Arc<dyn Servers> = pool.clone();
+        let gateway = Gateway {
+            servers,
+            snapshots: catalogue.snapshots(),
+            tickets,
+            first_list: Arc::new(Notify::new()),
+            message_limit: settings.limits.message,
+        };
+        let handles = startable(settings).map(|(server, spec)| {
+            let handle =
+                ServerHandle::spawn(spec.clone(), eras.get(&server.name).copied(), surroundings.clone());
+            (server.name.clone(), handle)
+        });
+        pool.replace(handles.collect());
+        let catalogue = tokio::spawn(catalogue.run(reports_inbox, orders_inbox));
+        let broken = RwLock::new(broken(settings));
+        Self { pool, gateway, surroundings, orders, catalogue, broken }
+    }
+
+    pub fn gateway(&self) -> Gateway {
+        self.gateway.clone()
+    }
+
+    pub fn snapshots(&self) -> watch::Receiver<Snapshot> {
+        self.gateway.snapshots.clone()
+    }
+
+    pub fn servers(&self) -> Arc<BTreeMap<ServerName, ServerHandle>> {
+        self.pool.servers()
+    }
+
+    pub fn broken(&self) -> BTreeMap<ServerName, String> {
+        self.broken.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Starts every server that is not running, all at once, and lists their tools again.
+    pub fn refresh(&self) {
+        for handle in self.servers().values() {
+            handle.refresh();
+        }
+    }
+
+    /// Takes new settings: added servers start, removed ones stop, changed ones restart, and the
+    /// rest go on without noticing.
+    pub async fn reload(&self, settings: &Settings) {
+        let (eras, remembered) = oneshot::channel();
+        let _ = self.orders.send(Order { arrangement: arrangement(settings), eras });
+        let eras = remembered.await.unwrap_or_default();
+        let old = self.servers();
+        let mut next = BTreeMap::new();
+        let mut fresh = Vec::new();
+        for (server, spec) in startable(settings) {
+            let kept = old.get(&server.name).filter(|handle| *handle.spec == *spec).cloned();
+            let handle = kept.unwrap_or_else(|| {
+                let era = eras.get(&server.name).copied();
+                let handle = ServerHandle::spawn(spec.clone(), era, self.surroundings.clone());
+                fresh.push(handle.clone());
+                handle
+            });
+            next.insert(server.name.clone(), handle);
+        }
+        *self.broken.write().unwrap_or_else(PoisonError::into_inner) = broken(settings);
+        let kept =
+            |handle: &&ServerHandle| next.get(handle.name()).is_some_and(|new| new.spec == handle.spec);
+        let gone: Vec<ServerHandle> = old.values().filter(|handle| !kept(handle)).cloned().collect();
+        self.pool.replace(next);
+        for handle in fresh {
+            handle.refresh();
+        }
+        stop_all(gone).await;
+    }
+
+    /// Ends every server and writes what is left to write.
+    pub async fn shut_down(self) {
+        let Self { pool, gateway, surroundings, orders, catalogue, .. } = self;
+        let servers = pool.replace(BTreeMap::new());
+        stop_all(servers.values().cloned()).await;
+        drop((surroundings, orders, gateway));
+        let _ = catalogue.await;
+    }
+}
+
+/// The hidden command that runs the guard.
+pub const GUARD_COMMAND: &str = "__guard";
+
+async fn stop_all(handles: impl IntoIterator<Item = ServerHandle>) {
+    let mut stopping: JoinSet<()> = JoinSet::new();
+    for handle in handles {
+        stopping.spawn(async move { handle.stop().await });
+    }
+    while stopping.join_next().await.is_some() {}
+}
+
+fn startable(
+    settings: &Settings,
+) -> impl Iterator<Item = (&ServerSettings, &plugbay_upstream::spec::ServerSpec)> {
+    settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))
+}
+
+fn broken(settings: &Settings) -> BTreeMap<ServerName, String> {
+    let reason = |server: &ServerSettings| Some((server.name.clone(), server.spec.as_ref().err()?.clone()));
+    settings.servers.iter().filter_map(reason).collect()
+}
+
+fn arrangement(settings: &Settings) -> Arrangement {
+    let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
+    let layout = Layout { exposures: exposures.collect(), name_limit: settings.limits.name_length };
+    let servers = settings.servers.iter().map(|server| {
+        let identity = server.spec.as_ref().ok().map(identity);
+        (server.name.clone(), identity)
+    });
+    Arrangement { layout, servers: servers.collect() }
+}
