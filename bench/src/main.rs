@@ -1,2 +1,59 @@
-//! stub
-fn main() {}
+//! What a call, a start and a server cost through plugbay, beside a direct call and a blind pump.
+
+mod answer;
+mod args;
+mod batch;
+mod calls;
+mod cores;
+mod gateway;
+mod host;
+mod lines;
+mod memory;
+mod output;
+mod payload;
+mod process;
+mod pump;
+mod sandbox;
+mod start;
+mod stats;
+mod stub;
+mod table;
+mod target;
+mod watchdog;
+
+use std::process::ExitCode;
+
+use args::{Section, Settings};
+
+/// Nothing here branches on the kind of an error: each one ends the run with its message.
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Outcome<()> {
+    // The two parts played for the driver, in their own processes.
+    match args.split_first() {
+        Some((part, rest)) if part == "stub" => return stub::run(&stub::Options::parse(rest)?),
+        Some((part, rest)) if part == "pump" => return pump::run(rest),
+        _ => {}
+    }
+
+    let Some(settings) = Settings::parse(args)? else {
+        output::show(args::HELP);
+        return Ok(());
+    };
+    match settings.section {
+        Section::Calls => calls::run(&settings),
+        Section::Start => start::run(&settings),
+        Section::Memory => memory::run(&settings),
+    }
+}

@@ -73,12 +73,12 @@ pub enum MetaSlot {
 }
 
 impl MetaSlot {
-    pub fn find(bytes: &[u8], head: &Head) -> Self {
+    pub fn find(bytes: &[u8], params: Option<&Span>) -> Self {
         let inside = |object: &Span| {
             let empty = Members::of(bytes, object).next().is_none();
             (object.start + 1, empty)
         };
-        let Some(params) = &head.payload else {
+        let Some(params) = params else {
             let at = bytes.iter().rposition(|byte| *byte == b'}').unwrap_or(bytes.len());
             return Self::Message { at };
         };
@@ -101,14 +101,14 @@ impl MetaSlot {
 
 /// Where a legacy server's result takes the `resultType` that every modern result must have, and the
 /// text to put there.
-pub fn completion(bytes: &[u8], head: &Head) -> Option<(Span, &'static [u8])> {
+pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
     };
     let at = result.start + 1;
     let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
     let empty = rest.next() == Some(&b'}');
-    Some((at..at, if empty { br#""resultType":"complete""# } else { br#""resultType":"complete","# }))
+    Some((at, if empty { br#""resultType":"complete""# } else { br#""resultType":"complete","# }))
 }
 
 /// A modern error that a server gives to a version it does not speak: the versions it does.
@@ -130,7 +130,7 @@ mod tests {
     fn filled(message: &'static str) -> String {
         let bytes = Bytes::from_static(message.as_bytes());
         let head = Head::read(&bytes).unwrap();
-        let draft = MetaSlot::find(&bytes, &head).fill(Draft::new(bytes), "\"v\":1");
+        let draft = MetaSlot::find(&bytes, head.payload.as_ref()).fill(Draft::new(bytes), "\"v\":1");
         String::from_utf8(draft.render(0).to_vec()).unwrap()
     }
 

@@ -13,10 +13,10 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    era::{Era, MetaSlot},
+    era::Era,
     failure::CallError,
     name::ServerName,
-    wire::{Draft, Head},
+    wire::{Draft, Head, Span},
 };
 
 /// One number names a call on its whole way: in the session, in the server's task, and on the wire
@@ -41,8 +41,8 @@ pub struct Call {
     pub caller: Arc<dyn Caller>,
     pub request: Draft,
     pub era: Era,
-    /// Where the request can take the `_meta` fields of the modern era.
-    pub meta: MetaSlot,
+    /// Where the request's `params` are.
+    pub params: Option<Span>,
     /// Instead of the server's own call timeout.
     pub timeout: Option<Duration>,
 }
@@ -74,5 +74,5 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     fn answered(&self, ticket: Ticket, answer: Answer);
 
     /// A `notifications/progress` of the server; `token` is the span of its progress token.
-    fn progressed(&self, ticket: Ticket, notification: Bytes, token: crate::wire::Span);
+    fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span);
 }

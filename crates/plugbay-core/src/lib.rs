@@ -10,4 +10,5 @@ pub mod name;
 pub mod pending;
 pub mod policy;
 pub mod surface;
+pub mod tokens;
 pub mod wire;

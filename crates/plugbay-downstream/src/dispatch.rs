@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    era::{self, Era, Meta, MetaSlot},
+    era::{self, Era, Meta},
     exchange::Call,
     surface::Plan,
     wire::{Draft, Head, Hole, Kind, Members, Span, string_value},
@@ -19,13 +19,13 @@ use crate::{
 /// Takes one message from a host. Never waits: what needs time goes on elsewhere.
 pub(crate) fn receive(session: &Arc<Session>, message: Bytes) {
     match Head::read(&message) {
-        Ok(Head { kind: Kind::Request { id, method }, payload }) => {
+        Ok(Head { kind: Kind::Request { id, method }, payload, .. }) => {
             let request = Request { message, id, method, params: payload };
             if let Err(refusal) = serve(session, &request) {
                 session.send(respond::error(request.id(), &refusal));
             }
         }
-        Ok(Head { kind: Kind::Notification { method }, payload }) => {
+        Ok(Head { kind: Kind::Notification { method }, payload, .. }) => {
             notified(session, &message, &method, payload.as_ref());
         }
         // No server has asked this host anything yet, so there is nothing to answer.
@@ -163,23 +163,18 @@ fn call_tool(session: &Arc<Session>, request: &Request, meta: &Meta, era: Era) {
     if !session.register(ticket, id, host_token, era, target.server.clone()) {
         return refuse(Refusal::IdInUse);
     }
-    let own_name = json!(target.tool).to_string();
     let mut draft = Draft::new(request.message.clone())
         .with(request.id.clone(), Hole::Ticket)
-        .with(span, Hole::Text(own_name.into()));
+        .with(span, Hole::Text(target.quoted.clone()));
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
     }
-    let head = Head {
-        kind: Kind::Request { id: request.id.clone(), method: request.method.clone() },
-        payload: request.params.clone(),
-    };
     let call = Call {
         ticket,
         caller: session.clone(),
         request: draft,
         era,
-        meta: MetaSlot::find(&request.message, &head),
+        params: request.params.clone(),
         timeout: None,
     };
     session.gateway().servers.forward(&target.server, call);

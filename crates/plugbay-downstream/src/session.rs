@@ -11,7 +11,7 @@ use plugbay_core::{
     exchange::{Answer, Caller, Ticket},
     name::ServerName,
     surface::Listing,
-    wire::{Draft, Frame, Kind, Span},
+    wire::{Draft, Frame, Span},
 };
 use tokio::sync::Notify;
 
@@ -199,18 +199,9 @@ impl Caller for Session {
         drop(state);
         let frame = match answer {
             Answer::Response { message, head, era } => {
-                let id = match &head.kind {
-                    Kind::Result { id } | Kind::Error { id: Some(id) } => id.clone(),
-                    _ => return,
-                };
-                let completion = (call.era == Era::Modern && era == Era::Legacy)
-                    .then(|| era::completion(&message, &head))
-                    .flatten();
-                let mut edits: Vec<(Span, &[u8])> = Vec::with_capacity(2);
-                edits.push((id, &call.id));
-                edits.extend(completion);
-                edits.sort_by_key(|(span, _)| span.start);
-                Frame::edited(&message, &edits)
+                let bridged = call.era == Era::Modern && era == Era::Legacy;
+                let completion = bridged.then(|| era::completion(&message, &head)).flatten();
+                head.readdressed(&message, &call.id, completion)
             }
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
         };

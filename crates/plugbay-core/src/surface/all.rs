@@ -21,7 +21,8 @@ pub(super) fn list(catalog: &Catalog, layout: &Layout) -> Listing {
         for tool in entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name)) {
             let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
             let exposed = name::expose(server, visible, layout.name_limit);
-            let target = Target { server: server.clone(), tool: tool.name.clone() };
+            let quoted = tool.definition.slice(tool.name_span.clone());
+            let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
             shown.push((exposed, tool, exposure, target));
         }
     }

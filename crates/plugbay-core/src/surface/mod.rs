@@ -39,6 +39,8 @@ pub struct Listing {
 pub struct Target {
     pub server: ServerName,
     pub tool: String,
+    /// The tool's name as a JSON string, ready to be put into a request.
+    pub quoted: Bytes,
 }
 
 /// What is to be done with a `tools/call`.

@@ -35,6 +35,11 @@ impl Draft {
         self
     }
 
+    /// The message as it came.
+    pub fn message(&self) -> &Bytes {
+        &self.message
+    }
+
     /// The message as it is sent.
     pub fn render(&self, ticket: u64) -> Bytes {
         let digits = ticket.to_string();

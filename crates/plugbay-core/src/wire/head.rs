@@ -1,9 +1,9 @@
 //! The envelope of a message: what kind it is and where its id, method and payload stand.
 
-use memchr::memmem;
+use bytes::Bytes;
 
 use super::{
-    Members, ScanError, Span,
+    Frame, Members, ScanError, Span,
     scan::{Scanner, string_value},
 };
 
@@ -13,6 +13,8 @@ pub struct Head {
     pub kind: Kind,
     /// The whole value at `params`, `result` or `error`.
     pub payload: Option<Span>,
+    /// In a message whose payload was not read: the id's member with the comma behind it.
+    unread: Option<Span>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,60 +77,127 @@ impl Head {
         Envelope::read(bytes).and_then(Envelope::into_head)
     }
 
-    /// Reads a message from a server. The payload of a response whose id comes first is left unread,
-    /// as long as nothing in it could be taken for a second id.
+    /// Reads a message from a server without its payload, if it is a response in one of the usual
+    /// orders. Such a message must be passed on by [`Head::readdressed`].
     pub fn read_quickly(bytes: &[u8]) -> Result<Self, Malformed> {
-        match leading_id(bytes) {
-            Some(head) if !hides_an_id(bytes, &head) => Ok(head),
-            _ => Self::read(bytes),
+        // A raw carriage return is where some hosts would see the next message begin.
+        let quick = leading_id(bytes).or_else(|| trailing_id(bytes));
+        match quick.filter(|_| memchr::memchr(b'\r', bytes).is_none()) {
+            Some(head) => Ok(head),
+            None => Self::read(bytes),
         }
     }
 
     /// The id of a response of which only the first part is at hand.
-    pub fn id_of_truncated_response(bytes: &[u8]) -> Option<Span> {
-        match leading_id(bytes)?.kind {
-            Kind::Result { id } => Some(id),
-            Kind::Error { id } => id,
-            _ => None,
+    pub fn id_of_truncated_response(start: &[u8]) -> Option<Span> {
+        Leading::read(start)?.id
+    }
+
+    /// The response with another id and, if given, something inserted into its payload.
+    ///
+    /// An unread payload may hide a second `id`, by which a server could answer a request that was
+    /// never sent to it. All parsers take either the first or, nearly always, the last of several
+    /// equal keys; so our id is made the last in the message, and the one before it is taken out.
+    pub fn readdressed(&self, message: &Bytes, id: &[u8], insertion: Option<(usize, &[u8])>) -> Frame {
+        let own = match &self.kind {
+            Kind::Request { id, .. } | Kind::Result { id } => Some(id.clone()),
+            Kind::Error { id } => id.clone(),
+            Kind::Notification { .. } => None,
+        };
+        let mut edits: Vec<(Span, &[u8])> = Vec::with_capacity(3);
+        let last;
+        match (&self.unread, own) {
+            (Some(member), _) => {
+                let end = message.len() - 1;
+                last = [b",\"id\":", id].concat();
+                edits.push((member.clone(), b""));
+                edits.push((end..end, &last));
+            }
+            (None, Some(own)) => edits.push((own, id)),
+            (None, None) => {}
         }
+        edits.extend(insertion.map(|(at, text)| (at..at, text)));
+        edits.sort_by_key(|(span, _)| span.start);
+        Frame::edited(message, &edits)
     }
 }
 
-/// `{"jsonrpc":"2.0","id":…,"result":` in any order of the first two, up to the start of the payload.
-fn leading_id(bytes: &[u8]) -> Option<Head> {
-    let mut scanner = Scanner::new(bytes, 0);
-    scanner.expect(b'{').ok()?;
-    let (mut id, mut versioned) = (None, false);
-    loop {
-        let (key, escaped) = scanner.string().ok()?;
-        scanner.expect(b':').ok()?;
-        let key = if escaped { return None } else { &bytes[key] };
-        match key {
-            br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &scanner.value(1).ok()?),
-            br#""id""# if id.is_none() => id = Some(scanner.value(1).ok()?).filter(|id| is_id(bytes, id)),
-            br#""result""# | br#""error""# => {
-                let id = id.filter(|_| versioned)?;
-                let is_object = scanner.peek().ok()? == b'{';
-                let payload = Some(scanner.at()..bytes.len() - 1);
-                let kind =
-                    if key == br#""result""# { Kind::Result { id } } else { Kind::Error { id: Some(id) } };
-                return is_object.then_some(Head { kind, payload });
+/// `{"jsonrpc":"2.0","id":…,"result":{` up to the payload, the first two in any order or absent.
+struct Leading {
+    versioned: bool,
+    id: Option<Span>,
+    id_member: Option<Span>,
+    is_result: bool,
+    payload: usize,
+}
+
+impl Leading {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut scanner = Scanner::new(bytes, 0);
+        scanner.expect(b'{').ok()?;
+        let (mut id, mut id_member, mut versioned) = (None, None, false);
+        loop {
+            let (key, _) = scanner.string().ok()?;
+            scanner.expect(b':').ok()?;
+            match &bytes[key.clone()] {
+                br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &scanner.value(1).ok()?),
+                br#""id""# if id.is_none() => {
+                    id = Some(scanner.value(1).ok()?).filter(|id| is_id(bytes, id));
+                    scanner.expect(b',').ok()?;
+                    id_member = Some(key.start..scanner.at());
+                    continue;
+                }
+                name @ (br#""result""# | br#""error""#) => {
+                    let is_object = scanner.peek().ok()? == b'{';
+                    let is_result = name == br#""result""#;
+                    let leading = Self { versioned, id, id_member, is_result, payload: scanner.at() };
+                    return is_object.then_some(leading);
+                }
+                _ => return None,
             }
+            scanner.expect(b',').ok()?;
+        }
+    }
+
+    fn head(self, id: Span, end: usize, unread: Option<Span>) -> Head {
+        let kind = if self.is_result { Kind::Result { id } } else { Kind::Error { id: Some(id) } };
+        Head { kind, payload: Some(self.payload..end), unread }
+    }
+}
+
+/// A response whose id comes before the payload.
+fn leading_id(bytes: &[u8]) -> Option<Head> {
+    let leading = Leading::read(bytes).filter(|leading| leading.versioned)?;
+    let (id, member) = (leading.id.clone()?, leading.id_member.clone()?);
+    bytes.ends_with(b"}}").then(|| leading.head(id, bytes.len() - 1, Some(member)))
+}
+
+/// A response that ends in `},"jsonrpc":"2.0","id":…}`, these two in any order: what the official
+/// SDKs write. Whatever the payload hides, this id is the last and is replaced in its place.
+fn trailing_id(bytes: &[u8]) -> Option<Head> {
+    let leading = Leading::read(bytes).filter(|leading| leading.id.is_none())?;
+    let window = bytes.len().saturating_sub(TAIL).max(leading.payload);
+    let tail = window + memchr::memrchr(b'}', &bytes[window..bytes.len() - 1])? + 1;
+    let (mut id, mut versioned) = (None, leading.versioned);
+    let mut scanner = Scanner::new(bytes, tail);
+    while scanner.peek().ok()? == b',' {
+        scanner.expect(b',').ok()?;
+        let (key, _) = scanner.string().ok()?;
+        scanner.expect(b':').ok()?;
+        let value = scanner.value(1).ok()?;
+        match &bytes[key] {
+            br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &value),
+            br#""id""# if id.is_none() => id = Some(value).filter(|id| is_id(bytes, id)),
             _ => return None,
         }
-        scanner.expect(b',').ok()?;
     }
+    scanner.expect(b'}').ok()?;
+    let whole = scanner.at() == bytes.len() && versioned;
+    id.filter(|_| whole).map(|id| leading.head(id, tail, None))
 }
 
-/// Whether a host's parser could meet an `id` behind the one that we replace. Such a message could
-/// answer a request that was never sent to this server; only a whole reading tells.
-fn hides_an_id(bytes: &[u8], head: &Head) -> bool {
-    let rest = &bytes[head.payload.clone().map_or(0, |payload| payload.start)..];
-    let closed = bytes.ends_with(b"}}");
-    // Inside a JSON string the quotes of a key are escaped, so text that quotes JSON does not match.
-    // `\u006` is how a key that spells "id" with escapes must contain at least one of its letters.
-    !closed || memmem::find(rest, br#""id""#).is_some() || memmem::find(rest, br"\u006").is_some()
-}
+/// How far from the end the last members of an envelope can begin.
+const TAIL: usize = 64;
 
 #[derive(Debug, Default)]
 struct Envelope<'a> {
@@ -217,13 +286,15 @@ impl<'a> Envelope<'a> {
                     Some(id) => Kind::Request { id, method },
                     None => Kind::Notification { method },
                 };
-                Ok(Head { kind, payload: self.params.clone() })
+                Ok(Head { kind, payload: self.params.clone(), unread: None })
             }
             (None, Some(result), None) => {
                 let kind = Kind::Result { id: id.ok_or(Fault::Id)? };
-                Ok(Head { kind, payload: Some(result.clone()) })
+                Ok(Head { kind, payload: Some(result.clone()), unread: None })
             }
-            (None, None, Some(error)) => Ok(Head { kind: Kind::Error { id }, payload: Some(error.clone()) }),
+            (None, None, Some(error)) => {
+                Ok(Head { kind: Kind::Error { id }, payload: Some(error.clone()), unread: None })
+            }
             _ => Err(Fault::Shape),
         }
     }
@@ -276,33 +347,49 @@ mod tests {
 
     #[test]
     fn reads_responses_quickly_and_strictly_alike() {
-        for message in [
-            r#"{"jsonrpc":"2.0","id":17,"result":{"content":[]}}"#,
-            r#"{"id":17,"jsonrpc":"2.0","result":{"content":[]}}"#,
-            r#"{"jsonrpc":"2.0","id":17,"error":{"code":1,"message":"no","data":{}}}"#,
-            r#"{"jsonrpc":"2.0","id":17,"result":{"issues":[{"id":4}],"x":{}}}"#,
-            r#"{"jsonrpc":"2.0","result":{"content":[]},"id":17}"#,
+        for (message, quickly) in [
+            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[]}}"#, true),
+            (r#"{"id":17,"jsonrpc":"2.0","result":{"content":[]}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":17,"error":{"code":1,"message":"no","data":{}}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":17,"result":{"issues":[{"id":4}],"x":{}}}"#, true),
+            (r#"{"result":{"content":[]},"jsonrpc":"2.0","id":17}"#, true),
+            (r#"{"jsonrpc":"2.0","result":{"content":[]},"id":17}"#, true),
+            (r#"{"error":{"code":1,"message":"}"}, "id": 17, "jsonrpc" : "2.0" }"#, true),
+            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[]},"x":1}"#, false),
+            (r#"{"x":{},"jsonrpc":"2.0","id":17,"result":{"content":[]}}"#, false),
         ] {
-            let quick = Head::read_quickly(message.as_bytes()).unwrap();
+            let quick = leading_id(message.as_bytes()).or_else(|| trailing_id(message.as_bytes()));
+            assert_eq!(quick.is_some(), quickly, "{message}");
+            let quick = Head { unread: None, ..Head::read_quickly(message.as_bytes()).unwrap() };
             assert_eq!(quick, Head::read(message.as_bytes()).unwrap(), "{message}");
         }
     }
 
+    /// Whatever a server appends, every parser of ours finds the host's id and nothing else.
     #[test]
-    fn a_second_id_is_never_overlooked() {
-        for tail in [
-            r#","id":2}"#,
-            r#","id":2,"x":{}}"#,
-            r#","\u0069d":2,"x":{}}"#,
-            r#","i\u0064":2,"x":{}}"#,
-            r#","ID":2,"x":{"y":{}}}"#,
-        ] {
-            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[]}}{tail}"#);
-            let strict = Head::read(message.as_bytes());
-            assert!(strict.is_err(), "{message}");
-            if !tail.contains("ID") {
-                assert_eq!(Head::read_quickly(message.as_bytes()), strict, "{message}");
-            }
+    fn a_second_id_never_wins() {
+        let tails = [
+            "}}",
+            r#"},"id":2}"#,
+            r#"},"id":2,"x":{}}"#,
+            r#"},"\u0069d":2,"x":{}}"#,
+            r#"},"ID":2,"x":{}}"#,
+            r#"},"id":2,"jsonrpc":"2.0","id":1}"#,
+            r#"},"jsonrpc":"2.0","id":1}"#,
+            r#","t":"},\"id\":9"},"jsonrpc":"2.0","id":1}"#,
+        ];
+        for (start, tail) in [r#"{"jsonrpc":"2.0","id":1,"result":{"a":1"#, r#"{"result":{"a":1"#]
+            .into_iter()
+            .flat_map(|start| tails.map(|tail| (start, tail)))
+        {
+            let message = Bytes::from(format!("{start}{tail}"));
+            let Ok(head) = Head::read_quickly(&message) else { continue };
+            let sent =
+                head.readdressed(&message, b"\"host\"", Some((start.len() - 5, b"\"n\":0,"))).into_bytes();
+            let seen: serde_json::Value = serde_json::from_slice(&sent).unwrap();
+            assert_eq!((&seen["id"], &seen["result"]["n"]), (&"host".into(), &0.into()), "{message:?}");
+            let last = sent.windows(5).rposition(|key| key.eq_ignore_ascii_case(b"\"id\":")).unwrap();
+            assert!(sent[last..].starts_with(b"\"id\":\"host\""), "{sent:?}");
         }
     }
 

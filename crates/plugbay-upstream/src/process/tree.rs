@@ -27,6 +27,8 @@ pub(super) struct Tree {
     stage: Stage,
     /// Wakes on SIGCHLD. tokio's own `wait` would reap, and so give the group's id away, too early.
     exits: unix::Signal,
+    /// Whether nothing has happened since the last look.
+    looked: bool,
     /// Last: the guard forgets the group when everything above has been done.
     _registration: Registration,
 }
@@ -50,7 +52,15 @@ impl Tree {
         let leader = command.spawn()?;
         let id = leader.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
         let registration = guard.register(id);
-        Ok(Self { leader, id, exit: None, stage: Stage::Led, exits, _registration: registration })
+        Ok(Self {
+            leader,
+            id,
+            exit: None,
+            stage: Stage::Led,
+            exits,
+            looked: false,
+            _registration: registration,
+        })
     }
 
     pub(super) fn id(&self) -> Pid {
@@ -60,11 +70,16 @@ impl Tree {
     /// Waits for the leader's exit and leaves it a zombie. May be dropped and called again.
     pub(super) async fn leader_exit(&mut self) -> Exit {
         loop {
-            if let Some(exit) = self.seen_exit() {
+            // One look per signal: this is polled with every message, and a look is a system call.
+            if !self.looked
+                && let Some(exit) = self.seen_exit()
+            {
                 return exit;
             }
+            self.looked = true;
             // The stream is older than the process, so no exit can slip between the look and this.
             self.exits.recv().await;
+            self.looked = false;
         }
     }
 

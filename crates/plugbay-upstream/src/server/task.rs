@@ -5,7 +5,7 @@ use std::{collections::VecDeque, future::Future, pin::Pin, sync::Arc, time::Dura
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Offer, Tool},
-    era::Era,
+    era::{Era, MetaSlot},
     exchange::{Answer, Call, Caller, Ticket},
     failure::{CallError, Failure},
     lifecycle::{Admission, Due, Lifecycle, Patience, State},
@@ -152,6 +152,8 @@ impl Task {
             }
         };
         tokio::select! {
+            // Commands first: all that wait go out in one write.
+            biased;
             command = self.inbox.recv() => Event::Command(command),
             event = server => event,
             () = &mut self.timer, if !self.timer.is_elapsed() => Event::Tick,
@@ -201,9 +203,10 @@ impl Task {
             let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::new(failure) };
             return call.caller.answered(call.ticket, Answer::Failed(error));
         }
-        let Call { ticket, caller, mut request, era, meta, timeout } = call;
+        let Call { ticket, caller, mut request, era, params, timeout } = call;
         if self.opened.era == Some(Era::Modern) && era == Era::Legacy {
-            request = meta.fill(request, &opening::modern_fields());
+            let slot = MetaSlot::find(request.message(), params.as_ref());
+            request = slot.fill(request, &opening::modern_fields());
         }
         link.connection.send(request.render(ticket.0));
         let patience = timeout.unwrap_or(self.spec.timeouts.call);

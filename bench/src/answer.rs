@@ -1,0 +1,125 @@
+//! Is this line the answer we wait for, and is it whole?
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::Outcome;
+use crate::payload::Payload;
+
+/// A gateway that writes the message anew may drop blanks or escapes, but not a twentieth of the payload.
+const LEAST_TWENTIETHS: usize = 19;
+
+/// Bytes compared at each end of the payload where a full comparison would cost the driver time.
+const SPOT: usize = 64;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The answer to a call; `exact` when it is what the stub wrote, but for the id.
+    Answer { id: u64, exact: bool },
+    /// Something the server asks or says by itself.
+    Other,
+}
+
+/// `full` compares every byte; otherwise the length and both ends must match.
+pub(crate) fn check(line: &[u8], expected: &Payload, full: bool) -> Outcome<Message> {
+    if let Some(id) = exact_id(line, expected, full) {
+        return Ok(Message::Answer { id, exact: true });
+    }
+    let fields = envelope(line)?;
+    if fields.contains_key("method") {
+        return Ok(Message::Other);
+    }
+    let Some(result) = fields.get("result") else {
+        return Err(format!("not a result: {}", beginning(line)).into());
+    };
+    let id = fields.get("id").and_then(|id| id.get().parse().ok());
+    let id = id.ok_or_else(|| format!("no id of ours: {}", beginning(line)))?;
+    if result.get().len() * 20 < expected.len() * LEAST_TWENTIETHS {
+        let (got, wanted) = (result.get().len(), expected.len());
+        return Err(format!("answer {id} is too short: {got} bytes of about {wanted}").into());
+    }
+    Ok(Message::Answer { id, exact: false })
+}
+
+/// The members of a message, their values unread.
+pub(crate) fn envelope(line: &[u8]) -> Outcome<BTreeMap<&str, &RawValue>> {
+    serde_json::from_slice(line)
+        .map_err(|error| format!("not a message ({error}): {}", beginning(line)).into())
+}
+
+fn exact_id(line: &[u8], expected: &Payload, full: bool) -> Option<u64> {
+    let digits = line.len().checked_sub(expected.len())?;
+    let (before, rest) = line.split_at(expected.before.len());
+    let (id, after) = rest.split_at(digits);
+    let same = |got: &[u8], wanted: &[u8]| {
+        let spot = SPOT.min(wanted.len());
+        if full {
+            got == wanted
+        } else {
+            got[..spot] == wanted[..spot] && got[got.len() - spot..] == wanted[wanted.len() - spot..]
+        }
+    };
+    if !same(before, &expected.before) || !same(after, &expected.after) {
+        return None;
+    }
+    std::str::from_utf8(id).ok()?.parse().ok()
+}
+
+fn beginning(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::{IdPlace, Kind};
+
+    fn line(payload: &Payload, id: &str) -> Vec<u8> {
+        [&payload.before, id.as_bytes(), &payload.after].concat()
+    }
+
+    #[test]
+    fn an_untouched_answer_is_exact() {
+        for id_place in [IdPlace::First, IdPlace::Last] {
+            let payload = Payload::new(Kind::Text, 1000, id_place);
+            for full in [true, false] {
+                let message = check(&line(&payload, "42"), &payload, full).unwrap();
+                assert_eq!(message, Message::Answer { id: 42, exact: true });
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_written_anew_is_accepted_and_marked() {
+        let payload = Payload::new(Kind::Objects, 1000, IdPlace::Last);
+        let value: serde_json::Value = serde_json::from_slice(&line(&payload, "42")).unwrap();
+        let message = check(value.to_string().as_bytes(), &payload, true).unwrap();
+        assert_eq!(message, Message::Answer { id: 42, exact: false });
+    }
+
+    #[test]
+    fn a_changed_byte_is_not_exact() {
+        let payload = Payload::new(Kind::Text, 1000, IdPlace::First);
+        let mut changed = line(&payload, "42");
+        changed[500] = b'#';
+        assert_eq!(check(&changed, &payload, true).unwrap(), Message::Answer { id: 42, exact: false });
+    }
+
+    #[test]
+    fn short_and_failed_answers_are_refused() {
+        let payload = Payload::new(Kind::Text, 1000, IdPlace::First);
+        let short = line(&Payload::new(Kind::Text, 800, IdPlace::First), "42");
+        assert!(check(&short, &payload, false).is_err());
+        let failed = br#"{"jsonrpc":"2.0","id":42,"error":{"code":-32603,"message":"no"}}"#;
+        assert!(check(failed, &payload, false).is_err());
+        assert!(check(b"{", &payload, false).is_err());
+    }
+
+    #[test]
+    fn what_the_server_says_by_itself_is_no_answer() {
+        let payload = Payload::new(Kind::Text, 1000, IdPlace::First);
+        let note = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        assert_eq!(check(note, &payload, false).unwrap(), Message::Other);
+    }
+}

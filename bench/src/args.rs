@@ -1,0 +1,194 @@
+//! The command line, resolved into settings.
+
+use std::path::PathBuf;
+
+use crate::Outcome;
+
+pub(crate) const HELP: &str = "\
+usage: plugbay-bench [calls | start | memory] [options]
+
+  calls    latency, CPU and throughput per call (the default)
+  start    time from spawn until the tools are listed
+  memory   memory of the gateway's own processes
+
+  --gateway PATH       the plugbay binary (default: build it with cargo)
+  --rounds N           rounds of calls (default 25), or spawns of start (default 11)
+  --quick              few rounds, for a first look
+  --only A,B           only these of direct, pump, plugbay and the --also names
+  --also NAME=CMDLINE  a further gateway; {config} in CMDLINE is its config file
+  --all-cores          calls: leave the processes to the scheduler (default: all on one core)
+  --mode MODE          mode in plugbay's config (default all; none leaves it out)
+  --id-last            answers carry their id after the payload, as many servers write them
+  --json               a JSON object instead of tables
+";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Calls,
+    Start,
+    Memory,
+}
+
+/// Where the measured processes run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cores {
+    One,
+    All,
+}
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) section: Section,
+    pub(crate) gateway: Option<PathBuf>,
+    pub(crate) rounds: Option<u32>,
+    pub(crate) quick: bool,
+    pub(crate) json: bool,
+    pub(crate) id_last: bool,
+    pub(crate) cores: Cores,
+    pub(crate) mode: Option<String>,
+    pub(crate) also: Vec<Also>,
+    only: Option<Vec<String>>,
+}
+
+/// A further gateway to compare with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Also {
+    pub(crate) name: String,
+    pub(crate) words: Vec<String>,
+}
+
+impl Settings {
+    /// `None` when the user asked for help.
+    pub(crate) fn parse(args: &[String]) -> Outcome<Option<Self>> {
+        let mut settings = Self {
+            section: Section::Calls,
+            gateway: None,
+            rounds: None,
+            quick: false,
+            json: false,
+            id_last: false,
+            cores: Cores::One,
+            mode: Some("all".to_owned()),
+            also: Vec::new(),
+            only: None,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "calls" => settings.section = Section::Calls,
+                "start" => settings.section = Section::Start,
+                "memory" => settings.section = Section::Memory,
+                "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),
+                "--rounds" => settings.rounds = Some(positive(value()?)?),
+                "--only" => settings.only = Some(value()?.split(',').map(str::to_owned).collect()),
+                "--also" => settings.also.push(Also::parse(value()?)?),
+                "--mode" => settings.mode = Some(value()?.clone()).filter(|mode| mode != "none"),
+                "--quick" => settings.quick = true,
+                "--json" => settings.json = true,
+                "--all-cores" => settings.cores = Cores::All,
+                "--id-last" => settings.id_last = true,
+                "--help" | "-h" => return Ok(None),
+                _ => return Err(format!("unknown argument {arg}; see --help").into()),
+            }
+        }
+        settings.check_only()?;
+        Ok(Some(settings))
+    }
+
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
+    }
+
+    /// A misspelt name would otherwise measure nothing and look like success.
+    fn check_only(&self) -> Outcome<()> {
+        for name in self.only.iter().flatten() {
+            let known = matches!(name.as_str(), "direct" | "pump" | "plugbay");
+            if !known && !self.also.iter().any(|also| also.name == *name) {
+                return Err(format!("--only names {name}, which is neither built in nor an --also").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Also {
+    fn parse(text: &str) -> Outcome<Self> {
+        let (name, line) = text.split_once('=').ok_or("--also takes NAME=CMDLINE")?;
+        let words = split_words(line)?;
+        if name.is_empty() || words.is_empty() {
+            return Err("--also takes NAME=CMDLINE, neither of them empty".into());
+        }
+        Ok(Self { name: name.to_owned(), words })
+    }
+}
+
+fn positive(text: &str) -> Outcome<u32> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("{text} is not a positive number").into())
+}
+
+/// Splits at blanks; single or double quotes keep blanks together. No escapes: this is no shell.
+fn split_words(line: &str) -> Outcome<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in line.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            None if c.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(format!("a quote is not closed in: {line}").into());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Outcome<Option<Settings>> {
+        let args: Vec<String> = line.split(' ').filter(|arg| !arg.is_empty()).map(str::to_owned).collect();
+        Settings::parse(&args)
+    }
+
+    #[test]
+    fn defaults_measure_calls_of_everything() {
+        let settings = parse("").unwrap().unwrap();
+        assert_eq!(settings.section, Section::Calls);
+        assert!(settings.wants("direct") && settings.wants("plugbay"));
+        assert_eq!(settings.mode.as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn options_are_read_in_any_order() {
+        let settings = parse("--quick start --rounds 5 --only direct,pump --mode none").unwrap().unwrap();
+        assert_eq!((settings.section, settings.rounds, settings.quick), (Section::Start, Some(5), true));
+        assert!(settings.wants("pump") && !settings.wants("plugbay"));
+        assert_eq!(settings.mode, None);
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        for line in ["--rounds", "--rounds 0", "--rounds x", "--only dirct", "--also x", "--also =x", "fast"]
+        {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        assert!(parse("--help").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_command_line_is_split_at_blanks_outside_quotes() {
+        let also = Also::parse("rival=run  --file={config} 'two words' \"\"").unwrap();
+        assert_eq!(also.name, "rival");
+        assert_eq!(also.words, ["run", "--file={config}", "two words", ""]);
+        assert!(Also::parse("rival=run 'open").is_err());
+    }
+}

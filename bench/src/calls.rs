@@ -1,0 +1,43 @@
+//! Section `calls`: what one call costs on each way, measured in rounds that alternate between the ways.
+
+mod bars;
+mod case;
+mod measure;
+mod report;
+
+use crate::args::{Cores, Settings};
+use crate::target::Target;
+use crate::{Outcome, cores, output, process};
+
+/// Under which circumstances the rows came about.
+struct Setting {
+    rounds: u32,
+    cores: Cores,
+    /// The machine's load average before and after.
+    loads: [String; 2],
+}
+
+pub(crate) fn run(settings: &Settings) -> Outcome<()> {
+    let targets = Target::all(settings)?;
+    let rounds = settings.rounds.unwrap_or(if settings.quick { 3 } else { 25 });
+    let load_before = process::load();
+    if settings.cores == Cores::One {
+        cores::keep_one()?;
+    }
+
+    let mut rows = Vec::new();
+    for case in case::all() {
+        output::progress(&format!("{} …", case.label()));
+        let series = measure::run(&case, &targets, rounds, settings.id_last)?;
+        rows.extend(report::rows(&case, &series));
+    }
+
+    let bars = bars::judge(&rows);
+    let setting = Setting { rounds, cores: settings.cores, loads: [load_before, process::load()] };
+    output::show(&if settings.json {
+        report::json(&setting, &rows, &bars).to_string()
+    } else {
+        report::text(&setting, &rows, &bars)
+    });
+    Ok(())
+}

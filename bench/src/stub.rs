@@ -1,0 +1,205 @@
+//! A deterministic MCP server that costs almost nothing: its answers are built once and only get their id.
+
+mod prebuilt;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::answer::envelope;
+use crate::lines::Lines;
+use crate::payload::{IdPlace, Kind};
+use crate::pump::unbuffered;
+use prebuilt::Prebuilt;
+
+pub(crate) const TOOLS: usize = 20;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    tools: usize,
+    start_delay: Duration,
+    mute: bool,
+    /// Delay and muteness only while this file exists: a server that was well when it was last seen.
+    when: Option<PathBuf>,
+    id_place: IdPlace,
+}
+
+impl Options {
+    pub(crate) fn parse(args: &[String]) -> Outcome<Self> {
+        let mut options = Self {
+            tools: TOOLS,
+            start_delay: Duration::ZERO,
+            mute: false,
+            when: None,
+            id_place: IdPlace::First,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("stub: {arg} needs a value"));
+            match arg.as_str() {
+                "--tools" => options.tools = value()?.parse()?,
+                "--start-delay-ms" => options.start_delay = Duration::from_millis(value()?.parse()?),
+                "--mute" => options.mute = true,
+                "--when" => options.when = Some(PathBuf::from(value()?)),
+                "--id-last" => options.id_place = IdPlace::Last,
+                _ => return Err(format!("stub: unknown argument {arg}").into()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn unwell(&self) -> bool {
+        self.when.as_ref().is_none_or(|file| file.exists())
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Outcome<()> {
+    let mut lines = Lines::new(unbuffered(&io::stdin())?);
+    let mut stub = Stub {
+        out: unbuffered(&io::stdout())?,
+        tools: tools(options.tools).to_string(),
+        id_place: options.id_place,
+        prebuilt: HashMap::new(),
+    };
+    let mute = options.mute && options.unwell();
+    if options.unwell() {
+        std::thread::sleep(options.start_delay);
+    }
+    while let Some(line) = lines.next()? {
+        if !mute {
+            stub.handle(line)?;
+        }
+    }
+    Ok(())
+}
+
+struct Stub {
+    out: File,
+    tools: String,
+    id_place: IdPlace,
+    /// Built when first asked for: fifty idle stubs should not hold 5 MB each.
+    prebuilt: HashMap<(Kind, usize), Prebuilt>,
+}
+
+impl Stub {
+    fn handle(&mut self, line: &[u8]) -> Outcome<()> {
+        let fields = envelope(line)?;
+        let (Some(id), Some(method)) = (fields.get("id"), fields.get("method")) else { return Ok(()) };
+        let (id, params) = (id.get(), fields.get("params").copied());
+        match method.get().trim_matches('"') {
+            "tools/call" => self.call(id, params),
+            "tools/list" => {
+                let result = format!(r#"{{"tools":{}}}"#, self.tools);
+                self.result(id, &result)
+            }
+            "initialize" => self.result(id, &initialize(params).to_string()),
+            "ping" => self.result(id, "{}"),
+            _ => self.error(id, -32601, "method not found"),
+        }
+    }
+
+    fn call(&mut self, id: &str, params: Option<&RawValue>) -> Outcome<()> {
+        let Some((kind, size)) = params.and_then(parse_call) else {
+            return self.error(id, -32602, "no such tool, or no size");
+        };
+        let id_place = self.id_place;
+        let prebuilt =
+            self.prebuilt.entry((kind, size)).or_insert_with(|| Prebuilt::new(kind, size, id_place));
+        Ok(self.out.write_all(prebuilt.with(id))?)
+    }
+
+    fn result(&mut self, id: &str, result: &str) -> Outcome<()> {
+        Ok(self
+            .out
+            .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").as_bytes())?)
+    }
+
+    fn error(&mut self, id: &str, code: i32, message: &str) -> Outcome<()> {
+        let error = json!({ "code": code, "message": message });
+        Ok(self
+            .out
+            .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes())?)
+    }
+}
+
+fn parse_call(params: &RawValue) -> Option<(Kind, usize)> {
+    let params = envelope(params.get().as_bytes()).ok()?;
+    let kind = Kind::from_tool(params.get("name")?.get().trim_matches('"'))?;
+    let arguments = envelope(params.get("arguments")?.get().as_bytes()).ok()?;
+    Some((kind, arguments.get("size")?.get().parse().ok()?))
+}
+
+fn initialize(params: Option<&RawValue>) -> Value {
+    const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+    let params: Value = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let asked = params["protocolVersion"].as_str().unwrap_or_default();
+    let version = LEGACY.into_iter().find(|version| *version == asked).unwrap_or("2025-06-18");
+    json!({
+        "protocolVersion": version,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "stub", "version": "1.0.0" },
+    })
+}
+
+/// The two that answer, then others with definitions of a usual length, up to `count`.
+fn tools(count: usize) -> Value {
+    let answering = Kind::ALL.map(|kind| tool(kind.tool(), "Answers with a payload of the size asked for."));
+    let others = (answering.len()..count).map(|number| {
+        tool(
+            &format!("move_berth_{number:02}"),
+            "Moves a ship from one berth to another and returns the new entry of the ledger. Fails when the \
+             berth is taken, when the tide is too low for the ship's draught, or when the ship is not known; \
+             ask for the list of ships first if you only have a name.",
+        )
+    });
+    answering.into_iter().chain(others).take(count).collect()
+}
+
+fn tool(name: &str, description: &str) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "size": { "type": "integer", "minimum": 0, "description": "Length in bytes of what is returned" },
+                "ship": { "type": "string", "description": "Name or call sign of the ship" },
+                "berth": { "type": "string", "enum": ["north", "south", "east", "west"] },
+                "options": {
+                    "type": "object",
+                    "properties": {
+                        "dryRun": { "type": "boolean", "default": false },
+                        "notify": { "type": "array", "items": { "type": "string" }, "maxItems": 10 },
+                    },
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_parsed() {
+        let parse = |line: &str| Options::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let options = parse("--tools 3 --start-delay-ms 50 --mute").unwrap();
+        assert_eq!((options.tools, options.start_delay.as_millis(), options.mute), (3, 50, true));
+        assert!(parse("--tools").is_err());
+        assert!(parse("--loud").is_err());
+    }
+
+    #[test]
+    fn the_list_has_as_many_tools_as_asked_for() {
+        for count in [1, 2, TOOLS] {
+            assert_eq!(tools(count).as_array().map(Vec::len), Some(count));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The ways from the driver to the stub that are compared.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::args::Settings;
+use crate::host::Host;
+use crate::sandbox::{Sandbox, Server};
+use crate::{Outcome, gateway};
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    route: Route,
+}
+
+#[derive(Debug)]
+enum Route {
+    Direct,
+    Pump,
+    Plugbay { binary: PathBuf, mode: Option<String> },
+    Other { words: Vec<String> },
+}
+
+impl Target {
+    /// All that the settings want, in the order of the report.
+    pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
+        let mut targets = Vec::new();
+        if settings.wants("direct") {
+            targets.push(Self { name: "direct".to_owned(), route: Route::Direct });
+        }
+        if settings.wants("pump") {
+            targets.push(Self { name: "pump".to_owned(), route: Route::Pump });
+        }
+        targets.extend(Self::gateways(settings)?);
+        Ok(targets)
+    }
+
+    /// Only those that can hold many servers.
+    pub(crate) fn gateways(settings: &Settings) -> Outcome<Vec<Self>> {
+        let mut targets = Vec::new();
+        if settings.wants("plugbay") {
+            let binary = gateway::find(settings.gateway.as_deref())?;
+            let route = Route::Plugbay { binary, mode: settings.mode.clone() };
+            targets.push(Self { name: "plugbay".to_owned(), route });
+        }
+        for also in settings.also.iter().filter(|also| settings.wants(&also.name)) {
+            let route = Route::Other { words: also.words.clone() };
+            targets.push(Self { name: also.name.clone(), route });
+        }
+        Ok(targets)
+    }
+
+    /// Spawns it and greets it.
+    pub(crate) fn open(&self, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Host> {
+        let hint = match self.route {
+            Route::Plugbay { .. } => "\n(has this binary `serve`? --only direct,pump measures without it)",
+            _ => "",
+        };
+        let opened = || -> Outcome<Host> {
+            let mut host = Host::spawn(&mut self.command(sandbox, servers)?, sandbox)?;
+            host.greet()?;
+            Ok(host)
+        };
+        opened().map_err(|error| format!("{error}{hint}").into())
+    }
+
+    /// The error with the name of who failed.
+    pub(crate) fn failed(&self, error: &dyn Error) -> Box<dyn Error> {
+        format!("{}: {error}", self.name).into()
+    }
+
+    /// What to spawn; its config is written, so that a start is timed without that.
+    pub(crate) fn command(&self, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Command> {
+        let first = || servers.first().ok_or("no server to run")?.words();
+        let mut command = match &self.route {
+            Route::Direct => command(&first()?),
+            Route::Pump => {
+                let server = first()?;
+                let mut pump = Command::new(&server[0]);
+                pump.arg("pump").args(server);
+                pump
+            }
+            Route::Plugbay { binary, mode } => {
+                let mut serve = Command::new(binary);
+                // Away from any project's own config file.
+                serve.current_dir(sandbox.path("home"));
+                serve.args(["serve", "--config"]).arg(sandbox.config(servers, mode.as_deref())?);
+                serve
+            }
+            Route::Other { words } => {
+                let config = sandbox.config(servers, None)?;
+                let config = config.to_str().ok_or("the temporary folder is not UTF-8")?;
+                command(&words.iter().map(|word| word.replace("{config}", config)).collect::<Vec<_>>())
+            }
+        };
+        sandbox.confine(&mut command);
+        Ok(command)
+    }
+}
+
+/// How a gateway shows `tool` of `server`: by our own name for it, or by anything that holds both.
+pub(crate) fn exposed<'a>(listed: &'a [String], server: &str, tool: &str) -> Option<&'a str> {
+    let ours = format!("{server}__{tool}");
+    let exact = |name: &&String| **name == ours || *name == tool;
+    let similar = |name: &&String| name.starts_with(server) && name.ends_with(tool);
+    listed.iter().find(exact).or_else(|| listed.iter().find(similar)).map(String::as_str)
+}
+
+fn command(words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_found_under_the_name_a_gateway_gives_it() {
+        let listed = ["s1__fetch", "s2_1mcp_fetch"].map(str::to_owned);
+        assert_eq!(exposed(&listed, "s1", "fetch"), Some("s1__fetch"));
+        assert_eq!(exposed(&listed, "s2", "fetch"), Some("s2_1mcp_fetch"));
+        assert_eq!(exposed(&listed, "s3", "fetch"), None);
+        assert_eq!(exposed(&["fetch".to_owned()], "stub", "fetch"), Some("fetch"));
+    }
+}
