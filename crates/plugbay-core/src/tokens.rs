@@ -156,7 +156,8 @@ mod tests {
     fn servers_are_charged_for_what_the_host_sees() {
         let mut catalog = Catalog::default();
         for (server, tools) in [("a", vec!["x", "y"]), ("b", vec!["z"]), ("c", vec![])] {
-            let tools = tools.iter().map(|name| Tool::parse(format!(r#"{{"name":"{name}"}}"#).into()).unwrap());
+            let tools =
+                tools.iter().map(|name| Tool::parse(format!(r#"{{"name":"{name}"}}"#).into()).unwrap());
             let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools.collect()));
             catalog = catalog.apply(Change::Listed(ServerName::parse(server).unwrap(), offer));
         }

@@ -13,7 +13,8 @@ pub enum Framing {
 /// What the stream held next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
-    /// One message without its delimiter.
+    /// One message on one line, without its delimiter. Raw line breaks, which JSON allows between
+    /// values, have become spaces: to a reader of lines they would end the message.
     Message(Bytes),
     /// A line that is no message: programs do print to stdout.
     Noise(Bytes),
@@ -102,11 +103,9 @@ impl Framer {
     }
 
     fn line(&mut self) -> Option<Incoming> {
-        let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
-            self.searched = self.buffer.len();
-            return (self.searched > self.limit).then(|| self.drop_message(Skip::ToNewline));
+        let Some(end) = self.newline() else {
+            return (self.buffer.len() > self.limit).then(|| self.drop_message(Skip::ToNewline));
         };
-        let end = self.searched + found;
         self.searched = 0;
         if end > self.limit {
             let start = self.buffer.split_to(end + 1).freeze();
@@ -124,6 +123,25 @@ impl Framer {
         }
     }
 
+    /// The end of the line, if it is here. A carriage return inside it becomes a space on the way.
+    fn newline(&mut self) -> Option<usize> {
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) {
+            let at = self.searched + found;
+            match (self.buffer[at], self.buffer.get(at + 1)) {
+                (b'\n', _) => return Some(at),
+                (_, Some(b'\n')) => return Some(at + 1),
+                (_, None) => {
+                    self.searched = at; // the next read tells
+                    return None;
+                }
+                _ => self.buffer[at] = b' ',
+            }
+            self.searched = at + 1;
+        }
+        self.searched = self.buffer.len();
+        None
+    }
+
     fn counted(&mut self, body: usize, length: usize) -> Option<Incoming> {
         self.seen = Some(Framing::ContentLength);
         if length > self.limit {
@@ -134,7 +152,11 @@ impl Framer {
             return None;
         }
         self.buffer.advance(body);
-        Some(Incoming::Message(self.buffer.split_to(length).freeze()))
+        let mut message = self.buffer.split_to(length);
+        for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
+        Some(Incoming::Message(message.freeze()))
     }
 
     fn drop_message(&mut self, skip: Skip) -> Incoming {
@@ -221,7 +243,7 @@ mod tests {
             noise("hello"),
             message("{\"a\":1}"),
             message("{\"b\":2}"),
-            message("{\"c\":\n}"),
+            message("{\"c\": }"),
             message("{}"),
             noise("Content of the day"),
             message("[1]"),
@@ -231,6 +253,14 @@ mod tests {
     #[test]
     fn reads_both_framings_and_noise() {
         assert_eq!(feed(&mut Framer::new(100), MIXED), mixed());
+    }
+
+    #[test]
+    fn a_message_is_one_line_for_every_reader() {
+        let mut framer = Framer::new(100);
+        assert_eq!(feed(&mut framer, b"{\r}\r"), []);
+        assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{ }  {")]);
+        assert_eq!(feed(&mut framer, b"\n"), [message("{}")]);
     }
 
     #[test]

@@ -80,9 +80,7 @@ impl Head {
     /// Reads a message from a server without its payload, if it is a response in one of the usual
     /// orders. Such a message must be passed on by [`Head::readdressed`].
     pub fn read_quickly(bytes: &[u8]) -> Result<Self, Malformed> {
-        // A raw carriage return is where some hosts would see the next message begin.
-        let quick = leading_id(bytes).or_else(|| trailing_id(bytes));
-        match quick.filter(|_| memchr::memchr(b'\r', bytes).is_none()) {
+        match leading_id(bytes).or_else(|| trailing_id(bytes)) {
             Some(head) => Ok(head),
             None => Self::read(bytes),
         }

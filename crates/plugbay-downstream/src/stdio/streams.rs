@@ -45,7 +45,7 @@ fn kind(stream: impl AsFd) -> Option<(FileType, OwnedFd)> {
 fn reopened<T: AsFd>(fd: i32, open: impl Fn(&str) -> std::io::Result<T>) -> Option<T> {
     let stream = open(&format!("/proc/self/fd/{fd}")).ok()?;
     // A large answer then crosses in few wake-ups. Permission and quota decide; any size works.
-    let _ = rustix::pipe::fcntl_setpipe_size(&stream, 1024 * 1024);
+    let _ = rustix::pipe::fcntl_setpipe_size(&stream, 256 * 1024);
     Some(stream)
 }
 
