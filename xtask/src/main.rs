@@ -1,2 +1,24 @@
-//! stub
-fn main() {}
+//! The project's chores: `cargo xtask test` is everything that CI checks, `cargo xtask tidy` the part
+//! that checks the architecture.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for developers")]
+
+mod steps;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let command = std::env::args().nth(1);
+    let outcome = match command.as_deref() {
+        Some("test") => steps::test(),
+        Some("tidy") => tidy::check(),
+        _ => Err("usage: cargo xtask test | tidy".to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -91,7 +91,7 @@ impl Lifecycle {
                 Admission::Ready
             }
             State::Warming => Admission::Wait,
-            State::Failed { failure, retry_at } if self.failures > 1 && now < *retry_at => {
+            State::Failed { failure, retry_at } if !self.forgives() && now < *retry_at => {
                 Admission::Refuse { failure: Arc::clone(failure), retry_in: *retry_at - now }
             }
             State::Asleep | State::Failed { .. } => {
@@ -99,6 +99,11 @@ impl Lifecycle {
                 Admission::Start
             }
         }
+    }
+
+    /// Whether the next start need not wait: this is at most the first failure after good service.
+    pub fn forgives(&self) -> bool {
+        self.failures <= 1
     }
 
     pub fn started(&mut self, now: Instant) {

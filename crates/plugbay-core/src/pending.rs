@@ -71,6 +71,16 @@ impl<T> Pending<T> {
         self.earliest
     }
 
+    pub fn contains(&self, ticket: Ticket) -> bool {
+        self.entries.contains_key(&ticket)
+    }
+
+    /// Takes out everything but what `keep` says.
+    pub fn drain_but(&mut self, keep: impl Fn(Ticket) -> bool) -> Vec<(Ticket, T)> {
+        let gone = self.entries.extract_if(|ticket, _| !keep(*ticket));
+        gone.map(|(ticket, entry)| (ticket, entry.what)).collect()
+    }
+
     pub fn drain(&mut self) -> impl Iterator<Item = (Ticket, T)> + '_ {
         self.entries.drain().map(|(ticket, entry)| (ticket, entry.what))
     }

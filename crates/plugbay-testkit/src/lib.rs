@@ -1,1 +1,21 @@
-//! stub
+//! What the gateway's tests are made of: a scripted server (the binary beside this library), a
+//! scripted host, and a workspace that keeps each test's files and processes to itself.
+//!
+//! Nothing here waits without a deadline, and a deadline that passes prints everything seen.
+
+mod deadline;
+mod host;
+mod message;
+mod process;
+mod programs;
+mod script;
+mod transcript;
+mod workspace;
+
+pub use deadline::{patience, wait_until};
+pub use host::{Ended, Host, MODERN_META, Tool};
+pub use message::{Framing, RawMessage};
+pub use process::{Process, Signal, descendants, mentioning, wait_until_gone};
+pub use programs::{gateway_path, scripted_server_path};
+pub use script::Script;
+pub use workspace::{Config, Workspace};

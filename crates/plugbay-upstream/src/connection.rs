@@ -3,7 +3,10 @@
 use std::{collections::VecDeque, io::IoSlice};
 
 use bytes::{Buf, Bytes};
-use plugbay_core::wire::{Framer, Framing, Incoming};
+use plugbay_core::{
+    exchange::Ticket,
+    wire::{Framer, Framing, Incoming},
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -21,12 +24,24 @@ pub(crate) struct Connection {
     framing: Framing,
     outbox: VecDeque<Bytes>,
     outbox_bytes: usize,
+    /// Calls of which nothing has been written yet.
+    unsent: VecDeque<Unsent>,
+    /// How many bytes have ever been written.
+    written: usize,
+}
+
+struct Unsent {
+    ticket: Ticket,
+    message: Bytes,
+    /// The count of bytes ever queued before this call.
+    start: usize,
 }
 
 impl Connection {
     pub(crate) fn new(reader: Reader, writer: Writer, framing: Framing, limit: usize) -> Self {
         let framer = Framer::new(limit);
-        Self { reader, writer, framer, framing, outbox: VecDeque::new(), outbox_bytes: 0 }
+        let (outbox, unsent) = (VecDeque::new(), VecDeque::new());
+        Self { reader, writer, framer, framing, outbox, outbox_bytes: 0, unsent, written: 0 }
     }
 
     /// Queues a message; the next [`Connection::next`] writes it.
@@ -42,6 +57,18 @@ impl Connection {
         if let Some(newline) = newline {
             self.push(newline);
         }
+    }
+
+    /// Queues a call, which must not be lost or sent twice if the peer goes away.
+    pub(crate) fn send_call(&mut self, ticket: Ticket, message: Bytes) {
+        let start = self.written + self.outbox_bytes;
+        self.unsent.push_back(Unsent { ticket, message: message.clone(), start });
+        self.send(message);
+    }
+
+    /// Calls of which the peer has got nothing, so that another one may have them.
+    pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
+        self.unsent.drain(..).map(|call| (call.ticket, call.message)).collect()
     }
 
     /// What the peer has not taken yet.
@@ -86,6 +113,10 @@ impl Connection {
 
     fn written(&mut self, mut count: usize) {
         self.outbox_bytes -= count;
+        self.written += count;
+        while self.unsent.front().is_some_and(|call| call.start < self.written) {
+            self.unsent.pop_front();
+        }
         while count > 0 {
             let Some(first) = self.outbox.front_mut() else { return };
             if count < first.len() {

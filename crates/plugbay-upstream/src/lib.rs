@@ -9,5 +9,5 @@ pub mod spec;
 
 pub use connection::{Reader, Writer};
 pub use link::{Launched, Launcher, launcher};
-pub use pool::Pool;
+pub use pool::{Pool, Roster};
 pub use server::{Condition, Report, ServerHandle, Status, Surroundings};

@@ -7,44 +7,54 @@ use std::{
 
 use plugbay_core::{
     exchange::{Answer, Call, Servers, Ticket},
-    failure::CallError,
+    failure::{CallError, Failure},
     name::ServerName,
     wire::Draft,
 };
 
 use crate::server::{Command, ServerHandle};
 
-/// A std lock around an `Arc`: held for one clone, never across an await. A reload swaps the whole map.
+/// A std lock around an `Arc`: held for one clone, never across an await. A reload swaps the whole.
 #[derive(Debug, Default)]
 pub struct Pool {
-    servers: RwLock<Arc<BTreeMap<ServerName, ServerHandle>>>,
+    roster: RwLock<Arc<Roster>>,
+}
+
+/// The servers of one configuration.
+#[derive(Debug, Default)]
+pub struct Roster {
+    pub running: BTreeMap<ServerName, ServerHandle>,
+    /// Those that cannot be started as they are configured, and why.
+    pub broken: BTreeMap<ServerName, Arc<Failure>>,
 }
 
 impl Pool {
-    pub fn servers(&self) -> Arc<BTreeMap<ServerName, ServerHandle>> {
-        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn roster(&self) -> Arc<Roster> {
+        Arc::clone(&self.roster.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts another set of servers in place and gives back the old one.
-    pub fn replace(
-        &self,
-        servers: BTreeMap<ServerName, ServerHandle>,
-    ) -> Arc<BTreeMap<ServerName, ServerHandle>> {
-        let mut place = self.servers.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *place, Arc::new(servers))
+    pub fn replace(&self, roster: Roster) -> Arc<Roster> {
+        let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *place, Arc::new(roster))
     }
 }
 
 impl Servers for Pool {
     fn forward(&self, server: &ServerName, call: Call) {
-        match self.servers().get(server) {
-            Some(handle) => handle.send(Command::Forward(call)),
-            None => call.caller.answered(call.ticket, Answer::Failed(CallError::Gone(server.clone()))),
+        let roster = self.roster();
+        if let Some(handle) = roster.running.get(server) {
+            return handle.send(Command::Forward(call));
         }
+        let error = match roster.broken.get(server) {
+            Some(failure) => CallError::Down { server: server.clone(), failure: Arc::clone(failure) },
+            None => CallError::Gone(server.clone()),
+        };
+        call.caller.answered(call.ticket, Answer::Failed(error));
     }
 
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {
-        if let Some(handle) = self.servers().get(server) {
+        if let Some(handle) = self.roster().running.get(server) {
             handle.send(Command::Cancel { ticket, notification });
         }
     }

@@ -1,6 +1,6 @@
 //! How one server is started and how patient we are with it: plain data, filled by the binary.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use plugbay_core::name::ServerName;
 
@@ -21,7 +21,7 @@ pub enum Transport {
 }
 
 /// A child process: argv only, never a shell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StdioSpec {
     pub command: String,
     pub args: Vec<String>,
@@ -53,6 +53,14 @@ pub struct Timeouts {
     pub idle: Option<Duration>,
     /// Between closing stdin and TERM, and again between TERM and KILL.
     pub shutdown: Duration,
+}
+
+/// Without the values of the environment, which are often secrets.
+impl fmt::Debug for StdioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let env: Vec<&String> = self.env.keys().collect();
+        f.debug_struct("StdioSpec").field("command", &self.command).field("env", &env).finish_non_exhaustive()
+    }
 }
 
 pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;

@@ -1,18 +1,15 @@
 //! Assembles the parts: the one place that names every one of them.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use plugbay_core::{
     exchange::{Servers, Tickets},
+    failure::Failure,
     name::ServerName,
     surface::{Layout, Snapshot},
 };
 use plugbay_downstream::Gateway;
-use plugbay_upstream::{Launcher, Pool, ServerHandle, Surroundings, launcher, process::Guard};
+use plugbay_upstream::{Launcher, Pool, Roster, ServerHandle, Surroundings, launcher, process::Guard};
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     task::{JoinHandle, JoinSet},
@@ -39,8 +36,6 @@ pub struct Panel {
     surroundings: Surroundings,
     orders: mpsc::UnboundedSender<Order>,
     catalogue: JoinHandle<()>,
-    /// Servers whose configuration is broken, with the reason.
-    broken: RwLock<BTreeMap<ServerName, String>>,
 }
 
 impl Panel {
@@ -67,15 +62,14 @@ impl Panel {
             first_list: Arc::new(Notify::new()),
             message_limit: settings.limits.message,
         };
-        let handles = startable(settings).map(|(server, spec)| {
+        let running = startable(settings).map(|(server, spec)| {
             let handle =
                 ServerHandle::spawn(spec.clone(), eras.get(&server.name).copied(), surroundings.clone());
             (server.name.clone(), handle)
         });
-        pool.replace(handles.collect());
+        pool.replace(Roster { running: running.collect(), broken: broken(settings) });
         let catalogue = tokio::spawn(catalogue.run(reports_inbox, orders_inbox));
-        let broken = RwLock::new(broken(settings));
-        Self { pool, gateway, surroundings, orders, catalogue, broken }
+        Self { pool, gateway, surroundings, orders, catalogue }
     }
 
     pub fn gateway(&self) -> Gateway {
@@ -86,12 +80,9 @@ impl Panel {
         self.gateway.snapshots.clone()
     }
 
-    pub fn servers(&self) -> Arc<BTreeMap<ServerName, ServerHandle>> {
-        self.pool.servers()
-    }
-
-    pub fn broken(&self) -> BTreeMap<ServerName, String> {
-        self.broken.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Those that can be started at all.
+    pub fn servers(&self) -> BTreeMap<ServerName, ServerHandle> {
+        self.pool.roster().running.clone()
     }
 
     /// Starts every server that is not running, all at once, and lists their tools again.
@@ -120,11 +111,10 @@ impl Panel {
             });
             next.insert(server.name.clone(), handle);
         }
-        *self.broken.write().unwrap_or_else(PoisonError::into_inner) = broken(settings);
         let kept =
             |handle: &&ServerHandle| next.get(handle.name()).is_some_and(|new| new.spec == handle.spec);
         let gone: Vec<ServerHandle> = old.values().filter(|handle| !kept(handle)).cloned().collect();
-        self.pool.replace(next);
+        self.pool.replace(Roster { running: next, broken: broken(settings) });
         for handle in fresh {
             handle.refresh();
         }
@@ -134,8 +124,8 @@ impl Panel {
     /// Ends every server and writes what is left to write.
     pub async fn shut_down(self) {
         let Self { pool, gateway, surroundings, orders, catalogue, .. } = self;
-        let servers = pool.replace(BTreeMap::new());
-        stop_all(servers.values().cloned()).await;
+        let roster = pool.replace(Roster::default());
+        stop_all(roster.running.values().cloned()).await;
         drop((surroundings, orders, gateway));
         let _ = catalogue.await;
     }
@@ -158,8 +148,11 @@ fn startable(
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))
 }
 
-fn broken(settings: &Settings) -> BTreeMap<ServerName, String> {
-    let reason = |server: &ServerSettings| Some((server.name.clone(), server.spec.as_ref().err()?.clone()));
+fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
+    let reason = |server: &ServerSettings| {
+        let failure = Failure::new(server.spec.as_ref().err()?, Vec::new());
+        Some((server.name.clone(), Arc::new(failure)))
+    };
     settings.servers.iter().filter_map(reason).collect()
 }
 

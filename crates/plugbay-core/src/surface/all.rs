@@ -41,7 +41,9 @@ pub(super) fn list(catalog: &Catalog, layout: &Layout) -> Listing {
         index.insert(exposed, target);
     }
     tools.put_u8(b']');
-    Listing { tools: tools.freeze(), index, collisions }
+    let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
+    let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
+    Listing { tools: tools.freeze(), index, collisions, unheard }
 }
 
 fn collisions(shown: &[(String, &Tool, &Exposure, Target)]) -> Vec<String> {
@@ -131,6 +133,13 @@ mod tests {
         assert_eq!(listing.tools, expected);
         assert!(matches!(listing.plan("s__fetch"), Plan::Forward(target) if target.tool == "get"));
         assert!(matches!(listing.plan("s__del"), Plan::Unknown { .. }));
+    }
+
+    #[test]
+    fn a_server_that_was_never_heard_of_is_asked_itself() {
+        let listing = list(&catalog(&[]), &layout("new", Exposure::default()));
+        assert!(matches!(listing.plan("new__x__y"), Plan::Forward(target) if target.quoted == "\"x__y\""));
+        assert!(matches!(listing.plan("old__x"), Plan::Unknown { .. }));
     }
 
     #[test]

@@ -2,11 +2,20 @@
 
 mod all;
 
-use std::{collections::BTreeMap, collections::HashMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 
-use crate::{catalog::Catalog, exposure::Exposure, name::ServerName};
+use crate::{
+    catalog::Catalog,
+    exposure::Exposure,
+    name::{self, ServerName},
+    policy::Policy,
+};
 
 /// Everything a session needs to answer from, at one moment.
 #[derive(Debug, Clone)]
@@ -32,6 +41,8 @@ pub struct Listing {
     index: HashMap<String, Target>,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
+    /// Servers that have never told what they have, and what may be called there.
+    unheard: BTreeMap<ServerName, Policy>,
 }
 
 /// A tool of a server by its own name.
@@ -46,7 +57,7 @@ pub struct Target {
 /// What is to be done with a `tools/call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<'a> {
-    Forward(&'a Target),
+    Forward(Cow<'a, Target>),
     Unknown { nearest: Vec<&'a str> },
 }
 
@@ -60,9 +71,22 @@ impl Snapshot {
 impl Listing {
     pub fn plan(&self, name: &str) -> Plan<'_> {
         match self.index.get(name) {
-            Some(target) => Plan::Forward(target),
-            None => Plan::Unknown { nearest: self.nearest(name) },
+            Some(target) => Plan::Forward(Cow::Borrowed(target)),
+            None => match self.unheard_target(name) {
+                Some(target) => Plan::Forward(Cow::Owned(target)),
+                None => Plan::Unknown { nearest: self.nearest(name) },
+            },
         }
+    }
+
+    /// A call to a server that is configured but has not been heard of goes there all the same: it
+    /// may know the tool, and if it is broken it tells why.
+    fn unheard_target(&self, name: &str) -> Option<Target> {
+        let (server, tool) = name::split(name)?;
+        let server = ServerName::parse(server).ok()?;
+        self.unheard.get(&server).filter(|policy| policy.may(tool))?;
+        let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
+        Some(Target { server, tool: tool.to_owned(), quoted })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Target)> {

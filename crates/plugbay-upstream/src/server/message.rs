@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use crate::spec::ServerSpec;
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "most commands are calls, and a box would cost each of them")]
 pub(crate) enum Command {
     Forward(Call),
     Cancel {

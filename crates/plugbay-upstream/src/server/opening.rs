@@ -35,29 +35,56 @@ pub(crate) enum OpenError {
     Refused(String),
 }
 
-/// Asks a server of unknown era `server/discover` first and falls back to `initialize`.
+/// Asks a server of unknown era `server/discover` first. One that refuses, or does not answer soon, is
+/// asked to `initialize`; a slow modern server is then known by its late answer to the first question.
 pub(crate) async fn open(
     link: &mut Link,
     known: Option<Era>,
     tickets: &Tickets,
 ) -> Result<Opened, OpenError> {
-    let mut opening = Opening { link, tickets };
-    if known == Some(Era::Legacy) {
-        return match opening.initialize().await? {
-            Reply::Result(message, result) => Ok(opening.legacy(&message, &result)),
-            // It was legacy when we last met; perhaps it has been renewed since.
-            Reply::Error(text) => match opening.discover().await? {
-                Some(Reply::Result(message, result)) => Ok(modern(&message, &result)),
-                _ => Err(OpenError::Refused(text)),
-            },
+    let mut opening = Opening::new(link, tickets);
+    if known != Some(Era::Legacy) {
+        opening.ask_discover();
+        match timeout(PROBE_PATIENCE, opening.reply()).await {
+            Ok(Some((_, Reply::Result(message, result)))) => return Ok(modern(&message, &result)),
+            Ok(None) => return Err(OpenError::Closed { probing: true }),
+            Ok(Some((_, Reply::Error(_)))) | Err(_) => {}
+        }
+    }
+    opening.ask_initialize();
+    let (mut discovered, mut refusal) = (None, None);
+    loop {
+        let patience = if discovered.is_some() { PROBE_PATIENCE } else { Duration::MAX };
+        let Ok(reply) = timeout(patience, opening.reply()).await else {
+            // Modern, and it passed over a method it does not know.
+            return discovered.ok_or(OpenError::Closed { probing: false });
         };
-    }
-    if let Some(Reply::Result(message, result)) = opening.discover().await? {
-        return Ok(modern(&message, &result));
-    }
-    match opening.initialize().await? {
-        Reply::Result(message, result) => Ok(opening.legacy(&message, &result)),
-        Reply::Error(text) => Err(OpenError::Refused(text)),
+        match reply.ok_or(OpenError::Closed { probing: false })? {
+            (Question::Initialize, Reply::Result(message, result)) => {
+                return Ok(opening.legacy(&message, &result));
+            }
+            (Question::Discover, Reply::Result(message, result)) => {
+                let opened = modern(&message, &result);
+                if refusal.is_some() {
+                    return Ok(opened);
+                }
+                discovered = Some(opened);
+            }
+            (Question::Initialize, Reply::Error(text)) => match (discovered, known) {
+                (Some(opened), _) => return Ok(opened),
+                (None, Some(Era::Legacy)) => {
+                    // It was legacy when we last met; perhaps it has been renewed since.
+                    opening.ask_discover();
+                    (discovered, refusal) = (None, Some(text));
+                }
+                (None, _) => return Err(OpenError::Refused(text)),
+            },
+            (Question::Discover, Reply::Error(_)) => {
+                if let Some(text) = refusal.take() {
+                    return Err(OpenError::Refused(text));
+                }
+            }
+        }
     }
 }
 
@@ -78,7 +105,15 @@ fn client_info() -> serde_json::Value {
 
 struct Opening<'a> {
     link: &'a mut Link,
-    tickets: &'a Tickets,
+    discover: u64,
+    initialize: u64,
+    last: Question,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Discover,
+    Initialize,
 }
 
 enum Reply {
@@ -86,30 +121,28 @@ enum Reply {
     Error(String),
 }
 
-impl Opening<'_> {
-    /// `None`: no answer in time.
-    async fn discover(&mut self) -> Result<Option<Reply>, OpenError> {
-        let id = self.tickets.next().0;
-        let fields = modern_fields();
-        self.link.connection.send(Bytes::from(format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"server/discover","params":{{"_meta":{{{fields}}}}}}}"#
-        )));
-        match timeout(PROBE_PATIENCE, self.reply(id)).await {
-            Ok(Some(reply)) => Ok(Some(reply)),
-            Ok(None) => Err(OpenError::Closed { probing: true }),
-            Err(_) => Ok(None),
-        }
+impl<'a> Opening<'a> {
+    fn new(link: &'a mut Link, tickets: &Tickets) -> Self {
+        Self { link, discover: tickets.next().0, initialize: tickets.next().0, last: Question::Discover }
     }
 
-    async fn initialize(&mut self) -> Result<Reply, OpenError> {
-        let id = self.tickets.next().0;
+    fn ask_discover(&mut self) {
+        self.last = Question::Discover;
+        let fields = modern_fields();
+        self.link.connection.send(Bytes::from(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"server/discover","params":{{"_meta":{{{fields}}}}}}}"#,
+            self.discover
+        )));
+    }
+
+    fn ask_initialize(&mut self) {
+        self.last = Question::Initialize;
         let version = era::negotiate(None);
         let request = json!({
-            "jsonrpc": "2.0", "id": id, "method": "initialize",
+            "jsonrpc": "2.0", "id": self.initialize, "method": "initialize",
             "params": { "protocolVersion": version, "capabilities": {}, "clientInfo": client_info() },
         });
         self.link.connection.send(Bytes::from(request.to_string()));
-        self.reply(id).await.ok_or(OpenError::Closed { probing: false })
     }
 
     fn legacy(&mut self, message: &Bytes, result: &Span) -> Opened {
@@ -119,9 +152,8 @@ impl Opening<'_> {
         Opened { era: Some(Era::Legacy), info, ..described(message, result) }
     }
 
-    /// Reads until `id` is answered; `None` when the server has gone.
-    async fn reply(&mut self, id: u64) -> Option<Reply> {
-        let id = id.to_string();
+    /// Reads until one of our questions is answered; `None` when the server has gone.
+    async fn reply(&mut self) -> Option<(Question, Reply)> {
         loop {
             let message = match self.link.next().await? {
                 Incoming::Message(message) => message,
@@ -135,19 +167,32 @@ impl Opening<'_> {
                 continue;
             };
             match (head.kind, head.payload) {
-                (Kind::Result { id: span }, Some(result)) if message[span.clone()] == *id.as_bytes() => {
-                    return Some(Reply::Result(message, result));
+                (Kind::Result { id }, Some(result)) => {
+                    if let Some(question) = self.question(&message[id]) {
+                        return Some((question, Reply::Result(message, result)));
+                    }
                 }
-                (Kind::Error { id: span }, Some(error))
-                    if span.as_ref().is_none_or(|span| message[span.clone()] == *id.as_bytes()) =>
-                {
-                    return Some(Reply::Error(error_text(&message, &error)));
+                (Kind::Error { id }, Some(error)) => {
+                    // An error without an id is about what was said last.
+                    let question = id.map_or(Some(self.last), |id| self.question(&message[id]));
+                    if let Some(question) = question {
+                        return Some((question, Reply::Error(error_text(&message, &error))));
+                    }
                 }
                 (Kind::Request { id, method }, _) => {
                     self.link.connection.send(answer(&message, &id, &method));
                 }
                 _ => {}
             }
+        }
+    }
+
+    fn question(&self, id: &[u8]) -> Option<Question> {
+        let id: u64 = std::str::from_utf8(id).ok()?.parse().ok()?;
+        if id == self.discover {
+            Some(Question::Discover)
+        } else {
+            (id == self.initialize).then_some(Question::Initialize)
         }
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct Task {
     /// Calls that came while the server was being started.
     queue: VecDeque<Call>,
     pending: Pending<Waiting>,
+    /// Calls that a server died without having got any of: the next one gets them.
+    resend: Vec<(Ticket, Bytes)>,
     timer: Pin<Box<Sleep>>,
     /// Whether the running server has listed its tools at least once.
     listed: bool,
@@ -118,6 +120,7 @@ impl Task {
             framing,
             queue: VecDeque::new(),
             pending: Pending::default(),
+            resend: Vec::new(),
             timer: Box::pin(sleep(FAR_AWAY)),
             listed: false,
             list_again: false,
@@ -208,7 +211,7 @@ impl Task {
             let slot = MetaSlot::find(request.message(), params.as_ref());
             request = slot.fill(request, &opening::modern_fields());
         }
-        link.connection.send(request.render(ticket.0));
+        link.connection.send_call(ticket, request.render(ticket.0));
         let patience = timeout.unwrap_or(self.spec.timeouts.call);
         let at_most = patience.max(self.spec.timeouts.call_max);
         self.pending.register(ticket, Waiting::Host(caller), now(), patience, at_most);
@@ -248,8 +251,18 @@ impl Task {
         if self.opened.era == Some(Era::Modern) && self.opened.has_tools {
             self.subscribe();
         }
+        self.send_again();
         while let Some(call) = self.queue.pop_front() {
             self.send(call);
+        }
+    }
+
+    fn send_again(&mut self) {
+        let Phase::Up(link) = &mut self.phase else { return };
+        for (ticket, message) in self.resend.drain(..) {
+            if self.pending.contains(ticket) {
+                link.connection.send_call(ticket, message);
+            }
         }
     }
 
@@ -265,15 +278,25 @@ impl Task {
     }
 
     async fn closed(&mut self) {
-        if let Phase::Up(link) = std::mem::replace(&mut self.phase, Phase::Down) {
+        if let Phase::Up(mut link) = std::mem::replace(&mut self.phase, Phase::Down) {
+            let unsent = link.connection.take_unsent();
             let during = if self.pending.is_empty() { "while it was idle" } else { "during a call" };
             let failure = link.post_mortem(during, self.spec.timeouts.shutdown).await;
-            self.fail(failure);
+            self.fail_but(failure, unsent);
+            if !self.resend.is_empty() {
+                self.life.wanted(now());
+                self.start();
+            }
         }
     }
 
-    /// The server is gone: everybody who waits for it hears why, once.
     fn fail(&mut self, failure: Failure) {
+        self.fail_but(failure, Vec::new());
+    }
+
+    /// The server is gone: everybody who waits for it hears why, once. Calls that it never got are
+    /// kept for its successor, unless it keeps on failing.
+    fn fail_but(&mut self, failure: Failure, unsent: Vec<(Ticket, Bytes)>) {
         self.phase = Phase::Down;
         let failure = Arc::new(failure);
         tracing::warn!(server = %self.spec.name, "{failure}");
@@ -282,7 +305,11 @@ impl Task {
         for call in self.queue.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
         }
-        for (ticket, waiting) in self.pending.drain() {
+        self.resend = if self.life.forgives() { unsent } else { Vec::new() };
+        let resend = &self.resend;
+        for (ticket, waiting) in
+            self.pending.drain_but(|ticket| resend.iter().any(|(kept, _)| *kept == ticket))
+        {
             if let Waiting::Host(caller) = waiting {
                 caller.answered(ticket, Answer::Failed(error.clone()));
             }

@@ -1,0 +1,153 @@
+//! One tool call: acts out the tool's behaviour on its own thread.
+
+use std::{
+    collections::BTreeMap,
+    env, process,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    request::Params,
+    script::{Behaviour, Exit, definitions},
+    server::Server,
+    startup::say,
+};
+
+/// How long `cancelled_log` waits for a cancellation that was announced to it.
+const CANCELLATION_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+struct Call {
+    id: String,
+    /// `params` as they arrived.
+    params: String,
+    tool: String,
+    token: Option<String>,
+    /// How many cancellations `cancelled_log` waits for.
+    wait: usize,
+    modern: bool,
+}
+
+pub(crate) fn start(server: &Arc<Server>, id: &str, raw: &str, params: Params<'_>, modern: bool) {
+    let call = Call {
+        id: id.to_owned(),
+        params: raw.to_owned(),
+        token: params.meta.progress_token.map(|token| token.get().to_owned()),
+        tool: params.name,
+        wait: params.arguments.wait,
+        modern,
+    };
+    server.state.lock().expect("state").calls.push((call.tool.clone(), call.id.clone()));
+    let server = Arc::clone(server);
+    thread::spawn(move || call.run(&server));
+}
+
+impl Call {
+    fn run(self, server: &Server) {
+        let plain = Behaviour::default();
+        let behaviour = server.script.behaviour_of(&self.tool).unwrap_or(&plain);
+        behaviour.stderr.iter().for_each(|line| say(line));
+        thread::sleep(Duration::from_millis(behaviour.delay_ms));
+        self.progress(server, behaviour);
+        behaviour.send.iter().for_each(|line| server.send(line));
+        if let Some(tools) = &behaviour.change_tools {
+            server.state.lock().expect("state").tools = definitions(tools);
+            server.notify_list_changed();
+        }
+        if let Some(crash) = &behaviour.crash {
+            exit(crash);
+        }
+        if behaviour.hang {
+            return;
+        }
+        server.send(&self.envelope(server, behaviour));
+        if let Some(code) = behaviour.exit_after {
+            process::exit(code);
+        }
+    }
+
+    fn progress(&self, server: &Server, behaviour: &Behaviour) {
+        let Some(token) = &self.token else { return };
+        let total = behaviour.progress;
+        for step in 1..=total {
+            thread::sleep(Duration::from_millis(behaviour.progress_ms));
+            server.send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{step},"total":{total},"message":"step {step} of {total}"}}}}"#
+            ));
+        }
+    }
+
+    fn envelope(&self, server: &Server, behaviour: &Behaviour) -> String {
+        let (key, body) = match &behaviour.error {
+            Some(error) => ("error", error.get().to_owned()),
+            None => ("result", self.result(server, behaviour)),
+        };
+        let order: Vec<&str> = match (&behaviour.key_order[..], behaviour.id_last) {
+            ([], false) => vec!["jsonrpc", "id", "result"],
+            ([], true) => vec!["jsonrpc", "result", "id"],
+            (given, _) => given.iter().map(String::as_str).collect(),
+        };
+        let mut members: Vec<String> = order
+            .into_iter()
+            .map(|member| match member {
+                "jsonrpc" => r#""jsonrpc":"2.0""#.to_owned(),
+                "id" => format!(r#""id":{}"#, self.id),
+                _ => format!(r#""{key}":{body}"#),
+            })
+            .collect();
+        if let Some(second) = &behaviour.duplicate_id {
+            members.push(format!(r#""id":{second}"#));
+        }
+        format!("{{{}}}", members.join(","))
+    }
+
+    fn result(&self, server: &Server, behaviour: &Behaviour) -> String {
+        if let Some(result) = &behaviour.result {
+            return result.get().to_owned();
+        }
+        let size = behaviour.size.or(behaviour.big_line.map(|mebibytes| mebibytes << 20));
+        let text = if let Some(size) = size {
+            "x".repeat(size)
+        } else if behaviour.echo {
+            self.params.clone()
+        } else if behaviour.pid {
+            process::id().to_string()
+        } else if behaviour.env {
+            json!(env::vars().collect::<BTreeMap<_, _>>()).to_string()
+        } else if behaviour.cancelled_log {
+            self.cancellations(server)
+        } else {
+            format!("{} ok", self.tool)
+        };
+        let mut result = json!({"content": [{"type": "text", "text": text}]});
+        if self.modern {
+            result["resultType"] = "complete".into();
+        }
+        result.to_string()
+    }
+
+    fn cancellations(&self, server: &Server) -> String {
+        let deadline = Instant::now() + CANCELLATION_PATIENCE;
+        let mut state = server.state.lock().expect("state");
+        while state.cancelled.len() < self.wait && Instant::now() < deadline {
+            (state, _) = server.changed.wait_timeout(state, CANCELLATION_PATIENCE).expect("state");
+        }
+        let cancelled: Vec<Value> = state.cancelled.iter().map(|id| raw(id)).collect();
+        let calls: Vec<(&str, Value)> =
+            state.calls.iter().map(|(tool, id)| (tool.as_str(), raw(id))).collect();
+        json!({"cancelled": cancelled, "calls": calls}).to_string()
+    }
+}
+
+fn raw(id: &str) -> Value {
+    serde_json::from_str(id).unwrap_or(Value::Null)
+}
+
+fn exit(exit: &Exit) -> ! {
+    exit.stderr.iter().for_each(|line| say(line));
+    process::exit(exit.code)
+}

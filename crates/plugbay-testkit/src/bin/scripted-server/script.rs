@@ -1,0 +1,175 @@
+//! What a script can ask of the server. Unknown keys are refused, so that a typo fails loudly.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "a flat script reads better than nested options")]
+pub(crate) struct Script {
+    /// How messages are delimited, in what is sent and, strictly, in what is accepted.
+    pub(crate) framing: Framing,
+    pub(crate) era: Era,
+    /// A dual server that has served one modern request refuses `initialize` from then on, as an SDK does.
+    pub(crate) lock_era: bool,
+    /// The legacy version answered to `initialize`, whatever the client asked for.
+    pub(crate) protocol: Option<String>,
+    pub(crate) instructions: Option<String>,
+    /// A number of plain tools, or a list of names and raw definitions. Absent: one per behaviour.
+    pub(crate) tools: Option<Box<RawValue>>,
+    pub(crate) page_size: Option<usize>,
+    /// Tool name → what its call does; `*` is for every other tool.
+    pub(crate) behaviour: BTreeMap<String, Behaviour>,
+    /// One line per event is appended here: `start PID`, `in MESSAGE`, `listed`, `eof`.
+    pub(crate) log: Option<PathBuf>,
+
+    pub(crate) start_delay_ms: u64,
+    pub(crate) list_delay_ms: u64,
+    /// Reads everything, answers nothing.
+    pub(crate) mute: bool,
+    /// Lines that are no messages, on stdout before each message.
+    pub(crate) garbage: Vec<String>,
+    pub(crate) stderr: Option<Noise>,
+    /// Exits at once instead of serving.
+    pub(crate) exit: Option<Exit>,
+    pub(crate) ignore_eof: bool,
+    pub(crate) ignore_term: bool,
+    /// What a legacy server does with `server/discover`.
+    pub(crate) discover: Discover,
+    /// Starts this many grandchildren that keep its pipes and ignore the end of input.
+    pub(crate) children: usize,
+}
+
+/// What one tool's call does. Without a key that makes the answer, it is a short text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "a flat script reads better than nested options")]
+pub(crate) struct Behaviour {
+    // Before the answer, in this order.
+    /// Lines on stderr.
+    pub(crate) stderr: Vec<String>,
+    pub(crate) delay_ms: u64,
+    /// This many progress notifications, if the request has a token.
+    pub(crate) progress: u32,
+    /// The pause before each of them.
+    pub(crate) progress_ms: u64,
+    /// Raw lines sent as they are.
+    pub(crate) send: Vec<String>,
+    /// The new list of tools (see `Script::tools`), announced with `list_changed`.
+    pub(crate) change_tools: Option<Box<RawValue>>,
+    pub(crate) crash: Option<Exit>,
+    pub(crate) hang: bool,
+
+    // The answer: the first of these that is set.
+    /// Sent byte for byte as `error`.
+    pub(crate) error: Option<Box<RawValue>>,
+    /// Sent byte for byte as `result`.
+    pub(crate) result: Option<Box<RawValue>>,
+    /// A text of this many bytes.
+    pub(crate) size: Option<usize>,
+    /// A text of this many MiB, on one line.
+    pub(crate) big_line: Option<usize>,
+    /// The raw `params` as they arrived, as text.
+    pub(crate) echo: bool,
+    pub(crate) pid: bool,
+    /// The environment as a JSON object, as text.
+    pub(crate) env: bool,
+    /// `{"cancelled": [ids], "calls": [[tool, id]]}` as text; waits for `arguments.wait` cancellations.
+    pub(crate) cancelled_log: bool,
+
+    // The envelope around it.
+    /// Order of `jsonrpc`, `id` and `result` (which stands for `error` too).
+    pub(crate) key_order: Vec<String>,
+    pub(crate) id_last: bool,
+    /// A second `id` of this value after the answer.
+    pub(crate) duplicate_id: Option<Box<RawValue>>,
+
+    // After the answer.
+    pub(crate) exit_after: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Framing {
+    #[default]
+    Newline,
+    ContentLength,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Era {
+    #[default]
+    Legacy,
+    Modern,
+    Dual,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Discover {
+    #[default]
+    Error,
+    Silent,
+    Exit,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Exit {
+    pub(crate) code: i32,
+    pub(crate) stderr: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Noise {
+    Lines(Vec<String>),
+    Mebibytes(usize),
+}
+
+impl Script {
+    /// Reads the argument: JSON text, or `@file`.
+    pub(crate) fn load(argument: &str) -> Result<Self, String> {
+        let text = match argument.strip_prefix('@') {
+            Some(file) => fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?,
+            None => argument.to_owned(),
+        };
+        serde_json::from_str(&text).map_err(|error| format!("script: {error}"))
+    }
+
+    pub(crate) fn initial_tools(&self) -> Vec<String> {
+        match &self.tools {
+            Some(tools) => definitions(tools),
+            None => self.behaviour.keys().filter(|name| *name != "*").map(|name| plain(name)).collect(),
+        }
+    }
+
+    pub(crate) fn behaviour_of(&self, tool: &str) -> Option<&Behaviour> {
+        self.behaviour.get(tool).or_else(|| self.behaviour.get("*"))
+    }
+}
+
+/// The raw definitions behind a number, or a list of names and definitions.
+pub(crate) fn definitions(tools: &RawValue) -> Vec<String> {
+    if let Ok(count) = serde_json::from_str::<usize>(tools.get()) {
+        return (0..count).map(|n| plain(&format!("tool_{n}"))).collect();
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(tools.get()).expect("tools: a number or a list");
+    items.into_iter().map(definition).collect()
+}
+
+fn definition(item: &RawValue) -> String {
+    match serde_json::from_str::<String>(item.get()) {
+        Ok(name) => plain(&name),
+        Err(_) => item.get().to_owned(),
+    }
+}
+
+fn plain(name: &str) -> String {
+    let description = serde_json::Value::from(format!("Scripted tool {name}"));
+    let name = serde_json::Value::from(name);
+    format!(r#"{{"name":{name},"description":{description},"inputSchema":{{"type":"object"}}}}"#)
+}

@@ -1,0 +1,242 @@
+//! The server: reads messages, answers the protocol, and leaves tool calls to `call`.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, BufReader, Write},
+    process::{self, ExitCode},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json, value::RawValue};
+
+use crate::{
+    call, framing,
+    request::{Message, Params},
+    script::{Discover, Era, Script},
+};
+
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const MODERN: &str = "2026-07-28";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) script: Script,
+    /// What calls and cancellations have changed, and a bell for those who wait for it.
+    pub(crate) state: Mutex<State>,
+    pub(crate) changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Raw definitions.
+    pub(crate) tools: Vec<String>,
+    /// Raw ids of `notifications/cancelled`, as they arrived.
+    pub(crate) cancelled: Vec<String>,
+    /// Tool and raw id of each call, as they arrived.
+    pub(crate) calls: Vec<(String, String)>,
+    initialized: bool,
+    /// A modern request was served.
+    modern: bool,
+    /// Raw ids of `subscriptions/listen`.
+    subscriptions: Vec<String>,
+}
+
+impl Server {
+    pub(crate) fn new(script: Script) -> Arc<Self> {
+        let state = State { tools: script.initial_tools(), ..State::default() };
+        Arc::new(Self { script, state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    pub(crate) fn serve(self: Arc<Self>) -> ExitCode {
+        let mut input = BufReader::new(io::stdin());
+        while let Some(text) = framing::read(&mut input, self.script.framing) {
+            self.log(&format!("in {text}"));
+            if !self.script.mute {
+                self.receive(&text);
+            }
+        }
+        self.log("eof");
+        if self.script.ignore_eof {
+            thread::sleep(Duration::from_secs(180));
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// Writes one message, behind the script's garbage. A reader that has gone is not our concern.
+    pub(crate) fn send(&self, message: &str) {
+        let mut output = io::stdout().lock();
+        for line in &self.script.garbage {
+            let _ = writeln!(output, "{line}");
+        }
+        let _ = framing::write(&mut output, self.script.framing, message);
+    }
+
+    pub(crate) fn notify_list_changed(&self) {
+        let state = self.state.lock().expect("state");
+        let (initialized, subscriptions) = (state.initialized, state.subscriptions.clone());
+        drop(state);
+        if initialized {
+            self.send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        }
+        for id in subscriptions {
+            self.send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"{SUBSCRIPTION}":{id}}}}}}}"#
+            ));
+        }
+    }
+
+    pub(crate) fn log(&self, line: &str) {
+        let Some(path) = &self.script.log else { return };
+        if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
+            let _ = file.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    fn receive(self: &Arc<Self>, text: &str) {
+        let Some(message) = Message::parse(text) else { return };
+        let params = message.read_params();
+        match (message.id, message.method.as_deref()) {
+            (Some(id), Some(method)) => self.request(id, method, &message, params),
+            (None, Some("notifications/initialized")) => self.state.lock().expect("state").initialized = true,
+            (None, Some("notifications/cancelled")) => self.cancelled(&params),
+            _ => {}
+        }
+    }
+
+    fn request(self: &Arc<Self>, id: &RawValue, method: &str, message: &Message<'_>, params: Params<'_>) {
+        let id = id.get();
+        let modern = match self.era_of(method, &params) {
+            Ok(modern) => modern,
+            Err(error) => return self.fail(id, &error),
+        };
+        match method {
+            "initialize" => self.answer(id, &self.initialize(&params)),
+            "server/discover" if modern => self.answer(id, &self.discover()),
+            "server/discover" => self.refuse_discover(id),
+            "ping" => self.answer(id, "{}"),
+            "tools/list" => {
+                thread::sleep(Duration::from_millis(self.script.list_delay_ms));
+                self.answer(id, &self.list(params.cursor.as_deref(), modern));
+                self.log("listed");
+            }
+            "tools/call" => {
+                let raw = message.params.map_or("{}", RawValue::get);
+                call::start(self, id, raw, params, modern);
+            }
+            "subscriptions/listen" if modern => self.listen(id, &params),
+            _ => self.fail(id, &method_not_found(method)),
+        }
+    }
+
+    /// Whether the request is to be served as a modern one, or the error that refuses it.
+    fn era_of(&self, method: &str, params: &Params<'_>) -> Result<bool, Value> {
+        let version = params.meta.version.as_deref();
+        let speaks_legacy = match self.script.era {
+            Era::Legacy => return Ok(false),
+            Era::Modern => false,
+            Era::Dual => !(self.script.lock_era && self.state.lock().expect("state").modern),
+        };
+        match version {
+            None if speaks_legacy => Ok(false),
+            _ if method == "initialize" => Err(json!({
+                "code": -32601,
+                "message": format!("initialize is not accepted; this server speaks {MODERN}"),
+            })),
+            None => Err(json!({"code": -32602, "message": "_meta lacks protocolVersion"})),
+            Some(MODERN) if params.meta.capabilities.is_none() => {
+                Err(json!({"code": -32602, "message": "_meta lacks clientCapabilities"}))
+            }
+            Some(MODERN) => {
+                self.state.lock().expect("state").modern = true;
+                Ok(true)
+            }
+            Some(other) => Err(json!({
+                "code": -32022,
+                "message": "Unsupported protocol version",
+                "data": {"supported": [MODERN], "requested": other},
+            })),
+        }
+    }
+
+    fn initialize(&self, params: &Params<'_>) -> String {
+        let asked = params.protocol_version.as_deref().filter(|version| LEGACY.contains(version));
+        let version = self.script.protocol.as_deref().or(asked).unwrap_or(LEGACY[3]);
+        let mut result = json!({
+            "protocolVersion": version,
+            "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "scripted-server", "version": env!("CARGO_PKG_VERSION")},
+        });
+        if let Some(instructions) = &self.script.instructions {
+            result["instructions"] = instructions.as_str().into();
+        }
+        result.to_string()
+    }
+
+    fn discover(&self) -> String {
+        let mut result = json!({
+            "resultType": "complete",
+            "supportedVersions": [MODERN],
+            "capabilities": {"tools": {"listChanged": true}},
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "scripted-server", "version": env!("CARGO_PKG_VERSION")}},
+            "ttlMs": 3_600_000,
+            "cacheScope": "public",
+        });
+        if let Some(instructions) = &self.script.instructions {
+            result["instructions"] = instructions.as_str().into();
+        }
+        result.to_string()
+    }
+
+    fn refuse_discover(&self, id: &str) {
+        match self.script.discover {
+            Discover::Error => self.fail(id, &method_not_found("server/discover")),
+            Discover::Silent => {}
+            Discover::Exit => process::exit(1),
+        }
+    }
+
+    fn list(&self, cursor: Option<&str>, modern: bool) -> String {
+        let state = self.state.lock().expect("state");
+        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(state.tools.len());
+        let end = start + self.script.page_size.unwrap_or(usize::MAX).min(state.tools.len() - start);
+        let tools = state.tools[start..end].join(",");
+        let next = if end < state.tools.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
+        let hints =
+            if modern { r#","resultType":"complete","ttlMs":300000,"cacheScope":"private""# } else { "" };
+        format!(r#"{{"tools":[{tools}]{next}{hints}}}"#)
+    }
+
+    fn listen(&self, id: &str, params: &Params<'_>) {
+        let filter =
+            if params.notifications.tools_list_changed { r#"{"toolsListChanged":true}"# } else { "{}" };
+        self.send(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"{SUBSCRIPTION}":{id}}},"notifications":{filter}}}}}"#
+        ));
+        if params.notifications.tools_list_changed {
+            self.state.lock().expect("state").subscriptions.push(id.to_owned());
+        }
+    }
+
+    fn cancelled(&self, params: &Params<'_>) {
+        let Some(id) = params.request_id else { return };
+        let mut state = self.state.lock().expect("state");
+        state.cancelled.push(id.get().to_owned());
+        state.subscriptions.retain(|subscription| subscription != id.get());
+        self.changed.notify_all();
+    }
+
+    fn answer(&self, id: &str, result: &str) {
+        self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+    }
+
+    fn fail(&self, id: &str, error: &Value) {
+        self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+    }
+}
+
+fn method_not_found(method: &str) -> Value {
+    json!({"code": -32601, "message": format!("Method not found: {method}")})
+}

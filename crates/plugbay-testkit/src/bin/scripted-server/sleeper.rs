@@ -1,0 +1,27 @@
+//! A grandchild as package runners leave them: it holds the pipes and ignores the end of input.
+
+use std::{
+    env,
+    process::{Command, ExitCode, Stdio},
+    thread,
+    time::Duration,
+};
+
+pub(crate) const FLAG: &str = "--sleeper";
+
+/// A test that failed must not leave it for ever.
+const LIFETIME: Duration = Duration::from_secs(180);
+
+/// Starts `count` sleepers. `mark` is only there to be seen in their command lines.
+#[expect(clippy::zombie_processes, reason = "they are to outlive us unless someone ends the whole tree")]
+pub(crate) fn spawn(count: usize, mark: &str) {
+    let own = env::current_exe().expect("own path");
+    for _ in 0..count {
+        Command::new(&own).args([FLAG, mark]).stdin(Stdio::null()).spawn().expect("sleeper");
+    }
+}
+
+pub(crate) fn run(_mark: Option<&str>) -> ExitCode {
+    thread::sleep(LIFETIME);
+    ExitCode::SUCCESS
+}

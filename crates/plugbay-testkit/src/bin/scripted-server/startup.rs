@@ -1,0 +1,48 @@
+//! What happens before the first message is read.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    sync::{Arc, atomic::AtomicBool},
+    thread,
+    time::Duration,
+};
+
+use signal_hook::{consts::SIGTERM, flag};
+
+use crate::{
+    script::{Noise, Script},
+    sleeper,
+};
+
+/// Acts out the start; a code ends the process before it serves anything.
+pub(crate) fn run(script: &Script, argument: &str) -> Option<ExitCode> {
+    if script.ignore_term {
+        // A handler that only sets a flag replaces the default action, and nobody reads the flag.
+        flag::register(SIGTERM, Arc::new(AtomicBool::new(false))).expect("SIGTERM handler");
+    }
+    match &script.stderr {
+        Some(Noise::Lines(lines)) => lines.iter().for_each(|line| say(line)),
+        Some(Noise::Mebibytes(count)) => flood(*count),
+        None => {}
+    }
+    if let Some(exit) = &script.exit {
+        exit.stderr.iter().for_each(|line| say(line));
+        return Some(ExitCode::from(u8::try_from(exit.code).unwrap_or(1)));
+    }
+    sleeper::spawn(script.children, argument);
+    thread::sleep(Duration::from_millis(script.start_delay_ms));
+    None
+}
+
+/// A line on stderr. Whether anybody still reads it is not our concern.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn flood(mebibytes: usize) {
+    let line = "stderr flood ".repeat(79) + "\n";
+    for _ in 0..mebibytes * 1024 {
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+}

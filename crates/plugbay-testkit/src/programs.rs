@@ -1,0 +1,45 @@
+//! Finds the programs under test.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// The gateway: `PLUGBAY_BIN`, or what cargo built for the calling test (`env!("CARGO_BIN_EXE_plugbay")`).
+pub fn gateway_path(built: &str) -> PathBuf {
+    env::var_os("PLUGBAY_BIN").map_or_else(|| built.into(), PathBuf::from)
+}
+
+/// The scripted server: `PLUGBAY_SCRIPTED_SERVER`, or built once per test process.
+///
+/// Cargo builds no binaries of another package for a test, so this asks cargo to, into the target
+/// folder and profile that the running test came from. When nothing changed that takes a moment.
+pub fn scripted_server_path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| env::var_os("PLUGBAY_SCRIPTED_SERVER").map_or_else(build, PathBuf::from))
+}
+
+fn build() -> PathBuf {
+    // …/TARGET/PROFILE/deps/test-hash
+    let test = env::current_exe().expect("own path");
+    let folder = test.parent().and_then(Path::parent).expect("a test lives in TARGET/PROFILE/deps");
+    let target = folder.parent().expect("TARGET");
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--quiet", "--bin", "scripted-server", "--profile", profile, "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target)
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "scripted-server: {}", String::from_utf8_lossy(&output.stderr));
+    let path = folder.join(format!("scripted-server{}", env::consts::EXE_SUFFIX));
+    assert!(path.exists(), "cargo did not leave {}", path.display());
+    path
+}

@@ -1,0 +1,246 @@
+//! A folder of its own for each test: home, config, scripts and logs, and the processes that use it.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{self, Command},
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    deadline::wait_until,
+    host::Host,
+    process::{Process, Signal, mentioning},
+    programs::scripted_server_path,
+    script::Script,
+};
+
+/// Removed at the end, unless the test failed: then it is left to be looked at.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+/// A config file in the making. Starts in mode `all`.
+#[derive(Debug, Clone)]
+pub struct Config {
+    top: Map<String, Value>,
+    servers: Map<String, Value>,
+}
+
+impl Workspace {
+    #[expect(clippy::new_without_default, reason = "making folders is no default value")]
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = env::temp_dir().join(format!("plugbay-test-{}-{number}", process::id()));
+        for folder in ["home", "config", "cache", "data", "state", "run", "tmp", "scripts", "logs"] {
+            fs::create_dir_all(root.join(folder)).expect("workspace");
+        }
+        Self { root }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    // ---- scripts and config
+
+    /// Writes a server's script and returns the argument that names it. Writing it again changes how
+    /// the server behaves at its next start, while its command line stays the same.
+    pub fn write_script(&self, name: &str, script: &Script) -> String {
+        let file = self.root.join(format!("scripts/{name}.json"));
+        let log = Value::from(self.log_path(name).to_string_lossy());
+        replace(&file, &script.clone().set("log", log).text());
+        format!("@{}", file.display())
+    }
+
+    /// A config with one scripted server per entry.
+    pub fn config(&self, servers: &[(&str, Script)]) -> Config {
+        let mut config = Config::new();
+        for (name, script) in servers {
+            config = config.server(self, name, script);
+        }
+        config
+    }
+
+    pub fn config_path(&self) -> PathBuf {
+        self.root.join("config.json")
+    }
+
+    /// Puts the config in its place in one step.
+    pub fn write_config(&self, config: &Config) {
+        replace(&self.config_path(), &format!("{:#}", config.value()));
+    }
+
+    // ---- the gateway
+
+    /// Starts `plugbay serve` on the config.
+    #[track_caller]
+    pub fn serve(&self, gateway: &Path) -> Host {
+        Host::spawn(&mut self.command(gateway))
+    }
+
+    /// Writes a config for these servers and starts `plugbay serve` on it.
+    #[track_caller]
+    pub fn serve_with(&self, gateway: &Path, servers: &[(&str, Script)]) -> Host {
+        self.write_config(&self.config(servers));
+        self.serve(gateway)
+    }
+
+    /// `plugbay serve --config …` in this workspace's environment, not yet started.
+    pub fn command(&self, gateway: &Path) -> Command {
+        let mut command = Command::new(gateway);
+        command.arg("serve").arg("--config").arg(self.config_path());
+        command.current_dir(&self.root).env_clear().envs(self.environment());
+        command
+    }
+
+    /// `HOME` and all of its kin, inside this workspace.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        let inside = |folder: &str| self.root.join(folder);
+        let mut all = vec![
+            ("HOME", inside("home")),
+            ("XDG_CONFIG_HOME", inside("config")),
+            ("XDG_CACHE_HOME", inside("cache")),
+            ("XDG_DATA_HOME", inside("data")),
+            ("XDG_STATE_HOME", inside("state")),
+            ("XDG_RUNTIME_DIR", inside("run")),
+            ("TMPDIR", inside("tmp")),
+            ("RUST_BACKTRACE", "1".into()),
+        ];
+        all.extend(env::var_os("PATH").map(|path| ("PATH", path.into())));
+        all
+    }
+
+    // ---- what the servers saw
+
+    /// The lines of a scripted server's log: `start PID`, `in MESSAGE`, `listed`, `eof`.
+    pub fn log(&self, server: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.log_path(server)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub fn count_log(&self, server: &str, part: &str) -> usize {
+        self.log(server).iter().filter(|line| line.contains(part)).count()
+    }
+
+    /// Waits until `count` lines of a server's log hold `part`.
+    #[track_caller]
+    pub fn await_log(&self, server: &str, part: &str, count: usize) {
+        let what = format!("{count} × {part:?} in the log of {server}");
+        wait_until(&what, Duration::from_secs(20), || (self.count_log(server, part) >= count).then_some(()));
+    }
+
+    /// The process ids of every start of a scripted server.
+    pub fn starts(&self, server: &str) -> Vec<u32> {
+        self.log(server).iter().filter_map(|line| line.strip_prefix("start ")?.parse().ok()).collect()
+    }
+
+    /// The running process of a scripted server.
+    #[track_caller]
+    pub fn server_process(&self, server: &str) -> Process {
+        wait_until(&format!("a process of {server}"), Duration::from_secs(20), || {
+            self.starts(server).into_iter().rev().find_map(Process::of)
+        })
+    }
+
+    /// Every process whose command line names this workspace: gateways, servers, grandchildren.
+    pub fn processes(&self) -> Vec<Process> {
+        mentioning(&self.root)
+    }
+
+    /// All regular files below a folder of the workspace, sorted.
+    pub fn files(&self, folder: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        collect_files(&self.root.join(folder), &mut found);
+        found.sort();
+        found
+    }
+
+    fn log_path(&self, server: &str) -> PathBuf {
+        self.root.join(format!("logs/{server}.log"))
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        for process in self.processes() {
+            process.signal(Signal::CONT);
+            process.signal(Signal::KILL);
+        }
+        if !thread::panicking() {
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+impl Config {
+    #[expect(clippy::new_without_default, reason = "a config is not empty: it has a mode")]
+    pub fn new() -> Self {
+        let mut top = Map::new();
+        top.insert("mode".into(), "all".into());
+        Self { top, servers: Map::new() }
+    }
+
+    /// Adds a scripted server.
+    #[must_use]
+    pub fn server(self, workspace: &Workspace, name: &str, script: &Script) -> Self {
+        let argument = workspace.write_script(name, script);
+        self.entry(name, json!({"command": scripted_server_path(), "args": [argument]}))
+    }
+
+    /// Adds or replaces a server's entry as it stands in the file.
+    #[must_use]
+    pub fn entry(mut self, name: &str, entry: Value) -> Self {
+        self.servers.insert(name.into(), entry);
+        self
+    }
+
+    /// Sets the `plugbay` object of a server that is already there.
+    #[must_use]
+    pub fn options(mut self, server: &str, options: Value) -> Self {
+        self.servers[server]["plugbay"] = options;
+        self
+    }
+
+    #[must_use]
+    pub fn without(mut self, server: &str) -> Self {
+        self.servers.remove(server);
+        self
+    }
+
+    /// Sets a key beside `mcpServers`.
+    #[must_use]
+    pub fn top(mut self, key: &str, value: Value) -> Self {
+        self.top.insert(key.into(), value);
+        self
+    }
+
+    pub fn value(&self) -> Value {
+        let mut all = self.top.clone();
+        all.insert("mcpServers".into(), self.servers.clone().into());
+        all.into()
+    }
+}
+
+/// Writes a file so that a reader sees the old text or the new one.
+fn replace(file: &Path, text: &str) {
+    let beside = file.with_extension("new");
+    fs::write(&beside, text).and_then(|()| fs::rename(&beside, file)).expect("workspace file");
+}
+
+fn collect_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            collect_files(&path, found);
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The real clients. Each connects to one program over stdio, lists its tools and makes some calls.
+
+use std::{
+    fs::{self, File},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use plugbay_testkit::{Workspace, wait_until};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    installed::{Installed, scripts},
+    world::Call,
+};
+
+/// A whole conversation with cold interpreters on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    TypeScript1,
+    TypeScript2,
+    Python1,
+    Python2,
+    Inspector,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+/// What a client has seen.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) era: Era,
+    pub(crate) tools: Vec<Value>,
+    /// `{"result": …}` or `{"error": …}` for each call.
+    pub(crate) results: Vec<Value>,
+}
+
+impl Client {
+    /// Runs the client against the program of `entry`; every call's tool must have been listed.
+    pub(crate) fn run(
+        self,
+        workspace: &Workspace,
+        installed: &Installed,
+        era: Era,
+        entry: &Value,
+        calls: &[Call],
+    ) -> Seen {
+        if self == Self::Inspector {
+            return inspect(workspace, installed, era, entry, calls);
+        }
+        let plan = plan(workspace, self, era, entry, calls);
+        let mut command = match self {
+            Self::Python1 => Command::new(installed.path("py1/bin/python")),
+            Self::Python2 => Command::new(installed.path("py2/bin/python")),
+            _ => Command::new("node"),
+        };
+        let script =
+            if matches!(self, Self::Python1 | Self::Python2) { "py_client.py" } else { "ts-client.mjs" };
+        let file = scratch(workspace, "plan");
+        fs::write(&file, plan.to_string()).expect("plan");
+        let output = run(
+            workspace,
+            command.arg(scripts().join(script)).arg(file).env("PLUGBAY_E2E_DIR", &installed.folder),
+        );
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
+    }
+}
+
+fn plan(workspace: &Workspace, client: Client, era: Era, entry: &Value, calls: &[Call]) -> Value {
+    let expect: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+    let calls: Vec<Value> =
+        calls.iter().map(|call| json!({"name": call.tool, "arguments": call.arguments})).collect();
+    json!({
+        "sdk": if client == Client::TypeScript2 { "v2" } else { "v1" },
+        "era": era.word(),
+        "command": entry["command"],
+        "args": entry["args"],
+        "env": environment(workspace, entry),
+        "cwd": workspace.path(),
+        "expect": expect,
+        "calls": calls,
+    })
+}
+
+/// The inspector's command line does one thing a run, so it is run once per call.
+fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value, calls: &[Call]) -> Seen {
+    let node = installed.inspector_node().expect("checked before");
+    let file = scratch(workspace, "inspector");
+    let mut entry = entry.clone();
+    entry["env"] = environment(workspace, &entry);
+    fs::write(&file, json!({"mcpServers": {"target": entry}}).to_string()).expect("inspector's config");
+    let inspect = |method: &[&str]| -> Value {
+        let mut command = Command::new(&node);
+        command.arg(
+            installed.path("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+        );
+        command.args(["--cli", "--config", &file, "--server", "target", "--protocol-era", era.word()]);
+        command.args(["--connect-timeout", "60000", "--format", "json", "--quiet", "--method"]).args(method);
+        let output = run(workspace, &mut command);
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
+    };
+    let wanted: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+    let tools = wait_until(&format!("{wanted:?} in the inspector's list"), PATIENCE, || {
+        let tools = inspect(&["tools/list"])["result"]["tools"].as_array().cloned().unwrap_or_default();
+        wanted.iter().all(|name| tools.iter().any(|tool| tool["name"] == **name)).then_some(tools)
+    });
+    let results = calls
+        .iter()
+        .map(|call| {
+            let arguments = call.arguments.to_string();
+            inspect(&["tools/call", "--tool-name", &call.tool, "--tool-args-json", &arguments])
+        })
+        .collect();
+    Seen { era, tools, results }
+}
+
+/// The workspace's, under what the entry itself sets.
+fn environment(workspace: &Workspace, entry: &Value) -> Value {
+    let mut all: serde_json::Map<String, Value> =
+        workspace.environment().into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
+    all.extend(entry["env"].as_object().cloned().unwrap_or_default());
+    all.into()
+}
+
+/// Runs to the end, with the output in files so that nothing can block, and returns stdout.
+fn run(workspace: &Workspace, command: &mut Command) -> String {
+    let (out, err) = (scratch(workspace, "stdout"), scratch(workspace, "stderr"));
+    command
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).expect("file"))
+        .stderr(File::create(&err).expect("file"));
+    command.current_dir(workspace.path()).envs(workspace.environment());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let status =
+        wait_until(&format!("{command:?} (its words: {err})"), PATIENCE, || child.try_wait().expect("wait"));
+    let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
+    let output = read(&out);
+    // The inspector exits with a code of its own when a tool says `isError`.
+    assert!(status.success() || !output.is_empty(), "{command:?}: {status}\n{output}\n{}", read(&err));
+    output
+}
+
+fn scratch(workspace: &Workspace, name: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    workspace.path().join(format!("tmp/{name}-{number}")).to_string_lossy().into_owned()
+}
+
+impl Era {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The real servers, what they work on, and what is asked of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use plugbay_testkit::{Config, Workspace};
+use serde_json::{Value, json};
+
+use crate::{clients::Era, installed::Installed};
+
+/// Tools that a server lists only to clients that can do more than call tools. Whether the gateway
+/// is such a client is not these tests' question.
+pub(crate) const CONDITIONAL: [&str; 3] =
+    ["get-roots-list", "trigger-sampling-request", "trigger-elicitation-request"];
+
+/// One server: its entry as a host would write it, its era, and calls that show what it does.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) entry: Value,
+    /// The era in which the gateway will find it.
+    pub(crate) era: Era,
+    pub(crate) calls: Vec<Call>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+}
+
+/// Files, a repository and a memory, at the same paths and with the same contents for every run, so
+/// that results may be compared as they are.
+#[derive(Debug)]
+pub(crate) struct World {
+    root: PathBuf,
+}
+
+impl World {
+    pub(crate) fn new(workspace: &Workspace) -> Self {
+        Self { root: workspace.path().join("world") }
+    }
+
+    /// Makes everything anew.
+    pub(crate) fn reset(&self) {
+        let _ = fs::remove_dir_all(&self.root);
+        fs::create_dir_all(self.files()).expect("world");
+        fs::create_dir_all(self.repository()).expect("world");
+        fs::write(self.files().join("greeting.txt"), "hello\nworld é\n").expect("world");
+        fs::write(self.repository().join("tracked.txt"), "one\n").expect("world");
+        self.git(&["init", "--quiet", "--initial-branch=main"]);
+        self.git(&["add", "tracked.txt"]);
+        self.git(&["commit", "--quiet", "--message", "First"]);
+        fs::write(self.repository().join("tracked.txt"), "two\n").expect("world");
+        fs::write(self.repository().join("untracked.txt"), "new\n").expect("world");
+    }
+
+    pub(crate) fn servers(&self, installed: &Installed) -> Vec<Server> {
+        let node = |package: &str, args: &[&str]| {
+            let program =
+                installed.path(&format!("node_modules/@modelcontextprotocol/{package}/dist/index.js"));
+            let args: Vec<&str> = [program.as_str()].iter().chain(args).copied().collect();
+            json!({"command": "node", "args": args})
+        };
+        let python = |program: &str, args: &[&str]| json!({"command": installed.path(&format!("py2/bin/{program}")), "args": args});
+        let (files, repository) = (text(&self.files()), text(&self.repository()));
+        let mut memory = node("server-memory", &[]);
+        memory["env"] = json!({"MEMORY_FILE_PATH": text(&self.root.join("memory.jsonl"))});
+        vec![
+            Server {
+                name: "everything",
+                entry: node("server-everything", &[]),
+                era: Era::Legacy,
+                calls: vec![
+                    call("echo", json!({"message": "héllo \"world\" 😀"})),
+                    call("get-sum", json!({"a": 2, "b": 40})),
+                    call("get-structured-content", json!({"location": "New York"})),
+                    call("get-tiny-image", json!({})),
+                    call("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
+                    call("get-sum", json!({"a": "not a number"})),
+                ],
+            },
+            Server {
+                name: "filesystem",
+                entry: node("server-filesystem", &[&files]),
+                era: Era::Legacy,
+                calls: vec![
+                    call("write_file", json!({"path": format!("{files}/new.txt"), "content": "written é\n"})),
+                    call("read_text_file", json!({"path": format!("{files}/new.txt")})),
+                    call("read_text_file", json!({"path": format!("{files}/greeting.txt"), "head": 1})),
+                    call("list_directory", json!({"path": files})),
+                    call("read_text_file", json!({"path": "/etc/hostname"})),
+                ],
+            },
+            Server {
+                name: "memory",
+                entry: memory,
+                era: Era::Legacy,
+                calls: vec![
+                    call(
+                        "create_entities",
+                        json!({"entities": [{"name": "Ada", "entityType": "person", "observations": ["wrote é"]}]}),
+                    ),
+                    call("read_graph", json!({})),
+                    call("search_nodes", json!({"query": "ada"})),
+                ],
+            },
+            Server {
+                name: "git",
+                entry: python("mcp-server-git", &["--repository", &repository]),
+                era: Era::Modern,
+                calls: vec![
+                    call("git_status", json!({"repo_path": repository})),
+                    call("git_diff_unstaged", json!({"repo_path": repository})),
+                    call("git_log", json!({"repo_path": repository, "max_count": 3})),
+                ],
+            },
+            Server {
+                name: "time",
+                entry: python("mcp-server-time", &["--local-timezone", "UTC"]),
+                era: Era::Modern,
+                calls: vec![
+                    call(
+                        "convert_time",
+                        json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}),
+                    ),
+                    call(
+                        "convert_time",
+                        json!({"source_timezone": "Nowhere", "time": "12:00", "target_timezone": "UTC"}),
+                    ),
+                ],
+            },
+        ]
+    }
+
+    /// All of them behind one gateway.
+    pub(crate) fn config(servers: &[Server]) -> Config {
+        servers.iter().fold(Config::new(), |config, server| config.entry(server.name, server.entry.clone()))
+    }
+
+    fn files(&self) -> PathBuf {
+        self.root.join("files")
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.root.join("repository")
+    }
+
+    fn git(&self, args: &[&str]) {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(self.repository());
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.com");
+            command.env(format!("GIT_{who}_DATE"), "2026-01-02T03:04:05Z");
+        }
+        let status = command.status().expect("git runs");
+        assert!(status.success(), "git {args:?}: {status}");
+    }
+}
+
+fn call(tool: &str, arguments: Value) -> Call {
+    Call { tool: tool.to_owned(), arguments }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

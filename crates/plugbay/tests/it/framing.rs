@@ -1,0 +1,77 @@
+//! `Content-Length` headers instead of newlines, on either side.
+
+use std::time::Duration;
+
+use plugbay_testkit::{Framing, Script, Workspace};
+use serde_json::json;
+
+use crate::{gateway, open, open_with};
+
+fn headed() -> Script {
+    Script::friendly().set("framing", r#""content-length""#)
+}
+
+#[test]
+fn a_server_that_wants_headers_is_spoken_to_with_headers() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", headed())]).options("s", json!({"framing": "content-length"}));
+    let host = open_with(&workspace, &config, &["s__echo"]);
+    let text = host.call("s__echo", r#"{"n":1.0,"text":"line\nbreak é"}"#).content_text();
+    assert!(text.contains(r#"{"n":1.0,"text":"line\nbreak é"}"#));
+    host.finish();
+}
+
+#[test]
+fn the_framing_of_a_silent_server_is_found_out() {
+    let workspace = Workspace::new();
+    workspace.write_config(&workspace.config(&[("s", headed()), ("other", Script::friendly())]));
+    let host = workspace.serve(&gateway()).with_deadline(Duration::from_secs(90));
+    host.initialize();
+    host.await_tools(&["other__echo"]);
+    host.call("other__echo", "{}");
+    host.await_tools(&["s__echo"]);
+    host.call("s__echo", "{}").result();
+    host.finish();
+}
+
+#[test]
+fn a_host_that_speaks_with_headers_is_answered_with_headers() {
+    let workspace = Workspace::new();
+    let host =
+        workspace.serve_with(&gateway(), &[("s", Script::friendly())]).with_framing(Framing::ContentLength);
+    assert_eq!(host.initialize().framing, Framing::ContentLength);
+    host.await_tools(&["s__echo"]);
+    let answer = host.call("s__echo", r#"{"text":"é中😀"}"#);
+    assert_eq!(answer.framing, Framing::ContentLength);
+    assert!(answer.content_text().contains("é中😀"));
+    let ended = host.finish();
+    assert!(ended.messages.iter().all(|m| m.framing == Framing::ContentLength));
+}
+
+#[test]
+fn headers_may_come_in_pieces_and_with_company() {
+    let workspace = Workspace::new();
+    let host =
+        workspace.serve_with(&gateway(), &[("s", Script::friendly())]).with_framing(Framing::ContentLength);
+    host.initialize();
+    let body = r#"{"jsonrpc":"2.0","id":"é","method":"ping"}"#;
+    let message = format!(
+        "content-length: {}\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n{body}",
+        body.len()
+    );
+    let (head, tail) = message.as_bytes().split_at(20);
+    host.send_bytes(head);
+    host.send_bytes(tail);
+    assert!(!host.expect_response(r#""é""#).is_error());
+    host.finish();
+}
+
+#[test]
+fn a_host_that_speaks_in_lines_is_answered_in_lines() {
+    let workspace = Workspace::new();
+    let host = open(&workspace, &[("s", Script::friendly())], &["s__echo"]);
+    host.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":\"crlf\",\"method\":\"ping\"}\r\n");
+    host.expect_response(r#""crlf""#);
+    let ended = host.finish();
+    assert!(ended.messages.iter().all(|m| m.framing == Framing::Newline));
+}

@@ -1,0 +1,52 @@
+//! The gateway as its users run it: `plugbay serve`, real pipes, scripted servers behind it.
+
+mod big;
+mod cache;
+mod cancel;
+mod catalog;
+mod concurrency;
+mod environment;
+mod eras;
+mod failure;
+mod fidelity;
+mod framing;
+mod orphans;
+mod protocol;
+mod reload;
+
+use std::path::PathBuf;
+
+use plugbay_testkit::{Config, Host, Script, Workspace, gateway_path};
+
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+fn gateway() -> PathBuf {
+    gateway_path(env!("CARGO_BIN_EXE_plugbay"))
+}
+
+/// Starts the gateway on these servers, opens it as a legacy host, and waits for the named tools.
+#[track_caller]
+fn open(workspace: &Workspace, servers: &[(&str, Script)], tools: &[&str]) -> Host {
+    open_with(workspace, &workspace.config(servers), tools)
+}
+
+#[track_caller]
+fn open_with(workspace: &Workspace, config: &Config, tools: &[&str]) -> Host {
+    workspace.write_config(config);
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    host.await_tools(tools);
+    host
+}
+
+/// Fills the cache: a whole run in which the named tools were listed.
+#[track_caller]
+fn warm(workspace: &Workspace, config: &Config, tools: &[&str]) {
+    open_with(workspace, config, tools).finish();
+}
+
+/// Whether `text` holds one of `words`, in any case.
+fn mentions(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    words.iter().any(|word| text.contains(word))
+}

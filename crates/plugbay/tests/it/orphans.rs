@@ -1,0 +1,91 @@
+//! No process survives the gateway, however it ends.
+#![cfg(target_os = "linux")]
+
+use std::time::Duration;
+
+use plugbay_testkit::{Host, Process, Script, Signal, Workspace, wait_until, wait_until_gone};
+
+use crate::open;
+
+const SERVERS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// Five servers with two grandchildren each that hold the pipes and ignore the end of input.
+fn start(workspace: &Workspace, server: &Script) -> (Host, Vec<Process>) {
+    let servers: Vec<(&str, Script)> = SERVERS.iter().map(|name| (*name, server.clone())).collect();
+    let tools: Vec<String> = SERVERS.iter().map(|name| format!("{name}__echo")).collect();
+    let host = open(workspace, &servers, &tools.iter().map(String::as_str).collect::<Vec<_>>());
+    for tool in &tools {
+        host.call(tool, "{}");
+    }
+    let mut processes = wait_until("the whole tree", Duration::from_secs(10), || {
+        let processes = workspace.processes();
+        (processes.len() > 3 * SERVERS.len()).then_some(processes)
+    });
+    processes.extend(host.descendants());
+    (host, processes)
+}
+
+fn polite() -> Script {
+    Script::friendly().set("children", 2)
+}
+
+fn stubborn() -> Script {
+    polite().set("ignore_eof", true).set("ignore_term", true)
+}
+
+#[test]
+fn nothing_is_left_after_kill_9() {
+    let workspace = Workspace::new();
+    let (mut host, processes) = start(&workspace, &polite());
+    host.signal(Signal::KILL);
+    host.wait_for_exit();
+    wait_until_gone(&processes, Duration::from_secs(5));
+    assert_eq!(workspace.processes(), []);
+}
+
+#[test]
+fn nothing_is_left_of_stubborn_servers_after_kill_9() {
+    let workspace = Workspace::new();
+    let (mut host, processes) = start(&workspace, &stubborn());
+    host.signal(Signal::KILL);
+    host.wait_for_exit();
+    wait_until_gone(&processes, Duration::from_secs(5));
+    assert_eq!(workspace.processes(), []);
+}
+
+#[test]
+fn nothing_is_left_after_the_end_of_input() {
+    for script in [polite(), stubborn()] {
+        let workspace = Workspace::new();
+        let (host, processes) = start(&workspace, &script);
+        host.finish();
+        wait_until_gone(&processes, Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn nothing_is_left_after_sigterm() {
+    for script in [polite(), stubborn()] {
+        let workspace = Workspace::new();
+        let (mut host, processes) = start(&workspace, &script);
+        host.signal(Signal::TERM);
+        host.wait_for_exit();
+        wait_until_gone(&processes, Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_crashed() {
+    let workspace = Workspace::new();
+    let script = polite().tool("crash", r#"{"crash":{"code":1}}"#);
+    let host = open(&workspace, &[("s", script)], &["s__crash"]);
+    host.call("s__echo", "{}");
+    let server = workspace.server_process("s");
+    let mut tree = plugbay_testkit::descendants(server.pid);
+    assert_eq!(tree.len(), 2);
+    tree.push(server);
+    host.call("s__crash", "{}").failure();
+    wait_until_gone(&tree, Duration::from_secs(5));
+    host.call("s__echo", "{}");
+    host.finish();
+}

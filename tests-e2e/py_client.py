@@ -1,0 +1,101 @@
+"""A client made of the official Python SDK, 1.x or 2.x: connects over stdio, lists, calls, prints.
+
+Usage: python py_client.py PLAN.json     (with the python of the wanted SDK's venv)
+
+The plan and what is printed are those of ts-client.mjs; "sdk" follows from the venv.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from importlib.metadata import version
+
+PATIENCE = 60.0
+LOOK_EVERY = 0.2
+
+
+async def main() -> None:
+    with open(sys.argv[1], encoding="utf-8") as file:
+        plan = json.load(file)
+    run = run_v1 if version("mcp").startswith("1.") else run_v2
+    print(json.dumps(await run(plan)))
+
+
+async def run_v1(plan: dict) -> dict:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    async with stdio_client(StdioServerParameters(**spawn(plan))) as (read, write):
+        async with ClientSession(read, write) as session:
+            opened = await session.initialize()
+            tools = await list_until_expected(plan, lambda: list_v1(session))
+            results = [await call(session.call_tool, item) for item in plan["calls"]]
+            return {"version": opened.protocolVersion, "era": "legacy", "tools": tools, "results": results}
+
+
+async def list_v1(session) -> list:
+    from mcp.types import PaginatedRequestParams
+
+    tools, cursor = [], None
+    while True:
+        page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        tools += [dump(tool) for tool in page.tools]
+        cursor = page.nextCursor
+        if not cursor:
+            return tools
+
+
+async def run_v2(plan: dict) -> dict:
+    from mcp import Client, StdioServerParameters
+
+    mode = "auto" if plan["era"] == "modern" else "legacy"
+    async with Client(StdioServerParameters(**spawn(plan)), mode=mode, cache=None) as client:
+        tools = await list_until_expected(plan, lambda: list_v2(client))
+        results = [await call(client.call_tool, item) for item in plan["calls"]]
+        spoken = client.protocol_version
+        era = "modern" if spoken >= "2026" else "legacy"
+        return {"version": spoken, "era": era, "tools": tools, "results": results}
+
+
+async def list_v2(client) -> list:
+    tools, cursor = [], None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += [dump(tool) for tool in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            return tools
+
+
+def spawn(plan: dict) -> dict:
+    return {key: plan[key] for key in ("command", "args", "env", "cwd") if plan.get(key) is not None}
+
+
+async def list_until_expected(plan: dict, list_all) -> list:
+    """What a gateway lists may still grow while its servers start for the first time."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        tools = await list_all()
+        listed = {tool["name"] for tool in tools}
+        missing = [name for name in plan["expect"] if name not in listed]
+        if not missing:
+            return tools
+        if time.monotonic() > deadline:
+            raise SystemExit(f"never listed: {missing}; listed: {sorted(listed)}")
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def call(call_tool, item: dict) -> dict:
+    try:
+        return {"result": dump(await call_tool(item["name"], item["arguments"]))}
+    except Exception as error:  # the SDKs' error types differ; what they carry does not
+        data = getattr(error, "error", error)
+        return {"error": {"code": getattr(data, "code", None), "message": getattr(data, "message", str(error))}}
+
+
+def dump(model) -> dict:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+asyncio.run(main())

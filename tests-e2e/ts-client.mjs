@@ -1,0 +1,87 @@
+// A client made of the official TypeScript SDK, v1 or v2: connects over stdio, lists, calls, prints.
+//
+// Usage: node ts-client.mjs PLAN.json     (with PLUGBAY_E2E_DIR naming what setup.sh installed)
+//
+// PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern", "command", "args", "env", "cwd",
+//          "expect": [names that must be listed], "calls": [{"name", "arguments"}]}
+// prints: {"version", "era", "tools": [definitions], "results": [{"result"} | {"error"}]}
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const PATIENCE_MS = 60_000;
+const LOOK_EVERY_MS = 200;
+
+const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
+
+const { client, transport } = plan.sdk === "v2" ? v2() : v1();
+try {
+    await client.connect(transport, { timeout: PATIENCE_MS });
+    const tools = await listUntilExpected();
+    const results = [];
+    for (const call of plan.calls) {
+        results.push(await callTool(call));
+    }
+    const era = client.getProtocolEra?.() ?? "legacy";
+    const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
+    process.stdout.write(JSON.stringify({ version, era, tools, results }));
+} finally {
+    await client.close();
+}
+
+function v1() {
+    const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
+    const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js");
+    return { client: new Client({ name: "ts-client", version: "1.0.0" }), transport: new StdioClientTransport(spawn()) };
+}
+
+function v2() {
+    const { Client } = load("@modelcontextprotocol/client");
+    const { StdioClientTransport } = load("@modelcontextprotocol/client/stdio");
+    const mode = plan.era === "modern" ? { pin: "2026-07-28" } : "legacy";
+    const client = new Client({ name: "ts-client", version: "2.0.0" }, { versionNegotiation: { mode } });
+    return { client, transport: new StdioClientTransport(spawn()) };
+}
+
+function spawn() {
+    const { command, args, env, cwd } = plan;
+    return { command, args, env, cwd, stderr: "inherit" };
+}
+
+// What a gateway lists may still grow while its servers start for the first time.
+async function listUntilExpected() {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+        const tools = await listAll();
+        const missing = plan.expect.filter((name) => !tools.some((tool) => tool.name === name));
+        if (missing.length === 0) return tools;
+        if (Date.now() > deadline) throw new Error(`never listed: ${missing}; listed: ${tools.map((tool) => tool.name)}`);
+        await sleep(LOOK_EVERY_MS);
+    }
+}
+
+async function listAll() {
+    if (plan.sdk === "v2") {
+        // Follows the pages itself.
+        return (await client.listTools({}, { cacheMode: "refresh" })).tools;
+    }
+    const tools = [];
+    let cursor;
+    do {
+        const page = await client.listTools(cursor ? { cursor } : {});
+        tools.push(...page.tools);
+        cursor = page.nextCursor;
+    } while (cursor);
+    return tools;
+}
+
+async function callTool(call) {
+    try {
+        return { result: await client.callTool(call) };
+    } catch (error) {
+        return { error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null } };
+    }
+}
