@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -72,6 +73,12 @@ pub trait Servers: Send + Sync {
 /// The host side as the server side sees it: whoever sent the call.
 pub trait Caller: Send + Sync + std::fmt::Debug {
     fn answered(&self, ticket: Ticket, answer: Answer);
+
+    /// Whether the caller keeps up with its answers. Until it does, whoever works for it alone should
+    /// read no further ahead: what is not read costs nothing. Never stops an answer.
+    fn poll_ready(&self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
 
     /// A `notifications/progress` of the server; `token` is the span of its progress token.
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span);

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
@@ -206,6 +207,10 @@ impl Caller for Session {
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
         };
         self.outbox.push(frame);
+    }
+
+    fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.outbox.poll_ahead(context)
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {

@@ -1,20 +1,26 @@
 //! The command line.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand};
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::{commands, panel, settings};
+use crate::{
+    commands::{self, CommandError, Context, call::Order, tools::Query},
+    output::Output,
+    panel, sample, settings,
+};
 
 /// One plug panel for all your MCP servers.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true)]
+#[command(version, propagate_version = true, disable_help_subcommand = true)]
+#[command(after_help = "New here? `plugbay demo` shows everything and changes nothing.")]
 struct Args {
     /// Use this configuration file alone.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Say more on stderr; twice for everything.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
     command: Command,
@@ -24,45 +30,176 @@ struct Args {
 enum Command {
     /// Stand between a host and all configured servers, on stdin and stdout.
     Serve,
+    /// Start every server and show how it is, what it has and what that costs.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the tools that a host sees, or those that match a query.
+    Tools {
+        /// Words that all occur in a tool's name or description.
+        query: Vec<String>,
+        /// Only the tools of this server.
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
+        /// Print the definitions as the host gets them.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call one tool and print what it answers.
+    #[command(after_help = CALL_EXAMPLES)]
+    Call {
+        /// The tool; the name that the host sees will do too: `server__tool`.
+        #[arg(value_name = "SERVER.TOOL")]
+        tool: String,
+        /// key=value, key:=json, key=@file, one JSON object, or - for one on stdin.
+        #[arg(value_name = "ARGUMENT")]
+        arguments: Vec<String>,
+        /// Give up when nothing is heard for this long (90s, 5m; otherwise as configured).
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        timeout: Option<Duration>,
+        /// Print the result exactly as the server wrote it.
+        #[arg(long)]
+        json: bool,
+    },
+    /// See everything at work on sample servers: no configuration, no network.
+    Demo {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let a project's configuration file start its servers.
+    Approve {
+        /// The file; otherwise the project file of this folder.
+        path: Option<PathBuf>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Print the JSON Schema of the configuration file.
+    Schema,
 }
+
+const CALL_EXAMPLES: &str = "\
+Examples:
+  plugbay call calc.evaluate expression='(17 + 4) * 2'
+  plugbay call notes.add title=Milk tags:='[\"shop\"]' text=@note.txt
+  plugbay call notes__search '{\"query\": \"milk\"}' --json
+  echo '{\"numbers\": [1, 2, 3]}' | plugbay call calc.statistics -
+
+Values become what the tool's schema asks for; := takes JSON as it is.
+The exit code is 1 if the tool reports an error.";
 
 /// Runs the program: the whole of `main`.
 pub fn run() -> ExitCode {
-    // The guard is kept tiny: no arguments to parse, no runtime, no log.
+    // The guard and the samples are kept tiny: no arguments to parse, no runtime, no log.
     let mut hidden = std::env::args_os().skip(1);
-    if hidden.next().is_some_and(|command| command == panel::GUARD_COMMAND) {
-        return plugbay_upstream::process::guard_main(&hidden.next().unwrap_or_default().to_string_lossy());
+    let command = hidden.next().unwrap_or_default();
+    let mut word = || hidden.next().unwrap_or_default().to_string_lossy().into_owned();
+    if command == panel::GUARD_COMMAND {
+        return plugbay_upstream::process::guard_main(&word());
+    }
+    if command == sample::COMMAND {
+        return sample::main(&word(), word().parse().ok());
     }
     let args = Args::parse();
-    log(args.verbose);
+    let output = Output::detect();
+    log(&args, output);
+    execute(args, output).unwrap_or_else(|error| {
+        output.error(&error);
+        error.exit_code()
+    })
+}
+
+fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let source = settings::Source::new(args.config);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.and_then(|runtime| {
-        let outside = settings::outside()?;
-        match args.command {
-            Command::Serve => runtime.block_on(commands::serve::serve(&source, outside)),
+    let context = Context { source, outside: settings::outside()?, output };
+    match args.command {
+        Command::Serve => {
+            if std::io::stdin().is_terminal() {
+                output
+                    .note("this speaks MCP on stdin and stdout, for hosts; try plugbay list, tools or call");
+            }
+            runtime.block_on(commands::serve::serve(&context.source, context.outside))?;
+            Ok(ExitCode::SUCCESS)
         }
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{error}");
-            ExitCode::FAILURE
+        Command::List { json } => runtime.block_on(commands::list::list(&context, json)),
+        Command::Tools { query, server, json } => {
+            runtime.block_on(commands::tools::tools(&context, &Query { words: query, server }, json))
+        }
+        Command::Call { tool, arguments, timeout, json } => {
+            let order = Order { tool, arguments, timeout, raw: json };
+            runtime.block_on(commands::call::call(&context, order))
+        }
+        Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
+        Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
+        Command::Schema => {
+            commands::schema::schema(output);
+            Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-/// The log goes to stderr: stdout is the protocol.
-fn log(verbosity: u8) {
-    let level = match verbosity {
-        0 => tracing::level_filters::LevelFilter::WARN,
-        1 => tracing::level_filters::LevelFilter::INFO,
-        _ => tracing::level_filters::LevelFilter::DEBUG,
+/// The log goes to stderr: stdout is the protocol, or a command's result.
+fn log(args: &Args, output: Output) {
+    use tracing::level_filters::LevelFilter;
+
+    let level = match args.verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
     };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
+    let mut targets = Targets::new().with_default(level);
+    if args.verbose == 0 && !matches!(args.command, Command::Serve) {
+        // These commands show failing servers and colliding names themselves.
+        targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
+        targets = targets.with_target("plugbay::catalogue", LevelFilter::OFF);
+    }
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(output.coloured_log())
         .without_time()
-        .with_target(false)
-        .init();
+        .with_target(false);
+    tracing_subscriber::registry().with(targets).with(lines).init();
+}
+
+/// `90s`, `5m`, `250ms`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("use ms, s, m or h, for example 90s".to_owned()),
+    };
+    let seconds: f64 = number.parse().map_err(|_| "write a number and a unit, for example 90s".to_owned())?;
+    let duration = Duration::try_from_secs_f64(seconds * scale).map_err(|error| error.to_string())?;
+    let sensible = !duration.is_zero() && duration <= Duration::from_secs(365 * 24 * 3600);
+    sensible.then_some(duration).ok_or_else(|| "must be more than nothing and less than a year".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let read = |text| duration(text).ok().map(|duration| duration.as_millis());
+        assert_eq!(
+            ["250ms", "90", "1.5s", "5m", "1h"].map(read),
+            [250, 90_000, 1500, 300_000, 3_600_000].map(Some)
+        );
+        assert_eq!(["", "0s", "soon", "5 years", "-1s", "9999999h"].map(read), [None; 6]);
+    }
 }

@@ -5,8 +5,11 @@ mod cache;
 mod catalogue;
 mod commands;
 pub mod config;
+mod output;
 mod panel;
+mod sample;
 mod settings;
+mod tokenizer;
 mod watch;
 
 pub use args::run;

@@ -1,6 +1,12 @@
 //! The task that owns one server: a closed loop over everything that can happen to it.
 
-use std::{collections::VecDeque, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -52,6 +58,8 @@ pub(super) struct Task {
     pending: Pending<Waiting>,
     /// Calls that a server died without having got any of: the next one gets them.
     resend: Vec<(Ticket, Bytes)>,
+    /// Whoever got the last answer: nothing more is read before it has room.
+    pressed: Option<Arc<dyn Caller>>,
     timer: Pin<Box<Sleep>>,
     /// Whether the running server has listed its tools at least once.
     listed: bool,
@@ -121,6 +129,7 @@ impl Task {
             queue: VecDeque::new(),
             pending: Pending::default(),
             resend: Vec::new(),
+            pressed: None,
             timer: Box::pin(sleep(FAR_AWAY)),
             listed: false,
             list_again: false,
@@ -148,6 +157,10 @@ impl Task {
     async fn next_event(&mut self) -> Event {
         self.wind_up();
         let server = async {
+            if let Some(caller) = &self.pressed {
+                poll_fn(|context| caller.poll_ready(context)).await;
+                self.pressed = None;
+            }
             match &mut self.phase {
                 Phase::Down => std::future::pending().await,
                 Phase::Opening(opening) => Event::Opened(opening.await),
@@ -428,6 +441,7 @@ impl Task {
                 self.life.served(now());
                 let era = self.opened.era.unwrap_or(Era::Legacy);
                 caller.answered(ticket, Answer::Response { message, head, era });
+                self.pressed = Some(caller);
             }
             Some(Waiting::Listing(listing)) => self.list_page(listing, &message, &head),
             Some(Waiting::Subscription) | None => {}

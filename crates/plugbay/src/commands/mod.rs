@@ -1,3 +1,116 @@
-//! One file per command.
+//! One file per command. A command makes data; `output` shows it.
 
+pub mod approve;
+pub mod call;
+pub mod demo;
+mod error;
+pub mod list;
+pub mod schema;
 pub mod serve;
+mod start;
+pub mod tools;
+
+use std::path::PathBuf;
+
+pub use error::{CommandError, Detail};
+pub use start::Trouble;
+
+use crate::{config::Settings, output::Output, panel::Outside, settings::Source};
+
+/// What the commands for people work with.
+#[derive(Debug)]
+pub struct Context {
+    pub source: Source,
+    pub outside: Outside,
+    pub output: Output,
+}
+
+impl Context {
+    /// The settings, with all that is wrong with them told in full.
+    fn settings(&self) -> Result<Settings, CommandError> {
+        let settings = self.source.load();
+        self.output.diagnostics(&settings.diagnostics);
+        self.check(settings)
+    }
+
+    /// The settings, for a command that is about something else: one line says that something is wrong.
+    fn settings_in_passing(&self) -> Result<Settings, CommandError> {
+        let settings = self.source.load();
+        if settings.servers.is_empty() {
+            self.output.diagnostics(&settings.diagnostics);
+        } else if !settings.diagnostics.is_empty() {
+            let count = settings.diagnostics.len();
+            let problems = if count == 1 { "a problem" } else { "problems" };
+            self.output.note(format!("the configuration has {problems}; `plugbay list` tells more"));
+        }
+        self.check(settings)
+    }
+
+    /// Without any server there is nothing to do.
+    fn check(&self, settings: Settings) -> Result<Settings, CommandError> {
+        if !settings.servers.is_empty() || !settings.disabled.is_empty() {
+            return Ok(settings);
+        }
+        let file = settings.sources.iter().find(|path| path.is_file());
+        Err(match file {
+            _ if !settings.diagnostics.is_empty() => {
+                CommandError::failed("no server can be used").hint("mend what is said above, then try again")
+            }
+            Some(file) => {
+                let message = format!("{} names no servers; it could look like this:", file.display());
+                CommandError::failed(message).example(EXAMPLE)
+            }
+            None => self.not_configured(),
+        })
+    }
+
+    fn not_configured(&self) -> CommandError {
+        let looked = self.source.paths.user_file.clone().unwrap_or_else(|| PathBuf::from("config.jsonc"));
+        CommandError::failed("there is no configuration yet")
+            .hint(format!("plugbay looked for {}", looked.display()))
+            .hint("write one like this; the servers of any MCP host can be pasted in:")
+            .example(EXAMPLE)
+            .hint("or see it at work first: plugbay demo")
+    }
+}
+
+const EXAMPLE: &str = r#"{
+  "mcpServers": {
+    "time": { "command": "uvx", "args": ["mcp-server-time"] }
+  }
+}"#;
+
+/// The names that are most like one that does not exist.
+fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= (name.len().max(wanted.len()) / 3).max(1))
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn alternatives(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        None => String::new(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_offered_in_words() {
+        assert_eq!(nearest("Noets", ["clock", "nodes", "notes"]), ["notes"]);
+        assert!(nearest("github", ["clock", "notes"]).is_empty());
+        assert_eq!(alternatives(&["a", "b", "c"]), "a, b or c");
+        assert_eq!(alternatives(&["a"]), "a");
+    }
+}

@@ -25,7 +25,8 @@ pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
     let gateway = panel.gateway();
     let first_list = gateway.first_list.clone();
     let (input, output) = stdio::standard();
-    let host = stdio::serve(gateway, input, output);
+    // A task of its own: the runtime takes a longer way to wake what it blocks on.
+    let host = tokio::spawn(stdio::serve(gateway, input, output));
     let servers = async {
         let _ = timeout(START_DELAY, first_list.notified()).await;
         panel.refresh();
@@ -39,7 +40,7 @@ pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
         }
     };
     let outcome = tokio::select! {
-        outcome = host => outcome,
+        outcome = host => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),
         () = told_to_stop() => Ok(()),
     };

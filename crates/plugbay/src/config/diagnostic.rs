@@ -11,7 +11,7 @@ pub struct Diagnostic {
     pub position: Option<Position>,
     pub message: String,
     pub help: Option<String>,
-    pub(super) snippet: Option<Snippet>,
+    pub(super) snippet: Option<Box<Snippet>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ impl fmt::Display for Diagnostic {
         let number = self.position.map(|at| at.line.to_string()).unwrap_or_default();
         let gutter = " ".repeat(number.len());
         write!(f, "{}: {}\n{gutter}--> {}", self.severity, self.message, self.place())?;
-        if let Some(Snippet { line, indent, width }) = &self.snippet {
+        if let Some(Snippet { line, indent, width }) = self.snippet.as_deref() {
             let marks = "^".repeat(*width);
             write!(f, "\n{gutter} |\n{number} | {line}\n{gutter} | {:indent$}{marks}", "")?;
         }
@@ -126,7 +126,7 @@ mod tests {
             position: Some(Position { line: 12, column: 3 }),
             message: "unknown key `comand`".into(),
             help: Some("did you mean `command`?".into()),
-            snippet: Some(Snippet { line: "  \"comand\": 1".into(), indent: 2, width: 8 }),
+            snippet: Some(Box::new(Snippet { line: "  \"comand\": 1".into(), indent: 2, width: 8 })),
         };
         let expected = "\
 warning: unknown key `comand`

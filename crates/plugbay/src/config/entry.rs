@@ -1,10 +1,8 @@
 //! From a server's entry to the settings it stands for.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
+use jsonc_parser::common::Range;
 use plugbay_core::{
     exposure::Exposure,
     name::ServerName,
@@ -16,7 +14,7 @@ use super::{
     Env, Mode, ServerSettings,
     diagnostic::quote,
     expand::{ExpandError, expand},
-    raw::{Entry, Pattern, Plugbay, Server},
+    raw::{Entry, Filter, Plugbay, Server},
     read::{At, Overlay},
     report::Report,
     units::Limit,
@@ -47,66 +45,74 @@ pub(super) fn build(
     around: Surroundings<'_>,
     report: &mut Report<'_>,
 ) -> ServerSettings {
-    let Entry { key, server, problem } = entry;
-    let own = tuning(server).over(around.defaults.clone());
-    let (built, odd) = match problem {
-        // Half an entry would only cause further complaints.
-        Some(_) => (None, None),
-        None => report.watch(|report| {
-            Some((transport(server, &own, around, key, report)?, policy(&own, key, report)?))
-        }),
-    };
+    let own = tuning(&entry.server).over(around.defaults.clone());
     let mode = own.mode.map_or(around.mode, |mode| mode.0);
-    let Some((transport, policy)) = built else {
-        let reason = problem.clone().or(odd).unwrap_or_else(|| "the entry cannot be used".into());
-        return ServerSettings { name, spec: Err(reason), exposure: Exposure::default(), mode };
-    };
-    let timeouts = timeouts(&own);
-    let spec = ServerSpec { name: name.clone(), transport, timeouts, message_limit: around.message_limit };
-    let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
-    let exposure = Exposure { policy, rename, describe: own.describe.unwrap_or_default() };
-    ServerSettings { name, spec: Ok(spec), exposure, mode }
+    match launch(entry, &own, around, report) {
+        Err(reason) => ServerSettings { name, spec: Err(reason), exposure: Exposure::default(), mode },
+        Ok((transport, policy)) => {
+            let timeouts = timeouts(&own);
+            let message_limit = around.message_limit;
+            let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
+            let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
+            let exposure = Exposure { policy, rename, describe: own.describe.unwrap_or_default() };
+            ServerSettings { name, spec, exposure, mode }
+        }
+    }
+}
+
+/// The parts that can be wrong, or the first thing that is.
+fn launch(
+    entry: &Entry,
+    own: &Plugbay,
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) -> Result<(Transport, Policy), String> {
+    if let Some(problem) = &entry.problem {
+        // Half an entry would only cause further complaints.
+        return Err(problem.clone());
+    }
+    let (transport, problem) = report.watch(|report| transport(entry, own, around, report));
+    let transport = transport.ok_or_else(|| problem.unwrap_or_default())?;
+    Ok((transport, policy(own)?))
 }
 
 /// What the entry says in our own keys, and below that what it says in a host's.
 fn tuning(server: &Server) -> Plugbay {
-    let everything = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.0 == "*");
     let own = server.plugbay.clone().unwrap_or_default();
-    // Both lists of what is not wanted hold: neither was written in order to allow something.
-    let deny = [own.deny.clone(), server.exclude.clone()]
-        .into_iter()
-        .flatten()
-        .reduce(|one, other| [one, other].concat());
+    let everything = |filter: &Filter| matches!(&filter.0, Ok(patterns) if patterns.iter().any(|p| p == "*"));
     let host = Plugbay {
-        allow: server.include.clone().or(server.tools.clone()).filter(|patterns| !everything(patterns)),
+        allow: server.include.clone().or(server.tools.clone()).filter(|filter| !everything(filter)),
         timeout: server.tool_timeout.or(server.timeout.map(|limit| Limit(limit.0))),
         start: server.startup_timeout,
         ..Plugbay::default()
     };
+    // Both lists of what is not wanted hold: neither was written in order to allow something.
+    let deny = match (own.deny.clone(), server.exclude.clone()) {
+        (Some(Filter(Ok(own))), Some(Filter(Ok(host)))) => Some(Filter(Ok([own, host].concat()))),
+        (own, host) => own.or(host),
+    };
     Plugbay { deny, ..own.over(host) }
 }
 
-fn policy(own: &Plugbay, key: &At<String>, report: &mut Report<'_>) -> Option<Policy> {
-    let mut compile = |patterns: &Vec<Pattern>| {
-        let compiled = Patterns::compile(patterns.iter().map(|pattern| &pattern.0));
-        compiled
-            .inspect_err(|error| report.error(key.at, error.reason.clone(), "use fewer or simpler patterns"))
-            .ok()
+/// `Err` says which filter is broken: one of `defaults` is found so only here.
+fn policy(own: &Plugbay) -> Result<Policy, String> {
+    let compile = |filter: &Filter| {
+        let patterns = filter.0.as_ref().map_err(Clone::clone)?;
+        Patterns::compile(patterns).map_err(|error| error.to_string())
     };
-    let allow = match &own.allow {
-        Some(patterns) => Some(compile(patterns)?),
-        None => None,
-    };
-    Some(Policy { allow, deny: compile(own.deny.as_ref().unwrap_or(&Vec::new()))? })
+    Ok(Policy {
+        allow: own.allow.as_ref().map(compile).transpose()?,
+        deny: own.deny.as_ref().map(compile).transpose()?.unwrap_or_default(),
+    })
 }
 
 fn transport(
-    server: &Server,
+    entry: &Entry,
     own: &Plugbay,
     around: Surroundings<'_>,
-    key: &At<String>,
     report: &mut Report<'_>,
 ) -> Option<Transport> {
+    let Entry { key, server, .. } = entry;
     let http = match (&server.reach, server.url) {
         (Some(reach), _) if reach.value.0 == Reach::Http => Some(reach.at),
         (None, Some(url)) => Some(url.0),
@@ -128,7 +134,10 @@ fn transport(
     let words: Vec<Option<String>> = words.map(&mut fill).collect();
     let values = server.env.iter().flatten();
     let values: Vec<_> = values.map(|(name, value)| (name, value.at, fill(value))).collect();
-    let cwd = server.cwd.as_ref().map(&mut fill);
+    let cwd = match &server.cwd {
+        Some(cwd) => fill(cwd).map(|cwd| Some(around.folder.join(cwd))),
+        None => Some(around.starts_in_folder.then(|| around.folder.to_owned())),
+    };
     let env = environment(values, report);
 
     let mut words = words.into_iter();
@@ -136,16 +145,14 @@ fn transport(
         command: words.next()??,
         args: words.collect::<Option<_>>()?,
         env: env?,
-        cwd: folder(cwd, around)?,
+        cwd: cwd?,
         framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
     };
     Some(Transport::Stdio(stdio))
 }
 
-type Place = jsonc_parser::common::Range;
-
 fn environment(
-    values: Vec<(&String, Place, Option<String>)>,
+    values: Vec<(&String, Range, Option<String>)>,
     report: &mut Report<'_>,
 ) -> Option<BTreeMap<String, String>> {
     let mut env = Some(BTreeMap::new());
@@ -161,15 +168,6 @@ fn environment(
         });
     }
     env
-}
-
-/// `Some(None)`: the server starts in our own folder. `None`: its folder could not be filled in.
-#[expect(clippy::option_option, reason = "the outer one is failure, the inner one a setting")]
-fn folder(cwd: Option<Option<String>>, around: Surroundings<'_>) -> Option<Option<PathBuf>> {
-    match cwd {
-        Some(cwd) => Some(Some(around.folder.join(cwd?))),
-        None => Some(around.starts_in_folder.then(|| around.folder.to_owned())),
-    }
 }
 
 /// Fills in `${VAR}`. The filled text may hold secrets: it must not reach the report.

@@ -38,7 +38,7 @@ fn reference(inner: &str, env: Env<'_>) -> Result<String, ExpandError> {
     if let Some((kind, _)) = variable.split_once(':')
         && is_name(kind)
     {
-        return Err(ExpandError::Foreign { reference: literal });
+        return Err(ExpandError::Foreign { reference: format!("${{{name}}}") });
     }
     if !is_name(variable) {
         return Ok(literal);
@@ -103,6 +103,7 @@ mod tests {
         check("k=${B}", r#"Unset { variable: "B", reference: "${B}" }"#);
         check("${env:B}", r#"Unset { variable: "B", reference: "${env:B}" }"#);
         check("${input:key}", r#"Foreign { reference: "${input:key}" }"#);
+        check("${input:key:-not to be shown}", r#"Foreign { reference: "${input:key}" }"#);
         check("${A", "Unclosed");
     }
 }

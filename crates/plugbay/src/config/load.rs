@@ -24,12 +24,11 @@ const LIST_WAIT: Duration = Duration::from_secs(5);
 /// Reads `explicit` alone if given, else the user's file and, over it, the project's.
 pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
     let mut files = Files::default();
-    match explicit {
-        Some(path) => files.explicit(&paths.start.join(path)),
-        None => {
-            files.user(paths);
-            files.project(paths);
-        }
+    if let Some(path) = explicit {
+        files.explicit(&paths.start.join(path));
+    } else {
+        files.user(paths);
+        files.project(paths);
     }
     settings(files, env)
 }

@@ -67,11 +67,11 @@ object! {
         /// Silence allowed to a call, in seconds. Better: `plugbay.timeout`.
         "tool_timeout_sec" => tool_timeout: Limit,
         /// Only these tools, or patterns such as `get_*`. Better: `plugbay.allow`.
-        "includeTools" | "enabled_tools" => include: Vec<Pattern>,
+        "includeTools" | "enabled_tools" => include: Filter,
         /// Not these tools. Better: `plugbay.deny`.
-        "excludeTools" | "disabled_tools" => exclude: Vec<Pattern>,
+        "excludeTools" | "disabled_tools" => exclude: Filter,
         /// Only these tools; `*` means all. Better: `plugbay.allow`.
-        "tools" => tools: Vec<Pattern>,
+        "tools" => tools: Filter,
         /// plugbay's own settings for this server.
         "plugbay" => plugbay: Plugbay,
     }
@@ -89,9 +89,9 @@ object! {
         /// How this server's tools are shown.
         "mode" => mode: Word<Mode>,
         /// Only tools that match one of these patterns (`get_*`) are shown and may be called.
-        "allow" => allow: Vec<Pattern>,
+        "allow" => allow: Filter,
         /// Tools that match one of these patterns are neither shown nor callable. Wins over `allow`.
-        "deny" => deny: Vec<Pattern>,
+        "deny" => deny: Filter,
         /// A tool's own name → the name it is shown under, behind `server__`.
         "rename" => rename: Renames,
         /// A tool's own name → the description it is shown with.
@@ -177,9 +177,20 @@ impl Read for Argv {
     }
 }
 
-/// A pattern over tool names that compiles.
+/// Patterns over tool names that compile, or the first problem in them. A broken one is kept as such:
+/// were it dropped like other broken values, tools meant to be hidden would appear.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(pub(super) String);
+pub(super) struct Filter(pub(super) Result<Vec<String>, String>);
+
+impl Read for Filter {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let (patterns, problem) = report.watch(|report| Vec::<Pattern>::read(value, report));
+        let patterns = patterns.into_iter().flatten().map(|pattern| pattern.0);
+        Some(Self(problem.map_or_else(|| Ok(patterns.collect()), Err)))
+    }
+}
+
+struct Pattern(String);
 
 impl Read for Pattern {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
@@ -261,7 +272,7 @@ enum OneOrMany {
 schema_like! {
     Servers: BTreeMap<String, Server>;
     Argv: OneOrMany;
-    Pattern: String;
+    Filter: Vec<String>;
     Renames: BTreeMap<String, String>;
     Place: String;
 }

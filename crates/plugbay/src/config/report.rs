@@ -51,11 +51,14 @@ impl<'a> Report<'a> {
         result
     }
 
-    /// Runs `work` and gives back its first error, in one line, if it reported any.
+    /// Runs `work` and gives back its first error, in one line, if it reported any. An outer watch
+    /// sees it too.
     pub(super) fn watch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, Option<String>) {
         let outer = self.first_error.take();
         let result = work(self);
-        (result, std::mem::replace(&mut self.first_error, outer))
+        let inner = self.first_error.take();
+        self.first_error = outer.or(inner.clone());
+        (result, inner)
     }
 
     fn add(&mut self, severity: Severity, at: Range, message: String, help: Option<String>) {

@@ -71,7 +71,7 @@ impl Source {
             position: Some(Position { line, column: before + 1 }),
             message,
             help,
-            snippet: Some(snippet),
+            snippet: Some(Box::new(snippet)),
         }
     }
 

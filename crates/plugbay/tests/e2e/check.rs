@@ -1,5 +1,7 @@
 //! The comparison: each server asked directly, then all of them through one gateway.
 
+use std::process::Command;
+
 use plugbay_testkit::{Workspace, gateway_path};
 use serde_json::{Value, json};
 
@@ -19,9 +21,10 @@ pub(crate) fn check(client: Client, era: Era) {
     let world = World::new(&workspace);
     let mut servers = world.servers(installed);
     if client == Client::Inspector {
-        // A process for each call: one or two of each server will do.
+        // A process for each call, and each starts every server: one call of two servers will do.
+        servers.retain(|server| ["everything", "git"].contains(&server.name));
         for server in &mut servers {
-            server.calls.truncate(2);
+            server.calls.truncate(1);
         }
     }
     world.reset();
@@ -78,6 +81,12 @@ fn ask_through_gateway(
     workspace.write_config(&World::config(servers));
     let gateway = gateway_path(env!("CARGO_BIN_EXE_plugbay"));
     let entry = json!({"command": gateway, "args": ["serve", "--config", workspace.config_path()]});
+    if client == Client::Inspector {
+        // It lists once and leaves; a server that starts slowly is met beforehand.
+        let mut list = Command::new(&gateway);
+        list.args(["list", "--config"]).arg(workspace.config_path()).envs(workspace.environment());
+        assert!(list.output().expect("plugbay list").status.success(), "plugbay list");
+    }
     let calls: Vec<Call> = servers.iter().flat_map(exposed_calls).collect();
     client.run(workspace, installed, era, &entry, &calls)
 }

@@ -115,6 +115,17 @@ error 3:50: `args`: expected a list, found a number; put the value in brackets: 
 }
 
 #[test]
+fn a_broken_filter_hides_everything_rather_than_nothing() {
+    let message = "`deny`: expected a list, found a string";
+    let help = "put the value in brackets: [ … ]";
+    check(
+        r#"{"defaults": {"deny": "delete_*"}, "mcpServers": {
+            "a": {"command": "a"}, "b": {"command": "b", "plugbay": {"deny": []}} }}"#,
+        &format!("a failed: {message} (project/c:1:23); {help}\nb: b\nerror 1:23: {message}; {help}"),
+    );
+}
+
+#[test]
 fn unknown_keys_are_pointed_out_and_do_no_harm() {
     let entry =
         r#"{"comand": "x", "command": "a", "colour": 1, "idle": "5m", "plugbay": {"Allow": [], "x": 1}}"#;

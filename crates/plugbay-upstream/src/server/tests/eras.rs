@@ -1,0 +1,173 @@
+//! Which era a server speaks: every way in which the first questions can be met.
+
+use std::collections::HashMap;
+
+use plugbay_core::era::{Era, MODERN_VERSION, VERSION_KEY};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    SECOND,
+    world::{Setup, World},
+};
+
+use Step::{Answer, Exit, Hear, Refuse, Say, Wait};
+
+const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Hear(&'static str),
+    /// With a result, to the question of this method.
+    Answer(&'static str),
+    Refuse(&'static str),
+    Say(&'static str),
+    Wait(u32),
+    /// The server goes away; the script goes on with the next launch.
+    Exit,
+}
+
+/// Plays the script against a server of which `known` is remembered; tells what came of it.
+async fn play(known: Option<Era>, script: &[Step]) -> Result<Era, String> {
+    let mut world = World::new(Setup { era: known, ..Setup::default() });
+    let call = world.call("tool");
+    let mut peer = world.launched().await;
+    let mut heard: HashMap<&str, Value> = HashMap::new();
+    for step in script {
+        match *step {
+            Hear(method) => drop(heard.insert(method, peer.expect(method).await)),
+            Answer(method) => peer.answer(&heard[method], json!({ "capabilities": { "tools": {} } })).await,
+            Refuse(method) => peer.refuse(&heard[method], "no, thanks").await,
+            Say(line) => peer.say(line).await,
+            Wait(seconds) => sleep(seconds * SECOND).await,
+            Exit => {
+                drop(peer);
+                peer = world.launched().await;
+            }
+        }
+    }
+    let Some(message) = peer.next().await else { return Err(world.calls.end(call).await) };
+    let (era, list) = match message["method"].as_str() {
+        Some("notifications/initialized") => (Era::Legacy, peer.expect("tools/list").await),
+        _ => (Era::Modern, message),
+    };
+    assert_eq!(list["method"], "tools/list", "{script:?}");
+    if era == Era::Modern {
+        let listen = peer.expect("subscriptions/listen").await;
+        assert_eq!(listen["params"]["notifications"], json!({ "toolsListChanged": true }));
+    }
+    // The call came from a legacy host: a modern server is told all it must know, beside the token.
+    let request = peer.expect_call("tool").await;
+    for message in [list, request] {
+        let version = message["params"]["_meta"][VERSION_KEY].as_str();
+        assert_eq!(version, (era == Era::Modern).then_some(MODERN_VERSION), "{message}");
+    }
+    assert_eq!(world.handle.status().borrow().era, Some(era));
+    Ok(era)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_kind_of_server_is_recognised() {
+    let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
+    let cases: &[(&str, Option<Era>, &[Step], Era)] = &[
+        ("modern", None, &[Hear(DISCOVER), Answer(DISCOVER)], Era::Modern),
+        ("modern after noise", None, &[Hear(DISCOVER), Say("hello"), Answer(DISCOVER)], Era::Modern),
+        ("an error", None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
+        ("an error to nobody", None, &[Hear(DISCOVER), Say(null_error), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
+        ("silence", None, &[Hear(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
+        ("exit", None, &[Hear(DISCOVER), Exit, Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
+        ("exit unheard", None, &[Exit, Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
+        ("modern, late", None, &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER)], Era::Modern),
+        (
+            "modern, late, and it says so",
+            None,
+            &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER), Refuse(INITIALIZE)],
+            Era::Modern,
+        ),
+        (
+            "both, late",
+            None,
+            &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER), Answer(INITIALIZE)],
+            Era::Legacy,
+        ),
+        (
+            "legacy, and a late refusal",
+            None,
+            &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Refuse(DISCOVER), Wait(20), Answer(INITIALIZE)],
+            Era::Legacy,
+        ),
+        ("known as legacy", Some(Era::Legacy), &[Hear(INITIALIZE), Wait(29), Answer(INITIALIZE)], Era::Legacy),
+        (
+            "legacy once",
+            Some(Era::Legacy),
+            &[Hear(INITIALIZE), Refuse(INITIALIZE), Hear(DISCOVER), Answer(DISCOVER)],
+            Era::Modern,
+        ),
+        ("known as modern", Some(Era::Modern), &[Hear(DISCOVER), Answer(DISCOVER)], Era::Modern),
+        (
+            "modern once",
+            Some(Era::Modern),
+            &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)],
+            Era::Legacy,
+        ),
+        (
+            "it asks before it answers",
+            None,
+            &[Hear(DISCOVER), Say(ping), Wait(1), Answer(DISCOVER)],
+            Era::Modern,
+        ),
+    ];
+    for (what, known, script, era) in cases {
+        assert_eq!(play(*known, script).await, Ok(*era), "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_be_opened_says_why() {
+    let refused = "refused to be initialised: no, thanks";
+    let gone = "closed its output before it answered";
+    let cases: &[(Option<Era>, &[Step], &str)] = &[
+        (None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Refuse(INITIALIZE)], refused),
+        (
+            Some(Era::Legacy),
+            &[Hear(INITIALIZE), Refuse(INITIALIZE), Hear(DISCOVER), Refuse(DISCOVER)],
+            refused,
+        ),
+        (None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Exit], gone),
+        (None, &[Hear(DISCOVER), Exit, Hear(INITIALIZE), Exit], gone),
+        (Some(Era::Legacy), &[Hear(INITIALIZE), Exit], gone),
+        (None, &[Hear(DISCOVER), Hear(INITIALIZE)], "did not answer within 30 s of its start"),
+    ];
+    for (known, script, words) in cases {
+        let outcome = outcome_of_failure(*known, script).await;
+        assert!(outcome.contains(words), "{script:?}: {outcome}");
+    }
+}
+
+/// Like `play`, for a script whose last exit is the end.
+async fn outcome_of_failure(known: Option<Era>, script: &[Step]) -> String {
+    let (last, before) = script.split_last().unwrap();
+    let script = if matches!(last, Exit) { before } else { script };
+    play_failing(known, script, matches!(last, Exit)).await
+}
+
+async fn play_failing(known: Option<Era>, script: &[Step], exits: bool) -> String {
+    let mut world = World::new(Setup { era: known, ..Setup::default() });
+    let call = world.call("tool");
+    let mut peer = world.launched().await;
+    let mut heard: HashMap<&str, Value> = HashMap::new();
+    for step in script {
+        match *step {
+            Hear(method) => drop(heard.insert(method, peer.expect(method).await)),
+            Refuse(method) => peer.refuse(&heard[method], "no, thanks").await,
+            Exit => peer = world.launched().await,
+            _ => unreachable!("not needed to fail"),
+        }
+    }
+    if exits {
+        drop(peer);
+    }
+    world.calls.end(call).await
+}

@@ -1,0 +1,23 @@
+//! A server's task against a scripted server, in memory and on a paused clock.
+
+mod calls;
+mod eras;
+mod handover;
+mod listing;
+mod messages;
+mod peer;
+mod rest;
+mod simulation;
+mod start;
+mod world;
+
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Awaits what must come; on a paused clock a minute costs nothing, and a day is for ever.
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(24 * 60 * MINUTE, future).await;
+    waited.unwrap_or_else(|_| panic!("{what} never came"))
+}

@@ -1,0 +1,167 @@
+//! Starting: patience, retries, forgiveness, and what happens to calls meanwhile.
+
+use plugbay_core::{era::Era, wire};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    MINUTE, SECOND,
+    world::{Setup, World},
+};
+use crate::spec::Framing;
+
+/// Each pause is at most this, and at least three quarters of it.
+fn longest_pause(failures: usize) -> f64 {
+    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0].get(failures).copied().unwrap_or(300.0)
+}
+
+fn check_pauses(launches: &[f64], each_takes: f64) {
+    for (failures, pair) in launches.windows(2).enumerate() {
+        let (pause, longest) = (pair[1] - pair[0] - each_takes, longest_pause(failures));
+        assert!(pause >= longest * 0.75 - 0.01 && pause <= longest + 0.01, "{failures}: {pause}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_tried_for_ever_and_ever_more_rarely() {
+    let world = World::new(Setup::default());
+    let start = Instant::now();
+    world.handle.refresh();
+    sleep(10 * 60 * MINUTE).await;
+    let launches = world.launches(start);
+    check_pauses(&launches, 30.0);
+    assert!((110..140).contains(&launches.len()), "{}", launches.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_cannot_make_a_storm() {
+    let world = World::new(Setup { broken: |_| true, ..Setup::default() });
+    let start = Instant::now();
+    for _ in 0..10 * 3600 {
+        let (one, other) = (world.call("a"), world.call("b"));
+        assert!(world.calls.end(one).await.contains("no such program"));
+        assert!(world.calls.end(other).await.contains("no such program"));
+        sleep(SECOND).await;
+    }
+    let launches = world.launches(start);
+    assert!((120..170).contains(&launches.len()), "{}", launches.len());
+    assert!(launches.last().unwrap() + 301.0 > 36_000.0, "it is still tried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_failure_is_forgiven_and_the_second_refuses_with_reason_and_time() {
+    let mut world = World::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
+    let start = Instant::now();
+    let down = "server 's' failed: there is no such program";
+    for _ in 0..2 {
+        assert_eq!(world.calls.end(world.call("forgiven")).await, down);
+    }
+    let refused = world.calls.end(world.call("refused")).await;
+    let told = refused.strip_prefix(down).and_then(|text| text.strip_prefix("; it is started again in "));
+    let told: f64 = told.unwrap().strip_suffix(" s at the latest").unwrap().parse().unwrap();
+    assert_eq!(world.launches(start), [0.0, 0.0]);
+
+    let mut peer = world.launched().await; // nobody asked: the pause is over
+    assert!((world.launches(start)[2] - told).abs() < 0.06, "{told}");
+    let call = world.call("works");
+    peer.open(Era::Legacy).await;
+    peer.list(&["works"]).await;
+    let request = peer.expect_call("works").await;
+    peer.answer(&request, json!({ "fine": true })).await;
+    assert_eq!(world.calls.end(call).await, r#"{"fine":true}"#);
+
+    drop(peer); // what was before is forgotten
+    world.condition(|condition| matches!(condition, crate::Condition::Failed(_))).await;
+    let call = world.call("again");
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["again"]).await;
+    peer.expect_call("again").await;
+    assert!(world.calls.ends_of(call).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_the_start_and_go_out_in_order() {
+    let mut world = World::new(Setup::default());
+    let calls = ["a", "b", "c", "d"].map(|tool| world.call(tool));
+    let mut peer = world.launched().await;
+    world.cancel(calls[1]);
+    sleep(20 * SECOND).await;
+    peer.open(Era::Legacy).await;
+    peer.list(&[]).await;
+    for tool in ["a", "c", "d"] {
+        peer.expect_call(tool).await;
+    }
+    peer.expect_nothing().await;
+    assert_eq!(world.launches(Instant::now()).len(), 1);
+    assert!(calls.iter().all(|call| world.calls.ends_of(*call).is_empty()));
+}
+
+/// What the server does before its time is over, and what callers then hear.
+#[tokio::test(start_paused = true)]
+async fn a_start_has_one_deadline_whatever_is_said_meanwhile() {
+    for (era, words) in [(None, "did not answer within 30 s of its start"), (Some(Era::Legacy), "try: ")] {
+        let mut world = World::new(Setup { era, ..Setup::default() });
+        let start = Instant::now();
+        let call = world.call("a");
+        let mut peer = world.launched().await;
+        for _ in 0..29 {
+            sleep(SECOND).await;
+            peer.say("still loading").await;
+        }
+        let end = world.calls.end(call).await;
+        assert!(end.contains(words) && end.contains("still loading"), "{end}");
+        assert_eq!(start.elapsed(), 30 * SECOND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_opens_but_never_lists_has_failed() {
+    let mut world = World::new(Setup::default());
+    let call = world.call("a");
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    assert!(world.calls.end(call).await.contains("did not list its tools within 30 s"));
+    assert!(world.report().await.contains("did not list"));
+    peer.expect("tools/list").await;
+    peer.expect_call("a").await;
+    peer.expect_end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_start_tries_the_other_framing_unless_told_which() {
+    use wire::Framing::{ContentLength, Newline};
+    let cases = [
+        (Framing::Auto, "", [Newline, ContentLength, Newline]),
+        (Framing::Auto, "Loading the model ...", [Newline, ContentLength, Newline]),
+        (Framing::Auto, r#"{"jsonrpc":"2.0","method":"loading"}"#, [Newline, Newline, Newline]),
+        (Framing::Newline, "", [Newline, Newline, Newline]),
+        (Framing::ContentLength, "", [ContentLength, ContentLength, ContentLength]),
+    ];
+    for (framing, word, expected) in cases {
+        let mut world = World::new(Setup { framing, era: None, ..Setup::default() });
+        world.handle.refresh();
+        for expected in expected {
+            let mut peer = world.launched().await;
+            peer.say(word).await;
+            peer.expect("server/discover").await;
+            assert_eq!(peer.framing(), Some(expected), "{framing:?} {word:?}");
+            peer.expect("initialize").await;
+            peer.expect_end().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_framing_that_worked_is_kept() {
+    let mut world = World::new(Setup::default());
+    world.handle.refresh();
+    let _silent = world.launched().await;
+    for _ in 0..2 {
+        let mut peer = world.launched().await;
+        peer.open(Era::Legacy).await;
+        peer.list(&["echo"]).await;
+        assert_eq!(peer.framing(), Some(wire::Framing::ContentLength));
+        world.condition(|condition| *condition == crate::Condition::Ready).await;
+    }
+}

@@ -1,0 +1,231 @@
+//! The gateway's side: one server's task, whoever calls it, and what it reports.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::{Era, Meta},
+    exchange::{Answer, Call, Caller, Ticket, Tickets},
+    failure::Failure,
+    name::ServerName,
+    wire::{Draft, Head, Hole, Kind, Span},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+use super::{
+    super::{Command, Condition, Report, ServerHandle, Surroundings},
+    peer::Peer,
+    soon,
+};
+use crate::{
+    link::{Launched, Launcher},
+    spec::{DEFAULT_MESSAGE_LIMIT, Framing, ServerSpec, StdioSpec, Timeouts, Transport},
+};
+
+/// What a test may want to be different.
+pub(super) struct Setup {
+    pub(super) timeouts: Timeouts,
+    pub(super) framing: Framing,
+    pub(super) era: Option<Era>,
+    /// How much the pipe holds that nobody reads.
+    pub(super) pipe: usize,
+    pub(super) message_limit: usize,
+    /// Which launches fail at once, counted from 0.
+    pub(super) broken: fn(usize) -> bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            framing: Framing::Auto,
+            era: Some(Era::Legacy),
+            pipe: 64 * 1024,
+            message_limit: DEFAULT_MESSAGE_LIMIT,
+            broken: |_| false,
+        }
+    }
+}
+
+pub(super) struct World {
+    pub(super) handle: ServerHandle,
+    pub(super) calls: Arc<Calls>,
+    pub(super) surroundings: Surroundings,
+    peers: mpsc::UnboundedReceiver<Peer>,
+    launches: Arc<Mutex<Vec<Instant>>>,
+    reports: mpsc::UnboundedReceiver<Report>,
+}
+
+impl World {
+    pub(super) fn new(setup: Setup) -> Self {
+        let Setup { timeouts, framing, era, pipe, message_limit, broken } = setup;
+        let (arrivals, peers) = mpsc::unbounded_channel();
+        let (report_sender, reports) = mpsc::unbounded_channel();
+        let launches = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&launches);
+        let launcher: Launcher = Arc::new(move |_| {
+            let mut log = log.lock().unwrap();
+            log.push(Instant::now());
+            if broken(log.len() - 1) {
+                return Err(Failure::new("there is no such program", Vec::new()));
+            }
+            let (ours, theirs) = tokio::io::duplex(pipe);
+            let _ = arrivals.send(Peer::new(theirs));
+            let (reader, writer) = tokio::io::split(ours);
+            Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
+        });
+        let tickets = Arc::new(Tickets::default());
+        let surroundings = Surroundings { launcher, tickets, reports: report_sender };
+        let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
+        let handle = ServerHandle::spawn(spec, era, surroundings.clone());
+        Self { handle, calls: Arc::default(), surroundings, peers, launches, reports }
+    }
+
+    /// With a server that has been started, opened and listed, and offers one tool.
+    pub(super) async fn ready(setup: Setup, era: Era) -> (Self, Peer) {
+        let mut world = Self::new(setup);
+        world.handle.refresh();
+        let mut peer = world.launched().await;
+        peer.open(era).await;
+        peer.list(&["echo"]).await;
+        if era == Era::Modern {
+            peer.expect("subscriptions/listen").await;
+        }
+        assert_eq!(world.report().await, "echo");
+        (world, peer)
+    }
+
+    // --- what hosts do
+
+    /// Calls a tool; its name is the canary by which an answer is known.
+    pub(super) fn call(&self, tool: &str) -> Ticket {
+        self.call_within(tool, None)
+    }
+
+    pub(super) fn call_within(&self, tool: &str, timeout: Option<Duration>) -> Ticket {
+        let ticket = self.surroundings.tickets.next();
+        let call = self.calls.call(ticket, tool, timeout);
+        self.handle.send(Command::Forward(call));
+        ticket
+    }
+
+    pub(super) fn cancel(&self, ticket: Ticket) {
+        self.handle.send(Command::Cancel { ticket, notification: cancellation() });
+    }
+
+    // --- what happens
+
+    /// The server's end of the next launch.
+    pub(super) async fn launched(&mut self) -> Peer {
+        soon("a launch", self.peers.recv()).await.expect("the launcher is there")
+    }
+
+    /// When the server was launched, in seconds since `start`.
+    pub(super) fn launches(&self, start: Instant) -> Vec<f64> {
+        self.launches.lock().unwrap().iter().map(|at| (*at - start).as_secs_f64()).collect()
+    }
+
+    /// The next report in words: the names of the tools, or what failed.
+    pub(super) async fn report(&mut self) -> String {
+        let report = soon("a report", self.reports.recv()).await.expect("the task reports");
+        match report.outcome {
+            Ok(offer) => offer.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" "),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    /// Waits for the status to be so.
+    pub(super) async fn condition(&self, wanted: impl Fn(&Condition) -> bool) {
+        let mut status = self.handle.status();
+        let waiting = status.wait_for(|status| wanted(&status.condition));
+        soon("the condition", waiting).await.expect("the task lives");
+    }
+}
+
+pub(super) fn spec(framing: Framing) -> ServerSpec {
+    let stdio = StdioSpec {
+        command: "scripted".to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+        framing,
+    };
+    ServerSpec {
+        name: ServerName::parse("s").unwrap(),
+        transport: Transport::Stdio(stdio),
+        timeouts: Timeouts::default(),
+        message_limit: DEFAULT_MESSAGE_LIMIT,
+    }
+}
+
+/// The host's own words, in which the gateway fills in the id that the server knows.
+pub(super) fn cancellation() -> Draft {
+    const TEXT: &str = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
+    let id = TEXT.find("\"host\"").unwrap();
+    Draft::new(Bytes::from_static(TEXT.as_bytes())).with(id..id + 6, Hole::Ticket)
+}
+
+/// Everybody who calls: keeps every word that comes back.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    ends: watch::Sender<Vec<(Ticket, String)>>,
+    progress: Mutex<Vec<Ticket>>,
+}
+
+impl Calls {
+    pub(super) fn call(self: &Arc<Self>, ticket: Ticket, tool: &str, timeout: Option<Duration>) -> Call {
+        let message = Bytes::from(format!(
+            r#"{{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{{"name":"{tool}","_meta":{{"progressToken":"t"}}}}}}"#
+        ));
+        let head = Head::read(&message).expect("a request");
+        let Kind::Request { id, .. } = head.kind else { panic!("a request") };
+        let token = Meta::read(&message, head.payload.as_ref()).progress_token.expect("a token");
+        let request = Draft::new(message).with(id, Hole::Ticket).with(token, Hole::Ticket);
+        let caller = Arc::clone(self) as Arc<dyn Caller>;
+        Call { ticket, caller, request, era: Era::Legacy, params: head.payload, timeout }
+    }
+
+    /// How the call ended, when it has: the result's JSON, or the error's words.
+    pub(super) async fn end(&self, ticket: Ticket) -> String {
+        let mut ends = self.ends.subscribe();
+        let ended = |ends: &Vec<_>| ends.iter().any(|(ended, _)| *ended == ticket);
+        soon("an answer", ends.wait_for(ended)).await.expect("the sender is ours");
+        let ends = self.ends_of(ticket);
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        ends.into_iter().next().unwrap()
+    }
+
+    /// Every end that this call has met so far: never more than one.
+    pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
+        let ends = self.ends.borrow();
+        ends.iter().filter(|(ended, _)| *ended == ticket).map(|(_, text)| text.clone()).collect()
+    }
+
+    pub(super) fn progress_of(&self, ticket: Ticket) -> usize {
+        self.progress.lock().unwrap().iter().filter(|told| **told == ticket).count()
+    }
+}
+
+impl Caller for Calls {
+    fn answered(&self, ticket: Ticket, answer: Answer) {
+        let text = match answer {
+            Answer::Response { message, head, .. } => {
+                String::from_utf8_lossy(&message[head.payload.expect("a payload")]).into_owned()
+            }
+            Answer::Failed(error) => error.to_string(),
+        };
+        self.ends.send_modify(|ends| ends.push((ticket, text)));
+    }
+
+    fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
+        assert_eq!(notification[token], *ticket.0.to_string().as_bytes());
+        self.progress.lock().unwrap().push(ticket);
+    }
+}

@@ -1,0 +1,86 @@
+//! `plugbay approve`: lets a project's configuration file start programs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use plugbay_upstream::spec::Transport;
+use serde::Serialize;
+
+use super::{CommandError, Context};
+use crate::config::{self, ServerSettings};
+
+/// What an approval would allow.
+#[derive(Debug, Serialize)]
+pub struct Proposal {
+    pub file: PathBuf,
+    pub servers: Vec<Launch>,
+}
+
+/// One server of the file: its command as written there, or why it cannot be used.
+#[derive(Debug, Serialize)]
+pub struct Launch {
+    pub name: String,
+    pub command: Result<Vec<String>, String>,
+    /// Names only: values may be secrets.
+    pub variables: Vec<String>,
+    pub folder: Option<PathBuf>,
+}
+
+pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<ExitCode, CommandError> {
+    let paths = &context.source.paths;
+    let file = match path {
+        Some(path) => paths.start.join(path),
+        None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
+    };
+    let unreadable = |error| CommandError::failed(format!("{}: {error}", file.display()));
+    let shown = fs::read(&file).map_err(unreadable)?;
+    // Variables stay as they are written: nobody's secrets are shown.
+    let settings = config::load(Some(&file), paths, &|name| Some(format!("${{{name}}}")));
+    context.output.diagnostics(&settings.diagnostics);
+    let servers = settings.servers.iter().map(Launch::of).collect();
+    context.output.show(&Proposal { file: file.clone(), servers }, false);
+
+    if !yes {
+        match context.output.ask("Approve it?") {
+            Some(true) => {}
+            Some(false) => return Err(CommandError::failed("not approved")),
+            None => {
+                return Err(CommandError::failed("not approved: there is no terminal to ask at")
+                    .hint("if you have read the file and trust it: plugbay approve --yes"));
+            }
+        }
+    }
+    if fs::read(&file).map_err(unreadable)? != shown {
+        return Err(CommandError::failed(format!(
+            "{} has changed meanwhile; nothing is approved",
+            file.display()
+        )));
+    }
+    let approved = config::approve(paths, &file).map_err(|error| CommandError::failed(error.to_string()))?;
+    context.output.note(format!("approved {}, as long as it stays as it is", approved.file.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_project_file() -> CommandError {
+    CommandError::failed("there is no project file here, nor above in this repository")
+        .hint("it is called .plugbay.jsonc or plugbay.jsonc; give its path if it is elsewhere")
+}
+
+impl Launch {
+    fn of(server: &ServerSettings) -> Self {
+        let name = server.name.to_string();
+        let spec = match &server.spec {
+            Ok(spec) => spec,
+            Err(reason) => {
+                return Self { name, command: Err(reason.clone()), variables: Vec::new(), folder: None };
+            }
+        };
+        let Transport::Stdio(stdio) = &spec.transport;
+        let command = [vec![stdio.command.clone()], stdio.args.clone()].concat();
+        let variables = stdio.env.keys().cloned().collect();
+        Self { name, command: Ok(command), variables, folder: stdio.cwd.clone() }
+    }
+}

@@ -1,0 +1,170 @@
+//! `plugbay call`: one tool, once, the way a host would call it.
+
+mod arguments;
+mod request;
+mod typing;
+
+use std::{process::ExitCode, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    name::{JOINT, ServerName},
+    surface::{Listing, Plan, Snapshot, Target},
+};
+
+use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
+use crate::{config::Settings, panel::Panel};
+use arguments::Given;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub struct Order {
+    pub tool: String,
+    pub arguments: Vec<String>,
+    pub timeout: Option<Duration>,
+    /// The result as the server wrote it, instead of a text.
+    pub raw: bool,
+}
+
+/// A result of `tools/call` as it came.
+#[derive(Debug)]
+pub struct Answered {
+    pub tool: String,
+    pub result: Bytes,
+}
+
+pub async fn call(context: &Context, order: Order) -> Result<ExitCode, CommandError> {
+    let settings = context.settings_in_passing()?;
+    let name = Name::parse(&order.tool);
+    let server = name.server.map(|server| configured(&settings, server)).transpose()?;
+    let given = arguments::read(&order.arguments)?;
+    let panel = Panel::assemble(&settings, context.outside.clone());
+    let answered = attempt(context, &panel, &order, &name, server, given).await;
+    context.output.progress_done();
+    panel.shut_down().await;
+    let answered = answered?;
+    let went_well = context.output.answered(&answered, order.raw);
+    Ok(if went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn attempt(
+    context: &Context,
+    panel: &Panel,
+    order: &Order,
+    name: &Name<'_>,
+    server: Option<ServerName>,
+    given: Given,
+) -> Result<Answered, CommandError> {
+    let target = find(context, panel, name, server).await?;
+    let snapshot = panel.snapshots().borrow().clone();
+    let arguments = given.into_json(schema(&snapshot, &target))?;
+    context.output.progress(&format!("calling {} of {}", target.tool, target.server));
+    let result = request::send(&panel.gateway(), &target, &arguments, order.timeout, context.output).await?;
+    Ok(Answered { tool: order.tool.clone(), result })
+}
+
+/// The tool that is meant. Its server is asked only if the cache does not know it.
+async fn find(
+    context: &Context,
+    panel: &Panel,
+    name: &Name<'_>,
+    server: Option<ServerName>,
+) -> Result<Target, CommandError> {
+    let listing = || panel.snapshots().borrow().listing.clone();
+    let Some(server) = server else {
+        let error = CommandError::usage(format!("{:?} names no server", name.whole));
+        let near = nearest(&listing(), name.whole);
+        let hint =
+            if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") };
+        return Err(error.hint(hint));
+    };
+    if let Some(target) = resolve(&listing(), &server, name) {
+        return Ok(target);
+    }
+    context.output.progress(&format!("starting {server}"));
+    let failures = start(panel, |other| *other == server, |_, _| {}).await;
+    if let Some(failure) = failures.get(&server) {
+        return Err(CommandError::down(&server, failure));
+    }
+    let snapshot = panel.snapshots().borrow().clone();
+    resolve(&snapshot.listing, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
+}
+
+fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> CommandError {
+    let tool = name.tool;
+    if snapshot.catalog.get(server).is_some_and(|entry| entry.offer.tool(tool).is_some()) {
+        return CommandError::failed(format!(
+            "the configuration does not show the tool {tool:?} of {server}"
+        ))
+        .hint("its \"plugbay\" settings deny it, or another tool wants the same name");
+    }
+    let error = CommandError::failed(format!("{server} has no tool {tool:?}"));
+    let near = nearest(&snapshot.listing, &format!("{server}{JOINT}{tool}"));
+    let all = format!("`plugbay tools --server {server}` lists them all");
+    if near.is_empty() { error.hint(all) } else { error.hint(format!("did you mean {near}?")).hint(all) }
+}
+
+/// By the name that the host sees, else by the server's own name for a tool that the host may see.
+fn resolve(listing: &Listing, server: &ServerName, name: &Name<'_>) -> Option<Target> {
+    let exposed = format!("{server}{JOINT}{}", name.tool);
+    let seen = listing.iter().find(|(other, _)| *other == exposed);
+    let own = || listing.iter().find(|(_, target)| target.server == *server && target.tool == name.tool);
+    seen.or_else(own).map(|(_, target)| target.clone())
+}
+
+/// Near names in the form that `call` takes.
+fn nearest(listing: &Listing, wanted: &str) -> String {
+    let Plan::Unknown { nearest } = listing.plan(wanted) else { return wanted.replacen(JOINT, ".", 1) };
+    let names: Vec<String> = nearest.iter().map(|name| name.replacen(JOINT, ".", 1)).collect();
+    alternatives(&names)
+}
+
+fn schema<'a>(snapshot: &'a Snapshot, target: &Target) -> Option<&'a [u8]> {
+    snapshot.catalog.get(&target.server)?.offer.tool(&target.tool)?.raw("inputSchema")
+}
+
+fn configured(settings: &Settings, wanted: &str) -> Result<ServerName, CommandError> {
+    let server = settings.servers.iter().find(|server| server.name.as_str() == wanted);
+    match server.map(|server| (&server.name, &server.spec)) {
+        Some((name, Ok(_))) => Ok(name.clone()),
+        Some((name, Err(reason))) => {
+            Err(CommandError::failed(format!("server {name} cannot be used: {reason}")))
+        }
+        None => Err(unknown_server(settings, wanted)),
+    }
+}
+
+/// `SERVER.TOOL` or `SERVER__TOOL`. No server's name holds either mark, so the first one parts them.
+struct Name<'a> {
+    whole: &'a str,
+    server: Option<&'a str>,
+    tool: &'a str,
+}
+
+impl<'a> Name<'a> {
+    fn parse(whole: &'a str) -> Self {
+        let marks = [whole.find('.').map(|at| (at, 1)), whole.find(JOINT).map(|at| (at, JOINT.len()))];
+        match marks.into_iter().flatten().min() {
+            Some((at, length)) => Self { whole, server: Some(&whole[..at]), tool: &whole[at + length..] },
+            None => Self { whole, server: None, tool: whole },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_mark_parts_server_and_tool() {
+        let parts = |whole| {
+            let name = Name::parse(whole);
+            (name.server, name.tool)
+        };
+        assert_eq!(parts("calc.evaluate"), (Some("calc"), "evaluate"));
+        assert_eq!(parts("calc__evaluate"), (Some("calc"), "evaluate"));
+        assert_eq!(parts("git__log.short"), (Some("git"), "log.short"));
+        assert_eq!(parts("git.log__short"), (Some("git"), "log__short"));
+        assert_eq!(parts("evaluate"), (None, "evaluate"));
+    }
+}

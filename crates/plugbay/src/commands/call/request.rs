@@ -1,0 +1,121 @@
+//! A call through the seam that host sessions use, by somebody who waits for one answer.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    exchange::{Answer, Call, Caller, Ticket},
+    surface::Target,
+    wire::{Draft, Head, Hole, Kind, Members, Span},
+};
+use plugbay_downstream::Gateway;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::CommandError;
+use crate::output::Output;
+
+/// The bytes of the result as the server wrote them.
+pub(super) async fn send(
+    gateway: &Gateway,
+    target: &Target,
+    arguments: &str,
+    timeout: Option<Duration>,
+    output: Output,
+) -> Result<Bytes, CommandError> {
+    let (sender, answer) = oneshot::channel();
+    let caller = Arc::new(Waiter { answer: Mutex::new(Some(sender)), output });
+    let (request, params) = draft(&target.tool, arguments)?;
+    let ticket = gateway.tickets.next();
+    let call = Call { ticket, caller, request, era: Era::Legacy, params: Some(params), timeout };
+    gateway.servers.forward(&target.server, call);
+    match answer.await {
+        Ok(Answer::Response { message, .. }) => result(&message),
+        Ok(Answer::Failed(error)) => Err(error.into()),
+        Err(_) => Err(CommandError::failed(format!("server {} gave no answer", target.server))),
+    }
+}
+
+/// The request with holes for its number, and where its `params` are.
+fn draft(tool: &str, arguments: &str) -> Result<(Draft, Span), CommandError> {
+    let tool = json!(tool);
+    let message = Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{{"name":{tool},"arguments":{arguments},"_meta":{{"progressToken":0}}}}}}"#
+    ));
+    let refused = |fault| CommandError::usage(format!("the arguments cannot be sent: {fault}"));
+    let head = Head::read(&message).map_err(|malformed| refused(malformed.fault.to_string()))?;
+    let inside = |object: &Span, key| Members::find(&message, object, key);
+    let token = head.payload.as_ref().and_then(|params| inside(&inside(params, "_meta")?, "progressToken"));
+    let (Kind::Request { id, .. }, Some(params), Some(token)) = (head.kind, head.payload, token) else {
+        return Err(refused("they hide the request".to_owned()));
+    };
+    Ok((Draft::new(message).with(id, Hole::Ticket).with(token, Hole::Ticket), params))
+}
+
+fn result(message: &Bytes) -> Result<Bytes, CommandError> {
+    let malformed = || CommandError::failed("the server's answer cannot be read");
+    let head = Head::read(message).map_err(|_| malformed())?;
+    let payload = message.slice(head.payload.ok_or_else(malformed)?);
+    match head.kind {
+        Kind::Result { .. } => Ok(payload),
+        _ => Err(refusal(&payload)),
+    }
+}
+
+/// A JSON-RPC error in words.
+fn refusal(error: &[u8]) -> CommandError {
+    let error: Value = serde_json::from_slice(error).unwrap_or_default();
+    let text = error["message"].as_str().unwrap_or("no reason given");
+    CommandError::failed(format!("the server refused the call: {text} (code {})", error["code"]))
+}
+
+/// Takes one answer.
+#[derive(Debug)]
+struct Waiter {
+    // A std mutex: held while the sender is taken out, never across an await.
+    answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    output: Output,
+}
+
+impl Caller for Waiter {
+    fn answered(&self, _: Ticket, answer: Answer) {
+        let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _ = sender.send(answer);
+        }
+    }
+
+    fn progressed(&self, _: Ticket, notification: Bytes, _: Span) {
+        let notification: Value = serde_json::from_slice(&notification).unwrap_or_default();
+        let params = &notification["params"];
+        let of = if params["total"].is_null() { String::new() } else { format!(" of {}", params["total"]) };
+        let text = params["message"].as_str().unwrap_or_default();
+        self.output.progress(&format!("{}{of} {text}", params["progress"]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_is_numbered_and_can_report_progress() {
+        let (draft, params) = draft("say \"x\"", r#"{"id":1,"_meta":{"progressToken":7}}"#).unwrap();
+        let expected = r#"{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"say \"x\"","arguments":{"id":1,"_meta":{"progressToken":7}},"_meta":{"progressToken":42}}}"#;
+        assert_eq!(draft.render(42), expected);
+        assert_eq!(params.start, expected.find("{\"name\"").unwrap() - 1, "the id is one digit shorter");
+    }
+
+    #[test]
+    fn results_keep_their_bytes_and_errors_become_words() {
+        let message = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{ "z":1.0, "a":[] },"x":1}"#);
+        assert_eq!(result(&message).unwrap(), r#"{ "z":1.0, "a":[] }"#);
+        let message =
+            Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
+        assert_eq!(result(&message).unwrap_err().message, "the server refused the call: no (code -32602)");
+    }
+}

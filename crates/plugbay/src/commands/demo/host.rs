@@ -1,0 +1,142 @@
+//! A host on pipes: asks one thing at a time and waits for the answer.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::CommandError;
+
+/// A peer that takes longer than this for the whole of its part is stopped.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) struct Host {
+    // Shared with the watchdog; a std mutex, held for a signal or a wait.
+    child: Arc<Mutex<Child>>,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    spawned: Instant,
+    last_id: u64,
+    log: PathBuf,
+    /// The watchdog ends when this is dropped.
+    _watched: mpsc::Sender<()>,
+}
+
+impl Host {
+    pub(super) fn spawn(command: &mut Command, folder: &Path) -> Result<Self, CommandError> {
+        let log = folder.join("stderr.log");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let spawned = Instant::now();
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(|| CommandError::failed("no pipe to the server"))?;
+        let child = Arc::new(Mutex::new(child));
+        let watched = watch(Arc::clone(&child));
+        let output = BufReader::new(output);
+        Ok(Self { child, input, output, spawned, last_id: 0, log, _watched: watched })
+    }
+
+    /// Time since the spawn.
+    pub(super) fn age(&self) -> Duration {
+        self.spawned.elapsed()
+    }
+
+    pub(super) fn initialize(&mut self) -> Result<(), CommandError> {
+        let client = json!({ "name": "plugbay-demo", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        self.request("initialize", &params)?;
+        self.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+    }
+
+    /// The result, or the error's message as an error.
+    pub(super) fn request(&mut self, method: &str, params: &Value) -> Result<Value, CommandError> {
+        let mut answer = self.exchange(method, params)?;
+        match answer["error"]["message"].as_str() {
+            Some(message) => Err(CommandError::failed(format!("{method}: {message}"))),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    /// The whole answer, of whatever kind.
+    pub(super) fn exchange(&mut self, method: &str, params: &Value) -> Result<Value, CommandError> {
+        let line = self.exchange_line(method, &params.to_string())?;
+        serde_json::from_str(&line).map_err(|error| CommandError::failed(format!("{method}: {error}")))
+    }
+
+    /// The answer unread: for measuring the way and not the reading.
+    pub(super) fn exchange_line(&mut self, method: &str, params: &str) -> Result<String, CommandError> {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.send(&format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
+        ))?;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.output.read_line(&mut line)? == 0 {
+                return Err(self.gone());
+            }
+            // Only notifications can come between a request and its answer.
+            if !line.contains("\"method\":") || line.contains(&format!("\"id\":{id},")) {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// Closes the pipe, and sees that the program ends well of its own.
+    pub(super) fn finish(mut self) -> Result<(), CommandError> {
+        self.input = None;
+        // A watchdog that stopped the program may be waiting for the lock: it must be free meanwhile.
+        let ended = loop {
+            if let Some(status) = self.lock().try_wait()? {
+                break status;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        if ended.success() { Ok(()) } else { Err(self.gone()) }
+    }
+
+    fn send(&mut self, line: &str) -> Result<(), CommandError> {
+        let input = self.input.as_mut().ok_or_else(|| CommandError::failed("the pipe is closed"))?;
+        input.write_all(line.as_bytes()).map_err(|_| self.gone())
+    }
+
+    fn gone(&self) -> CommandError {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let error = CommandError::failed("a part of the demo ended unexpectedly");
+        log.lines().rev().take(5).fold(error, CommandError::hint)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Host {
+    /// After an error nobody has waited for the program.
+    fn drop(&mut self) {
+        self.input = None;
+        let mut child = self.lock();
+        if !matches!(child.try_wait(), Ok(Some(_))) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn watch(child: Arc<Mutex<Child>>) -> mpsc::Sender<()> {
+    let (watched, over) = mpsc::channel();
+    thread::spawn(move || {
+        if over.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+        }
+    });
+    watched
+}

@@ -1,0 +1,106 @@
+//! Servers starting together, one of them in vain, and what those that work cost a host.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use plugbay_core::{
+    failure::Failure,
+    name::ServerName,
+    tokens::{Cost, Ledger},
+};
+use plugbay_upstream::Condition;
+use serde::Serialize;
+
+use super::{milliseconds, stage::Stage};
+use crate::{
+    commands::{Trouble, start::start},
+    panel::{Outside, Panel},
+    settings::Source,
+    tokenizer,
+};
+
+#[derive(Debug, Serialize)]
+pub(super) struct Startup {
+    events: Vec<Event>,
+    pub(super) failures: Failures,
+    pub(super) costs: Costs,
+}
+
+/// A server became something else, so long after the start.
+#[derive(Debug, Clone, Serialize)]
+pub struct Event {
+    #[serde(rename = "after_ms", serialize_with = "milliseconds")]
+    pub after: Duration,
+    pub server: String,
+    pub state: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Failures {
+    pub failures: Vec<Failed>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Failed {
+    pub server: String,
+    #[serde(flatten)]
+    pub trouble: Trouble,
+}
+
+/// What each server costs, and all of them.
+#[derive(Debug, Serialize)]
+pub struct Costs {
+    pub servers: Vec<ServerCost>,
+    pub tools: usize,
+    pub tokens: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ServerCost {
+    pub server: String,
+    pub tools: usize,
+    pub tokens: usize,
+}
+
+/// The panel of `plugbay serve` without a host, so that its servers can be watched.
+pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut(&Event)) -> Startup {
+    let settings = Source::new(Some(stage.config())).load();
+    // No cache: everybody starts as if never met.
+    let panel = Panel::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
+    let started = Instant::now();
+    let mut events = Vec::new();
+    let failures = start(
+        &panel,
+        |_| true,
+        |server, condition| {
+            let shown = match condition {
+                Condition::Asleep => "asleep",
+                Condition::Warming => "warming",
+                Condition::Ready => "ready",
+                Condition::Failed(_) => "error",
+            };
+            let event = Event { after: started.elapsed(), server: server.to_string(), state: shown };
+            show(&event);
+            events.push(event);
+        },
+    );
+    let failures = failures.await;
+    let ledger = Ledger::of(&panel.snapshots().borrow().listing, tokenizer::count);
+    panel.shut_down().await;
+    let Cost { tools, tokens } = ledger.total();
+    let cost = |(name, cost): (ServerName, Cost)| ServerCost {
+        server: name.to_string(),
+        tools: cost.tools,
+        tokens: cost.tokens,
+    };
+    let costs = Costs { servers: ledger.by_server().into_iter().map(cost).collect(), tools, tokens };
+    let failed = |(name, failure): (&ServerName, &Arc<Failure>)| Failed {
+        server: name.to_string(),
+        trouble: Trouble::from(&**failure),
+    };
+    let failures = Failures { failures: failures.iter().map(failed).collect() };
+    Startup { events, failures, costs }
+}

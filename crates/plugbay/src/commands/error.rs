@@ -1,0 +1,86 @@
+//! How a command fails: what its user reads, and the exit code.
+
+use std::process::ExitCode;
+
+use plugbay_core::failure::{CallError, Failure};
+
+use super::Trouble;
+
+#[derive(Debug)]
+pub struct CommandError {
+    pub kind: Kind,
+    pub message: String,
+    pub details: Vec<Detail>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Failed,
+    /// The command line itself makes no sense.
+    Usage,
+}
+
+/// What stands below the message.
+#[derive(Debug)]
+pub enum Detail {
+    Hint(String),
+    /// Text to copy.
+    Example(String),
+    Trouble(Trouble),
+}
+
+impl CommandError {
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Failed, message: message.into(), details: Vec::new() }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Usage, ..Self::failed(message) }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.details.push(Detail::Hint(hint.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn example(mut self, example: impl Into<String>) -> Self {
+        self.details.push(Detail::Example(example.into()));
+        self
+    }
+
+    /// A server that does not work.
+    pub fn down(server: impl std::fmt::Display, failure: &Failure) -> Self {
+        let mut error = Self::failed(format!("server {server} does not work"));
+        error.details.push(Detail::Trouble(Trouble::from(failure)));
+        error
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self.kind {
+            Kind::Failed => ExitCode::FAILURE,
+            Kind::Usage => ExitCode::from(2),
+        }
+    }
+}
+
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<CallError> for CommandError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Down { server, failure } | CallError::Resting { server, failure, .. } => {
+                Self::down(server, &failure)
+            }
+            CallError::TimedOut { .. } => {
+                Self::failed(error.to_string()).hint("or give it longer this once: --timeout 5m")
+            }
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}

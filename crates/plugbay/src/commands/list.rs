@@ -1,0 +1,117 @@
+//! `plugbay list`: every server, how it is, what it has and what that costs.
+
+use std::process::ExitCode;
+
+use plugbay_core::{
+    era::Era,
+    tokens::{Cost, Ledger},
+};
+use plugbay_upstream::Condition;
+use serde::Serialize;
+
+use super::{CommandError, Context, Trouble, start::start};
+use crate::{
+    config::{Mode, ServerSettings, Settings, Severity},
+    panel::Panel,
+    tokenizer,
+};
+
+/// All servers at a glance.
+#[derive(Debug, Serialize)]
+pub struct Overview {
+    pub servers: Vec<Row>,
+    pub tools: usize,
+    pub tokens: usize,
+    pub disabled: Vec<String>,
+    /// Exposed names that two tools wanted; neither is shown to the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub collisions: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub name: String,
+    pub state: State,
+    /// What the host sees, from the cache too.
+    pub tools: usize,
+    pub tokens: usize,
+    pub era: Option<Era>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Warming,
+    /// It works, and its tools stay out of the host's context until they are asked for.
+    #[expect(dead_code, reason = "every mode there is puts all tools before the host")]
+    Ready,
+    /// It works, and its tools are in the host's context.
+    Active,
+    Error,
+}
+
+pub async fn list(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+    let settings = context.settings()?;
+    tokenizer::prepare();
+    let panel = Panel::assemble(&settings, context.outside.clone());
+    let overview = look(context, &settings, &panel).await;
+    context.output.progress_done();
+    context.output.show(&overview, as_json);
+    panel.shut_down().await;
+    let broken_file = settings.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
+    let failed = broken_file || overview.servers.iter().any(|row| row.state == State::Error);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview {
+    let mut waiting: Vec<String> = panel.servers().keys().map(ToString::to_string).collect();
+    let failures = start(
+        panel,
+        |_| true,
+        |name, condition| {
+            if matches!(condition, Condition::Ready | Condition::Failed(_)) {
+                waiting.retain(|other| other != name.as_str());
+            }
+            match waiting.as_slice() {
+                [] => context.output.progress("counting tokens"),
+                names => context.output.progress(&format!("waiting for {}", names.join(", "))),
+            }
+        },
+    );
+    let failures = failures.await;
+    let snapshot = panel.snapshots().borrow().clone();
+    let ledger = Ledger::of(&snapshot.listing, tokenizer::count);
+    let costs = ledger.by_server();
+    let row = |server: &ServerSettings| {
+        let name = &server.name;
+        let Cost { tools, tokens } = costs.get(name).copied().unwrap_or_default();
+        let trouble = match &server.spec {
+            Err(reason) => Some(Trouble { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
+            Ok(_) => failures.get(name).map(|failure| Trouble::from(&**failure)),
+        };
+        let era = snapshot.catalog.get(name).map(|entry| entry.offer.era);
+        let state = match (&trouble, era) {
+            (Some(_), _) => State::Error,
+            (None, Some(_)) => working(server.mode),
+            (None, None) => State::Warming,
+        };
+        Row { name: name.to_string(), state, tools, tokens, era, trouble }
+    };
+    let Cost { tools, tokens } = ledger.total();
+    Overview {
+        servers: settings.servers.iter().map(row).collect(),
+        tools,
+        tokens,
+        disabled: settings.disabled.iter().map(ToString::to_string).collect(),
+        collisions: snapshot.listing.collisions.clone(),
+    }
+}
+
+/// What a server that works is for the host.
+fn working(mode: Mode) -> State {
+    match mode {
+        Mode::Auto | Mode::All => State::Active,
+    }
+}

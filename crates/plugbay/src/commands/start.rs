@@ -1,0 +1,86 @@
+//! Starts servers and waits until each of them is ready or has failed.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use plugbay_core::{catalog::Freshness, failure::Failure, name::ServerName};
+use plugbay_upstream::{Condition, ServerHandle, Status};
+use serde::Serialize;
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use crate::panel::Panel;
+
+/// A server is ready a moment before the catalogue has its tools.
+const CATALOGUE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why a server does not work.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trouble {
+    pub reason: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl From<&Failure> for Trouble {
+    fn from(failure: &Failure) -> Self {
+        let Failure { what, stderr, remedy } = failure.clone();
+        Self { reason: what, stderr, remedy }
+    }
+}
+
+/// Starts the wanted servers all at once and tells `watcher` what becomes of them. Gives the failures.
+///
+/// A failure is taken from the moment it happens: a moment later the server is being tried again.
+pub(super) async fn start(
+    panel: &Panel,
+    wanted: impl Fn(&ServerName) -> bool,
+    mut watcher: impl FnMut(&ServerName, &Condition),
+) -> BTreeMap<ServerName, Arc<Failure>> {
+    let (news, mut inbox) = mpsc::unbounded_channel();
+    for handle in panel.servers().values().filter(|handle| wanted(handle.name())) {
+        handle.refresh();
+        tokio::spawn(follow(handle.clone(), news.clone()));
+    }
+    drop(news);
+    let mut ready = Vec::new();
+    let mut failures = BTreeMap::new();
+    while let Some((name, condition)) = inbox.recv().await {
+        watcher(&name, &condition);
+        match condition {
+            Condition::Ready => ready.push(name),
+            Condition::Failed(failure) => {
+                failures.insert(name, failure);
+            }
+            Condition::Asleep | Condition::Warming => {}
+        }
+    }
+    let listed = |name: &ServerName, snapshot: &plugbay_core::surface::Snapshot| {
+        snapshot.catalog.get(name).is_some_and(|entry| entry.freshness == Freshness::Fresh)
+    };
+    let mut snapshots = panel.snapshots();
+    let all_listed = snapshots.wait_for(|snapshot| ready.iter().all(|name| listed(name, snapshot)));
+    // A server that went away again in this moment is shown as it was.
+    let _ = timeout(CATALOGUE_PATIENCE, all_listed).await;
+    failures
+}
+
+/// Reports a server's condition until nothing more is to be waited for.
+async fn follow(handle: ServerHandle, news: mpsc::UnboundedSender<(ServerName, Condition)>) {
+    let mut status: watch::Receiver<Status> = handle.status();
+    let mut last = Condition::Asleep;
+    while status.changed().await.is_ok() {
+        let condition = status.borrow_and_update().condition.clone();
+        if condition == last {
+            continue; // something else about it has changed
+        }
+        last = condition.clone();
+        let settled = matches!(condition, Condition::Ready | Condition::Failed(_));
+        if news.send((handle.name().clone(), condition)).is_err() || settled {
+            return;
+        }
+    }
+}

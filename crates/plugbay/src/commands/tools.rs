@@ -1,0 +1,129 @@
+//! `plugbay tools`: what the host sees, tool by tool.
+
+use std::process::ExitCode;
+
+use plugbay_core::{
+    name::ServerName,
+    tokens::{Entry, Ledger},
+};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{CommandError, Context, alternatives, nearest, start::start};
+use crate::{config::Settings, panel::Panel, tokenizer};
+
+/// The tools that were asked for. As JSON they are the definitions that the host gets.
+#[derive(Debug)]
+pub struct Tools {
+    pub entries: Vec<Entry>,
+}
+
+impl Serialize for Tools {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = |entry: &Entry| serde_json::from_slice::<Box<RawValue>>(&entry.tool.definition).ok();
+        serializer.collect_seq(self.entries.iter().filter_map(raw))
+    }
+}
+
+/// Which tools are wanted.
+#[derive(Debug, Default)]
+pub struct Query {
+    /// All of them must occur in a tool's name or description.
+    pub words: Vec<String>,
+    pub server: Option<String>,
+}
+
+pub async fn tools(context: &Context, query: &Query, as_json: bool) -> Result<ExitCode, CommandError> {
+    let settings = context.settings_in_passing()?;
+    let server = query.server.as_deref().map(|name| find(&settings, name)).transpose()?;
+    // Definitions are printed without their price, which takes a moment to find out.
+    let count = if as_json { |_: &str| 0 } else { tokenizer::count };
+    if !as_json {
+        tokenizer::prepare();
+    }
+    let panel = Panel::assemble(&settings, context.outside.clone());
+    let unknown = learn(context, &settings, &panel, server.as_ref()).await;
+    let snapshot = panel.snapshots().borrow().clone();
+    panel.shut_down().await;
+
+    let mut entries = Ledger::of(&snapshot.listing, count).entries;
+    entries
+        .retain(|entry| server.as_ref().is_none_or(|server| entry.server == *server) && query.matches(entry));
+    let found = !entries.is_empty();
+    if found || as_json {
+        context.output.show(&Tools { entries }, as_json);
+    }
+    if !unknown.is_empty() {
+        let these = unknown.join(", ");
+        context.output.note(format!("no tools are known of {these}; `plugbay list` tells why"));
+    }
+    if !found && !as_json {
+        return Err(query.nothing_found());
+    }
+    Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Starts servers if the cache does not know them all; gives those that are still unknown.
+async fn learn(
+    context: &Context,
+    settings: &Settings,
+    panel: &Panel,
+    only: Option<&ServerName>,
+) -> Vec<String> {
+    let known = |name: &ServerName| panel.snapshots().borrow().catalog.get(name).is_some();
+    let wanted = |name: &ServerName| only.is_none_or(|only| only == name) && !known(name);
+    let settled = match only {
+        Some(only) => known(only),
+        None => panel.snapshots().borrow().settled,
+    };
+    if !settled {
+        context.output.progress("asking the servers for their tools");
+        start(panel, wanted, |_, _| {}).await;
+        context.output.progress_done();
+    }
+    settings
+        .servers
+        .iter()
+        .map(|server| &server.name)
+        .filter(|name| wanted(name))
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// The configured server of this name, in any case.
+fn find(settings: &Settings, wanted: &str) -> Result<ServerName, CommandError> {
+    let names = || settings.servers.iter().map(|server| &server.name);
+    if let Some(name) = names().find(|name| name.as_str().eq_ignore_ascii_case(wanted)) {
+        return Ok(name.clone());
+    }
+    Err(unknown_server(settings, wanted))
+}
+
+pub(super) fn unknown_server(settings: &Settings, wanted: &str) -> CommandError {
+    if settings.disabled.iter().any(|name| name.as_str().eq_ignore_ascii_case(wanted)) {
+        return CommandError::failed(format!("server {wanted} is disabled in the configuration"));
+    }
+    let names: Vec<&str> = settings.servers.iter().map(|server| server.name.as_str()).collect();
+    let error = CommandError::failed(format!("there is no server {wanted:?}"));
+    match nearest(wanted, names.iter().copied()) {
+        near if !near.is_empty() => error.hint(format!("did you mean {}?", alternatives(&near))),
+        _ => error.hint(format!("configured: {}", names.join(", "))),
+    }
+}
+
+impl Query {
+    fn matches(&self, entry: &Entry) -> bool {
+        let description = entry.tool.description().unwrap_or_default();
+        let whole = format!("{} {description}", entry.tool.name).to_lowercase();
+        let mut words = self.words.iter().flat_map(|words| words.split_whitespace());
+        words.all(|word| whole.contains(&word.to_lowercase()))
+    }
+
+    fn nothing_found(&self) -> CommandError {
+        let of = self.server.as_ref().map(|server| format!(" of {server}")).unwrap_or_default();
+        if self.words.is_empty() {
+            return CommandError::failed(format!("no tools{of}"));
+        }
+        CommandError::failed(format!("no tool{of} matches {:?}", self.words.join(" ")))
+    }
+}

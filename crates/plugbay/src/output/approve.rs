@@ -1,0 +1,86 @@
+//! What an approval would allow to start.
+
+use super::{
+    Style, View,
+    clean::visible,
+    one_line,
+    table::{Cell, Column, Table},
+};
+use crate::commands::approve::{Launch, Proposal};
+
+impl View for Proposal {
+    fn human(&self, style: Style) -> String {
+        let file = visible(&self.file.to_string_lossy());
+        if self.servers.is_empty() {
+            return format!("{file} starts nothing\n");
+        }
+        let mut table = Table::new(vec![Column::left(""), Column::left("")]).indented(2);
+        for launch in &self.servers {
+            table.row(vec![Cell::painted(&launch.name, Style::bold), launch.line().into()]);
+        }
+        format!("{file} would start\n{}", table.render(style))
+    }
+}
+
+impl Launch {
+    fn line(&self) -> String {
+        let words = match &self.command {
+            Ok(words) => words,
+            Err(reason) => return format!("nothing: {}", one_line(reason)),
+        };
+        let command: Vec<String> = words.iter().map(|word| quote(word)).collect();
+        let variables = match self.variables.as_slice() {
+            [] => String::new(),
+            names => format!("  (sets {})", visible(&names.join(", "))),
+        };
+        let folder =
+            self.folder.as_ref().map(|folder| format!("  (in {})", visible(&folder.to_string_lossy())));
+        format!("{}{variables}{}", command.join(" "), folder.unwrap_or_default())
+    }
+}
+
+/// A word as a shell would take it, for reading: nothing of it may stay hidden.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%^${}".contains(c);
+    let word = visible(word);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_can_be_read() {
+        let launch = |name: &str, command: Result<&[&str], &str>| Launch {
+            name: name.to_owned(),
+            command: command
+                .map(|words| words.iter().map(|word| (*word).to_owned()).collect())
+                .map_err(str::to_owned),
+            variables: vec![],
+            folder: None,
+        };
+        let proposal = Proposal {
+            file: "/p/plugbay.jsonc".into(),
+            servers: vec![
+                Launch {
+                    variables: vec!["TOKEN".into()],
+                    ..launch("a", Ok(&["npx", "-y", "it's", "${KEY}"]))
+                },
+                launch("long", Ok(&["sh", "-c", "rm -rf /\x1b[2K"])),
+                launch("odd", Err("no `command`")),
+            ],
+        };
+        let expected = "\
+/p/plugbay.jsonc would start
+  a     npx -y 'it'\\''s' ${KEY}  (sets TOKEN)
+  long  sh -c 'rm -rf /\\u{1b}[2K'
+  odd   nothing: no `command`
+";
+        assert_eq!(proposal.human(Style::PLAIN), expected);
+    }
+}

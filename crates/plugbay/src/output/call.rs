@@ -1,0 +1,119 @@
+//! The result of a call: its text as it is, the rest in a line each.
+
+use plugbay_core::wire::Members;
+use serde_json::Value;
+
+use super::{Output, Style, clean, clean_line, json::pretty, one_line, units::size};
+use crate::commands::call::Answered;
+
+impl Output {
+    /// Says whether the tool succeeded. A tool's complaint goes to stderr, like any other.
+    pub fn answered(&self, answered: &Answered, raw: bool) -> bool {
+        let result: Value = serde_json::from_slice(&answered.result).unwrap_or_default();
+        let failed = result["isError"] == true;
+        if raw {
+            self.raw(&answered.result);
+            self.raw("\n");
+        } else if failed {
+            self.tell(&complaint(&answered.tool, &text(&answered.result, &result), self.err));
+        } else {
+            self.raw(text(&answered.result, &result));
+        }
+        !failed
+    }
+}
+
+fn complaint(tool: &str, text: &str, style: Style) -> String {
+    let text = if text.is_empty() { "it gave no reason\n" } else { text };
+    format!("{} {tool}: {text}", style.bad("error:"))
+}
+
+fn text(raw: &[u8], result: &Value) -> String {
+    let mut pieces: Vec<String> = Vec::new();
+    let mut has_text = false;
+    for item in result["content"].as_array().into_iter().flatten() {
+        let said = item["text"].as_str().or(item["resource"]["text"].as_str());
+        has_text |= said.is_some();
+        pieces.push(said.map_or_else(|| describe(item), clean));
+    }
+    let structured = Members::find(raw, &(0..raw.len()), "structuredContent");
+    if let Some(span) = structured.filter(|_| !has_text) {
+        pieces.push(pretty(&String::from_utf8_lossy(&raw[span])));
+    }
+    if result["resultType"] == "input_required" {
+        pieces.push("[the tool asks its user something, which only a host can answer]".to_owned());
+    }
+    let mut text = pieces.join("\n");
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// Content that is not text, in one line.
+fn describe(item: &Value) -> String {
+    let field = |value: &Value| value.as_str().map(one_line).filter(|text| !text.is_empty());
+    // Base64 holds three bytes in four characters.
+    let data = |value: &Value| value.as_str().map(|data| size(data.trim_end_matches('=').len() * 3 / 4));
+    let (kind, source) = match item["type"].as_str() {
+        Some("resource") => ("resource", &item["resource"]),
+        Some("resource_link") => ("link", item),
+        Some(kind) => (kind, item),
+        None => ("unknown content", item),
+    };
+    let parts = [
+        Some(clean_line(kind)),
+        field(&source["uri"]),
+        field(&source["name"]).filter(|_| kind == "link"),
+        field(&source["mimeType"]),
+        data(&source["data"]).or(data(&source["blob"])),
+    ];
+    format!("[{}]", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(result: &str, expected: &str) {
+        assert_eq!(text(result.as_bytes(), &serde_json::from_str(result).unwrap()), expected);
+    }
+
+    #[test]
+    fn text_is_plain_and_the_rest_is_described() {
+        check(
+            r#"{"content":[{"type":"text","text":"a\u001b[31mb"},{"type":"text","text":"c\n"}]}"#,
+            "ab\nc\n",
+        );
+        check(
+            r#"{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}"#,
+            "[image, image/png, 3 B]\n",
+        );
+        check(
+            r#"{"content":[{"type":"resource_link","uri":"file:///x","name":"x","mimeType":"text/plain"}]}"#,
+            "[link, file:///x, x, text/plain]\n",
+        );
+        check(r#"{"content":[{"type":"resource","resource":{"uri":"a:b","text":"inside"}}]}"#, "inside\n");
+        check(
+            r#"{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"AAAAAAA="}}]}"#,
+            "[resource, a:b, 5 B]\n",
+        );
+        check(r#"{"content":[{"type":"hologram"}]}"#, "[hologram]\n");
+        check(r#"{"content":[]}"#, "");
+    }
+
+    #[test]
+    fn structure_is_shown_where_there_is_no_text() {
+        check(r#"{"content":[],"structuredContent":{"z":1.50,"a":2}}"#, "{\n  \"z\": 1.50,\n  \"a\": 2\n}\n");
+        check(r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"z":1}}"#, "x\n");
+    }
+
+    #[test]
+    fn a_complaint_names_its_tool() {
+        assert_eq!(
+            complaint("calc.evaluate", "division by zero\n", Style::PLAIN),
+            "error: calc.evaluate: division by zero\n"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What went wrong, and what to do about it.
+
+use super::{Style, clean, one_line, table};
+use crate::{
+    commands::{CommandError, Detail, Trouble},
+    config::{Diagnostic, Severity},
+};
+
+/// `stderr` and `try` stand before what they name.
+const LABEL_WIDTH: usize = 8;
+/// Text is not broken into shorter lines than this.
+const NARROWEST: usize = 40;
+
+pub(super) fn error(error: &CommandError, style: Style) -> String {
+    let mut lines = vec![format!("{} {}\n", style.bad("error:"), clean(&error.message))];
+    lines.extend(error.details.iter().map(|detail| match detail {
+        Detail::Hint(hint) => format!("  {}\n", clean(hint)),
+        Detail::Example(example) => block(example, 4),
+        Detail::Trouble(reason) => trouble(reason, 2, style),
+    }));
+    lines.concat()
+}
+
+/// Why a server does not work, below each other at the given column.
+pub(super) fn trouble(trouble: &Trouble, indent: usize, style: Style) -> String {
+    let label = |word: &str| format!("{}{}", style.dim(word), " ".repeat(LABEL_WIDTH - word.len()));
+    let labelled = |label: &str, text: &str| {
+        let room = style.width.map(|width| width.saturating_sub(indent + LABEL_WIDTH).max(NARROWEST));
+        let lines = table::wrap(&one_line(text), room.unwrap_or(usize::MAX));
+        format!("{label}{}\n", lines.join(&format!("\n{}", " ".repeat(LABEL_WIDTH))))
+    };
+    let room = style.width.map(|width| width.saturating_sub(indent).max(NARROWEST));
+    let reason = table::wrap(&one_line(&trouble.reason), room.unwrap_or(usize::MAX)).join("\n");
+    let stderr = trouble
+        .stderr
+        .iter()
+        .enumerate()
+        .map(|(index, line)| labelled(&if index == 0 { label("stderr") } else { label("") }, line));
+    let remedy = trouble.remedy.iter().map(|remedy| labelled(&label("try"), remedy));
+    let parts: Vec<String> = [reason, "\n".to_owned()].into_iter().chain(stderr).chain(remedy).collect();
+    block(&parts.concat(), indent)
+}
+
+pub(super) fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
+    let text = diagnostic.to_string();
+    let word = diagnostic.severity.to_string();
+    let painted = match diagnostic.severity {
+        Severity::Error => style.bad(&word),
+        Severity::Warning => style.warn(&word),
+    };
+    text.strip_prefix(&word).map_or(text.clone(), |rest| format!("{painted}{rest}"))
+}
+
+/// The lines of a text, moved to the right.
+fn block(text: &str, indent: usize) -> String {
+    let margin = " ".repeat(indent);
+    text.lines().flat_map(|line| [&margin, line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_why_and_what_next() {
+        let down = plugbay_core::failure::Failure::new(
+            "exited with code 1 before it answered",
+            vec!["starting".into(), "\u{202e}ModuleNotFoundError: no mcp".into()],
+        );
+        let text = error(&CommandError::down("time", &down).hint("hint").example("{\n}"), Style::PLAIN);
+        let expected = "\
+error: server time does not work
+  exited with code 1 before it answered
+  stderr  starting
+          ModuleNotFoundError: no mcp
+  try     install the missing Python package in the environment of this command
+  hint
+    {
+    }
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn long_reasons_are_broken_between_words() {
+        let reason = Trouble {
+            reason: "a reason that goes on for longer than the terminal is wide".to_owned(),
+            stderr: vec![],
+            remedy: Some("a remedy that is not much shorter than that".to_owned()),
+        };
+        let text = trouble(&reason, 2, Style { colour: false, width: Some(50) });
+        let expected = "  a reason that goes on for longer than the\n  terminal is wide\n\
+            \x20 try     a remedy that is not much shorter than\n          that\n";
+        assert_eq!(text, expected);
+    }
+}

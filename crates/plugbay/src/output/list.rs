@@ -1,0 +1,141 @@
+//! The table of servers.
+
+use super::{
+    Style, View,
+    explain::trouble,
+    one_line,
+    table::{Cell, Column, Table},
+    units::{count, plural},
+};
+use crate::commands::list::{Overview, Row, State};
+
+impl View for Overview {
+    fn human(&self, style: Style) -> String {
+        let mut parts = Vec::new();
+        if !self.servers.is_empty() {
+            parts.push(self.table(style));
+        }
+        parts.extend(self.servers.iter().filter_map(|row| row.explanation(style)));
+        parts.extend(self.collisions.iter().map(|name| {
+            format!("two tools want the name {}: neither is shown; rename one\n", one_line(name))
+        }));
+        if !self.disabled.is_empty() {
+            parts.push(format!("{}\n", style.dim(&format!("disabled: {}", self.disabled.join(", ")))));
+        }
+        parts.join("\n")
+    }
+}
+
+impl Overview {
+    fn table(&self, style: Style) -> String {
+        let mut table = Table::new(vec![
+            Column::left("SERVER"),
+            Column::left("STATE"),
+            Column::right("TOOLS"),
+            Column::right("TOKENS"),
+            Column::left("ERA"),
+        ]);
+        for row in &self.servers {
+            table.row(row.cells());
+        }
+        if self.servers.len() > 1 {
+            let total = |text: String| Cell::painted(text, Style::bold);
+            let (tools, tokens) = (count(self.tools), count(self.tokens));
+            table.row(vec![total("total".to_owned()), "".into(), total(tools), total(tokens), "".into()]);
+        }
+        table.render(style)
+    }
+}
+
+impl Row {
+    fn explanation(&self, style: Style) -> Option<String> {
+        let reason = trouble(self.trouble.as_ref()?, 2, style);
+        let remembered = match self.tools {
+            0 => String::new(),
+            tools => {
+                let note = format!("the host still sees the {} it had", plural(tools, "tool"));
+                format!("  {}\n", style.dim(&note))
+            }
+        };
+        Some(format!("{}\n{reason}{remembered}", style.bad(&self.name)))
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let (word, paint): (_, fn(Style, &str) -> String) = match self.state {
+            State::Warming => ("warming", Style::warn),
+            State::Ready => ("ready", Style::good),
+            State::Active => ("active", Style::good),
+            State::Error => ("error", Style::bad),
+        };
+        let known = |text: String| if self.era.is_some() { text } else { "–".to_owned() };
+        let era = self.era.map_or("–", super::era);
+        vec![
+            self.name.clone().into(),
+            Cell::painted(word, paint),
+            known(count(self.tools)).into(),
+            known(count(self.tokens)).into(),
+            era.into(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::era::Era;
+
+    use super::*;
+    use crate::commands::Trouble;
+
+    #[test]
+    fn a_glance_shows_what_works_what_it_costs_and_why_the_rest_does_not() {
+        let row = |name: &str, state, tools, tokens, era| Row {
+            name: name.to_owned(),
+            state,
+            tools,
+            tokens,
+            era,
+            trouble: None,
+        };
+        let reason = Trouble {
+            reason: "exited with code 1\x1b[2J".to_owned(),
+            stderr: vec!["no port".to_owned()],
+            remedy: Some("open it".to_owned()),
+        };
+        let broken = |name, tools, era| Row {
+            trouble: Some(reason.clone()),
+            ..row(name, State::Error, tools, 12 * tools, era)
+        };
+        let overview = Overview {
+            servers: vec![
+                row("calc", State::Active, 6, 1200, Some(Era::Legacy)),
+                broken("db", 0, None),
+                broken("files", 2, Some(Era::Modern)),
+            ],
+            tools: 8,
+            tokens: 1224,
+            disabled: vec!["github".to_owned()],
+            collisions: vec![],
+        };
+        let expected = "\
+SERVER  STATE   TOOLS  TOKENS  ERA
+calc    active      6   1,200  legacy
+db      error       –       –  –
+files   error       2      24  modern
+total               8   1,224
+
+db
+  exited with code 1
+  stderr  no port
+  try     open it
+
+files
+  exited with code 1
+  stderr  no port
+  try     open it
+  the host still sees the 2 tools it had
+
+disabled: github
+";
+        assert_eq!(overview.human(Style::PLAIN), expected);
+    }
+}

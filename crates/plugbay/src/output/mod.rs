@@ -1,0 +1,137 @@
+//! Everything that people and scripts read from the command line: the only module that writes to
+//! stdout and stderr. Commands make data; here it becomes text or JSON.
+
+mod approve;
+mod call;
+mod clean;
+mod demo;
+mod explain;
+mod json;
+mod list;
+mod style;
+mod table;
+mod tools;
+mod units;
+
+use std::{
+    env,
+    fmt::Display,
+    io::{self, IsTerminal, Write},
+};
+
+use plugbay_core::era::Era;
+use serde::Serialize;
+
+pub use clean::{clean, clean_line, one_line};
+pub use style::Style;
+
+use crate::{commands::CommandError, config::Diagnostic};
+
+/// Where a command's words go, and what the reader's terminal can show.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    out: Style,
+    err: Style,
+    /// A person is watching: progress may be shown on stderr.
+    watched: bool,
+}
+
+/// Something a command found out: for people, or for programs.
+pub trait View: Serialize {
+    fn human(&self, style: Style) -> String;
+}
+
+impl Output {
+    pub fn detect() -> Self {
+        // https://no-color.org: any value but the empty one turns colour off.
+        let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let plain = dumb || env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let width = |is_terminal: bool| {
+            let size = is_terminal.then(terminal_size::terminal_size).flatten();
+            size.map(|(width, _)| usize::from(width.0))
+        };
+        let style = |is_terminal: bool| Style { colour: is_terminal && !plain, width: width(is_terminal) };
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self { out: style(out), err: style(err), watched: err && !dumb }
+    }
+
+    pub fn coloured_log(&self) -> bool {
+        self.err.colour
+    }
+
+    pub fn show(&self, view: &impl View, as_json: bool) {
+        if as_json {
+            self.json(view);
+        } else {
+            self.raw(view.human(self.out));
+        }
+    }
+
+    pub fn json(&self, value: &impl Serialize) {
+        self.raw(format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
+    }
+
+    /// Exactly these bytes, on stdout.
+    #[expect(clippy::unused_self, reason = "whoever prints holds the output")]
+    pub fn raw(&self, text: impl AsRef<[u8]>) {
+        write(io::stdout(), text.as_ref());
+    }
+
+    /// A remark beside the result.
+    pub fn note(&self, text: impl Display) {
+        let label = self.err.dim("note:");
+        self.tell(&format!("{label} {text}\n"));
+    }
+
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        for diagnostic in diagnostics {
+            self.tell(&format!("{}\n\n", explain::diagnostic(diagnostic, self.err)));
+        }
+    }
+
+    pub fn error(&self, error: &CommandError) {
+        self.tell(&explain::error(error, self.err));
+    }
+
+    /// Shows what is going on, over what was shown before. Nobody watching: nothing.
+    pub fn progress(&self, text: &str) {
+        if self.watched {
+            let width = self.err.width.unwrap_or(80).saturating_sub(1);
+            self.tell(&format!("\r\x1b[2K{}", self.err.dim(&table::cut(&one_line(text), width))));
+        }
+    }
+
+    pub fn progress_done(&self) {
+        if self.watched {
+            self.tell("\r\x1b[2K");
+        }
+    }
+
+    /// Asks on stderr, so that it is seen when stdout goes elsewhere; `None` if nobody can answer.
+    pub fn ask(&self, question: &str) -> Option<bool> {
+        if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
+            return None;
+        }
+        self.tell(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    #[expect(clippy::unused_self, reason = "whoever prints holds the output")]
+    fn tell(&self, text: &str) {
+        write(io::stderr(), text.as_bytes());
+    }
+}
+
+/// A reader that has gone away (`| head`) is no error.
+fn write(mut to: impl Write, bytes: &[u8]) {
+    let _ = to.write_all(bytes).and_then(|()| to.flush());
+}
+
+fn era(era: Era) -> &'static str {
+    match era {
+        Era::Legacy => "legacy",
+        Era::Modern => "modern",
+    }
+}

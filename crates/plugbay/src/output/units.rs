@@ -1,0 +1,59 @@
+//! Numbers, sizes and times as people read them.
+
+use std::time::Duration;
+
+/// `12345` → `12,345`.
+pub(super) fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 tool`, `2 tools`.
+pub(super) fn plural(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Three digits at most: `48 µs`, `1.2 ms`, `340 ms`, `2.41 s`.
+pub(super) fn time(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match seconds {
+        ..0.000_999_5 => format!("{:.0} µs", seconds * 1e6),
+        ..0.009_95 => format!("{:.1} ms", seconds * 1e3),
+        ..0.999_5 => format!("{:.0} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
+}
+
+/// `512 B`, `1.4 kB`, `12 MB`.
+pub(super) fn size(bytes: usize) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "for reading, not for counting")]
+    let number = bytes as f64;
+    match bytes {
+        ..1000 => format!("{bytes} B"),
+        1000..100_000 => format!("{:.1} kB", number / 1e3),
+        100_000..1_000_000 => format!("{:.0} kB", number / 1e3),
+        _ => format!("{:.1} MB", number / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([1, 2].map(|number| plural(number, "tool")), ["1 tool", "2 tools"]);
+        let times =
+            [48, 1_234, 9_970, 340_000, 999_600, 2_412_000].map(|micros| time(Duration::from_micros(micros)));
+        assert_eq!(times, ["48 µs", "1.2 ms", "10 ms", "340 ms", "1.00 s", "2.41 s"]);
+        assert_eq!([512, 1400, 250_000, 12_000_000].map(size), ["512 B", "1.4 kB", "250 kB", "12.0 MB"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! `plugbay approve`.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::world::{World, sample};
+
+#[test]
+fn a_project_file_is_used_once_it_is_approved() {
+    let world = World::with(&json!({ "calc": sample("calc") }));
+    let file = world.path().join("plugbay.jsonc");
+    let mut entry = sample("clock");
+    entry["env"] = json!({ "TOKEN": "${SECRET}" });
+    fs::write(&file, json!({ "mcpServers": { "clock": entry } }).to_string()).unwrap();
+    let mut command = world.command(&["approve"]);
+    let run = command.env("SECRET", "hunter2").stdin(std::process::Stdio::null()).output().unwrap();
+    let (out, err) = (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
+    assert_eq!(run.status.code(), Some(1));
+    assert!(out.contains("  clock  ") && out.contains("__sample clock  (sets TOKEN)\n"), "{out}");
+    assert!(!out.contains("hunter2"));
+    assert!(err.contains("plugbay approve --yes"), "{err}");
+    assert_eq!(world.run(&["list", "--json"]).json()["servers"].as_array().unwrap().len(), 1);
+
+    let run = world.run(&["approve", "--yes"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.err.starts_with("note: approved "), "{}", run.err);
+    let mut command = world.command(&["list", "--json"]);
+    let run = command.env("SECRET", "hunter2").output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(json["servers"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn without_a_project_file_there_is_nothing_to_approve() {
+    let run = World::empty().run(&["approve"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.starts_with("error: there is no project file here"), "{}", run.err);
+    let run = World::empty().run(&["approve", "other.jsonc", "--yes"]);
+    assert!(run.err.contains("other.jsonc: "), "{}", run.err);
+}

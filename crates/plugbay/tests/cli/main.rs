@@ -1,0 +1,9 @@
+//! The commands as people type them, on the samples that live in the binary.
+
+mod approve;
+mod call;
+mod demo;
+mod list;
+mod serve;
+mod tools;
+mod world;
