@@ -108,6 +108,26 @@ pub fn split(exposed: &str) -> Option<(&str, &str)> {
     exposed.split_once(JOINT)
 }
 
+/// Up to three of the known names that are most like one that does not exist, the likest first.
+pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(usize, &str)> = Vec::new();
+    for name in known {
+        let folded = name.to_lowercase();
+        // The tool's name without its server is as good as a slip of the pen.
+        let distance = if split(&folded).is_some_and(|(_, tool)| tool == wanted) {
+            1
+        } else {
+            strsim::damerau_levenshtein(&wanted, &folded)
+        };
+        if distance <= (name.len().max(wanted.len()) / 3).max(1) {
+            scored.push((distance, name));
+        }
+    }
+    scored.sort_unstable();
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
@@ -140,6 +160,14 @@ mod tests {
         assert_eq!(ServerName::suggest("My Server").unwrap().as_str(), "My-Server");
         assert_eq!(ServerName::suggest("a__b_").unwrap().as_str(), "a_b");
         assert_eq!(ServerName::suggest("日本"), None);
+    }
+
+    #[test]
+    fn finds_the_names_that_were_meant() {
+        let known = ["git__status", "git__commit", "calc__list_units"];
+        assert_eq!(nearest("Git_comit", known), ["git__commit"]);
+        assert_eq!(nearest("status", known), ["git__status"]);
+        assert!(nearest("weather__now", known).is_empty());
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::{collections::VecDeque, io::IoSlice};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use plugbay_core::{
     exchange::Ticket,
-    wire::{Framer, Framing, Incoming},
+    wire::{Framer, Framing, Incoming, Queue},
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -22,8 +22,7 @@ pub(crate) struct Connection {
     writer: Writer,
     framer: Framer,
     framing: Framing,
-    outbox: VecDeque<Bytes>,
-    outbox_bytes: usize,
+    outbox: Queue,
     /// Calls of which nothing has been written yet.
     unsent: VecDeque<Unsent>,
     /// How many bytes have ever been written.
@@ -40,28 +39,18 @@ struct Unsent {
 impl Connection {
     pub(crate) fn new(reader: Reader, writer: Writer, framing: Framing, limit: usize) -> Self {
         let framer = Framer::new(limit);
-        let (outbox, unsent) = (VecDeque::new(), VecDeque::new());
-        Self { reader, writer, framer, framing, outbox, outbox_bytes: 0, unsent, written: 0 }
+        let (outbox, unsent) = (Queue::default(), VecDeque::new());
+        Self { reader, writer, framer, framing, outbox, unsent, written: 0 }
     }
 
     /// Queues a message; the next [`Connection::next`] writes it.
     pub(crate) fn send(&mut self, message: Bytes) {
-        let newline = match self.framing {
-            Framing::Newline => Some(Bytes::from_static(b"\n")),
-            Framing::ContentLength => {
-                self.push(Bytes::from(format!("Content-Length: {}\r\n\r\n", message.len())));
-                None
-            }
-        };
-        self.push(message);
-        if let Some(newline) = newline {
-            self.push(newline);
-        }
+        self.outbox.push(&message.into(), self.framing);
     }
 
     /// Queues a call, which must not be lost or sent twice if the peer goes away.
     pub(crate) fn send_call(&mut self, ticket: Ticket, message: Bytes) {
-        let start = self.written + self.outbox_bytes;
+        let start = self.written + self.outbox.len();
         self.unsent.push_back(Unsent { ticket, message: message.clone(), start });
         self.send(message);
     }
@@ -73,7 +62,7 @@ impl Connection {
 
     /// What the peer has not taken yet.
     pub(crate) fn backlog(&self) -> usize {
-        self.outbox_bytes
+        self.outbox.len()
     }
 
     /// Whether the peer has ever sent a message.
@@ -106,33 +95,19 @@ impl Connection {
         self.reader
     }
 
-    fn push(&mut self, piece: Bytes) {
-        self.outbox_bytes += piece.len();
-        self.outbox.push_back(piece);
-    }
-
-    fn written(&mut self, mut count: usize) {
-        self.outbox_bytes -= count;
+    fn written(&mut self, count: usize) {
+        self.outbox.advance(count);
         self.written += count;
         while self.unsent.front().is_some_and(|call| call.start < self.written) {
             self.unsent.pop_front();
         }
-        while count > 0 {
-            let Some(first) = self.outbox.front_mut() else { return };
-            if count < first.len() {
-                first.advance(count);
-                return;
-            }
-            count -= first.len();
-            self.outbox.pop_front();
-        }
     }
 }
 
-async fn write_some(writer: &mut Writer, outbox: &VecDeque<Bytes>) -> std::io::Result<usize> {
+async fn write_some(writer: &mut Writer, outbox: &Queue) -> std::io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); PIECES];
     let mut count = 0;
-    for (slice, piece) in slices.iter_mut().zip(outbox) {
+    for (slice, piece) in slices.iter_mut().zip(outbox.pieces()) {
         *slice = IoSlice::new(piece);
         count += 1;
     }

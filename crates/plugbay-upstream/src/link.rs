@@ -34,8 +34,8 @@ pub struct Launched {
 pub fn launcher(guard: Guard) -> Launcher {
     Arc::new(move |spec| {
         let Transport::Stdio(stdio) = &spec.transport;
-        let mut process =
-            process::spawn(stdio, &guard).map_err(|error| Failure::new(error.to_string(), Vec::new()))?;
+        let mut process = process::spawn(stdio, &guard)
+            .map_err(|error| Failure::new(error.to_string(), Vec::new()).with_remedy(error.remedy()))?;
         let missing = || Failure::new("its pipes were taken already", Vec::new());
         let reader = Box::new(process.stdout.take().ok_or_else(missing)?);
         let writer = Box::new(process.stdin.take().ok_or_else(missing)?);

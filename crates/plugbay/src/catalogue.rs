@@ -128,17 +128,14 @@ impl Catalogue {
         if self.arrangement.servers.get(&name) != Some(&Some(identity(&spec))) {
             return;
         }
-        let change = match outcome {
-            Ok(offer) => {
-                self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
-                Change::Listed(name.clone(), offer)
+        let change = if let Ok(offer) = outcome {
+            self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
+            Change::Listed(name.clone(), offer)
+        } else {
+            if self.catalog.get(&name).is_none() {
+                self.remember(&name, &Memory::Unanswered);
             }
-            Err(_) => {
-                if self.catalog.get(&name).is_none() {
-                    self.remember(&name, &Memory::Unanswered);
-                }
-                Change::Failed(name.clone())
-            }
+            Change::Failed(name.clone())
         };
         self.heard.insert(name);
         self.catalog = Arc::new(self.catalog.apply(change));
@@ -165,7 +162,8 @@ impl Catalogue {
     fn publish(&self) {
         let settled = self.arrangement.servers.keys().all(|name| self.heard.contains(name));
         let snapshot = Snapshot::new(Arc::clone(&self.catalog), &self.arrangement.layout, settled);
-        for name in &snapshot.listing.collisions {
+        let before = Arc::clone(&self.snapshots.borrow().listing);
+        for name in snapshot.listing.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(
                 "two tools want the name {name}: neither is shown; rename one in the configuration"
             );

@@ -25,14 +25,16 @@ impl Source {
         config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok())
     }
 
-    /// Tells the log what is wrong with the configuration.
-    pub fn report(&self, settings: &Settings) {
+    /// For a program without a reader: what is wrong goes to the log.
+    pub fn load_and_log(&self) -> Settings {
+        let settings = self.load();
         for problem in &settings.diagnostics {
             match problem.severity {
                 Severity::Error => tracing::error!("{}", problem.one_line()),
                 Severity::Warning => tracing::warn!("{}", problem.one_line()),
             }
         }
+        settings
     }
 }
 

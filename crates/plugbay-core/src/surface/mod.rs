@@ -74,7 +74,7 @@ impl Listing {
             Some(target) => Plan::Forward(Cow::Borrowed(target)),
             None => match self.unheard_target(name) {
                 Some(target) => Plan::Forward(Cow::Owned(target)),
-                None => Plan::Unknown { nearest: self.nearest(name) },
+                None => Plan::Unknown { nearest: name::nearest(name, self.index.keys().map(String::as_str)) },
             },
         }
     }
@@ -100,35 +100,4 @@ impl Listing {
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
-
-    /// Up to three exposed names that share the most with a name that does not exist.
-    fn nearest(&self, name: &str) -> Vec<&str> {
-        let wanted = name.to_lowercase();
-        let mut scored: Vec<(usize, &str)> = self
-            .index
-            .keys()
-            .map(|known| (distance(&wanted, &known.to_lowercase()), known.as_str()))
-            .filter(|(distance, known)| *distance <= known.len().max(wanted.len()) / 2)
-            .collect();
-        scored.sort_unstable();
-        scored.into_iter().take(3).map(|(_, known)| known).collect()
-    }
-}
-
-/// Levenshtein distance over bytes; a known name that ends in the wanted one is near.
-fn distance(wanted: &str, known: &str) -> usize {
-    if known.ends_with(wanted) && !wanted.is_empty() {
-        return 1;
-    }
-    let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (i, a) in wanted.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in known.bytes().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(a != b)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[known.len()]
 }

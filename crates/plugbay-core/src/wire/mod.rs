@@ -8,12 +8,14 @@ mod draft;
 mod frame;
 mod framing;
 mod head;
+mod queue;
 mod scan;
 
 pub use draft::{Draft, Hole};
 pub use frame::Frame;
 pub use framing::{Framer, Framing, Incoming};
 pub use head::{Fault, Head, Kind, Malformed};
+pub use queue::Queue;
 pub use scan::{Member, Members, ScanError, elements, string_value};
 
 /// A stretch of a message's bytes.

@@ -2,10 +2,13 @@
 
 mod streams;
 
-use std::{collections::VecDeque, io, io::IoSlice, sync::Arc, time::Duration};
+use std::{
+    io::{self, IoSlice},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use bytes::{Buf, Bytes};
-use plugbay_core::wire::{Fault, Frame, Framer, Framing, Incoming, Malformed, ScanError};
+use plugbay_core::wire::{Fault, Framer, Framing, Incoming, Malformed, Queue, ScanError};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::timeout,
@@ -32,7 +35,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let session = Session::new(gateway);
-    let framing = std::sync::OnceLock::new();
+    let framing = OnceLock::new();
     let reading = async {
         read(&session, input, &framing).await?;
         let _ = timeout(LAST_ANSWERS, session.calls_ended()).await;
@@ -50,7 +53,7 @@ where
 async fn read<R: AsyncRead + Unpin>(
     session: &Arc<Session>,
     mut input: R,
-    framing: &std::sync::OnceLock<Framing>,
+    framing: &OnceLock<Framing>,
 ) -> io::Result<()> {
     let mut framer = Framer::new(session.gateway().message_limit);
     loop {
@@ -81,45 +84,40 @@ fn refuse(session: &Session, fault: Fault) {
 async fn write<W: AsyncWrite + Unpin>(
     session: &Session,
     mut output: W,
-    framing: &std::sync::OnceLock<Framing>,
+    framing: &OnceLock<Framing>,
 ) -> io::Result<()> {
+    let mut queue = Queue::default();
     while let Some(frames) = session.outbox().take().await {
         let framing = framing.get().copied().unwrap_or_default();
-        let bytes = frames.iter().map(Frame::len).sum();
-        let mut pieces: VecDeque<Bytes> = VecDeque::with_capacity(frames.len() * 2);
-        for frame in &frames {
-            if framing == Framing::ContentLength {
-                pieces.push_back(Bytes::from(format!("Content-Length: {}\r\n\r\n", frame.len())));
-            }
-            pieces.extend(frame.pieces().iter().cloned());
-            if framing == Framing::Newline {
-                pieces.push_back(Bytes::from_static(b"\n"));
-            }
+        let mut unwritten = 0;
+        for frame in frames {
+            unwritten += frame.len();
+            queue.push(&frame, framing);
         }
-        drop(frames);
-        write_all(&mut output, &mut pieces).await?;
-        session.outbox().written(bytes);
+        while !queue.is_empty() {
+            let written = write_some(&mut output, &queue).await?;
+            queue.advance(written);
+            // The outbox counts messages, not what stands between them.
+            let counted = written.min(unwritten);
+            unwritten -= counted;
+            session.outbox().written(counted);
+        }
+        output.flush().await?;
     }
-    output.flush().await
+    Ok(())
 }
 
-async fn write_all<W: AsyncWrite + Unpin>(output: &mut W, pieces: &mut VecDeque<Bytes>) -> io::Result<()> {
-    while !pieces.is_empty() {
-        let slices: Vec<IoSlice<'_>> = pieces.iter().take(PIECES).map(|piece| IoSlice::new(piece)).collect();
-        let mut written = output.write_vectored(&slices).await?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        while let Some(first) = pieces.front_mut() {
-            if written < first.len() {
-                first.advance(written);
-                break;
-            }
-            written -= first.len();
-            pieces.pop_front();
-        }
+async fn write_some<W: AsyncWrite + Unpin>(output: &mut W, queue: &Queue) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); PIECES];
+    let mut count = 0;
+    for (slice, piece) in slices.iter_mut().zip(queue.pieces()) {
+        *slice = IoSlice::new(piece);
+        count += 1;
     }
-    output.flush().await
+    match output.write_vectored(&slices[..count]).await? {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        written => Ok(written),
+    }
 }
 
 /// Passes changes of the catalogue on for as long as the session lives.

@@ -5,47 +5,52 @@ use std::{io, path::PathBuf};
 use rustix::io::Errno;
 use thiserror::Error;
 
+/// `Display` tells what is wrong, [`SpawnError::remedy`] what to do about it.
 #[derive(Debug, Error)]
 pub enum SpawnError {
-    #[error("the command is empty: name the server's program in `command`")]
+    #[error("the command is empty")]
     NoCommand,
 
-    #[error("the working directory {} cannot be used ({reason}): create it or correct `cwd`", path.display())]
+    #[error("the working directory {} cannot be used ({reason})", path.display())]
     WorkingDirectory { path: PathBuf, reason: io::Error },
 
-    #[error(
-        "`{command}` is in none of the folders of PATH ({path}): install it, write its full path in \
-         `command`, or set PATH in the server's `env`"
-    )]
-    NotInPath { command: String, path: String },
+    #[error("command not found: `{command}` is in none of the folders of PATH")]
+    NotInPath { command: String },
 
-    #[error("there is no file {}: install the program or correct `command`", path.display())]
+    #[error("command not found: there is no file {}", path.display())]
     NoSuchFile { path: PathBuf },
 
-    #[error(
-        "{} may not be executed: make it executable (chmod +x), or start it through its interpreter",
-        path.display()
-    )]
+    #[error("{} may not be executed", path.display())]
     NotExecutable { path: PathBuf },
 
-    #[error(
-        "{} exists, but the interpreter or loader it asks for does not: install what its first line \
-         names, or a build for this system",
-        path.display()
-    )]
+    #[error("{} exists, but the interpreter or loader it asks for does not", path.display())]
     NoInterpreter { path: PathBuf },
 
-    #[error(
-        "{} is no program this machine can run: check its architecture, or give a script a `#!` line",
-        path.display()
-    )]
+    #[error("{} is no program this machine can run", path.display())]
     NotAProgram { path: PathBuf },
 
-    #[error("{} could not be started ({reason}): try the same command in a terminal", path.display())]
+    #[error("{} could not be started ({reason})", path.display())]
     Other { path: PathBuf, reason: io::Error },
 }
 
 impl SpawnError {
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoCommand => "name the server's program in \"command\"",
+            Self::WorkingDirectory { .. } => "create the folder, or correct \"cwd\"",
+            Self::NotInPath { .. } => {
+                "install it, write its full path in \"command\", or set PATH in the server's \"env\""
+            }
+            Self::NoSuchFile { .. } => "install the program, or correct \"command\"",
+            Self::NotExecutable { .. } => {
+                "make it executable (chmod +x), or start it through its interpreter"
+            }
+            Self::NoInterpreter { .. } => "install what its first line names, or a build for this system",
+            Self::NotAProgram { .. } => "check its architecture, or give a script a `#!` line",
+            Self::Other { .. } => "try the same command in a terminal",
+        }
+    }
+
     /// What the system's answer means for a program that was found and looked executable.
     pub(super) fn from_start(path: PathBuf, reason: io::Error) -> Self {
         match Errno::from_io_error(&reason) {

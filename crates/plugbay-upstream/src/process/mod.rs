@@ -13,7 +13,7 @@ mod helper;
 mod resolve;
 mod stderr;
 mod strays;
-mod text;
+pub(crate) mod text;
 mod tree;
 
 #[cfg(test)]

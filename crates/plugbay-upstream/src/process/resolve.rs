@@ -65,9 +65,7 @@ fn search(command: &str, path: &OsStr, cwd: &Path) -> Result<PathBuf, SpawnError
     }
     Err(match not_executable {
         Some(path) => SpawnError::NotExecutable { path },
-        None => {
-            SpawnError::NotInPath { command: command.to_owned(), path: path.to_string_lossy().into_owned() }
-        }
+        None => SpawnError::NotInPath { command: command.to_owned() },
     })
 }
 

@@ -5,7 +5,7 @@ const LONGEST: usize = 4096;
 
 /// Decodes lossily and drops escape sequences, control characters and invisible direction marks. Of
 /// a line that was redrawn with carriage returns, the last state that shows something is kept.
-pub(super) fn clean(line: &[u8]) -> String {
+pub(crate) fn clean(line: &[u8]) -> String {
     line.rsplit(|byte| *byte == b'\r').map(clean_segment).find(|text| !text.is_empty()).unwrap_or_default()
 }
 

@@ -4,6 +4,8 @@ mod listing;
 mod message;
 mod opening;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

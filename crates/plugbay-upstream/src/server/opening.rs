@@ -11,7 +11,7 @@ use plugbay_core::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::link::Link;
+use crate::{link::Link, process::text::clean};
 
 /// How long a server may leave `server/discover` unanswered before it is taken for a legacy one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
@@ -208,11 +208,10 @@ pub(crate) fn answer(message: &[u8], id: &Span, method: &Span) -> Bytes {
     answer.into()
 }
 
-/// The words of an error that a server sent.
+/// The words of an error that a server sent, safe to show.
 pub(crate) fn error_text(message: &[u8], error: &Span) -> String {
-    let text = Members::find(message, error, "message")
-        .and_then(|span| string_value(&message[span]).map(std::borrow::Cow::into_owned));
-    text.unwrap_or_else(|| String::from_utf8_lossy(&message[error.clone()]).into_owned())
+    let text = Members::find(message, error, "message").and_then(|span| string_value(&message[span]));
+    clean(text.as_deref().map_or(&message[error.clone()], str::as_bytes))
 }
 
 fn modern(message: &Bytes, result: &Span) -> Opened {

@@ -80,18 +80,6 @@ const EXAMPLE: &str = r#"{
   }
 }"#;
 
-/// The names that are most like one that does not exist.
-fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = wanted.to_lowercase();
-    let mut scored: Vec<(usize, &str)> = known
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= (name.len().max(wanted.len()) / 3).max(1))
-        .collect();
-    scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
 /// `a`, `a or b`, `a, b or c`.
 fn alternatives(names: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
@@ -107,9 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_are_offered_in_words() {
-        assert_eq!(nearest("Noets", ["clock", "nodes", "notes"]), ["notes"]);
-        assert!(nearest("github", ["clock", "notes"]).is_empty());
+    fn names_are_offered_in_words() {
         assert_eq!(alternatives(&["a", "b", "c"]), "a, b or c");
         assert_eq!(alternatives(&["a"]), "a");
     }

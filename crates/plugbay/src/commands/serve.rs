@@ -14,13 +14,12 @@ use crate::{
     watch::Watch,
 };
 
-/// Servers are started when the host has its first list, or after this long: starting many programs
-/// takes the machine's attention, and the host is waiting.
+/// With a warm cache, servers are started when the host has its first list, or after this long:
+/// starting many programs takes the machine's attention, and the host is waiting.
 const START_DELAY: Duration = Duration::from_millis(100);
 
 pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
-    let settings = source.load();
-    source.report(&settings);
+    let settings = source.load_and_log();
     let panel = Panel::assemble(&settings, outside);
     let gateway = panel.gateway();
     let first_list = gateway.first_list.clone();
@@ -28,13 +27,14 @@ pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
     let host = tokio::spawn(stdio::serve(gateway, input, output));
     let servers = async {
-        let _ = timeout(START_DELAY, first_list.notified()).await;
+        if panel.snapshots().borrow().settled {
+            let _ = timeout(START_DELAY, first_list.notified()).await;
+        }
         panel.refresh();
         let mut watch = Watch::new(&settings.sources);
         loop {
             watch.changed().await;
-            let settings = source.load();
-            source.report(&settings);
+            let settings = source.load_and_log();
             watch.follow(&settings.sources);
             panel.reload(&settings).await;
         }

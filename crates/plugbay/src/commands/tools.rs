@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    name::ServerName,
+    name::{self, ServerName},
     tokens::{Entry, Ledger},
 };
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{CommandError, Context, alternatives, nearest, start::start};
+use super::{CommandError, Context, alternatives, start::start};
 use crate::{config::Settings, panel::Panel, tokenizer};
 
 /// The tools that were asked for. As JSON they are the definitions that the host gets.
@@ -105,7 +105,7 @@ pub(super) fn unknown_server(settings: &Settings, wanted: &str) -> CommandError 
     }
     let names: Vec<&str> = settings.servers.iter().map(|server| server.name.as_str()).collect();
     let error = CommandError::failed(format!("there is no server {wanted:?}"));
-    match nearest(wanted, names.iter().copied()) {
+    match name::nearest(wanted, names.iter().copied()) {
         near if !near.is_empty() => error.hint(format!("did you mean {}?", alternatives(&near))),
         _ => error.hint(format!("configured: {}", names.join(", "))),
     }

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::{
     SECOND,
+    peer::Peer,
     world::{Setup, World},
 };
 
@@ -28,26 +29,34 @@ enum Step {
     Exit,
 }
 
-/// Plays the script against a server of which `known` is remembered; tells what came of it.
-async fn play(known: Option<Era>, script: &[Step]) -> Result<Era, String> {
-    let mut world = World::new(Setup { era: known, ..Setup::default() });
-    let call = world.call("tool");
-    let mut peer = world.launched().await;
+/// Plays the script; gives the server's end, unless it went away in the end.
+async fn perform(world: &mut World, script: &[Step]) -> Option<Peer> {
+    let mut running: Option<Peer> = None;
     let mut heard: HashMap<&str, Value> = HashMap::new();
     for step in script {
+        let mut peer = match running.take() {
+            Some(peer) => peer,
+            None => world.launched().await,
+        };
         match *step {
             Hear(method) => drop(heard.insert(method, peer.expect(method).await)),
             Answer(method) => peer.answer(&heard[method], json!({ "capabilities": { "tools": {} } })).await,
             Refuse(method) => peer.refuse(&heard[method], "no, thanks").await,
             Say(line) => peer.say(line).await,
             Wait(seconds) => sleep(seconds * SECOND).await,
-            Exit => {
-                drop(peer);
-                peer = world.launched().await;
-            }
+            Exit => continue,
         }
+        running = Some(peer);
     }
-    let Some(message) = peer.next().await else { return Err(world.calls.end(call).await) };
+    running
+}
+
+/// The era that a server is taken for which acts like this.
+async fn era_of(known: Option<Era>, script: &[Step]) -> Era {
+    let mut world = World::new(Setup { era: known, ..Setup::default() });
+    world.call("tool");
+    let mut peer = perform(&mut world, script).await.expect("a running server");
+    let message = peer.next().await.expect("it is of use");
     let (era, list) = match message["method"].as_str() {
         Some("notifications/initialized") => (Era::Legacy, peer.expect("tools/list").await),
         _ => (Era::Modern, message),
@@ -64,7 +73,7 @@ async fn play(known: Option<Era>, script: &[Step]) -> Result<Era, String> {
         assert_eq!(version, (era == Era::Modern).then_some(MODERN_VERSION), "{message}");
     }
     assert_eq!(world.handle.status().borrow().era, Some(era));
-    Ok(era)
+    era
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,8 +83,18 @@ async fn each_kind_of_server_is_recognised() {
     let cases: &[(&str, Option<Era>, &[Step], Era)] = &[
         ("modern", None, &[Hear(DISCOVER), Answer(DISCOVER)], Era::Modern),
         ("modern after noise", None, &[Hear(DISCOVER), Say("hello"), Answer(DISCOVER)], Era::Modern),
-        ("an error", None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
-        ("an error to nobody", None, &[Hear(DISCOVER), Say(null_error), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
+        (
+            "an error",
+            None,
+            &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)],
+            Era::Legacy,
+        ),
+        (
+            "an error to nobody",
+            None,
+            &[Hear(DISCOVER), Say(null_error), Hear(INITIALIZE), Answer(INITIALIZE)],
+            Era::Legacy,
+        ),
         ("silence", None, &[Hear(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
         ("exit", None, &[Hear(DISCOVER), Exit, Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
         ("exit unheard", None, &[Exit, Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
@@ -98,7 +117,12 @@ async fn each_kind_of_server_is_recognised() {
             &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Refuse(DISCOVER), Wait(20), Answer(INITIALIZE)],
             Era::Legacy,
         ),
-        ("known as legacy", Some(Era::Legacy), &[Hear(INITIALIZE), Wait(29), Answer(INITIALIZE)], Era::Legacy),
+        (
+            "known as legacy",
+            Some(Era::Legacy),
+            &[Hear(INITIALIZE), Wait(29), Answer(INITIALIZE)],
+            Era::Legacy,
+        ),
         (
             "legacy once",
             Some(Era::Legacy),
@@ -120,7 +144,7 @@ async fn each_kind_of_server_is_recognised() {
         ),
     ];
     for (what, known, script, era) in cases {
-        assert_eq!(play(*known, script).await, Ok(*era), "{what}");
+        assert_eq!(era_of(*known, script).await, *era, "{what}");
     }
 }
 
@@ -141,33 +165,10 @@ async fn a_server_that_cannot_be_opened_says_why() {
         (None, &[Hear(DISCOVER), Hear(INITIALIZE)], "did not answer within 30 s of its start"),
     ];
     for (known, script, words) in cases {
-        let outcome = outcome_of_failure(*known, script).await;
-        assert!(outcome.contains(words), "{script:?}: {outcome}");
+        let mut world = World::new(Setup { era: *known, ..Setup::default() });
+        let call = world.call("tool");
+        let _running = perform(&mut world, script).await;
+        let end = world.calls.end(call).await;
+        assert!(end.contains(words), "{script:?}: {end}");
     }
-}
-
-/// Like `play`, for a script whose last exit is the end.
-async fn outcome_of_failure(known: Option<Era>, script: &[Step]) -> String {
-    let (last, before) = script.split_last().unwrap();
-    let script = if matches!(last, Exit) { before } else { script };
-    play_failing(known, script, matches!(last, Exit)).await
-}
-
-async fn play_failing(known: Option<Era>, script: &[Step], exits: bool) -> String {
-    let mut world = World::new(Setup { era: known, ..Setup::default() });
-    let call = world.call("tool");
-    let mut peer = world.launched().await;
-    let mut heard: HashMap<&str, Value> = HashMap::new();
-    for step in script {
-        match *step {
-            Hear(method) => drop(heard.insert(method, peer.expect(method).await)),
-            Refuse(method) => peer.refuse(&heard[method], "no, thanks").await,
-            Exit => peer = world.launched().await,
-            _ => unreachable!("not needed to fail"),
-        }
-    }
-    if exits {
-        drop(peer);
-    }
-    world.calls.end(call).await
 }

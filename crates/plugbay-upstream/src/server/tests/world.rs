@@ -167,7 +167,8 @@ pub(super) fn spec(framing: Framing) -> ServerSpec {
 
 /// The host's own words, in which the gateway fills in the id that the server knows.
 pub(super) fn cancellation() -> Draft {
-    const TEXT: &str = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
+    const TEXT: &str =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
     let id = TEXT.find("\"host\"").unwrap();
     Draft::new(Bytes::from_static(TEXT.as_bytes())).with(id..id + 6, Hole::Ticket)
 }

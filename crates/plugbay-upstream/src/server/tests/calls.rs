@@ -1,0 +1,118 @@
+//! A call's time: silence, progress, the hard maximum, and taking it back.
+
+use plugbay_core::era::Era;
+use serde_json::json;
+use tokio::time::{Instant, advance, sleep};
+
+use super::{
+    MINUTE, SECOND,
+    world::{Setup, World},
+};
+use crate::{server::Command, spec::Timeouts};
+
+fn patience(call: u32, at_most: u32) -> Setup {
+    let timeouts = Timeouts { call: call * SECOND, call_max: at_most * SECOND, ..Timeouts::default() };
+    Setup { timeouts, ..Setup::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_a_call_and_the_server_is_told() {
+    for (own, seconds) in [(None, 120), (Some(5), 5), (Some(600), 600), (Some(7200), 7200)] {
+        let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+        let start = Instant::now();
+        let call = world.call_within("slow", own.map(|own| own * SECOND));
+        let request = peer.expect_call("slow").await;
+        let end = world.calls.end(call).await;
+        assert!(end.contains(&format!("did not answer within {seconds} s;")), "{end}");
+        assert_eq!(start.elapsed(), seconds * SECOND);
+        let cancelled = peer.expect("notifications/cancelled").await;
+        assert_eq!(cancelled["params"], json!({ "requestId": request["id"], "reason": "timed out" }));
+
+        peer.progress(&request).await; // late, and so nobody's
+        peer.answer(&request, json!({})).await;
+        let next = world.call("quick");
+        let request = peer.expect_call("quick").await;
+        peer.answer(&request, json!({ "quick": 1 })).await;
+        assert_eq!(world.calls.end(next).await, r#"{"quick":1}"#);
+        assert_eq!((world.calls.ends_of(call).len(), world.calls.progress_of(call)), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_prolongs_a_call_up_to_the_hard_maximum() {
+    let (world, mut peer) = World::ready(patience(10, 45), Era::Legacy).await;
+    let start = Instant::now();
+    let (silent, lively) = (world.call("silent"), world.call("lively"));
+    peer.expect_call("silent").await;
+    let request = peer.expect_call("lively").await;
+    while world.calls.ends_of(lively).is_empty() {
+        sleep(9 * SECOND).await;
+        peer.progress(&request).await;
+        if start.elapsed() == 18 * SECOND {
+            assert!(world.calls.ends_of(silent)[0].contains("within 10 s"));
+        }
+    }
+    assert_eq!(start.elapsed(), 45 * SECOND);
+    let end = world.calls.end(lively).await;
+    assert!(end.contains("did not answer within 45 s"), "{end}");
+    assert_eq!(world.calls.progress_of(lively), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_stops_talking_does_not_stop_the_clock() {
+    let (world, mut peer) = World::ready(patience(10, 20), Era::Legacy).await;
+    let call = world.call("chatty");
+    let request = peer.expect_call("chatty").await;
+    for _ in 0..1000 {
+        for _ in 0..100 {
+            peer.progress(&request).await;
+        }
+        advance(SECOND / 10).await;
+        if !world.calls.ends_of(call).is_empty() {
+            return;
+        }
+    }
+    panic!("the hard maximum did not hold");
+}
+
+#[tokio::test(start_paused = true)]
+async fn taking_a_call_back_ends_it_without_a_word() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let call = world.call("a");
+    let request = peer.expect_call("a").await;
+    world.cancel(call);
+    let cancelled = peer.expect("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
+    assert_eq!(request["id"], call.0);
+    world.cancel(call); // again, and of one that never was: nothing goes out
+    world.cancel(plugbay_core::exchange::Ticket(999));
+    peer.progress(&request).await;
+    peer.answer(&request, json!({})).await;
+    peer.expect_nothing().await;
+    sleep(60 * MINUTE).await;
+    assert_eq!((world.calls.ends_of(call).len(), world.calls.progress_of(call)), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn taking_back_an_answered_call_does_nothing() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let call = world.call("a");
+    let request = peer.expect_call("a").await;
+    peer.answer(&request, json!({})).await;
+    world.calls.end(call).await;
+    world.cancel(call);
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_read_gets_no_more() {
+    let (world, _peer) = World::ready(Setup { pipe: 1000, ..Setup::default() }, Era::Legacy).await;
+    let ticket = || world.surroundings.tickets.next();
+    let large = world.calls.call(ticket(), &"x".repeat(9_000_000), None).request;
+    for _ in 0..8 {
+        let call = world.calls.call(ticket(), "large", None);
+        world.handle.send(Command::Forward(plugbay_core::exchange::Call { request: large.clone(), ..call }));
+    }
+    let end = world.calls.end(world.call("one more")).await;
+    assert!(end.contains("does not read what it is sent"), "{end}");
+}

@@ -1,0 +1,163 @@
+//! When a server goes away: what it got is never sent again, what it never got goes to the next.
+
+use plugbay_core::era::Era;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    MINUTE, SECOND,
+    peer::Peer,
+    world::{Setup, World},
+};
+
+/// A server that has taken the first call and not one byte of the second and third.
+async fn stuffed(setup: Setup) -> (World, Peer, [plugbay_core::exchange::Ticket; 3]) {
+    let (world, peer) = World::ready(Setup { pipe: 300, ..setup }, Era::Legacy).await;
+    let first = world.call(&"x".repeat(1000));
+    sleep(SECOND).await; // as much of it as the pipe holds is written
+    let calls = [first, world.call("second"), world.call("third")];
+    sleep(SECOND).await;
+    (world, peer, calls)
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_never_sent_goes_to_the_successor_and_once() {
+    let (mut world, peer, [sent, second, third]) = stuffed(Setup::default()).await;
+    drop(peer);
+    assert!(world.calls.end(sent).await.contains("closed its output during a call"));
+    let mut peer = world.launched().await;
+    world.cancel(third);
+    let fourth = world.call("fourth");
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    for (tool, call) in [("second", second), ("fourth", fourth)] {
+        let request = peer.expect_call(tool).await;
+        assert_eq!(request["id"], call.0);
+        peer.answer(&request, json!({ "tool": tool })).await;
+        assert_eq!(world.calls.end(call).await, format!(r#"{{"tool":"{tool}"}}"#));
+    }
+    peer.expect_nothing().await;
+    assert!(world.calls.ends_of(third).is_empty(), "taken back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_death_in_a_row_ends_what_was_kept() {
+    let (mut world, peer, [_, second, third]) = stuffed(Setup::default()).await;
+    drop(peer);
+    drop(world.launched().await); // it was legacy, so there is no second try
+    for call in [second, third] {
+        assert!(world.calls.end(call).await.contains("closed its output before it answered"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_call_has_no_more_time_than_others() {
+    let timeouts = crate::spec::Timeouts { call: 10 * SECOND, ..crate::spec::Timeouts::default() };
+    let (mut world, peer, [_, second, _]) = stuffed(Setup { timeouts, ..Setup::default() }).await;
+    let start = Instant::now();
+    drop(peer);
+    let mut peer = world.launched().await;
+    assert!(world.calls.end(second).await.contains("did not answer within 10 s"));
+    assert_eq!(start.elapsed(), 9 * SECOND);
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_started_for_calls_that_were_taken_back() {
+    let (mut world, peer, [_, second, third]) = stuffed(Setup::default()).await;
+    world.cancel(second);
+    world.cancel(third);
+    let start = Instant::now();
+    drop(peer);
+    world.launched().await;
+    assert!(start.elapsed() > SECOND / 2, "an ordinary retry");
+}
+
+/// The answer is in the pipe already when writing to the server fails.
+#[tokio::test(start_paused = true)]
+async fn last_words_are_heard() {
+    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let answered = world.call("a");
+    let request = peer.expect_call("a").await;
+    peer.answer(&request, json!({ "a": 1 })).await;
+    drop(peer);
+    let unsent = world.call("b");
+    assert_eq!(world.calls.end(answered).await, r#"{"a":1}"#);
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    let request = peer.expect_call("b").await;
+    peer.answer(&request, json!({ "b": 1 })).await;
+    assert_eq!(world.calls.end(unsent).await, r#"{"b":1}"#);
+}
+
+/// Where the server stands when it is stopped.
+#[tokio::test(start_paused = true)]
+async fn stop_answers_everything() {
+    let gone = "server 's' is not configured any more";
+    for stage in ["asleep", "opening", "up", "stuffed", "resting"] {
+        let (mut world, mut peer, mut calls) = (World::new(Setup::default()), None, Vec::new());
+        match stage {
+            "opening" => {
+                calls.push(world.call("a"));
+                peer = Some(world.launched().await);
+            }
+            "up" => {
+                let (ready, mut running) = World::ready(Setup::default(), Era::Modern).await;
+                world = ready;
+                calls.push(world.call("a"));
+                running.expect_call("a").await;
+                peer = Some(running);
+            }
+            "stuffed" => {
+                let (ready, running, stuck) = stuffed(Setup::default()).await;
+                world = ready;
+                calls.extend(stuck);
+                peer = Some(running);
+            }
+            "resting" => world = World::new(Setup { broken: |_| true, ..Setup::default() }),
+            _ => {}
+        }
+        // These are in the task's inbox when the word comes, before it and behind it.
+        let before = world.call("b");
+        let stopping = world.handle.stop();
+        let behind = async { world.call("c") };
+        let ((), behind) = tokio::join!(stopping, behind);
+        let after = world.call("d");
+        for call in calls.into_iter().chain([behind, after]) {
+            assert_eq!(world.calls.end(call).await, gone, "{stage}");
+        }
+        assert!(!world.calls.end(before).await.is_empty(), "{stage}");
+        if let Some(mut peer) = peer {
+            while peer.heard().await.is_some() {}
+        }
+        let launches = world.launches(Instant::now()).len();
+        sleep(60 * MINUTE).await;
+        assert_eq!(world.launches(Instant::now()).len(), launches, "{stage}: it stays ended");
+        world.handle.stop().await; // once more does no harm
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_ends_every_call_that_was_sent_and_no_other() {
+    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let calls: Vec<_> = (0..100).map(|n| world.call(&format!("tool{n}"))).collect();
+    for n in 0..100 {
+        let request = peer.expect_call(&format!("tool{n}")).await;
+        if n % 3 == 0 {
+            peer.answer(&request, json!({ "n": n })).await;
+        }
+    }
+    sleep(SECOND).await;
+    drop(peer);
+    for (n, call) in calls.iter().enumerate() {
+        let end = world.calls.end(*call).await;
+        assert!(if n % 3 == 0 { end == format!(r#"{{"n":{n}}}"#) } else { end.contains("closed") }, "{end}");
+    }
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_nothing().await;
+}

@@ -1,0 +1,127 @@
+//! The list of tools: pages, changes, storms of changes, and calls meanwhile.
+
+use plugbay_core::era::Era;
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::{
+    SECOND,
+    peer::page,
+    world::{Setup, World},
+};
+
+#[tokio::test(start_paused = true)]
+async fn calls_do_not_wait_for_a_list() {
+    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    peer.list_changed().await;
+    let list = peer.expect("tools/list").await;
+    let call = world.call("a");
+    let request = peer.expect_call("a").await;
+    peer.answer(&request, json!({ "a": 1 })).await;
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    peer.answer(&list, page(&["echo", "more"])).await;
+    assert_eq!(world.report().await, "echo more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_changes_is_one_list_and_one_more() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (mut world, mut peer) = World::ready(Setup::default(), era).await;
+        peer.list_changed().await;
+        let first = peer.expect("tools/list").await;
+        for _ in 0..500 {
+            peer.list_changed().await;
+            world.handle.refresh();
+        }
+        peer.expect_nothing().await;
+        peer.answer(&first, page(&["old"])).await;
+        peer.list(&["new"]).await;
+        peer.expect_nothing().await;
+        assert_eq!((world.report().await, world.report().await), ("old".into(), "new".into()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_a_dead_server_told_is_not_held_against_the_next() {
+    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    peer.list_changed().await;
+    peer.expect("tools/list").await;
+    peer.list_changed().await;
+    peer.expect_nothing().await;
+    drop(peer);
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_collected_and_end() {
+    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    world.handle.refresh();
+    let mut cursors = Vec::new();
+    for (tools, next) in [(["a", "b"], "p2"), (["c", "b"], "p3"), (["d", "e"], "p3")] {
+        let request = peer.expect("tools/list").await;
+        cursors.push(request["params"]["cursor"].clone());
+        let mut result = page(&tools);
+        result["nextCursor"] = next.into();
+        peer.answer(&request, result).await;
+    }
+    assert_eq!(cursors, [json!(null), json!("p2"), json!("p3")]);
+    assert_eq!(world.report().await, "a b c d e", "a cursor that repeats itself is the end");
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_list_has_failed() {
+    let cases = [
+        (r##"{"jsonrpc":"2.0","id":#,"error":{"code":1,"message":"not now"}}"##, "tools: not now"),
+        (r##"{"jsonrpc":"2.0","id":#,"result":{"tools":[}}"##, "unusable: not valid JSON"),
+        (r##"{"jsonrpc":"2.0","id":#,"result":{"tools":["##, "unusable: server 's' sent"),
+        (r##"{"id":#,"result":{"tools":[]}}"##, "unusable: server 's' sent"),
+    ];
+    for (answer, words) in cases {
+        let mut world = World::new(Setup::default());
+        let call = world.call("a");
+        let mut peer = world.launched().await;
+        peer.open(Era::Legacy).await;
+        let request = peer.expect("tools/list").await;
+        peer.say(answer.replace('#', &request["id"].to_string())).await;
+        let report = world.report().await;
+        assert!(report.contains(words), "{answer}: {report}");
+        assert!(world.calls.end(call).await.contains(words));
+    }
+}
+
+/// Many servers do one thing at a time: a list then waits for the call before it.
+#[tokio::test(start_paused = true)]
+async fn a_server_busy_with_a_call_is_not_ended_for_a_slow_list() {
+    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let call = world.call("long");
+    let request = peer.expect_call("long").await;
+    peer.list_changed().await;
+    let list = peer.expect("tools/list").await;
+    sleep(100 * SECOND).await;
+    peer.answer(&request, json!({ "done": 1 })).await;
+    assert_eq!(world.calls.end(call).await, r#"{"done":1}"#);
+    sleep(10 * SECOND).await;
+    peer.answer(&list, page(&["new"])).await;
+    assert_eq!(world.report().await, "new");
+
+    peer.list_changed().await; // without a call its time is what it was
+    peer.expect("tools/list").await;
+    peer.expect_end().await;
+    assert!(world.report().await.contains("did not list its tools within 30 s"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_tools_is_not_asked_for_them() {
+    let mut world = World::new(Setup { era: None, ..Setup::default() });
+    world.handle.refresh();
+    let mut peer = world.launched().await;
+    let request = peer.expect("server/discover").await;
+    peer.answer(&request, json!({ "capabilities": { "resources": {} } })).await;
+    assert_eq!(world.report().await, "");
+    peer.expect_nothing().await;
+    world.condition(|condition| *condition == crate::Condition::Ready).await;
+}

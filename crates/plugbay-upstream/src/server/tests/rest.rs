@@ -1,0 +1,94 @@
+//! Rest: an unused server is stopped, and the next use starts it.
+
+use plugbay_core::era::Era;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    MINUTE, SECOND,
+    world::{Setup, World},
+};
+use crate::{Condition, spec::Timeouts};
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_server_rests_after_five_minutes_and_comes_back() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (mut world, mut peer) = World::ready(Setup::default(), era).await;
+        sleep(4 * MINUTE).await;
+        let call = world.call("a");
+        let request = peer.expect_call("a").await;
+        sleep(MINUTE).await;
+        peer.answer(&request, json!({})).await;
+        world.calls.end(call).await;
+        let used = Instant::now();
+        peer.expect_end().await;
+        assert_eq!(used.elapsed(), 5 * MINUTE, "{era:?}");
+        world.condition(|condition| *condition == Condition::Asleep).await;
+
+        sleep(24 * 60 * MINUTE).await; // asleep is no failure: nothing is tried again
+        assert_eq!(world.launches(used).len(), 1);
+        let call = world.call("b");
+        let mut peer = world.launched().await;
+        peer.open(era).await;
+        peer.list(&["echo"]).await;
+        if era == Era::Modern {
+            peer.expect("subscriptions/listen").await;
+        }
+        let request = peer.expect_call("b").await;
+        peer.answer(&request, json!({ "b": 1 })).await;
+        assert_eq!(world.calls.end(call).await, r#"{"b":1}"#);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_flight_keeps_its_server_however_long_it_takes() {
+    let timeouts = Timeouts { call: 50 * MINUTE, ..Timeouts::default() };
+    let (world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
+    let call = world.call("long");
+    let request = peer.expect_call("long").await;
+    sleep(47 * MINUTE).await;
+    peer.answer(&request, json!({ "done": 1 })).await;
+    assert_eq!(world.calls.end(call).await, r#"{"done":1}"#);
+    let used = Instant::now();
+    peer.expect_end().await;
+    assert_eq!(used.elapsed(), 5 * MINUTE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shall_stay_stays() {
+    let timeouts = Timeouts { idle: None, ..Timeouts::default() };
+    let (world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
+    sleep(24 * 60 * MINUTE).await;
+    world.call("a");
+    peer.expect_call("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn chatter_is_no_use() {
+    let (_world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let start = Instant::now();
+    for _ in 0..20 {
+        sleep(14 * SECOND).await;
+        peer.say("tick").await;
+        peer.notify("notifications/message", json!({ "level": "info", "data": "tock" })).await;
+    }
+    peer.expect_end().await;
+    assert_eq!(start.elapsed(), 5 * MINUTE);
+}
+
+/// A server that died while nobody used it is told apart from one that broke off a call.
+#[tokio::test(start_paused = true)]
+async fn a_death_says_what_it_interrupted() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (mut world, peer) = World::ready(Setup::default(), era).await;
+        drop(peer);
+        assert_eq!(world.report().await, "closed its output while it was idle");
+
+        let (mut world, mut peer) = World::ready(Setup::default(), era).await;
+        let call = world.call("a");
+        peer.expect_call("a").await;
+        drop(peer);
+        assert_eq!(world.report().await, "closed its output during a call");
+        assert_eq!(world.calls.end(call).await, "server 's' failed: closed its output during a call");
+    }
+}

@@ -1,0 +1,1 @@
+//! Random schedules of everything at once.
