@@ -38,12 +38,10 @@ pub struct Meta {
 }
 
 impl Meta {
-    pub fn read(bytes: &[u8], params: Option<&Span>) -> Self {
+    /// `object` is the value at `_meta`.
+    pub fn read(bytes: &[u8], object: &Span) -> Self {
         let mut meta = Self::default();
-        let Some(object) = params.and_then(|params| Members::find(bytes, params, "_meta")) else {
-            return meta;
-        };
-        for member in Members::of(bytes, &object).flatten() {
+        for member in Members::of(bytes, object).flatten() {
             match &*member.key {
                 VERSION_KEY => meta.version = Some(member.value),
                 CAPABILITIES_KEY => meta.capabilities = Some(member.value),

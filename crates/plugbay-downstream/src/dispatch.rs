@@ -1,6 +1,6 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn receive(session: &Arc<Session>, message: Bytes) {
     match Head::read(&message) {
         Ok(Head { kind: Kind::Request { id, method }, payload, .. }) => {
-            let request = Request { message, id, method, params: payload };
+            let request = Request::new(message, id, method, payload);
             if let Err(refusal) = serve(session, &request) {
                 session.send(respond::error(request.id(), &refusal));
             }
@@ -42,19 +42,41 @@ struct Request {
     id: Span,
     method: Span,
     params: Option<Span>,
+    /// What of `params` any method reads, found in one pass.
+    name: Option<Span>,
+    cursor: Option<Span>,
+    notifications: Option<Span>,
+    protocol_version: Option<Span>,
+    meta: Meta,
 }
 
 impl Request {
+    fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
+        let (mut name, mut cursor, mut notifications, mut protocol_version) = (None, None, None, None);
+        let mut meta = Meta::default();
+        for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
+            match &*member.key {
+                "name" => name = Some(member.value),
+                "cursor" => cursor = Some(member.value),
+                "notifications" => notifications = Some(member.value),
+                "protocolVersion" => protocol_version = Some(member.value),
+                "_meta" => meta = Meta::read(&message, &member.value),
+                _ => {}
+            }
+        }
+        Self { message, id, method, params, name, cursor, notifications, protocol_version, meta }
+    }
+
     fn id(&self) -> &[u8] {
         &self.message[self.id.clone()]
     }
 
-    fn param(&self, key: &str) -> Option<Span> {
-        Members::find(&self.message, self.params.as_ref()?, key)
+    fn raw(&self, span: &Span) -> &[u8] {
+        &self.message[span.clone()]
     }
 
-    fn text(&self, span: Span) -> Option<String> {
-        Some(string_value(&self.message[span])?.into_owned())
+    fn text(&self, span: Option<&Span>) -> Option<Cow<'_, str>> {
+        string_value(self.raw(span?))
     }
 }
 
@@ -63,11 +85,10 @@ fn serve(session: &Arc<Session>, request: &Request) -> Result<(), Refusal> {
     if method == b"initialize" {
         return initialize(session, request);
     }
-    let meta = Meta::read(&request.message, request.params.as_ref());
-    let era = opened_era(session, request, &meta, method)?;
+    let era = opened_era(session, request, method)?;
     match (method, era) {
         (b"tools/list", _) => list_tools(session, request, era),
-        (b"tools/call", _) => call_tool(session, request, &meta, era),
+        (b"tools/call", _) => call_tool(session, request, era),
         (b"ping", Era::Legacy) => session.send(respond::result(request.id(), era, json!({}))),
         (b"server/discover", Era::Modern) => session.send(respond::discover(request.id())),
         (b"subscriptions/listen", Era::Modern) => listen(session, request),
@@ -77,8 +98,9 @@ fn serve(session: &Arc<Session>, request: &Request) -> Result<(), Refusal> {
 }
 
 /// Which era a request belongs to. A modern one must say everything that the server may rely on.
-fn opened_era(session: &Session, request: &Request, meta: &Meta, method: &[u8]) -> Result<Era, Refusal> {
-    let Some(version) = meta.version.clone() else {
+fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era, Refusal> {
+    let meta = &request.meta;
+    let Some(version) = &meta.version else {
         // Only a modern host knows these, and it would not be one without its `_meta`.
         let modern_only = matches!(method, b"server/discover" | b"subscriptions/listen");
         return if modern_only || session.is_modern() {
@@ -87,12 +109,13 @@ fn opened_era(session: &Session, request: &Request, meta: &Meta, method: &[u8]) 
             Ok(Era::Legacy)
         };
     };
-    let version = request.text(version).ok_or_else(|| missing(era::VERSION_KEY))?;
+    let version = request.text(Some(version)).ok_or_else(|| missing(era::VERSION_KEY))?;
     if version != era::MODERN_VERSION {
-        return Err(Refusal::UnsupportedVersion(version));
+        return Err(Refusal::UnsupportedVersion(version.into_owned()));
     }
-    let capabilities = meta.capabilities.clone().filter(|span| request.message[span.start] == b'{');
-    capabilities.ok_or_else(|| missing(era::CAPABILITIES_KEY))?;
+    if !meta.capabilities.as_ref().is_some_and(|span| request.raw(span).starts_with(b"{")) {
+        return Err(missing(era::CAPABILITIES_KEY));
+    }
     session.opened_modern();
     Ok(Era::Modern)
 }
@@ -102,7 +125,7 @@ fn missing(key: &str) -> Refusal {
 }
 
 fn initialize(session: &Session, request: &Request) -> Result<(), Refusal> {
-    let requested = request.param("protocolVersion").and_then(|span| request.text(span));
+    let requested = request.text(request.protocol_version.as_ref());
     if requested.is_none() {
         return Err(Refusal::InvalidParams("\"protocolVersion\" is missing".to_owned()));
     }
@@ -112,7 +135,7 @@ fn initialize(session: &Session, request: &Request) -> Result<(), Refusal> {
 }
 
 fn list_tools(session: &Arc<Session>, request: &Request, era: Era) {
-    if request.param("cursor").is_some_and(|span| &request.message[span] != b"null") {
+    if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
         return session.send(respond::error(request.id(), &refusal));
     }
@@ -137,10 +160,10 @@ fn when_settled(session: &Arc<Session>, answer: impl FnOnce(&Arc<Session>) + Sen
     });
 }
 
-fn call_tool(session: &Arc<Session>, request: &Request, meta: &Meta, era: Era) {
+fn call_tool(session: &Arc<Session>, request: &Request, era: Era) {
     let refuse = |refusal| session.send(respond::error(request.id(), &refusal));
-    let Some((name, span)) = request.param("name").and_then(|span| Some((request.text(span.clone())?, span)))
-    else {
+    let name = request.name.as_ref().and_then(|span| Some((request.text(Some(span))?, span)));
+    let Some((name, span)) = name else {
         return refuse(Refusal::InvalidParams("\"name\" must be the name of a tool".to_owned()));
     };
     let snapshot = session.gateway().snapshot();
@@ -153,11 +176,11 @@ fn call_tool(session: &Arc<Session>, request: &Request, meta: &Meta, era: Era) {
         }
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
-            return refuse(Refusal::UnknownTool { name, nearest });
+            return refuse(Refusal::UnknownTool { name: name.into_owned(), nearest });
         }
     };
     let ticket = session.gateway().tickets.next();
-    let token = meta.progress_token.clone();
+    let token = request.meta.progress_token.clone();
     let host_token = token.clone().map(|span| request.message.slice(span));
     let id = request.message.slice(request.id.clone());
     if !session.register(ticket, id, host_token, era, target.server.clone()) {
@@ -165,7 +188,7 @@ fn call_tool(session: &Arc<Session>, request: &Request, meta: &Meta, era: Era) {
     }
     let mut draft = Draft::new(request.message.clone())
         .with(request.id.clone(), Hole::Ticket)
-        .with(span, Hole::Text(target.quoted.clone()));
+        .with(span.clone(), Hole::Text(target.quoted.clone()));
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
     }
@@ -181,9 +204,9 @@ fn call_tool(session: &Arc<Session>, request: &Request, meta: &Meta, era: Era) {
 }
 
 fn listen(session: &Session, request: &Request) {
-    let wanted = request.param("notifications").and_then(|filter| {
-        let wanted = Members::find(&request.message, &filter, "toolsListChanged")?;
-        Some(&request.message[wanted] == b"true")
+    let wanted = request.notifications.as_ref().and_then(|filter| {
+        let wanted = Members::find(&request.message, filter, "toolsListChanged")?;
+        Some(request.raw(&wanted) == b"true")
     });
     let id = request.message.slice(request.id.clone());
     session.send(respond::acknowledged(&id, wanted == Some(true)));

@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 /// A host that leaves this much unread gets no more of its requests read, and no notifications.
 const HIGH: usize = 8 * 1024 * 1024;
 
-/// How much is read ahead from servers for a host that is busy. Small enough for the processor's
-/// cache: what waits in a server's pipe costs nothing, what waits here is copied cold.
-const AHEAD: usize = 256 * 1024;
+/// How much is read ahead from servers for a host that is busy. What waits in a server's pipe costs
+/// nothing; what waits here needs a buffer of its own, and is cold when it is written at last.
+const AHEAD: usize = 64 * 1024;
 
 /// Filling it never waits, so a host that does not read stalls nobody but itself.
 #[derive(Debug, Default)]

@@ -65,6 +65,11 @@ impl Connection {
         self.outbox.len()
     }
 
+    /// Gives back memory that is only kept for the next message.
+    pub(crate) fn rest(&mut self) {
+        self.framer.rest();
+    }
+
     /// Whether the peer has ever sent a message.
     pub(crate) fn has_spoken(&self) -> bool {
         self.framer.seen().is_some()

@@ -42,7 +42,8 @@ impl Draft {
 
     /// The message as it is sent.
     pub fn render(&self, ticket: u64) -> Bytes {
-        let digits = ticket.to_string();
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(ticket);
         let mut out = BytesMut::with_capacity(self.message.len() + 32 * self.holes.len());
         let mut done = 0;
         for (span, hole) in &self.holes {

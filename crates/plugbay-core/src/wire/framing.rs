@@ -35,6 +35,13 @@ pub struct Framer {
     seen: Option<Framing>,
     /// How much room the next read gets.
     chunk: usize,
+    /// How much memory `buffer` was made with; 0 if that is not worth knowing.
+    size: usize,
+    /// Used buffers whose messages may still be on their way out. They serve again when those have
+    /// gone: memory that goes back to the system costs a page fault per page to get again.
+    spare: Vec<BytesMut>,
+    /// How long the last large message was: the next is likely to need as much.
+    large: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +51,12 @@ enum Skip {
 }
 
 const SMALLEST_CHUNK: usize = 4 * 1024;
-const LARGEST_CHUNK: usize = 1024 * 1024;
-/// An emptied buffer above this size is given back.
-const KEEP: usize = 64 * 1024;
+/// As much as the pipes of servers hold.
+const LARGEST_CHUNK: usize = 256 * 1024;
+/// Room for a read behind the beginning of a message, and for its alignment.
+const LARGE_BUFFER: usize = 2 * LARGEST_CHUNK + PAGE;
+const SPARE_BUFFERS: usize = 2;
+const PAGE: usize = 4096;
 /// A `Content-Length` header block is never longer.
 const HEADER_LIMIT: usize = 4 * 1024;
 /// How much of an over-long message is kept to tell whose it was.
@@ -54,8 +64,9 @@ const START_KEPT: usize = 1024;
 
 impl Framer {
     pub fn new(limit: usize) -> Self {
-        let buffer = BytesMut::new();
-        Self { buffer, limit, searched: 0, skipping: None, seen: None, chunk: SMALLEST_CHUNK }
+        let (buffer, spare) = (BytesMut::new(), Vec::new());
+        let (seen, skipping, chunk) = (None, None, SMALLEST_CHUNK);
+        Self { buffer, limit, searched: 0, skipping, seen, chunk, size: 0, spare, large: 0 }
     }
 
     /// The framing that the peer uses, once it has sent something.
@@ -65,11 +76,52 @@ impl Framer {
 
     /// The buffer to read into, with room for a good read.
     pub fn buffer(&mut self) -> &mut BytesMut {
-        if self.buffer.is_empty() && self.buffer.capacity() > KEEP {
-            self.buffer = BytesMut::new();
+        let room = match self.buffer.len() {
+            0 => self.size.max(self.chunk), // an empty buffer is used from its start
+            read if read < self.large => self.chunk.min(self.large - read),
+            _ => self.chunk,
+        };
+        if !self.buffer.try_reclaim(room) {
+            self.change_buffer();
+        } else if self.buffer.is_empty() && self.size >= LARGE_BUFFER {
+            align(&mut self.buffer, 0);
         }
-        self.buffer.reserve(self.chunk);
         &mut self.buffer
+    }
+
+    /// Gives back what is only kept for the next message.
+    pub fn rest(&mut self) {
+        self.spare = Vec::new();
+        self.chunk = SMALLEST_CHUNK;
+        if self.buffer.is_empty() {
+            (self.buffer, self.size) = (BytesMut::new(), 0);
+        }
+    }
+
+    /// Goes on in a buffer with room: one that is free again, or a new one.
+    fn change_buffer(&mut self) {
+        let read = self.buffer.len();
+        let size = match self.chunk {
+            // What a message like the last one needs at once, or twice what there is.
+            LARGEST_CHUNK if read >= LARGEST_CHUNK => self.large.max(2 * read) + LARGEST_CHUNK,
+            LARGEST_CHUNK => LARGE_BUFFER,
+            chunk => read + chunk,
+        };
+        let free = self.spare.iter_mut().position(|spare| size == LARGE_BUFFER && spare.try_reclaim(size));
+        let mut next = match free {
+            Some(at) => self.spare.swap_remove(at),
+            None => BytesMut::with_capacity(size),
+        };
+        if size >= LARGE_BUFFER {
+            align(&mut next, read);
+        }
+        next.extend_from_slice(&self.buffer);
+        let mut used = std::mem::replace(&mut self.buffer, next);
+        if std::mem::replace(&mut self.size, size) == LARGE_BUFFER {
+            used.clear();
+            self.spare.truncate(SPARE_BUFFERS - 1);
+            self.spare.push(used);
+        }
     }
 
     /// Learns from the size of a read how much room the next one should get.
@@ -111,7 +163,7 @@ impl Framer {
             let start = self.buffer.split_to(end + 1).freeze();
             return Some(Incoming::TooLong { start: start.slice(..START_KEPT.min(end)) });
         }
-        let mut line = self.buffer.split_to(end + 1);
+        let mut line = self.split(end + 1);
         line.truncate(end - usize::from(line[..end].ends_with(b"\r")));
         let line = line.freeze();
         match line.first() {
@@ -152,11 +204,24 @@ impl Framer {
             return None;
         }
         self.buffer.advance(body);
-        let mut message = self.buffer.split_to(length);
+        let mut message = self.split(length);
         for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
             *byte = b' ';
         }
         Some(Incoming::Message(message.freeze()))
+    }
+
+    /// Takes a message out. The rest of a large one's buffer is not worth keeping alive.
+    fn split(&mut self, length: usize) -> BytesMut {
+        self.large = if length > LARGEST_CHUNK { length } else { 0 };
+        if self.large == 0 {
+            return self.buffer.split_to(length);
+        }
+        let rest = BytesMut::from(&self.buffer[length..]);
+        self.size = 0;
+        let mut message = std::mem::replace(&mut self.buffer, rest);
+        message.truncate(length);
+        message
     }
 
     fn drop_message(&mut self, skip: Skip) -> Incoming {
@@ -208,6 +273,14 @@ enum Header {
     Complete { body: usize, length: usize },
     Incomplete,
     No,
+}
+
+/// Makes an empty buffer begin where, behind `read` bytes, a page begins: a pipe is copied out of pages,
+/// and processors copy between places of equal alignment twice as fast.
+fn align(buffer: &mut BytesMut, read: usize) {
+    let gap = buffer.as_ptr().wrapping_add(read).align_offset(PAGE);
+    buffer.resize(gap, 0);
+    buffer.advance(gap);
 }
 
 fn starts_header(buffer: &[u8]) -> bool {

@@ -1,6 +1,7 @@
 //! The envelope of a message: what kind it is and where its id, method and payload stand.
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::{
     Frame, Members, ScanError, Span,
@@ -102,12 +103,12 @@ impl Head {
             Kind::Error { id } => id.clone(),
             Kind::Notification { .. } => None,
         };
-        let mut edits: Vec<(Span, &[u8])> = Vec::with_capacity(3);
-        let last;
+        let mut last: SmallVec<[u8; 32]> = SmallVec::from_slice(b",\"id\":");
+        let mut edits: SmallVec<[(Span, &[u8]); 3]> = SmallVec::new();
         match (&self.unread, own) {
             (Some(member), _) => {
                 let end = message.len() - 1;
-                last = [b",\"id\":", id].concat();
+                last.extend_from_slice(id);
                 edits.push((member.clone(), b""));
                 edits.push((end..end, &last));
             }

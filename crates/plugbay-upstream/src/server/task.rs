@@ -38,6 +38,8 @@ use crate::{
 /// A server that takes no input may leave this much unread; further calls fail at once.
 const BACKLOG_LIMIT: usize = 64 * 1024 * 1024;
 
+/// How long after a call its buffers are kept for the next.
+const REST: Duration = Duration::from_secs(1);
 /// Where the timer stands when nothing is due.
 const FAR_AWAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -61,6 +63,8 @@ pub(super) struct Task {
     /// Whoever got the last answer: nothing more is read before it has room.
     pressed: Option<Arc<dyn Caller>>,
     timer: Pin<Box<Sleep>>,
+    /// When buffers are given back, unless another call comes.
+    rest_at: Option<std::time::Instant>,
     /// Whether the running server has listed its tools at least once.
     listed: bool,
     /// The list changed while it was being read.
@@ -131,6 +135,7 @@ impl Task {
             resend: Vec::new(),
             pressed: None,
             timer: Box::pin(sleep(FAR_AWAY)),
+            rest_at: None,
             listed: false,
             list_again: false,
             ending: JoinSet::new(),
@@ -178,7 +183,8 @@ impl Task {
 
     /// Sets the timer if it would fire too late. Firing too early is harmless, and rarer than calls.
     fn wind_up(&mut self) {
-        let wake = self.life.next_tick().into_iter().chain(self.pending.next_deadline()).min();
+        let wake =
+            self.life.next_tick().into_iter().chain(self.pending.next_deadline()).chain(self.rest_at).min();
         if let Some(wake) = wake.map(Instant::from_std)
             && (self.timer.is_elapsed() || wake < self.timer.deadline())
         {
@@ -335,6 +341,12 @@ impl Task {
             self.expired(ticket, waiting, after);
         }
         let busy = !self.pending.is_empty() && !self.only_subscribed();
+        if self.rest_at.is_some_and(|at| at <= now()) {
+            self.rest_at = busy.then(|| now() + REST);
+            if let (Phase::Up(link), false) = (&mut self.phase, busy) {
+                link.connection.rest();
+            }
+        }
         match self.life.tick(now(), busy) {
             Some(Due::Start) => self.start(),
             Some(Due::Stop) => {
@@ -439,6 +451,7 @@ impl Task {
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
                 self.life.served(now());
+                self.rest_at = Some(now() + REST);
                 let era = self.opened.era.unwrap_or(Era::Legacy);
                 caller.answered(ticket, Answer::Response { message, head, era });
                 self.pressed = Some(caller);

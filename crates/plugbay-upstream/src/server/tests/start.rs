@@ -37,11 +37,11 @@ async fn a_silent_server_is_tried_for_ever_and_ever_more_rarely() {
 async fn callers_cannot_make_a_storm() {
     let world = World::new(Setup { broken: |_| true, ..Setup::default() });
     let start = Instant::now();
-    for _ in 0..10 * 3600 {
+    for _ in 0..5 * 3600 {
         let (one, other) = (world.call("a"), world.call("b"));
         assert!(world.calls.end(one).await.contains("no such program"));
         assert!(world.calls.end(other).await.contains("no such program"));
-        sleep(SECOND).await;
+        sleep(2 * SECOND).await;
     }
     let launches = world.launches(start);
     assert!((120..170).contains(&launches.len()), "{}", launches.len());

@@ -1,18 +1,18 @@
 //! The gateway's side: one server's task, whoever calls it, and what it reports.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use bytes::Bytes;
 use plugbay_core::{
-    era::{Era, Meta},
+    era::Era,
     exchange::{Answer, Call, Caller, Ticket, Tickets},
     failure::Failure,
     name::ServerName,
-    wire::{Draft, Head, Hole, Kind, Span},
+    wire::{Draft, Hole, Span},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -165,39 +165,46 @@ pub(super) fn spec(framing: Framing) -> ServerSpec {
     }
 }
 
-/// The host's own words, in which the gateway fills in the id that the server knows.
 pub(super) fn cancellation() -> Draft {
-    const TEXT: &str =
-        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
-    let id = TEXT.find("\"host\"").unwrap();
-    Draft::new(Bytes::from_static(TEXT.as_bytes())).with(id..id + 6, Hole::Ticket)
+    let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
+    holes(text.to_owned(), &["\"host\""])
+}
+
+/// The host's own words, in which the gateway fills in the number that the server knows.
+fn holes(text: String, places: &[&str]) -> Draft {
+    let spans: Vec<Span> = places
+        .iter()
+        .map(|place| {
+            let at = text.find(place).expect("a place to fill");
+            at..at + place.len()
+        })
+        .collect();
+    let draft = Draft::new(Bytes::from(text));
+    spans.into_iter().fold(draft, |draft, span| draft.with(span, Hole::Ticket))
 }
 
 /// Everybody who calls: keeps every word that comes back.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    ends: watch::Sender<Vec<(Ticket, String)>>,
+    ends: watch::Sender<HashMap<Ticket, Vec<String>>>,
     progress: Mutex<Vec<Ticket>>,
 }
 
 impl Calls {
     pub(super) fn call(self: &Arc<Self>, ticket: Ticket, tool: &str, timeout: Option<Duration>) -> Call {
-        let message = Bytes::from(format!(
-            r#"{{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{{"name":"{tool}","_meta":{{"progressToken":"t"}}}}}}"#
-        ));
-        let head = Head::read(&message).expect("a request");
-        let Kind::Request { id, .. } = head.kind else { panic!("a request") };
-        let token = Meta::read(&message, head.payload.as_ref()).progress_token.expect("a token");
-        let request = Draft::new(message).with(id, Hole::Ticket).with(token, Hole::Ticket);
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}"}}}}"#
+        );
+        let params = message.find("{\"_meta").expect("params")..message.len() - 1;
+        let request = holes(message, &["\"host\"", "\"token\""]);
         let caller = Arc::clone(self) as Arc<dyn Caller>;
-        Call { ticket, caller, request, era: Era::Legacy, params: head.payload, timeout }
+        Call { ticket, caller, request, era: Era::Legacy, params: Some(params), timeout }
     }
 
     /// How the call ended, when it has: the result's JSON, or the error's words.
     pub(super) async fn end(&self, ticket: Ticket) -> String {
         let mut ends = self.ends.subscribe();
-        let ended = |ends: &Vec<_>| ends.iter().any(|(ended, _)| *ended == ticket);
-        soon("an answer", ends.wait_for(ended)).await.expect("the sender is ours");
+        soon("an answer", ends.wait_for(|ends| ends.contains_key(&ticket))).await.expect("the sender is ours");
         let ends = self.ends_of(ticket);
         assert_eq!(ends.len(), 1, "{ends:?}");
         ends.into_iter().next().unwrap()
@@ -205,8 +212,7 @@ impl Calls {
 
     /// Every end that this call has met so far: never more than one.
     pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
-        let ends = self.ends.borrow();
-        ends.iter().filter(|(ended, _)| *ended == ticket).map(|(_, text)| text.clone()).collect()
+        self.ends.borrow().get(&ticket).cloned().unwrap_or_default()
     }
 
     pub(super) fn progress_of(&self, ticket: Ticket) -> usize {
@@ -222,7 +228,7 @@ impl Caller for Calls {
             }
             Answer::Failed(error) => error.to_string(),
         };
-        self.ends.send_modify(|ends| ends.push((ticket, text)));
+        self.ends.send_modify(|ends| ends.entry(ticket).or_default().push(text));
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
