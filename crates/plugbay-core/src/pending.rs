@@ -21,6 +21,7 @@ struct Entry<T> {
     what: T,
     /// How much silence is allowed.
     patience: Duration,
+    at_most: Duration,
     silent_until: Option<Instant>,
     /// Progress does not move this one.
     latest: Option<Instant>,
@@ -35,14 +36,15 @@ impl<T> Default for Pending<T> {
 impl<T> Pending<T> {
     pub fn register(&mut self, ticket: Ticket, what: T, now: Instant, patience: Duration, at_most: Duration) {
         let (silent_until, latest) = (Some(now + patience), Some(now + at_most));
-        let entry = Entry { what, patience, silent_until, latest };
+        let entry = Entry { what, patience, at_most, silent_until, latest };
         self.earliest = self.earliest.into_iter().chain(entry.deadline()).min();
         self.entries.insert(ticket, entry);
     }
 
     /// For a request that stays open until the other side ends it.
     pub fn register_for_ever(&mut self, ticket: Ticket, what: T) {
-        let entry = Entry { what, patience: Duration::MAX, silent_until: None, latest: None };
+        let (patience, at_most) = (Duration::MAX, Duration::MAX);
+        let entry = Entry { what, patience, at_most, silent_until: None, latest: None };
         self.entries.insert(ticket, entry);
     }
 
@@ -57,11 +59,15 @@ impl<T> Pending<T> {
         Some(&entry.what)
     }
 
-    /// Takes out everything that has waited too long, with the time it was given.
+    /// Takes out everything that has waited too long, with the time that was not enough.
     pub fn expire(&mut self, now: Instant) -> Vec<(Ticket, T, Duration)> {
         let due = |entry: &Entry<T>| entry.deadline().is_some_and(|deadline| deadline <= now);
         let expired = self.entries.extract_if(|_, entry| due(entry));
-        let expired = expired.map(|(ticket, entry)| (ticket, entry.what, entry.patience)).collect();
+        let expired = expired.map(|(ticket, entry)| {
+            let silent = entry.silent_until.is_some_and(|until| until <= now);
+            (ticket, entry.what, if silent { entry.patience } else { entry.at_most })
+        });
+        let expired = expired.collect();
         self.earliest = self.entries.values().filter_map(Entry::deadline).min();
         expired
     }
@@ -124,7 +130,7 @@ mod tests {
             assert!(pending.expire(now).is_empty());
             assert!(pending.progress(Ticket(1), now).is_some());
         }
-        assert_eq!(pending.expire(start + 5 * SECOND), [(Ticket(1), "call", 2 * SECOND)]);
+        assert_eq!(pending.expire(start + 5 * SECOND), [(Ticket(1), "call", 5 * SECOND)]);
         assert_eq!(pending.complete(Ticket(1)), None);
     }
 

@@ -1,17 +1,22 @@
 //! Messages over a pair of byte streams, in both directions at once.
 
-use std::{collections::VecDeque, io::IoSlice};
+use std::{collections::VecDeque, io::IoSlice, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use plugbay_core::{
     exchange::Ticket,
     wire::{Framer, Framing, Incoming, Queue},
 };
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::{Instant, timeout_at},
+};
 
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
+/// How long the last words of a peer that reads no more are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How many pieces one write takes at most.
 const PIECES: usize = 64;
 
@@ -27,6 +32,8 @@ pub(crate) struct Connection {
     unsent: VecDeque<Unsent>,
     /// How many bytes have ever been written.
     written: usize,
+    /// Writing has failed: until when the peer is still listened to.
+    deaf: Option<Instant>,
 }
 
 struct Unsent {
@@ -40,7 +47,7 @@ impl Connection {
     pub(crate) fn new(reader: Reader, writer: Writer, framing: Framing, limit: usize) -> Self {
         let framer = Framer::new(limit);
         let (outbox, unsent) = (Queue::default(), VecDeque::new());
-        Self { reader, writer, framer, framing, outbox, unsent, written: 0 }
+        Self { reader, writer, framer, framing, outbox, unsent, written: 0, deaf: None }
     }
 
     /// Queues a message; the next [`Connection::next`] writes it.
@@ -84,10 +91,10 @@ impl Connection {
             }
             tokio::select! {
                 biased;
-                written = write_some(&mut self.writer, &self.outbox), if !self.outbox.is_empty() => {
-                    self.written(written.ok()?);
+                written = write_some(&mut self.writer, &self.outbox), if self.has_to_write() => {
+                    self.written(&written);
                 }
-                read = self.reader.read_buf(self.framer.buffer()) => match read {
+                read = read_until(&mut self.reader, self.framer.buffer(), self.deaf) => match read {
                     Ok(0) | Err(_) => return None,
                     Ok(count) => self.framer.filled(count),
                 }
@@ -95,17 +102,45 @@ impl Connection {
         }
     }
 
+    /// Writes without reading: for whoever cannot take more from the peer now. Never ends by itself.
+    pub(crate) async fn write_on(&mut self) {
+        while self.has_to_write() {
+            let written = write_some(&mut self.writer, &self.outbox).await;
+            self.written(&written);
+        }
+        std::future::pending().await
+    }
+
     /// Closes the peer's input and keeps its output.
     pub(crate) fn into_reader(self) -> Reader {
         self.reader
     }
 
-    fn written(&mut self, count: usize) {
+    fn has_to_write(&self) -> bool {
+        !self.outbox.is_empty() && self.deaf.is_none()
+    }
+
+    fn written(&mut self, written: &std::io::Result<usize>) {
+        let Ok(count) = *written else {
+            self.deaf = Some(Instant::now() + LAST_WORDS); // what it said before is still to be read
+            return;
+        };
         self.outbox.advance(count);
         self.written += count;
         while self.unsent.front().is_some_and(|call| call.start < self.written) {
             self.unsent.pop_front();
         }
+    }
+}
+
+async fn read_until(
+    reader: &mut Reader,
+    buffer: &mut BytesMut,
+    end: Option<Instant>,
+) -> std::io::Result<usize> {
+    match end {
+        Some(end) => timeout_at(end, reader.read_buf(buffer)).await?,
+        None => reader.read_buf(buffer).await,
     }
 }
 

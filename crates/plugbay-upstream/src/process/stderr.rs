@@ -13,7 +13,7 @@ use super::text::clean;
 
 const KEPT_BYTES: usize = 64 * 1024;
 const KEPT_LINES: usize = 200;
-const READ_SIZE: usize = 16 * 1024;
+const READ_SIZE: usize = 4 * 1024;
 /// Lets a user follow the servers' words without our own.
 const LOG_TARGET: &str = "plugbay::stderr";
 

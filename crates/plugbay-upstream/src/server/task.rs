@@ -38,7 +38,7 @@ use crate::{
 /// A server that takes no input may leave this much unread; further calls fail at once.
 const BACKLOG_LIMIT: usize = 64 * 1024 * 1024;
 
-/// How long after a call its buffers are kept for the next.
+/// How long after an answer its buffers are kept for the next.
 const REST: Duration = Duration::from_secs(1);
 /// Where the timer stands when nothing is due.
 const FAR_AWAY: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -63,6 +63,8 @@ pub(super) struct Task {
     /// Whoever got the last answer: nothing more is read before it has room.
     pressed: Option<Arc<dyn Caller>>,
     timer: Pin<Box<Sleep>>,
+    /// Whether the timer is still to be heard. It may have fired already.
+    wound_up: bool,
     /// When buffers are given back, unless another call comes.
     rest_at: Option<std::time::Instant>,
     /// Whether the running server has listed its tools at least once.
@@ -135,6 +137,7 @@ impl Task {
             resend: Vec::new(),
             pressed: None,
             timer: Box::pin(sleep(FAR_AWAY)),
+            wound_up: false,
             rest_at: None,
             listed: false,
             list_again: false,
@@ -163,7 +166,15 @@ impl Task {
         self.wind_up();
         let server = async {
             if let Some(caller) = &self.pressed {
-                poll_fn(|context| caller.poll_ready(context)).await;
+                let ready = poll_fn(|context| caller.poll_ready(context));
+                match &mut self.phase {
+                    Phase::Up(link) => tokio::select! {
+                        biased;
+                        () = ready => {}
+                        () = link.connection.write_on() => {}
+                    },
+                    Phase::Down | Phase::Opening(_) => {}
+                }
                 self.pressed = None;
             }
             match &mut self.phase {
@@ -173,11 +184,12 @@ impl Task {
             }
         };
         tokio::select! {
-            // Commands first: all that wait go out in one write.
+            // Commands first: all that wait go out in one write. The server last: one that never stops
+            // talking must not stop the clock.
             biased;
             command = self.inbox.recv() => Event::Command(command),
+            () = &mut self.timer, if self.wound_up => Event::Tick,
             event = server => event,
-            () = &mut self.timer, if !self.timer.is_elapsed() => Event::Tick,
         }
     }
 
@@ -186,9 +198,10 @@ impl Task {
         let wake =
             self.life.next_tick().into_iter().chain(self.pending.next_deadline()).chain(self.rest_at).min();
         if let Some(wake) = wake.map(Instant::from_std)
-            && (self.timer.is_elapsed() || wake < self.timer.deadline())
+            && (!self.wound_up || wake < self.timer.deadline())
         {
             self.timer.as_mut().reset(wake);
+            self.wound_up = true;
         }
     }
 
@@ -265,6 +278,7 @@ impl Task {
         self.era = opened.era;
         self.opened = opened;
         self.listed = false;
+        self.list_again = false;
         self.life.started(now());
         self.list();
         if self.opened.era == Some(Era::Modern) && self.opened.has_tools {
@@ -299,7 +313,7 @@ impl Task {
     async fn closed(&mut self) {
         if let Phase::Up(mut link) = std::mem::replace(&mut self.phase, Phase::Down) {
             let unsent = link.connection.take_unsent();
-            let during = if self.pending.is_empty() { "while it was idle" } else { "during a call" };
+            let during = if self.calling() { "during a call" } else { "while it was idle" };
             let failure = link.post_mortem(during, self.spec.timeouts.shutdown).await;
             self.fail_but(failure, unsent);
             if !self.resend.is_empty() {
@@ -325,6 +339,7 @@ impl Task {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
         }
         self.resend = if self.life.forgives() { unsent } else { Vec::new() };
+        self.resend.retain(|(ticket, _)| self.pending.contains(*ticket)); // others were taken back
         let resend = &self.resend;
         for (ticket, waiting) in
             self.pending.drain_but(|ticket| resend.iter().any(|(kept, _)| *kept == ticket))
@@ -337,10 +352,11 @@ impl Task {
     }
 
     fn tick(&mut self) {
+        self.wound_up = false;
+        let busy = self.busy(); // also with what is only now given up
         for (ticket, waiting, after) in self.pending.expire(now()) {
             self.expired(ticket, waiting, after);
         }
-        let busy = !self.pending.is_empty() && !self.only_subscribed();
         if self.rest_at.is_some_and(|at| at <= now()) {
             self.rest_at = busy.then(|| now() + REST);
             if let (Phase::Up(link), false) = (&mut self.phase, busy) {
@@ -367,6 +383,10 @@ impl Task {
                 }
                 caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after }));
             }
+            // Many servers do one thing at a time: the list comes after the call.
+            Waiting::Listing(listing) if self.listed && self.calling() => {
+                self.pending.register(ticket, Waiting::Listing(listing), now(), after, after);
+            }
             Waiting::Listing(_) => {
                 let what = format!("did not list its tools within {} s", after.as_secs());
                 self.give_up(what);
@@ -391,6 +411,16 @@ impl Task {
 
     async fn stop(mut self, done: Option<oneshot::Sender<()>>) {
         let error = CallError::Gone(self.spec.name.clone());
+        self.inbox.close();
+        let mut others = Vec::new(); // who asked for the same end
+        while let Ok(command) = self.inbox.try_recv() {
+            match command {
+                Command::Forward(call) => self.queue.push_back(call),
+                Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
+                Command::Refresh => {}
+                Command::Stop(other) => others.push(other),
+            }
+        }
         for call in self.queue.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
         }
@@ -402,7 +432,7 @@ impl Task {
         self.end_link();
         self.phase = Phase::Down; // a start under way ends with its process
         while self.ending.join_next().await.is_some() {}
-        if let Some(done) = done {
+        for done in done.into_iter().chain(others) {
             let _ = done.send(());
         }
     }
@@ -439,7 +469,8 @@ impl Task {
             },
             Err(malformed) => {
                 let fault = malformed.fault.to_string();
-                let whose = malformed.id.and_then(|id| ticket(&message, &id));
+                let id = malformed.id.or_else(|| Head::id_of_truncated_response(&message));
+                let whose = id.and_then(|id| ticket(&message, &id));
                 let error = CallError::Malformed { server: self.spec.name.clone(), fault };
                 self.refuse(whose, error, &message);
             }
@@ -485,14 +516,15 @@ impl Task {
 
     /// What cannot be forwarded ends its call, if it can be told whose it was.
     fn refuse(&mut self, whose: Option<Ticket>, error: CallError, message: &[u8]) {
-        match whose.and_then(|ticket| Some((ticket, self.pending.complete(ticket)?))) {
-            Some((ticket, Waiting::Host(caller))) => caller.answered(ticket, Answer::Failed(error)),
-            Some((_, Waiting::Listing(_))) => self.give_up(format!("its list of tools is unusable: {error}")),
-            Some((_, Waiting::Subscription)) => {}
-            None => {
-                tracing::warn!(server = %self.spec.name, "{error}");
-                self.note(&message[..message.len().min(200)]);
-            }
+        let Some(ticket) = whose else {
+            tracing::warn!(server = %self.spec.name, "{error}");
+            return self.note(&message[..message.len().min(200)]);
+        };
+        match self.pending.complete(ticket) {
+            Some(Waiting::Host(caller)) => caller.answered(ticket, Answer::Failed(error)),
+            Some(Waiting::Listing(_)) => self.give_up(format!("its list of tools is unusable: {error}")),
+            // A late answer is not noted either: others read the notes.
+            Some(Waiting::Subscription) | None => {}
         }
     }
 
@@ -543,6 +575,7 @@ impl Task {
 
     fn report(&mut self, tools: Vec<Tool>) {
         self.listed = true;
+        self.rest_at = Some(now() + REST);
         let Opened { era, info, instructions, .. } = &self.opened;
         let offer = Offer::new(era.unwrap_or(Era::Legacy), info.clone(), instructions.clone(), tools);
         self.tell(Ok(Arc::new(offer)));
@@ -566,8 +599,13 @@ impl Task {
         self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_)))
     }
 
-    fn only_subscribed(&self) -> bool {
-        self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
+    fn calling(&self) -> bool {
+        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Host(_)))
+    }
+
+    /// A subscription is open for as long as the server runs, and no use of it.
+    fn busy(&self) -> bool {
+        !self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
     }
 
     // --- what others see

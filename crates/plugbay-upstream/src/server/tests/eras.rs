@@ -79,7 +79,6 @@ async fn era_of(known: Option<Era>, script: &[Step]) -> Era {
 #[tokio::test(start_paused = true)]
 async fn each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
-    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
     let cases: &[(&str, Option<Era>, &[Step], Era)] = &[
         ("modern", None, &[Hear(DISCOVER), Answer(DISCOVER)], Era::Modern),
         ("modern after noise", None, &[Hear(DISCOVER), Say("hello"), Answer(DISCOVER)], Era::Modern),
@@ -135,12 +134,6 @@ async fn each_kind_of_server_is_recognised() {
             Some(Era::Modern),
             &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)],
             Era::Legacy,
-        ),
-        (
-            "it asks before it answers",
-            None,
-            &[Hear(DISCOVER), Say(ping), Wait(1), Answer(DISCOVER)],
-            Era::Modern,
         ),
     ];
     for (what, known, script, era) in cases {

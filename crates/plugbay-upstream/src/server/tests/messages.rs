@@ -97,13 +97,23 @@ async fn words_that_answer_nothing_disturb_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_is_answered() {
-    let (_world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    for (method, id, key) in [("ping", json!("p"), "result"), ("sampling/createMessage", json!(1), "error")] {
-        peer.say(json!({ "jsonrpc": "2.0", "id": id, "method": method })).await;
-        let answer = peer.next().await.unwrap();
-        assert_eq!(answer["id"], id);
-        assert!(answer[key].is_object(), "{answer}");
+async fn a_server_that_asks_is_answered_also_before_it_has_opened() {
+    let mut world = World::new(Setup::default());
+    world.handle.refresh();
+    let mut peer = world.launched().await;
+    let request = peer.expect("initialize").await;
+    for opened in [false, true] {
+        for (method, id, key) in [("ping", json!("p"), "result"), ("roots/list", json!(1), "error")] {
+            peer.say(json!({ "jsonrpc": "2.0", "id": id, "method": method })).await;
+            let answer = peer.next().await.unwrap();
+            assert_eq!(answer["id"], id);
+            assert!(answer[key].is_object(), "{answer}");
+        }
+        if !opened {
+            peer.answer(&request, json!({ "capabilities": { "tools": {} } })).await;
+            peer.expect("notifications/initialized").await;
+            peer.list(&["echo"]).await;
+        }
     }
 }
 

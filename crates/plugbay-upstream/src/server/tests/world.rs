@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -90,7 +91,7 @@ impl World {
 
     /// With a server that has been started, opened and listed, and offers one tool.
     pub(super) async fn ready(setup: Setup, era: Era) -> (Self, Peer) {
-        let mut world = Self::new(setup);
+        let mut world = Self::new(Setup { era: Some(era), ..setup });
         world.handle.refresh();
         let mut peer = world.launched().await;
         peer.open(era).await;
@@ -188,6 +189,9 @@ fn holes(text: String, places: &[&str]) -> Draft {
 pub(super) struct Calls {
     ends: watch::Sender<HashMap<Ticket, Vec<String>>>,
     progress: Mutex<Vec<Ticket>>,
+    /// Whether callers cannot take more at the moment.
+    pressed: watch::Sender<bool>,
+    wakers: Mutex<Vec<Waker>>,
 }
 
 impl Calls {
@@ -204,7 +208,9 @@ impl Calls {
     /// How the call ended, when it has: the result's JSON, or the error's words.
     pub(super) async fn end(&self, ticket: Ticket) -> String {
         let mut ends = self.ends.subscribe();
-        soon("an answer", ends.wait_for(|ends| ends.contains_key(&ticket))).await.expect("the sender is ours");
+        soon("an answer", ends.wait_for(|ends| ends.contains_key(&ticket)))
+            .await
+            .expect("the sender is ours");
         let ends = self.ends_of(ticket);
         assert_eq!(ends.len(), 1, "{ends:?}");
         ends.into_iter().next().unwrap()
@@ -213,6 +219,12 @@ impl Calls {
     /// Every end that this call has met so far: never more than one.
     pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
         self.ends.borrow().get(&ticket).cloned().unwrap_or_default()
+    }
+
+    /// From now on the callers can take more, or not.
+    pub(super) fn press(&self, pressed: bool) {
+        self.pressed.send_replace(pressed);
+        self.wakers.lock().unwrap().drain(..).for_each(Waker::wake);
     }
 
     pub(super) fn progress_of(&self, ticket: Ticket) -> usize {
@@ -231,8 +243,17 @@ impl Caller for Calls {
         self.ends.send_modify(|ends| ends.entry(ticket).or_default().push(text));
     }
 
+    fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        if !*self.pressed.borrow() {
+            return Poll::Ready(());
+        }
+        self.wakers.lock().unwrap().push(context.waker().clone());
+        Poll::Pending
+    }
+
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
         assert_eq!(notification[token], *ticket.0.to_string().as_bytes());
+        assert!(self.ends_of(ticket).is_empty(), "progress of a call that has ended");
         self.progress.lock().unwrap().push(ticket);
     }
 }
