@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::{
     era::Era,
     name::ServerName,
-    wire::{Members, Span, elements, string_value},
+    wire::{Framing, Members, Span, elements, string_value},
 };
 
 /// More tools than this from one server are not taken.
@@ -37,7 +37,7 @@ pub enum Freshness {
 /// What one server said it is and has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    pub era: Era,
+    pub manners: Manners,
     /// Its `serverInfo`, as it came.
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
@@ -54,6 +54,19 @@ pub struct Tool {
     pub name_span: Span,
     /// The value at `description`.
     pub description_span: Option<Span>,
+}
+
+/// How a server wants to be spoken to: learnt once, remembered with its offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Manners {
+    pub era: Era,
+    pub framing: Framing,
+}
+
+impl From<Era> for Manners {
+    fn from(era: Era) -> Self {
+        Self { era, framing: Framing::Newline }
+    }
 }
 
 /// Something that happened to the catalogue.
@@ -104,12 +117,16 @@ impl Catalog {
 }
 
 impl Offer {
-    pub fn new(era: Era, info: Option<Bytes>, instructions: Option<String>, tools: Vec<Tool>) -> Self {
-        let mut tools = tools;
+    pub fn new(
+        manners: impl Into<Manners>,
+        info: Option<Bytes>,
+        instructions: Option<String>,
+        mut tools: Vec<Tool>,
+    ) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(TOOL_LIMIT);
-        Self { era, info, instructions, tools }
+        Self { manners: manners.into(), info, instructions, tools }
     }
 
     pub fn tool(&self, name: &str) -> Option<&Tool> {

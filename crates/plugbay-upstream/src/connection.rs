@@ -108,7 +108,7 @@ impl Connection {
             let written = write_some(&mut self.writer, &self.outbox).await;
             self.written(&written);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Closes the peer's input and keeps its output.

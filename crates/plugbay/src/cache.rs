@@ -15,14 +15,13 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Offer, Tool},
-    era::Era,
+    catalog::{Manners, Offer, Tool},
     name::ServerName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The cache folder, and the thread that writes to it.
 #[derive(Debug)]
@@ -57,7 +56,8 @@ struct Job {
 struct Stored<'a> {
     format: u32,
     server: String,
-    era: Option<Era>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manners: Option<Manners>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     info: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,10 +150,12 @@ fn parse(text: &[u8]) -> Option<Memory> {
     if stored.format != FORMAT {
         return Some(Memory::Nothing); // another version's; it is replaced in time
     }
-    let (Some(era), Some(tools)) = (stored.era, stored.tools) else { return Some(Memory::Unanswered) };
+    let (Some(manners), Some(tools)) = (stored.manners, stored.tools) else {
+        return Some(Memory::Unanswered);
+    };
     let bytes = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
     let tools = tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
-    Some(Memory::Offer(Arc::new(Offer::new(era, stored.info.map(bytes), stored.instructions, tools))))
+    Some(Memory::Offer(Arc::new(Offer::new(manners, stored.info.map(bytes), stored.instructions, tools))))
 }
 
 fn render(server: &ServerName, memory: &Memory) -> Option<String> {
@@ -161,12 +163,12 @@ fn render(server: &ServerName, memory: &Memory) -> Option<String> {
     let stored = match memory {
         Memory::Nothing => return None,
         Memory::Unanswered => {
-            Stored { format: FORMAT, server, era: None, info: None, instructions: None, tools: None }
+            Stored { format: FORMAT, server, manners: None, info: None, instructions: None, tools: None }
         }
         Memory::Offer(offer) => Stored {
             format: FORMAT,
             server,
-            era: Some(offer.era),
+            manners: Some(offer.manners),
             info: offer.info.as_deref().and_then(raw),
             instructions: offer.instructions.clone(),
             tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
@@ -181,6 +183,8 @@ fn raw(json: &[u8]) -> Option<&RawValue> {
 
 #[cfg(test)]
 mod tests {
+    use plugbay_core::era::Era;
+
     use super::*;
 
     fn offer() -> Memory {

@@ -8,8 +8,7 @@ use std::{
 };
 
 use plugbay_core::{
-    catalog::{Catalog, Change},
-    era::Era,
+    catalog::{Catalog, Change, Manners},
     name::ServerName,
     surface::{Layout, Snapshot},
 };
@@ -32,10 +31,10 @@ pub struct Arrangement {
     pub servers: BTreeMap<ServerName, Option<String>>,
 }
 
-/// A new arrangement while the task runs, and where to tell the eras that are remembered.
+/// A new arrangement while the task runs, and where to tell how its servers spoke.
 pub struct Order {
     pub arrangement: Arrangement,
-    pub eras: oneshot::Sender<BTreeMap<ServerName, Era>>,
+    pub manners: oneshot::Sender<BTreeMap<ServerName, Manners>>,
 }
 
 pub struct Catalogue {
@@ -69,9 +68,9 @@ impl Catalogue {
         self.snapshots.subscribe()
     }
 
-    /// Takes a new set of servers: what is remembered of them stands in the next snapshot. Gives the
-    /// eras they spoke.
-    pub fn arrange(&mut self, next: Arrangement) -> BTreeMap<ServerName, Era> {
+    /// Takes a new set of servers: what is remembered of them stands in the next snapshot. Gives how
+    /// they spoke.
+    pub fn arrange(&mut self, next: Arrangement) -> BTreeMap<ServerName, Manners> {
         let previous = std::mem::replace(&mut self.arrangement, next);
         for (name, identity) in &previous.servers {
             if self.arrangement.servers.get(name) != Some(identity) {
@@ -96,7 +95,7 @@ impl Catalogue {
         }
         self.wait_until = Instant::now() + self.list_wait;
         self.publish();
-        self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.era)).collect()
+        self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.manners)).collect()
     }
 
     /// Lives as long as anybody reports or arranges.
@@ -113,7 +112,7 @@ impl Catalogue {
                     None => break,
                 },
                 order = orders.recv() => match order {
-                    Some(Order { arrangement, eras }) => { let _ = eras.send(self.arrange(arrangement)); }
+                    Some(Order { arrangement, manners }) => { let _ = manners.send(self.arrange(arrangement)); }
                     None => break,
                 },
                 () = sleep_until(self.wait_until), if waiting => self.wait_no_longer(),
@@ -128,18 +127,32 @@ impl Catalogue {
         if self.arrangement.servers.get(&name) != Some(&Some(identity(&spec))) {
             return;
         }
-        let change = if let Ok(offer) = outcome {
-            self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
-            Change::Listed(name.clone(), offer)
-        } else {
-            if self.catalog.get(&name).is_none() {
-                self.remember(&name, &Memory::Unanswered);
+        self.heard.insert(name.clone());
+        let known = self.catalog.get(&name).map(|entry| Arc::clone(&entry.offer));
+        match (outcome, known) {
+            // Nearly always a server has what it had: then nothing is written and nothing listed anew.
+            (Ok(offer), Some(known)) if *known == *offer => {
+                self.apply(Change::Listed(name, known));
+                self.publish_unchanged();
             }
-            Change::Failed(name.clone())
-        };
-        self.heard.insert(name);
+            (Ok(offer), _) => {
+                self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
+                self.apply(Change::Listed(name, offer));
+                self.publish();
+            }
+            (Err(_), Some(_)) => {
+                self.apply(Change::Failed(name));
+                self.publish_unchanged();
+            }
+            (Err(_), None) => {
+                self.remember(&name, &Memory::Unanswered);
+                self.publish_unchanged();
+            }
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
         self.catalog = Arc::new(self.catalog.apply(change));
-        self.publish();
     }
 
     /// Whoever has not answered by now is not waited for, this time or the next.
@@ -159,8 +172,19 @@ impl Catalogue {
         }
     }
 
+    /// The same tools as before.
+    fn publish_unchanged(&self) {
+        let listing = Arc::clone(&self.snapshots.borrow().listing);
+        let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
+        self.snapshots.send_replace(Snapshot { catalog, listing, settled });
+    }
+
+    fn settled(&self) -> bool {
+        self.arrangement.servers.keys().all(|name| self.heard.contains(name))
+    }
+
     fn publish(&self) {
-        let settled = self.arrangement.servers.keys().all(|name| self.heard.contains(name));
+        let settled = self.settled();
         let snapshot = Snapshot::new(Arc::clone(&self.catalog), &self.arrangement.layout, settled);
         let before = Arc::clone(&self.snapshots.borrow().listing);
         for name in snapshot.listing.collisions.iter().filter(|name| !before.collisions.contains(name)) {

@@ -52,7 +52,7 @@ impl Panel {
         let surroundings = Surroundings { launcher, tickets: Arc::clone(&tickets), reports };
 
         let mut catalogue = Catalogue::new(Cache::new(cache_folder), settings.list_wait);
-        let eras = catalogue.arrange(arrangement(settings));
+        let manners = catalogue.arrange(arrangement(settings));
         let pool = Arc::new(Pool::default());
         let servers: Arc<dyn Servers> = pool.clone();
         let gateway = Gateway {
@@ -64,7 +64,7 @@ impl Panel {
         };
         let running = startable(settings).map(|(server, spec)| {
             let handle =
-                ServerHandle::spawn(spec.clone(), eras.get(&server.name).copied(), surroundings.clone());
+                ServerHandle::spawn(spec.clone(), manners.get(&server.name).copied(), surroundings.clone());
             (server.name.clone(), handle)
         });
         pool.replace(Roster { running: running.collect(), broken: broken(settings) });
@@ -95,17 +95,17 @@ impl Panel {
     /// Takes new settings: added servers start, removed ones stop, changed ones restart, and the
     /// rest go on without noticing.
     pub async fn reload(&self, settings: &Settings) {
-        let (eras, remembered) = oneshot::channel();
-        let _ = self.orders.send(Order { arrangement: arrangement(settings), eras });
-        let eras = remembered.await.unwrap_or_default();
+        let (manners, remembered) = oneshot::channel();
+        let _ = self.orders.send(Order { arrangement: arrangement(settings), manners });
+        let manners = remembered.await.unwrap_or_default();
         let old = self.servers();
         let mut next = BTreeMap::new();
         let mut fresh = Vec::new();
         for (server, spec) in startable(settings) {
             let kept = old.get(&server.name).filter(|handle| *handle.spec == *spec).cloned();
             let handle = kept.unwrap_or_else(|| {
-                let era = eras.get(&server.name).copied();
-                let handle = ServerHandle::spawn(spec.clone(), era, self.surroundings.clone());
+                let known = manners.get(&server.name).copied();
+                let handle = ServerHandle::spawn(spec.clone(), known, self.surroundings.clone());
                 fresh.push(handle.clone());
                 handle
             });

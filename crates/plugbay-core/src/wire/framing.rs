@@ -3,7 +3,8 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 /// How outgoing messages are delimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Framing {
     #[default]
     Newline,

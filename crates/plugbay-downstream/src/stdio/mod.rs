@@ -1,6 +1,8 @@
 //! A host at the other end of our stdin and stdout.
 
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::{
     io::{self, IoSlice},

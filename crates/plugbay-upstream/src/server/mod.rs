@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use plugbay_core::{era::Era, exchange::Tickets, failure::CallError, name::ServerName};
+use plugbay_core::{catalog::Manners, exchange::Tickets, failure::CallError, name::ServerName};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
@@ -34,12 +34,12 @@ pub struct Surroundings {
 }
 
 impl ServerHandle {
-    /// Starts the task, not yet the server. `era` is what the server spoke when last met.
-    pub fn spawn(spec: ServerSpec, era: Option<Era>, surroundings: Surroundings) -> Self {
+    /// Starts the task, not yet the server. `known` is how the server spoke when last met.
+    pub fn spawn(spec: ServerSpec, known: Option<Manners>, surroundings: Surroundings) -> Self {
         let spec = Arc::new(spec);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (status_sender, status) = watch::channel(Status::default());
-        let task = task::Task::new(Arc::clone(&spec), era, surroundings, inbox, status_sender);
+        let task = task::Task::new(Arc::clone(&spec), known, surroundings, inbox, status_sender);
         tokio::spawn(task.run());
         Self { spec, commands, status }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Offer, Tool},
+    catalog::{Manners, Offer, Tool},
     era::{Era, MetaSlot},
     exchange::{Answer, Call, Caller, Ticket},
     failure::{CallError, Failure},
@@ -109,7 +109,7 @@ enum Event {
 impl Task {
     pub(super) fn new(
         spec: Arc<ServerSpec>,
-        era: Option<Era>,
+        known: Option<Manners>,
         around: Surroundings,
         inbox: mpsc::UnboundedReceiver<Command>,
         status: watch::Sender<Status>,
@@ -118,7 +118,8 @@ impl Task {
         let Transport::Stdio(stdio) = &spec.transport;
         let framing = match stdio.framing {
             spec::Framing::ContentLength => Framing::ContentLength,
-            spec::Framing::Auto | spec::Framing::Newline => Framing::Newline,
+            spec::Framing::Newline => Framing::Newline,
+            spec::Framing::Auto => known.map(|known| known.framing).unwrap_or_default(),
         };
         // Any number will do that differs from server to server.
         let seed =
@@ -129,7 +130,7 @@ impl Task {
             status,
             life: Lifecycle::new(patience, seed),
             phase: Phase::Down,
-            era,
+            era: known.map(|known| known.era),
             opened: Opened::default(),
             framing,
             queue: VecDeque::new(),
@@ -577,7 +578,8 @@ impl Task {
         self.listed = true;
         self.rest_at = Some(now() + REST);
         let Opened { era, info, instructions, .. } = &self.opened;
-        let offer = Offer::new(era.unwrap_or(Era::Legacy), info.clone(), instructions.clone(), tools);
+        let manners = Manners { era: era.unwrap_or(Era::Legacy), framing: self.framing };
+        let offer = Offer::new(manners, info.clone(), instructions.clone(), tools);
         self.tell(Ok(Arc::new(offer)));
         if std::mem::take(&mut self.list_again) {
             self.list();

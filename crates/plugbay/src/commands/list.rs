@@ -91,7 +91,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
             Err(reason) => Some(Trouble { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
             Ok(_) => failures.get(name).map(|failure| Trouble::from(&**failure)),
         };
-        let era = snapshot.catalog.get(name).map(|entry| entry.offer.era);
+        let era = snapshot.catalog.get(name).map(|entry| entry.offer.manners.era);
         let state = match (&trouble, era) {
             (Some(_), _) => State::Error,
             (None, Some(_)) => working(server.mode),

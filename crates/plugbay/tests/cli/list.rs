@@ -34,7 +34,11 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
 ";
     assert!(run.out.contains(explanation), "{}", run.out);
     assert!(run.out.contains("\ncalc    active      6"), "{}", run.out);
-    assert!(run.out.contains("\ngone\n  command not found: `no-such-program` is in none of the folders"), "{}", run.out);
+    assert!(
+        run.out.contains("\ngone\n  command not found: `no-such-program` is in none of the folders"),
+        "{}",
+        run.out
+    );
     assert!(run.out.contains("\nodd\n  server `odd` has no `command`"), "{}", run.out);
     assert!(run.out.ends_with("\ndisabled: off\n"), "{}", run.out);
     assert!(run.err.starts_with("error: server `odd` has no `command`\n --> "), "{}", run.err);

@@ -13,25 +13,25 @@ fn filled(template: &str, id: u64) -> String {
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_any_shape_ends_its_call() {
     let forwarded = [
-        (r##"{"jsonrpc":"2.0","id":#,"result":{"a":1}}"##, r#"{"a":1}"#),
-        (r##"{"id":#,"jsonrpc":"2.0","result":{"a":1}}"##, r#"{"a":1}"#),
-        (r##"{"result":{"a":1},"jsonrpc":"2.0","id":#}"##, r#"{"a":1}"#),
-        (r##"{"result":{"a":1},"x":[1],"jsonrpc":"2.0","id":#}"##, r#"{"a":1}"#),
-        (r##" { "jsonrpc" : "2.0", "id" : # , "result" : { } } "##, "{ }"),
-        (r##"{"jsonrpc":"2.0","id":#,"error":{"code":1,"message":"m"}}"##, r#"{"code":1,"message":"m"}"#),
-        (r##"{"jsonrpc":"2.0","id":#,"result":[]}"##, "[]"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":{"a":1}}"#, r#"{"a":1}"#),
+        (r#"{"id":#,"jsonrpc":"2.0","result":{"a":1}}"#, r#"{"a":1}"#),
+        (r#"{"result":{"a":1},"jsonrpc":"2.0","id":#}"#, r#"{"a":1}"#),
+        (r#"{"result":{"a":1},"x":[1],"jsonrpc":"2.0","id":#}"#, r#"{"a":1}"#),
+        (r#" { "jsonrpc" : "2.0", "id" : # , "result" : { } } "#, "{ }"),
+        (r#"{"jsonrpc":"2.0","id":#,"error":{"code":1,"message":"m"}}"#, r#"{"code":1,"message":"m"}"#),
+        (r#"{"jsonrpc":"2.0","id":#,"result":[]}"#, "[]"),
     ];
     let unusable = [
-        (r##"{"id":#,"result":{"a":1}}"##, r#""jsonrpc" must be "2.0""#),
-        (r##"{"jsonrpc":"1.0","id":#,"result":{"a":1}}"##, r#""jsonrpc" must be "2.0""#),
-        (r##"{"jsonrpc":"2.0","id":#}"##, "either"),
-        (r##"{"jsonrpc":"2.0","id":#,"result":1,"error":2}"##, "either"),
-        (r##"{"jsonrpc":"2.0","id":#,"Result":{}}"##, "must be written"),
-        (r##"{"jsonrpc":"2.0","result":1,"result":2,"id":#}"##, "twice"),
-        (r##"{"jsonrpc":"2.0","id":#,"result":{"a":1}"##, "middle of a value"),
-        (r##"{"jsonrpc":"2.0","id":#,"result":{"a":"##, "middle of a value"),
-        (r##"{"jsonrpc":"2.0","id":#,"result":{"a":nope},"b":1}"##, "unexpected byte"),
-        (r##"{"jsonrpc":"2.0","id":#,"result":{},"id":7}"##, "twice"),
+        (r#"{"id":#,"result":{"a":1}}"#, r#""jsonrpc" must be "2.0""#),
+        (r#"{"jsonrpc":"1.0","id":#,"result":{"a":1}}"#, r#""jsonrpc" must be "2.0""#),
+        (r#"{"jsonrpc":"2.0","id":#}"#, "either"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":1,"error":2}"#, "either"),
+        (r#"{"jsonrpc":"2.0","id":#,"Result":{}}"#, "must be written"),
+        (r#"{"jsonrpc":"2.0","result":1,"result":2,"id":#}"#, "twice"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":{"a":1}"#, "middle of a value"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":{"a":"#, "middle of a value"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":{"a":nope},"b":1}"#, "unexpected byte"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":{},"id":7}"#, "twice"),
     ];
     for (template, expected) in forwarded {
         assert_eq!(end_by(template).await, expected, "{template}");
@@ -48,7 +48,7 @@ async fn end_by(template: &str) -> String {
     let call = world.call("a");
     peer.expect_call("a").await;
     peer.say(filled(template, call.0)).await;
-    peer.say(filled(r##"{"jsonrpc":"2.0","id":#,"result":{"second":true}}"##, call.0)).await;
+    peer.say(filled(r#"{"jsonrpc":"2.0","id":#,"result":{"second":true}}"#, call.0)).await;
     let end = world.calls.end(call).await;
     let next = world.call("b");
     let request = peer.expect_call("b").await;
@@ -65,15 +65,15 @@ async fn words_that_answer_nothing_disturb_nobody() {
     let request = peer.expect_call("a").await;
     let words = [
         r##"{"jsonrpc":"2.0","id":"#","result":{}}"##,
-        r##"{"jsonrpc":"2.0","id":-#,"result":{}}"##,
-        r##"{"jsonrpc":"2.0","id":#000,"result":{}}"##,
-        r##"{"jsonrpc":"2.0","id":#.0,"result":{}}"##,
+        r#"{"jsonrpc":"2.0","id":-#,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":#000,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":#.0,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":99999999999999999999999,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}"#,
         r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#,
         r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
         r#"{"jsonrpc":"2.0","result":{}}"#,
-        r##"[{"jsonrpc":"2.0","id":#,"result":{}}]"##,
+        r#"[{"jsonrpc":"2.0","id":#,"result":{}}]"#,
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":77}}"#,
         r##"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#"}}"##,

@@ -158,7 +158,7 @@ impl Stage {
         let timeouts = Timeouts { call, call_max, ..Timeouts::default() };
         let known = [None, Some(Era::Legacy), Some(Era::Modern)][usize::try_from(dice.roll(3)).unwrap()];
         let spec = ServerSpec { name, timeouts, ..spec(Framing::Auto) };
-        ServerHandle::spawn(spec, known, self.surroundings.clone())
+        ServerHandle::spawn(spec, known.map(Into::into), self.surroundings.clone())
     }
 
     /// Another server under the same name; the old one is seen out.

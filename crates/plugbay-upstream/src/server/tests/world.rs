@@ -85,7 +85,7 @@ impl World {
         let tickets = Arc::new(Tickets::default());
         let surroundings = Surroundings { launcher, tickets, reports: report_sender };
         let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
-        let handle = ServerHandle::spawn(spec, era, surroundings.clone());
+        let handle = ServerHandle::spawn(spec, era.map(Into::into), surroundings.clone());
         Self { handle, calls: Arc::default(), surroundings, peers, launches, reports }
     }
 

@@ -1,0 +1,103 @@
+//! Subscriptions of modern hosts.
+
+use plugbay_core::era::SUBSCRIPTION_KEY;
+use serde_json::{Value, json};
+
+use super::stage::{INITIALIZE, INITIALIZED, Stage, cancel, listen, modern, snapshot};
+
+impl Stage {
+    /// The next notification: its last word, and the subscription that it belongs to.
+    async fn told(&mut self) -> (String, Value) {
+        let message = self.hear().await;
+        let method = message["method"].as_str().unwrap_or_else(|| panic!("{message}"));
+        let word = method.rsplit('/').next().unwrap().to_owned();
+        (word, message["params"]["_meta"][SUBSCRIPTION_KEY].clone())
+    }
+
+    async fn subscribe(&mut self, id: &str) {
+        self.say(listen(id)).await;
+        let expected = serde_json::from_str(id).unwrap();
+        assert_eq!(self.told().await, ("acknowledged".to_owned(), expected));
+    }
+}
+
+fn changed(id: impl Into<Value>) -> (String, Value) {
+    ("list_changed".to_owned(), id.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_subscription_is_acknowledged_told_and_ended_by_its_own_id() {
+    let mut stage = Stage::new();
+    stage.ask(modern(1, "tools/list", "")).await;
+    stage.subscribe("10").await;
+    stage.subscribe("\"10\"").await;
+    stage.subscribe("\"other\"").await;
+    stage.say(modern(11, "subscriptions/listen", r#","notifications":{"promptsListChanged":true}"#)).await;
+    let acknowledged = stage.hear().await;
+    assert_eq!(acknowledged["params"]["notifications"], json!({}), "what is not there is not granted");
+
+    stage.snapshots.send_replace(snapshot(&["a"], true));
+    for id in [json!(10), json!("10"), json!("other")] {
+        assert_eq!(stage.told().await, changed(id));
+    }
+    stage.say(cancel("\"10\"")).await;
+    stage.hear_nothing().await;
+    stage.snapshots.send_replace(snapshot(&["b"], true));
+    for id in [json!(10), json!("other")] {
+        assert_eq!(stage.told().await, changed(id));
+    }
+    stage.hear_nothing().await;
+
+    stage.close();
+    for id in [json!(10), json!("other"), json!(11)] {
+        let end = stage.hear().await;
+        assert_eq!((&end["id"], &end["result"]["resultType"]), (&id, &json!("complete")));
+        assert_eq!(end["result"]["_meta"][SUBSCRIPTION_KEY], id);
+    }
+    assert_eq!(stage.heard().await, None);
+    stage.ended().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_between_list_and_subscription_is_told_behind_the_acknowledgement() {
+    let mut stage = Stage::new();
+    stage.ask(modern(1, "tools/list", "")).await;
+    stage.snapshots.send_replace(snapshot(&["a"], true));
+    stage.subscribe("2").await;
+    assert_eq!(stage.told().await, changed(2));
+    stage.subscribe("3").await;
+    stage.hear_nothing().await; // told already
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_has_seen_nothing_hears_of_no_change() {
+    let mut stage = Stage::new();
+    stage.subscribe("1").await;
+    stage.snapshots.send_replace(snapshot(&["a"], true));
+    stage.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_subscription_is_in_use() {
+    let mut stage = Stage::new();
+    stage.subscribe("1").await;
+    for line in [listen(1), modern(1, "tools/call", r#","name":"s__echo""#)] {
+        assert_eq!(stage.ask(&line).await["error"]["code"], -32600, "{line}");
+    }
+    stage.nothing_forwarded().await;
+    stage.say(cancel(1)).await;
+    stage.subscribe("1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_of_both_eras_is_told_in_both_ways() {
+    let mut stage = Stage::new();
+    stage.ask(INITIALIZE).await;
+    stage.say(INITIALIZED).await;
+    stage.ask(modern(1, "tools/list", "")).await;
+    stage.subscribe("2").await;
+    stage.snapshots.send_replace(snapshot(&["a"], true));
+    assert_eq!(stage.told().await, changed(Value::Null));
+    assert_eq!(stage.told().await, changed(2));
+    stage.hear_nothing().await;
+}
