@@ -257,8 +257,12 @@ impl Framer {
         let window = &self.buffer[..self.buffer.len().min(HEADER_LIMIT)];
         let Some(end) = memchr::memmem::find(window, b"\r\n\r\n") else {
             // A log line that merely begins like a header ends with a plain newline.
-            let plain_line = memchr::memchr(b'\n', window).is_some_and(|end| !window[..end].ends_with(b"\r"));
-            return if plain_line || window.len() == HEADER_LIMIT { Header::No } else { Header::Incomplete };
+            let line = memchr::memchr(b'\n', window);
+            let plain = line.is_some_and(|end| !window[..end].ends_with(b"\r"));
+            // Or a message comes right behind it.
+            let alone = line.is_some_and(|end| matches!(window.get(end + 1), Some(b'{' | b'[')));
+            let no = plain || alone || window.len() == HEADER_LIMIT;
+            return if no { Header::No } else { Header::Incomplete };
         };
         let length = std::str::from_utf8(&window[..end]).ok().and_then(|block| {
             block.split("\r\n").find_map(|field| {
@@ -327,6 +331,12 @@ mod tests {
     #[test]
     fn reads_both_framings_and_noise() {
         assert_eq!(feed(&mut Framer::new(100), MIXED), mixed());
+    }
+
+    #[test]
+    fn a_log_line_like_a_header_swallows_nothing() {
+        let items = feed(&mut Framer::new(100), b"Content-type: starting\r\n{\"a\":1}\r\n");
+        assert_eq!(items, [noise("Content-type: starting"), message("{\"a\":1}")]);
     }
 
     #[test]

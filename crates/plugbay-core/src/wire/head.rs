@@ -78,12 +78,16 @@ impl Head {
         Envelope::read(bytes).and_then(Envelope::into_head)
     }
 
-    /// Reads a message from a server without its payload, if it is a response in one of the usual
-    /// orders. Such a message must be passed on by [`Head::readdressed`].
+    /// Reads a message from a server; a large response in one of the usual orders without its payload.
+    /// Such a message must be passed on by [`Head::readdressed`].
     pub fn read_quickly(bytes: &[u8]) -> Result<Self, Malformed> {
+        if bytes.len() <= READ_WHOLE {
+            return Self::read(bytes);
+        }
         match leading_id(bytes).or_else(|| trailing_id(bytes)) {
-            Some(head) => Ok(head),
-            None => Self::read(bytes),
+            // Text that is not UTF-8 ends the session of a host that decodes strictly.
+            Some(head) if std::str::from_utf8(bytes).is_ok() => Ok(head),
+            _ => Self::read(bytes),
         }
     }
 
@@ -194,6 +198,10 @@ fn trailing_id(bytes: &[u8]) -> Option<Head> {
     let whole = scanner.at() == bytes.len() && versioned;
     id.filter(|_| whole).map(|id| leading.head(id, tail, None))
 }
+
+/// A message up to this size is read whole, because it costs little: what is not JSON then ends its
+/// call with an error, instead of being dropped by the host.
+const READ_WHOLE: usize = 4 * 1024;
 
 /// How far from the end the last members of an envelope can begin.
 const TAIL: usize = 64;

@@ -13,6 +13,9 @@ use tokio::time::timeout;
 
 use crate::{link::Link, process::text::clean};
 
+/// A server that asks without reading our answers gets none beyond this.
+pub(crate) const ANSWERS_LIMIT: usize = 1024 * 1024;
+
 /// How long a server may leave `server/discover` unanswered before it is taken for a legacy one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -180,7 +183,9 @@ impl<'a> Opening<'a> {
                     }
                 }
                 (Kind::Request { id, method }, _) => {
-                    self.link.connection.send(answer(&message, &id, &method));
+                    if self.link.connection.backlog() < ANSWERS_LIMIT {
+                        self.link.connection.send(answer(&message, &id, &method));
+                    }
                 }
                 _ => {}
             }

@@ -38,6 +38,14 @@ use crate::{
 /// A server that takes no input may leave this much unread; further calls fail at once.
 const BACKLOG_LIMIT: usize = 64 * 1024 * 1024;
 
+/// An answer of this size is worth waiting for its reader,
+const LARGE: usize = 16 * 1024;
+/// but not for longer: behind it may be answers that others wait for.
+const PRESSED: Duration = Duration::from_millis(250);
+/// So many unusable messages in a row, and a server is given up.
+const FAULTS_LIMIT: u32 = 10_000;
+/// The shortest time between two lists of a server that keeps changing.
+const LIST_PAUSE: Duration = Duration::from_secs(1);
 /// How long after an answer its buffers are kept for the next.
 const REST: Duration = Duration::from_secs(1);
 /// Where the timer stands when nothing is due.
@@ -60,13 +68,19 @@ pub(super) struct Task {
     pending: Pending<Waiting>,
     /// Calls that a server died without having got any of: the next one gets them.
     resend: Vec<(Ticket, Bytes)>,
-    /// Whoever got the last answer: nothing more is read before it has room.
+    /// Whoever got a large answer: nothing more is read before it has room, for a while.
     pressed: Option<Arc<dyn Caller>>,
     timer: Pin<Box<Sleep>>,
     /// Whether the timer is still to be heard. It may have fired already.
     wound_up: bool,
     /// When buffers are given back, unless another call comes.
     rest_at: Option<std::time::Instant>,
+    /// When the tools are listed again because they changed.
+    list_at: Option<std::time::Instant>,
+    last_list: Option<std::time::Instant>,
+    last_subscription: Option<std::time::Instant>,
+    /// Unusable messages since the last good one.
+    faults: u32,
     /// Whether the running server has listed its tools at least once.
     listed: bool,
     /// The list changed while it was being read.
@@ -140,6 +154,10 @@ impl Task {
             timer: Box::pin(sleep(FAR_AWAY)),
             wound_up: false,
             rest_at: None,
+            list_at: None,
+            last_list: None,
+            last_subscription: None,
+            faults: 0,
             listed: false,
             list_again: false,
             ending: JoinSet::new(),
@@ -160,6 +178,8 @@ impl Task {
                 Event::Tick => self.tick(),
             }
             self.show();
+            // A server with much to say takes turns with the others.
+            tokio::task::consume_budget().await;
         }
     }
 
@@ -167,11 +187,11 @@ impl Task {
         self.wind_up();
         let server = async {
             if let Some(caller) = &self.pressed {
-                let ready = poll_fn(|context| caller.poll_ready(context));
+                let ready = timeout(PRESSED, poll_fn(|context| caller.poll_ready(context)));
                 match &mut self.phase {
                     Phase::Up(link) => tokio::select! {
                         biased;
-                        () = ready => {}
+                        _ = ready => {}
                         () = link.connection.write_on() => {}
                     },
                     Phase::Down | Phase::Opening(_) => {}
@@ -196,8 +216,14 @@ impl Task {
 
     /// Sets the timer if it would fire too late. Firing too early is harmless, and rarer than calls.
     fn wind_up(&mut self) {
-        let wake =
-            self.life.next_tick().into_iter().chain(self.pending.next_deadline()).chain(self.rest_at).min();
+        let wake = self
+            .life
+            .next_tick()
+            .into_iter()
+            .chain(self.pending.next_deadline())
+            .chain(self.rest_at)
+            .chain(self.list_at)
+            .min();
         if let Some(wake) = wake.map(Instant::from_std)
             && (!self.wound_up || wake < self.timer.deadline())
         {
@@ -279,7 +305,8 @@ impl Task {
         self.era = opened.era;
         self.opened = opened;
         self.listed = false;
-        self.list_again = false;
+        (self.list_again, self.list_at, self.last_list) = (false, None, None);
+        self.faults = 0;
         self.life.started(now());
         self.list();
         if self.opened.era == Some(Era::Modern) && self.opened.has_tools {
@@ -354,6 +381,10 @@ impl Task {
 
     fn tick(&mut self) {
         self.wound_up = false;
+        while self.ending.try_join_next().is_some() {}
+        if self.list_at.take_if(|at| *at <= now()).is_some() {
+            self.list();
+        }
         let busy = self.busy(); // also with what is only now given up
         for (ticket, waiting, after) in self.pending.expire(now()) {
             self.expired(ticket, waiting, after);
@@ -459,7 +490,9 @@ impl Task {
                 Kind::Error { id: None } => self.note(&message),
                 Kind::Request { id, method } => {
                     let answer = opening::answer(&message, id, method);
-                    if let Phase::Up(link) = &mut self.phase {
+                    if let Phase::Up(link) = &mut self.phase
+                        && link.connection.backlog() < opening::ANSWERS_LIMIT
+                    {
                         link.connection.send(answer);
                     }
                 }
@@ -479,17 +512,29 @@ impl Task {
     }
 
     fn answered(&mut self, ticket: Ticket, message: Bytes, head: Head) {
+        self.faults = 0;
         // An unknown ticket: the call was cancelled or timed out, and its end has been told.
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
                 self.life.served(now());
                 self.rest_at = Some(now() + REST);
                 let era = self.opened.era.unwrap_or(Era::Legacy);
+                let large = message.len() >= LARGE;
                 caller.answered(ticket, Answer::Response { message, head, era });
-                self.pressed = Some(caller);
+                self.pressed = large.then_some(caller);
             }
             Some(Waiting::Listing(listing)) => self.list_page(listing, &message, &head),
-            Some(Waiting::Subscription) | None => {}
+            Some(Waiting::Subscription) => self.subscription_ended(&head),
+            None => {}
+        }
+    }
+
+    /// The server closed it in good order: it is opened again, and what changed meanwhile is listed.
+    fn subscription_ended(&mut self, head: &Head) {
+        let calm = self.last_subscription.is_none_or(|last| now() >= last + LIST_PAUSE);
+        if matches!(head.kind, Kind::Result { .. }) && calm {
+            self.subscribe();
+            self.list_soon();
         }
     }
 
@@ -503,7 +548,7 @@ impl Task {
                     caller.progressed(ticket, message, token);
                 }
             }
-            b"notifications/tools/list_changed" => self.list(),
+            b"notifications/tools/list_changed" => self.list_soon(),
             _ => {}
         }
     }
@@ -518,14 +563,26 @@ impl Task {
     /// What cannot be forwarded ends its call, if it can be told whose it was.
     fn refuse(&mut self, whose: Option<Ticket>, error: CallError, message: &[u8]) {
         let Some(ticket) = whose else {
-            tracing::warn!(server = %self.spec.name, "{error}");
-            return self.note(&message[..message.len().min(200)]);
+            return self.fault(&error, message);
         };
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => caller.answered(ticket, Answer::Failed(error)),
             Some(Waiting::Listing(_)) => self.give_up(format!("its list of tools is unusable: {error}")),
             // A late answer is not noted either: others read the notes.
             Some(Waiting::Subscription) | None => {}
+        }
+    }
+
+    /// Something unusable that is nobody's answer. A server may send a great many of these, so they
+    /// are not all told.
+    fn fault(&mut self, error: &CallError, message: &[u8]) {
+        self.faults += 1;
+        if self.faults.is_power_of_two() {
+            tracing::warn!(server = %self.spec.name, count = self.faults, "{error}");
+            self.note(&message[..message.len().min(200)]);
+        }
+        if self.faults >= FAULTS_LIMIT {
+            self.give_up(format!("sends nothing but unusable messages: {error}"));
         }
     }
 
@@ -538,6 +595,9 @@ impl Task {
     // --- its tools
 
     fn list(&mut self) {
+        if !matches!(self.phase, Phase::Up(_)) {
+            return;
+        }
         if !self.opened.has_tools {
             return self.report(Vec::new());
         }
@@ -546,6 +606,14 @@ impl Task {
             return;
         }
         self.ask_for_page(Listing::default(), None);
+    }
+
+    /// At once, unless the last list is so fresh that this could go on for ever.
+    fn list_soon(&mut self) {
+        match self.last_list.map(|last| last + LIST_PAUSE).filter(|next| now() < *next) {
+            Some(next) => self.list_at = Some(next),
+            None => self.list(),
+        }
     }
 
     fn ask_for_page(&mut self, listing: Listing, cursor: Option<&Bytes>) {
@@ -576,13 +644,14 @@ impl Task {
 
     fn report(&mut self, tools: Vec<Tool>) {
         self.listed = true;
+        self.last_list = Some(now());
         self.rest_at = Some(now() + REST);
         let Opened { era, info, instructions, .. } = &self.opened;
         let manners = Manners { era: era.unwrap_or(Era::Legacy), framing: self.framing };
         let offer = Offer::new(manners, info.clone(), instructions.clone(), tools);
         self.tell(Ok(Arc::new(offer)));
         if std::mem::take(&mut self.list_again) {
-            self.list();
+            self.list_soon();
         }
     }
 
@@ -595,6 +664,7 @@ impl Task {
             ticket.0
         )));
         self.pending.register_for_ever(ticket, Waiting::Subscription);
+        self.last_subscription = Some(now());
     }
 
     fn listing(&self) -> bool {

@@ -93,35 +93,27 @@ async fn a_deadline_is_not_lost_in_the_crowd() {
     }
 }
 
+/// What waits behind a large answer is read when the caller has room, or after a while all the same:
+/// somebody may be waiting for it. Requests and cancellations go out meanwhile.
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_does_not_keep_up_stops_reading_and_nothing_else() {
+async fn a_caller_that_does_not_keep_up_delays_reading_and_nothing_else() {
     let (world, mut peer) = World::ready(patience(10, 20), Era::Legacy).await;
     world.calls.press(true);
-    let call = |tool: &str| world.call(tool);
-    let [answered, taken_back, unread, late] = ["a", "b", "c", "d"].map(call);
+    let [large, taken_back, behind] = ["a", "b", "c"].map(|tool| world.call(tool));
     let request = peer.expect_call("a").await;
-    peer.answer(&request, json!({ "a": 1 })).await;
-    assert_eq!(world.calls.end(answered).await, r#"{"a":1}"#);
-    sleep(SECOND).await;
-    for tool in ["b", "c", "d"] {
+    peer.answer(&request, json!({ "a": "x".repeat(20_000) })).await;
+    world.calls.end(large).await;
+    for tool in ["b", "c"] {
         let request = peer.expect_call(tool).await;
         peer.answer(&request, json!({ "tool": tool })).await;
     }
     world.cancel(taken_back);
     peer.expect("notifications/cancelled").await;
-    let next = world.call("e");
-    let request = peer.expect_call("e").await;
-    sleep(8 * SECOND).await;
-    assert_eq!(world.calls.ends_of(unread), [""; 0]);
-    world.calls.press(false);
-    assert_eq!(world.calls.end(unread).await, r#"{"tool":"c"}"#);
-    assert_eq!(world.calls.end(late).await, r#"{"tool":"d"}"#);
+    sleep(SECOND / 10).await;
+    assert_eq!(world.calls.ends_of(behind), [""; 0]);
+    sleep(SECOND / 2).await;
+    assert_eq!(world.calls.end(behind).await, r#"{"tool":"c"}"#);
     assert_eq!(world.calls.ends_of(taken_back), [""; 0]);
-
-    world.calls.press(true);
-    peer.answer(&request, json!({})).await;
-    world.calls.end(next).await;
-    assert!(world.calls.end(world.call("f")).await.contains("did not answer within 10 s"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,7 +76,7 @@ async fn pages_are_collected_and_end() {
 async fn a_server_that_cannot_list_has_failed() {
     let cases = [
         (r#"{"jsonrpc":"2.0","id":#,"error":{"code":1,"message":"not now"}}"#, "tools: not now"),
-        (r#"{"jsonrpc":"2.0","id":#,"result":{"tools":[}}"#, "unusable: not valid JSON"),
+        (r#"{"jsonrpc":"2.0","id":#,"result":{"tools":[}}"#, "unusable: server 's' sent"),
         (r#"{"jsonrpc":"2.0","id":#,"result":{"tools":["#, "unusable: server 's' sent"),
         (r#"{"id":#,"result":{"tools":[]}}"#, "unusable: server 's' sent"),
     ];
