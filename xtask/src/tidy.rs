@@ -122,7 +122,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
             found.extend(sources(&path));
-        } else if name.ends_with(".rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
     }

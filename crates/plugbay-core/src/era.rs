@@ -103,6 +103,9 @@ pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
     };
+    if bytes[result.start] != b'{' {
+        return None; // not a result by any protocol: it is passed on as it came
+    }
     let at = result.start + 1;
     let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
     let empty = rest.next() == Some(&b'}');

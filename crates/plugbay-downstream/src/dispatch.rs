@@ -37,6 +37,7 @@ pub(crate) fn receive(session: &Arc<Session>, message: Bytes) {
     }
 }
 
+#[derive(Clone)]
 struct Request {
     message: Bytes,
     id: Span,
@@ -48,13 +49,26 @@ struct Request {
     notifications: Option<Span>,
     protocol_version: Option<Span>,
     meta: Meta,
+    /// A key that not every parser would read alike.
+    ambiguous: Option<&'static str>,
 }
+
+/// What a call is about. If one of these stood twice, or also in other letters, a server could read
+/// another name than the one that was allowed.
+const UNAMBIGUOUS: [&str; 3] = ["name", "arguments", "_meta"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let (mut name, mut cursor, mut notifications, mut protocol_version) = (None, None, None, None);
-        let mut meta = Meta::default();
+        let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
+            for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
+                if member.key.eq_ignore_ascii_case(key)
+                    && (std::mem::replace(seen, true) || member.key != key)
+                {
+                    ambiguous = Some(key);
+                }
+            }
             match &*member.key {
                 "name" => name = Some(member.value),
                 "cursor" => cursor = Some(member.value),
@@ -64,7 +78,7 @@ impl Request {
                 _ => {}
             }
         }
-        Self { message, id, method, params, name, cursor, notifications, protocol_version, meta }
+        Self { message, id, method, params, name, cursor, notifications, protocol_version, meta, ambiguous }
     }
 
     fn id(&self) -> &[u8] {
@@ -82,6 +96,10 @@ impl Request {
 
 fn serve(session: &Arc<Session>, request: &Request) -> Result<(), Refusal> {
     let method = &request.message[request.method.clone()];
+    if let Some(key) = request.ambiguous {
+        let what = format!("{key:?} must stand in \"params\" once, and in these letters");
+        return Err(Refusal::InvalidParams(what));
+    }
     if method == b"initialize" {
         return initialize(session, request);
     }
@@ -139,28 +157,44 @@ fn list_tools(session: &Arc<Session>, request: &Request, era: Era) {
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
         return session.send(respond::error(request.id(), &refusal));
     }
-    let id = Bytes::copy_from_slice(request.id());
-    let answer = move |session: &Arc<Session>| {
+    let answer = move |session: &Arc<Session>, request: &Request| {
         let listing = session.gateway().snapshot().listing;
-        session.send(respond::tools(&id, era, &listing));
+        session.send(respond::tools(request.id(), era, &listing));
         session.has_seen(listing);
     };
-    when_settled(session, answer);
+    if session.gateway().snapshot().settled {
+        return answer(session, request);
+    }
+    when_settled(session, request, answer);
 }
 
-/// At once if every server has been heard of, now or in an earlier run; else as soon as that is so.
-fn when_settled(session: &Arc<Session>, answer: impl FnOnce(&Arc<Session>) + Send + 'static) {
-    if session.gateway().snapshot().settled {
-        return answer(session);
+/// Answers as soon as every server has been heard of, unless the request is taken back before.
+fn when_settled(
+    session: &Arc<Session>,
+    request: &Request,
+    answer: impl FnOnce(&Arc<Session>, &Request) + Send + 'static,
+) {
+    let id = Bytes::copy_from_slice(request.id());
+    if !session.wait(id.clone()) {
+        return session.send(respond::error(&id, &Refusal::IdInUse));
     }
-    let session = Arc::clone(session);
+    let (session, request) = (Arc::clone(session), request.clone());
     tokio::spawn(async move {
         session.gateway().settled().await;
-        answer(&session);
+        if session.waited(&id) {
+            answer(&session, &request);
+        }
+        session.dealt_with();
     });
 }
 
 fn call_tool(session: &Arc<Session>, request: &Request, era: Era) {
+    let settled = session.gateway().snapshot().settled;
+    call_known_tool(session, request, era, settled);
+}
+
+/// `settled`: nothing is gained by waiting for more servers to be heard of.
+fn call_known_tool(session: &Arc<Session>, request: &Request, era: Era, settled: bool) {
     let refuse = |refusal| session.send(respond::error(request.id(), &refusal));
     let name = request.name.as_ref().and_then(|span| Some((request.text(Some(span))?, span)));
     let Some((name, span)) = name else {
@@ -170,9 +204,9 @@ fn call_tool(session: &Arc<Session>, request: &Request, era: Era) {
     let target = match snapshot.listing.plan(&name) {
         Plan::Forward(target) => target,
         // Its server may not have been heard of yet: look again when all have.
-        Plan::Unknown { .. } if !snapshot.settled => {
-            let message = request.message.clone();
-            return when_settled(session, move |session| receive(session, message));
+        Plan::Unknown { .. } if !settled => {
+            let again = move |session: &_, request: &_| call_known_tool(session, request, era, true);
+            return when_settled(session, request, again);
         }
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
@@ -209,8 +243,9 @@ fn listen(session: &Session, request: &Request) {
         Some(request.raw(&wanted) == b"true")
     });
     let id = request.message.slice(request.id.clone());
-    session.send(respond::acknowledged(&id, wanted == Some(true)));
-    session.subscribe(id, wanted == Some(true));
+    if !session.subscribe(id, wanted == Some(true)) {
+        session.send(respond::error(request.id(), &Refusal::IdInUse));
+    }
 }
 
 fn notified(session: &Session, message: &Bytes, method: &Span, params: Option<&Span>) {

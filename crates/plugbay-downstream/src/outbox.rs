@@ -4,10 +4,11 @@ use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use plugbay_core::wire::Frame;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep};
 
 /// A host that leaves this much unread gets no more of its requests read, and no notifications.
 const HIGH: usize = 8 * 1024 * 1024;
@@ -101,6 +102,17 @@ impl Outbox {
                 return;
             }
             drained.await;
+        }
+    }
+
+    /// Waits until the host has read nothing for so long.
+    pub(crate) async fn stuck(&self, patience: Duration) {
+        loop {
+            let before = self.lock().bytes;
+            sleep(patience).await;
+            if self.lock().bytes == before {
+                return;
+            }
         }
     }
 

@@ -16,8 +16,13 @@ pub(crate) enum Refusal {
     UnknownMethod,
     InvalidParams(String),
     UnsupportedVersion(String),
-    UnknownTool { name: String, nearest: Vec<String> },
+    UnknownTool {
+        name: String,
+        nearest: Vec<String>,
+    },
     IdInUse,
+    /// The gateway ends before the answer came.
+    Ending,
     Call(CallError),
 }
 
@@ -29,7 +34,7 @@ impl Refusal {
             Self::UnknownMethod => -32601,
             Self::InvalidParams(_) | Self::UnknownTool { .. } => -32602,
             Self::UnsupportedVersion(_) => -32022,
-            Self::Call(_) => -32000,
+            Self::Call(_) | Self::Ending => -32000,
         }
     }
 
@@ -44,6 +49,7 @@ impl Refusal {
                 format!("Unknown tool: {name}. Did you mean {}?", nearest.join(", "))
             }
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
+            Self::Ending => "plugbay is shutting down and waits no longer for the answer".to_owned(),
             Self::Call(error) => error.to_string(),
         }
     }

@@ -1,7 +1,7 @@
 //! One host: what it has asked, what it has been told, and what waits to be sent to it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
@@ -28,7 +28,7 @@ pub(crate) struct Session {
     outbox: Outbox,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
     state: Mutex<State>,
-    /// Told when the last call in flight has ended.
+    /// Told when the last request in flight has ended.
     idle: Notify,
 }
 
@@ -39,6 +39,8 @@ struct State {
     initialized: bool,
     calls: HashMap<Ticket, HostCall>,
     by_id: HashMap<Bytes, Ticket>,
+    /// The ids of requests that wait for the catalogue.
+    waiting: HashSet<Bytes>,
     subscriptions: Vec<Subscription>,
     /// The listing that the host has, or has been told to fetch.
     seen: Option<Arc<Listing>>,
@@ -99,7 +101,7 @@ impl Session {
 
     // --- calls
 
-    /// `false`: the host uses this id for another call that is still in flight.
+    /// `false`: the host uses this id for another request that is still in flight.
     pub(crate) fn register(
         &self,
         ticket: Ticket,
@@ -109,7 +111,7 @@ impl Session {
         server: ServerName,
     ) -> bool {
         let mut state = self.lock();
-        if state.by_id.contains_key(&id) {
+        if state.in_use(&id) {
             return false;
         }
         state.by_id.insert(id.clone(), ticket);
@@ -121,6 +123,9 @@ impl Session {
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
+        if state.waiting.remove(id) {
+            self.tell_if_idle(&state);
+        }
         let Some(ticket) = state.by_id.get(id).copied() else { return };
         let call = self.forget(&mut state, ticket);
         drop(state);
@@ -129,23 +134,43 @@ impl Session {
         }
     }
 
-    /// Waits until no call is in flight.
+    /// Waits until nothing is in flight.
     pub(crate) async fn calls_ended(&self) {
         loop {
             let idle = self.idle.notified();
-            if self.lock().calls.is_empty() {
+            if self.lock().is_idle() {
                 return;
             }
             idle.await;
         }
     }
 
+    /// A request waits for the catalogue. `false`: its id is in use.
+    pub(crate) fn wait(&self, id: Bytes) -> bool {
+        let mut state = self.lock();
+        !state.in_use(&id) && state.waiting.insert(id)
+    }
+
+    /// The request is done with waiting. `false`: it was taken back, or the host has gone.
+    pub(crate) fn waited(&self, id: &Bytes) -> bool {
+        self.lock().waiting.remove(id)
+    }
+
+    /// What waited has been dealt with.
+    pub(crate) fn dealt_with(&self) {
+        self.tell_if_idle(&self.lock());
+    }
+
+    fn tell_if_idle(&self, state: &State) {
+        if state.is_idle() {
+            self.idle.notify_waiters();
+        }
+    }
+
     fn forget(&self, state: &mut State, ticket: Ticket) -> Option<HostCall> {
         let call = state.calls.remove(&ticket)?;
         state.by_id.remove(&call.id);
-        if state.calls.is_empty() {
-            self.idle.notify_waiters();
-        }
+        self.tell_if_idle(state);
         Some(call)
     }
 
@@ -157,8 +182,17 @@ impl Session {
         self.catalog_changed(); // while the answer was being made
     }
 
-    pub(crate) fn subscribe(&self, id: Bytes, tools: bool) {
-        self.lock().subscriptions.push(Subscription { id, tools });
+    /// `false`: the id is in use.
+    pub(crate) fn subscribe(&self, id: Bytes, tools: bool) -> bool {
+        let mut state = self.lock();
+        if state.in_use(&id) {
+            return false;
+        }
+        self.outbox.push(respond::acknowledged(&id, tools));
+        state.subscriptions.push(Subscription { id, tools });
+        drop(state);
+        self.catalog_changed(); // since the host listed
+        true
     }
 
     /// Tells the host to list again, if what it has seen is not what it would see now.
@@ -169,27 +203,50 @@ impl Session {
         if state.seen.as_ref().is_none_or(|seen| seen.tools == now.tools) {
             return;
         }
-        if state.initialized && state.opened == Some(Era::Legacy) {
-            self.outbox.push(respond::tools_changed(None));
+        let legacy = state.initialized && state.opened == Some(Era::Legacy);
+        let modern = state.subscriptions.iter().filter(|subscription| subscription.tools);
+        let modern = modern.map(|subscription| Some(&subscription.id[..]));
+        let mut told = false;
+        for subscription in legacy.then_some(None).into_iter().chain(modern) {
+            self.outbox.push(respond::tools_changed(subscription));
+            told = true;
         }
-        let listening = state.subscriptions.iter().filter(|subscription| subscription.tools);
-        for subscription in listening {
-            self.outbox.push(respond::tools_changed(Some(&subscription.id)));
+        // Whoever does not listen yet hears of it when it does.
+        if told {
+            state.seen = Some(now);
         }
-        state.seen = Some(now);
     }
 
-    /// The end: subscriptions are closed in good order, and the outbox takes no more.
+    /// The end: what is still owed is refused, subscriptions are closed in good order, and the outbox
+    /// takes no more.
     pub(crate) fn close(&self) {
-        for subscription in std::mem::take(&mut self.lock().subscriptions) {
+        let mut state = self.lock();
+        state.by_id.clear();
+        let calls = std::mem::take(&mut state.calls).into_values().map(|call| call.id);
+        for id in calls.chain(std::mem::take(&mut state.waiting)) {
+            self.outbox.push(respond::error(&id, &Refusal::Ending));
+        }
+        for subscription in std::mem::take(&mut state.subscriptions) {
             self.outbox.push(respond::subscription_ended(&subscription.id));
         }
+        drop(state);
         self.outbox.close();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing can panic half-way through a change, so a poisoned table is still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn in_use(&self, id: &Bytes) -> bool {
+        let subscribed = self.subscriptions.iter().any(|subscription| subscription.id == id);
+        subscribed || self.by_id.contains_key(id) || self.waiting.contains(id)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.calls.is_empty() && self.waiting.is_empty()
     }
 }
 

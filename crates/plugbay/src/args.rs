@@ -1,12 +1,13 @@
 //! The command line.
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     commands::{self, CommandError, Context, call::Order, tools::Query},
+    log::Log,
     output::Output,
     panel, sample, settings,
 };
@@ -105,11 +106,13 @@ pub fn run() -> ExitCode {
     }
     let args = Args::parse();
     let output = Output::detect();
-    log(&args, output);
-    execute(args, output).unwrap_or_else(|error| {
+    let log = log(&args, output);
+    let code = execute(args, output).unwrap_or_else(|error| {
         output.error(&error);
         error.exit_code()
-    })
+    });
+    log.finish();
+    code
 }
 
 fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
@@ -143,7 +146,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
 }
 
 /// The log goes to stderr: stdout is the protocol, or a command's result.
-fn log(args: &Args, output: Output) {
+fn log(args: &Args, output: Output) -> Arc<Log> {
     use tracing::level_filters::LevelFilter;
 
     let level = match args.verbose {
@@ -157,12 +160,14 @@ fn log(args: &Args, output: Output) {
         targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
         targets = targets.with_target("plugbay::catalogue", LevelFilter::OFF);
     }
+    let log = Arc::new(Log::default());
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(Arc::clone(&log))
         .with_ansi(output.coloured_log())
         .without_time()
         .with_target(false);
     tracing_subscriber::registry().with(targets).with(lines).init();
+    log
 }
 
 /// `90s`, `5m`, `250ms`; a bare number is seconds.

@@ -5,12 +5,13 @@
 //! replaced whole, by rename, under a lock.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 const FORMAT: u32 = 2;
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The cache folder, and the thread that writes to it.
 #[derive(Debug)]
@@ -119,6 +121,7 @@ impl Writer {
             for job in inbox {
                 if let Err(error) = write(&job) {
                     tracing::warn!(path = %job.path.display(), "the cache cannot be written: {error}");
+                    return; // nor will the next
                 }
             }
         });
@@ -134,7 +137,7 @@ fn write(job: &Job) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let lock =
         File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(".lock"))?;
-    lock.lock()?;
+    lock_soon(&lock)?;
     let new = folder.join(format!(".{}.new", std::process::id()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     let written = file.write_all(job.content.as_bytes()).and_then(|()| file.sync_all());
@@ -143,6 +146,22 @@ fn write(job: &Job) -> io::Result<()> {
         let _ = fs::remove_file(&new);
     }
     replaced
+}
+
+/// Somebody may hold the lock for ever, and we must be able to exit. The rename is safe without it; what
+/// is lost by not writing is one start from the cache.
+fn lock_soon(lock: &File) -> io::Result<()> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds its lock"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }
 
 fn parse(text: &[u8]) -> Option<Memory> {

@@ -83,7 +83,7 @@ impl Catalogue {
                 continue;
             }
             match identity.as_ref().map_or(Memory::Unanswered, |identity| self.cache.load(identity)) {
-                Memory::Nothing => {}
+                Memory::Nothing => self.wait_until = Instant::now() + self.list_wait,
                 Memory::Unanswered => {
                     self.heard.insert(name.clone());
                 }
@@ -93,7 +93,6 @@ impl Catalogue {
                 }
             }
         }
-        self.wait_until = Instant::now() + self.list_wait;
         self.publish();
         self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.manners)).collect()
     }

@@ -5,6 +5,7 @@ mod cache;
 mod catalogue;
 mod commands;
 pub mod config;
+mod log;
 mod output;
 mod panel;
 mod sample;

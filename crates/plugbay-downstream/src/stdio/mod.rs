@@ -27,11 +27,19 @@ use crate::{
 
 /// How long calls in flight may go on after the host has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long a host that has closed its end may leave its answers unread.
+const LAST_READ: Duration = Duration::from_secs(30);
 /// How many pieces one write takes at most.
 const PIECES: usize = 128;
 
-/// Serves one host until it closes its end or stops reading.
-pub async fn serve<R, W>(gateway: Gateway, input: R, output: W) -> io::Result<()>
+/// Serves one host until it closes its end or stops reading, or until `stop`: then no more of it is
+/// read, and what is in flight gets its answers.
+pub async fn serve<R, W>(
+    gateway: Gateway,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -39,17 +47,24 @@ where
     let session = Session::new(gateway);
     let framing = OnceLock::new();
     let reading = async {
-        read(&session, input, &framing).await?;
+        tokio::select! {
+            outcome = read(&session, input, &framing) => outcome?,
+            () = stop => {}
+        }
         let _ = timeout(LAST_ANSWERS, session.calls_ended()).await;
         session.close();
-        io::Result::Ok(())
+        session.outbox().stuck(LAST_READ).await;
+        io::Result::Err(io::ErrorKind::TimedOut.into())
     };
     let writing = write(&session, output, &framing);
     let watching = watch(&session);
-    tokio::select! {
-        done = async { tokio::try_join!(reading, writing) } => done.map(|_| ()),
+    let done = tokio::select! {
+        done = writing => done, // all that there was, or the host has stopped reading
+        lost = reading => lost,
         () = watching => Ok(()),
-    }
+    };
+    session.close(); // nobody waits for this host any more
+    done
 }
 
 async fn read<R: AsyncRead + Unpin>(
@@ -59,7 +74,9 @@ async fn read<R: AsyncRead + Unpin>(
 ) -> io::Result<()> {
     let mut framer = Framer::new(session.gateway().message_limit);
     loop {
-        while let Some(item) = framer.take() {
+        // Before each message: many may have come at once, each with a large answer.
+        session.outbox().room().await;
+        if let Some(item) = framer.take() {
             if let Some(seen) = framer.seen() {
                 framing.get_or_init(|| seen); // the host is answered as it first spoke
             }
@@ -68,8 +85,8 @@ async fn read<R: AsyncRead + Unpin>(
                 Incoming::Noise(_) => refuse(session, Fault::Json(ScanError::Unexpected(0))),
                 Incoming::TooLong { .. } => refuse(session, Fault::TooLong(session.gateway().message_limit)),
             }
+            continue;
         }
-        session.outbox().room().await;
         match input.read_buf(framer.buffer()).await? {
             0 => return Ok(()),
             count => framer.filled(count),

@@ -182,10 +182,8 @@ impl<'a> Opening<'a> {
                         return Some((question, Reply::Error(error_text(&message, &error))));
                     }
                 }
-                (Kind::Request { id, method }, _) => {
-                    if self.link.connection.backlog() < ANSWERS_LIMIT {
-                        self.link.connection.send(answer(&message, &id, &method));
-                    }
+                (Kind::Request { id, method }, _) if self.link.connection.backlog() < ANSWERS_LIMIT => {
+                    self.link.connection.send(answer(&message, &id, &method));
                 }
                 _ => {}
             }

@@ -5,10 +5,11 @@ use std::{io, time::Duration};
 use plugbay_downstream::stdio;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use crate::{
+    config::Settings,
     panel::{Outside, Panel},
     settings::Source,
     watch::Watch,
@@ -17,6 +18,7 @@ use crate::{
 /// With a warm cache, servers are started when the host has its first list, or after this long:
 /// starting many programs takes the machine's attention, and the host is waiting.
 const START_DELAY: Duration = Duration::from_millis(100);
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
     let settings = source.load_and_log();
@@ -25,28 +27,43 @@ pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
     let first_list = gateway.first_list.clone();
     let (input, output) = stdio::standard();
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
-    let host = tokio::spawn(stdio::serve(gateway, input, output));
+    let host = tokio::spawn(stdio::serve(gateway, input, output, told_to_stop()));
+    let mut watch = Watch::new(&settings.sources);
     let servers = async {
         if panel.snapshots().borrow().settled {
             let _ = timeout(START_DELAY, first_list.notified()).await;
         }
         panel.refresh();
-        let mut watch = Watch::new(&settings.sources);
         loop {
             watch.changed().await;
-            let settings = source.load_and_log();
-            watch.follow(&settings.sources);
-            panel.reload(&settings).await;
+            if let Some(settings) = reloaded(source).await {
+                watch.follow(&settings.sources);
+                panel.reload(&settings).await;
+            }
         }
     };
     let outcome = tokio::select! {
         outcome = host => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),
-        () = told_to_stop() => Ok(()),
     };
     panel.shut_down().await;
     // A host that has gone away is not an error of ours.
     outcome.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// The settings after a change; `None` if a file cannot be read as it stands, because then the servers
+/// are better left alone. A file that is gone may be about to be replaced, so it gets a second look.
+async fn reloaded(source: &Source) -> Option<Settings> {
+    let gone = |settings: &Settings| settings.unreadable || settings.servers.is_empty();
+    if gone(&source.load()) {
+        sleep(SECOND_LOOK).await;
+    }
+    let settings = source.load_and_log();
+    if settings.unreadable {
+        tracing::error!("all servers are left as they were until the configuration can be read again");
+        return None;
+    }
+    Some(settings)
 }
 
 async fn told_to_stop() {

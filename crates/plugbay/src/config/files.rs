@@ -15,6 +15,8 @@ pub(super) struct Files {
     pub(super) used: Vec<(Document, Origin)>,
     pub(super) sources: Vec<PathBuf>,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// A file that counts could not be used at all.
+    pub(super) unreadable: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +32,15 @@ impl Files {
         self.sources.push(path.into());
         match self.bytes(path) {
             Some(bytes) => self.parse(path, &bytes, Origin::Machine),
-            None if self.diagnostics.is_empty() => self.diagnostics.push(Diagnostic::of_file(
-                Severity::Error,
-                path,
-                "there is no such file",
-                "check the path given with `--config`",
-            )),
+            None if self.diagnostics.is_empty() => {
+                self.unreadable = true;
+                self.diagnostics.push(Diagnostic::of_file(
+                    Severity::Error,
+                    path,
+                    "there is no such file",
+                    "check the path given with `--config`",
+                ));
+            }
             None => {}
         }
     }
@@ -76,6 +81,7 @@ impl Files {
     fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
         document::bytes(path).unwrap_or_else(|problem| {
             self.diagnostics.push(problem);
+            self.unreadable = true;
             None
         })
     }
@@ -86,7 +92,10 @@ impl Files {
                 self.diagnostics.append(&mut document.diagnostics);
                 self.used.push((document, origin));
             }
-            Err(mut problems) => self.diagnostics.append(&mut problems),
+            Err(mut problems) => {
+                self.diagnostics.append(&mut problems);
+                self.unreadable = true;
+            }
         }
     }
 }

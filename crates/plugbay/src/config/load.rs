@@ -34,7 +34,7 @@ pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
 }
 
 fn settings(files: Files, env: Env<'_>) -> Settings {
-    let Files { used, sources, mut diagnostics } = files;
+    let Files { used, sources, mut diagnostics, unreadable } = files;
     let common = Common::of(used.iter().map(|(document, _)| &document.config));
     let mut reports: Vec<Report<'_>> =
         used.iter().map(|(document, _)| Report::new(&document.source)).collect();
@@ -64,6 +64,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         limits: common.limits,
         list_wait: common.list_wait,
         sources,
+        unreadable,
         diagnostics,
     }
 }

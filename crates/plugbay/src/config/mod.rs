@@ -59,6 +59,8 @@ pub struct Settings {
     pub list_wait: Duration,
     /// Files that were read, or would be if they came into being: watch these.
     pub sources: Vec<PathBuf>,
+    /// A file that counts could not be used at all, so its servers are missing here.
+    pub unreadable: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -22,7 +22,7 @@ async fn answers_are_kept_notifications_dropped_and_requests_left_unread() {
     for _ in 0..1000 {
         calls[0].progress();
     }
-    stage.snapshots.send_replace(snapshot(&["new"], true));
+    stage.snapshots.send_replace(snapshot(&["echo", "new"], true));
     stage.say(call("\"unread\"")).await;
     stage.nothing_forwarded().await;
 
@@ -46,8 +46,11 @@ async fn what_was_read_at_once_is_not_answered_at_once() {
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
     let mut stage = Stage::with(snapshot(&tools, true));
     let requests: Vec<String> = (0..100).map(list).chain([call("\"last\"")]).collect();
-    let unknown = requests.join("\n").replace("s__echo", "s__a-tool-with-a-long-name-7");
-    stage.write(format!("{unknown}\n").as_bytes()).await;
+    let requests = requests.join("\n").replace("s__echo", "s__a-tool-with-a-long-name-7");
+    let before = "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n".repeat(30_000); // makes for large reads
+    stage.write(before.as_bytes()).await;
+    stage.hear_nothing().await;
+    stage.write(format!("{requests}\n").as_bytes()).await;
     stage.nothing_forwarded().await;
     for id in 0..100 {
         assert_eq!(stage.hear().await["id"], id);
