@@ -1,4 +1,5 @@
 //! Whole sessions with a scripted host and scripted servers, in memory and on a paused clock.
+#![allow(clippy::large_enum_variant, reason = "a handful of events per test")]
 
 mod calls;
 mod ending;
