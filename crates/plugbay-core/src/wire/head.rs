@@ -201,7 +201,7 @@ fn trailing_id(bytes: &[u8]) -> Option<Head> {
 
 /// A message up to this size is read whole, because it costs little: what is not JSON then ends its
 /// call with an error, instead of being dropped by the host.
-const READ_WHOLE: usize = 4 * 1024;
+const READ_WHOLE: usize = 512;
 
 /// How far from the end the last members of an envelope can begin.
 const TAIL: usize = 64;

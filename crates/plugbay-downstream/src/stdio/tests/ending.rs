@@ -36,6 +36,22 @@ async fn calls_in_flight_have_two_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gateway_told_to_stop_reads_no_more_and_answers_what_it_has() {
+    let mut stage = Stage::legacy().await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    stage.stop();
+    sleep(SECOND).await;
+    stage.say(call(2)).await;
+    stage.nothing_forwarded().await;
+    forwarded.answer("{}");
+    let answer = stage.hear().await;
+    assert_eq!(answer["id"], 1);
+    assert_eq!(stage.heard().await, None);
+    stage.ended().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_answer_is_the_end() {
     let mut stage = Stage::legacy().await;
     stage.say(call(1)).await;

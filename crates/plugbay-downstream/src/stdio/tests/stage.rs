@@ -16,7 +16,7 @@ use plugbay_core::{
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -31,6 +31,7 @@ pub(super) struct Stage {
     pub(super) serving: JoinHandle<io::Result<()>>,
     /// `None` when the host has closed its end.
     input: Option<DuplexStream>,
+    stop: Option<oneshot::Sender<()>>,
     output: DuplexStream,
     framer: Framer,
     events: mpsc::UnboundedReceiver<Event>,
@@ -59,9 +60,15 @@ impl Stage {
         };
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
-        let serving = tokio::spawn(serve(gateway, their_input, their_output, std::future::pending()));
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async {
+            if stopped.await.is_err() {
+                std::future::pending().await // the test is over, and not the session
+            }
+        };
+        let serving = tokio::spawn(serve(gateway, their_input, their_output, stopped));
         let framer = Framer::new(100_000_000);
-        Self { snapshots, serving, input: Some(input), output, framer, events }
+        Self { snapshots, serving, input: Some(input), stop: Some(stop), output, framer, events }
     }
 
     /// With a legacy host that has been through its opening.
@@ -87,6 +94,11 @@ impl Stage {
 
     pub(super) fn close(&mut self) {
         self.input = None;
+    }
+
+    /// The gateway itself is told to end.
+    pub(super) fn stop(&mut self) {
+        self.stop.take().expect("once").send(()).expect("the session goes on");
     }
 
     /// The next message as it came; `None` when the gateway has closed its end.

@@ -1,14 +1,17 @@
 //! When a server goes away: what it got is never sent again, what it never got goes to the next.
 
-use plugbay_core::era::Era;
+use std::sync::Arc;
+
+use plugbay_core::{era::Era, exchange::Servers, failure::Failure, name::ServerName};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
     peer::Peer,
-    world::{Setup, World},
+    world::{Setup, World, cancellation},
 };
+use crate::{Pool, Roster};
 
 /// A server that has taken the first call and not one byte of the second and third.
 async fn stuffed(setup: Setup) -> (World, Peer, [plugbay_core::exchange::Ticket; 3]) {
@@ -137,6 +140,23 @@ async fn stop_answers_everything() {
         sleep(60 * MINUTE).await;
         assert_eq!(world.launches(Instant::now()).len(), launches, "{stage}: it stays ended");
         world.handle.stop().await; // once more does no harm
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_without_a_server_is_answered_too() {
+    let world = World::new(Setup::default());
+    let name = |name| ServerName::parse(name).unwrap();
+    let failure = Arc::new(Failure::new("its command is missing", Vec::new()));
+    let pool = Pool::default();
+    pool.replace(Roster { broken: [(name("broken"), failure)].into(), ..Roster::default() });
+    let cases = [("broken", "its command is missing"), ("gone", "is not configured any more")];
+    for (server, words) in cases {
+        let ticket = world.surroundings.tickets.next();
+        pool.forward(&name(server), world.calls.call(ticket, "a", None));
+        pool.cancel(&name(server), ticket, cancellation());
+        let end = world.calls.end(ticket).await;
+        assert!(end.contains(words), "{end}");
     }
 }
 
