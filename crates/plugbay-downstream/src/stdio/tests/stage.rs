@@ -63,7 +63,7 @@ impl Stage {
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
             if stopped.await.is_err() {
-                std::future::pending().await // the test is over, and not the session
+                std::future::pending::<()>().await; // the test is over, and not the session
             }
         };
         let serving = tokio::spawn(serve(gateway, their_input, their_output, stopped));
