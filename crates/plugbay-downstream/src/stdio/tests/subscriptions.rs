@@ -63,6 +63,7 @@ async fn a_change_between_list_and_subscription_is_told_behind_the_acknowledgeme
     let mut stage = Stage::new();
     stage.ask(modern(1, "tools/list", "")).await;
     stage.snapshots.send_replace(snapshot(&["a"], true));
+    stage.hear_nothing().await;
     stage.subscribe("2").await;
     assert_eq!(stage.told().await, changed(2));
     stage.subscribe("3").await;

@@ -54,6 +54,29 @@ async fn a_second_death_in_a_row_ends_what_was_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_keeps_dying_keeps_no_calls() {
+    let (mut world, peer, [_, second, third]) = stuffed(Setup::default()).await;
+    drop(peer);
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_call("second").await;
+    peer.expect_call("third").await;
+    world.call(&"y".repeat(1000));
+    sleep(SECOND).await;
+    let unsent = world.call("unsent");
+    sleep(SECOND).await;
+    drop(peer);
+    for call in [second, third, unsent] {
+        assert!(world.calls.end(call).await.contains("closed its output during a call"));
+    }
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kept_call_has_no_more_time_than_others() {
     let timeouts = crate::spec::Timeouts { call: 10 * SECOND, ..crate::spec::Timeouts::default() };
     let (mut world, peer, [_, second, _]) = stuffed(Setup { timeouts, ..Setup::default() }).await;
