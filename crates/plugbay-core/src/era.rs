@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::wire::{Draft, Head, Hole, Kind, Members, Span, string_value};
+use crate::wire::{Draft, Head, Hole, Kind, Members, Span};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -110,18 +110,6 @@ pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
     let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
     let empty = rest.next() == Some(&b'}');
     Some((at, if empty { br#""resultType":"complete""# } else { br#""resultType":"complete","# }))
-}
-
-/// A modern error that a server gives to a version it does not speak: the versions it does.
-pub fn supported_versions(bytes: &[u8], error: &Span) -> Option<Vec<String>> {
-    let code = Members::find(bytes, error, "code")?;
-    if &bytes[code] != b"-32022" {
-        return None;
-    }
-    let data = Members::find(bytes, error, "data")?;
-    let supported = Members::find(bytes, &data, "supported")?;
-    let versions = crate::wire::elements(bytes, &supported);
-    Some(versions.into_iter().filter_map(|v| Some(string_value(&bytes[v])?.into_owned())).collect())
 }
 
 #[cfg(test)]

@@ -281,7 +281,7 @@ enum Header {
 }
 
 /// Makes an empty buffer begin where, behind `read` bytes, a page begins: a pipe is copied out of pages,
-/// and processors copy between places of equal alignment twice as fast.
+/// and processors copy faster between places of equal alignment.
 fn align(buffer: &mut BytesMut, read: usize) {
     let gap = buffer.as_ptr().wrapping_add(read).align_offset(PAGE);
     buffer.resize(gap, 0);
