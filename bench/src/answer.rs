@@ -15,13 +15,13 @@ const SPOT: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The answer to a call; `exact` when it is what the stub wrote, but for the id.
+    /// The answer to a call; `exact` when its result is byte for byte what the stub wrote.
     Answer { id: u64, exact: bool },
     /// Something the server asks or says by itself.
     Other,
 }
 
-/// `full` compares every byte; otherwise the length and both ends must match.
+/// `full` compares every byte of the result; otherwise its length and both ends must match.
 pub(crate) fn check(line: &[u8], expected: &Payload, full: bool) -> Outcome<Message> {
     if let Some(id) = exact_id(line, expected, full) {
         return Ok(Message::Answer { id, exact: true });
@@ -48,22 +48,21 @@ pub(crate) fn envelope(line: &[u8]) -> Outcome<BTreeMap<&str, &RawValue>> {
         .map_err(|error| format!("not a message ({error}): {}", beginning(line)).into())
 }
 
+/// The id of an answer whose result is the stub's, whatever the order of the members around it.
 fn exact_id(line: &[u8], expected: &Payload, full: bool) -> Option<u64> {
-    let digits = line.len().checked_sub(expected.len())?;
-    let (before, rest) = line.split_at(expected.before.len());
-    let (id, after) = rest.split_at(digits);
-    let same = |got: &[u8], wanted: &[u8]| {
-        let spot = SPOT.min(wanted.len());
-        if full {
-            got == wanted
-        } else {
-            got[..spot] == wanted[..spot] && got[got.len() - spot..] == wanted[wanted.len() - spot..]
-        }
+    const KEY: &[u8] = b"\"result\":";
+    let start = line[..line.len().min(SPOT)].windows(KEY.len()).position(|window| window == KEY)?;
+    let (before, rest) = line.split_at(start + KEY.len());
+    let (result, after) = rest.split_at_checked(expected.result.len())?;
+    let same = if full {
+        result == expected.result
+    } else {
+        let ends = |bytes: &[u8]| (bytes.first_chunk::<SPOT>().copied(), bytes.last_chunk::<SPOT>().copied());
+        ends(result) == ends(&expected.result)
     };
-    if !same(before, &expected.before) || !same(after, &expected.after) {
-        return None;
-    }
-    std::str::from_utf8(id).ok()?.parse().ok()
+    let around = [before, b"{}", after].concat();
+    let fields = same.then(|| envelope(&around).ok())??;
+    fields.get("id")?.get().parse().ok()
 }
 
 fn beginning(line: &[u8]) -> String {
@@ -88,6 +87,14 @@ mod tests {
                 assert_eq!(message, Message::Answer { id: 42, exact: true });
             }
         }
+    }
+
+    #[test]
+    fn the_order_of_the_envelope_does_not_matter() {
+        let payload = Payload::new(Kind::Objects, 1000, IdPlace::First);
+        let moved = Payload::new(Kind::Objects, 1000, IdPlace::Last);
+        let message = check(&line(&moved, "42"), &payload, true).unwrap();
+        assert_eq!(message, Message::Answer { id: 42, exact: true });
     }
 
     #[test]

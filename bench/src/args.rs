@@ -15,6 +15,7 @@ usage: plugbay-bench [calls | start | memory] [options]
   --rounds N           rounds of calls (default 25), or spawns of start (default 11)
   --quick              few rounds, for a first look
   --only A,B           only these of direct, pump, plugbay and the --also names
+  --case TEXT          only calls whose name contains TEXT, such as 100 KB text
   --also NAME=CMDLINE  a further gateway; {config} in CMDLINE is its config file
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
@@ -48,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) mode: Option<String>,
     pub(crate) also: Vec<Also>,
     only: Option<Vec<String>>,
+    /// Only cases whose label contains this.
+    pub(crate) case: Option<String>,
 }
 
 /// A further gateway to compare with.
@@ -71,6 +74,7 @@ impl Settings {
             mode: Some("all".to_owned()),
             also: Vec::new(),
             only: None,
+            case: None,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -82,6 +86,7 @@ impl Settings {
                 "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),
                 "--rounds" => settings.rounds = Some(positive(value()?)?),
                 "--only" => settings.only = Some(value()?.split(',').map(str::to_owned).collect()),
+                "--case" => settings.case = Some(value()?.clone()),
                 "--also" => settings.also.push(Also::parse(value()?)?),
                 "--mode" => settings.mode = Some(value()?.clone()).filter(|mode| mode != "none"),
                 "--quick" => settings.quick = true,

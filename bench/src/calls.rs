@@ -5,6 +5,8 @@ mod case;
 mod measure;
 mod report;
 
+use case::Case;
+
 use crate::args::{Cores, Settings};
 use crate::target::Target;
 use crate::{Outcome, cores, output, process};
@@ -26,7 +28,8 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     }
 
     let mut rows = Vec::new();
-    for case in case::all() {
+    let wanted = |case: &Case| settings.case.as_ref().is_none_or(|text| case.label().contains(text));
+    for case in case::all().into_iter().filter(wanted) {
         output::progress(&format!("{} …", case.label()));
         let series = measure::run(&case, &targets, rounds, settings.id_last)?;
         rows.extend(report::rows(&case, &series));

@@ -44,6 +44,8 @@ pub(crate) enum IdPlace {
 pub(crate) struct Payload {
     pub(crate) before: Vec<u8>,
     pub(crate) after: Vec<u8>,
+    /// The value at `result`: what must arrive as it was sent.
+    pub(crate) result: Vec<u8>,
 }
 
 impl Payload {
@@ -62,7 +64,7 @@ impl Payload {
             IdPlace::First => (r#"{"jsonrpc":"2.0","id":"#.to_owned(), format!(r#","result":{result}}}"#)),
             IdPlace::Last => (format!(r#"{{"result":{result},"jsonrpc":"2.0","id":"#), "}".to_owned()),
         };
-        Self { before: before.into_bytes(), after: after.into_bytes() }
+        Self { before: before.into_bytes(), after: after.into_bytes(), result: result.into_bytes() }
     }
 
     /// Length of a line but for its id.

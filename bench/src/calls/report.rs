@@ -102,7 +102,7 @@ fn table(rows: &[Row]) -> String {
     }
     let mut text = table.render();
     if rows.iter().any(|row| row.rewritten) {
-        text.push_str("* answers were whole, but not byte for byte those of the stub\n");
+        text.push_str("* results were whole, but not byte for byte those of the stub\n");
     }
     text
 }

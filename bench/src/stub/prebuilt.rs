@@ -14,7 +14,7 @@ pub(crate) enum Prebuilt {
 
 impl Prebuilt {
     pub(crate) fn new(kind: Kind, size: usize, id_place: IdPlace) -> Self {
-        let Payload { before, mut after } = Payload::new(kind, size, id_place);
+        let Payload { before, mut after, .. } = Payload::new(kind, size, id_place);
         after.push(b'\n');
         match id_place {
             IdPlace::First => {

@@ -1,9 +1,8 @@
 //! The table of requests that wait for an answer: register, complete, cancel, expire.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::exchange::Ticket;
 
@@ -11,7 +10,7 @@ use crate::exchange::Ticket;
 /// each gets exactly one answer.
 #[derive(Debug)]
 pub struct Pending<T> {
-    entries: HashMap<Ticket, Entry<T>>,
+    entries: FxHashMap<Ticket, Entry<T>>,
     /// No entry expires before this; kept instead of searched, because it is asked for at every step.
     earliest: Option<Instant>,
 }
@@ -29,7 +28,7 @@ struct Entry<T> {
 
 impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), earliest: None }
+        Self { entries: FxHashMap::default(), earliest: None }
     }
 }
 

@@ -14,6 +14,7 @@ use plugbay_core::{
     surface::Listing,
     wire::{Draft, Frame, Span},
 };
+use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use crate::{
@@ -37,7 +38,7 @@ struct State {
     opened: Option<Era>,
     /// A legacy host takes notifications from then on.
     initialized: bool,
-    calls: HashMap<Ticket, HostCall>,
+    calls: FxHashMap<Ticket, HostCall>,
     by_id: HashMap<Bytes, Ticket>,
     /// The ids of requests that wait for the catalogue.
     waiting: HashSet<Bytes>,

@@ -14,9 +14,11 @@ pub enum Framing {
 /// What the stream held next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
-    /// One message on one line, without its delimiter. Raw line breaks, which JSON allows between
-    /// values, have become spaces: to a reader of lines they would end the message.
+    /// One message on one line, without its delimiter, in UTF-8. Raw line breaks, which JSON allows
+    /// between values, have become spaces: to a reader of lines they would end the message.
     Message(Bytes),
+    /// A message that is not UTF-8. A host that decodes strictly would end its session over it.
+    NotText(Bytes),
     /// A line that is no message: programs do print to stdout.
     Noise(Bytes),
     /// A message over the limit was dropped; here is how it began.
@@ -30,6 +32,8 @@ pub struct Framer {
     limit: usize,
     /// How far `buffer` has been searched for a newline.
     searched: usize,
+    /// Whether all that was searched is printable ASCII: then nothing is left to check.
+    plain: bool,
     /// The rest of an over-long message that is still to come.
     skipping: Option<Skip>,
     /// The framing of the last message.
@@ -67,7 +71,7 @@ impl Framer {
     pub fn new(limit: usize) -> Self {
         let (buffer, spare) = (BytesMut::new(), Vec::new());
         let (seen, skipping, chunk) = (None, None, SMALLEST_CHUNK);
-        Self { buffer, limit, searched: 0, skipping, seen, chunk, size: 0, spare, large: 0 }
+        Self { buffer, limit, searched: 0, plain: true, skipping, seen, chunk, size: 0, spare, large: 0 }
     }
 
     /// The framing that the peer uses, once it has sent something.
@@ -140,6 +144,7 @@ impl Framer {
             self.skip(skip)?;
         }
         if self.searched == 0 {
+            self.plain = true;
             self.trim_start();
         }
         if self.buffer.is_empty() {
@@ -170,7 +175,7 @@ impl Framer {
         match line.first() {
             Some(b'{' | b'[') => {
                 self.seen = Some(Framing::Newline);
-                Some(Incoming::Message(line))
+                Some(if self.plain { Incoming::Message(line) } else { checked(line) })
             }
             _ => Some(Incoming::Noise(line)),
         }
@@ -178,21 +183,29 @@ impl Framer {
 
     /// The end of the line, if it is here. A carriage return inside it becomes a space on the way.
     fn newline(&mut self) -> Option<usize> {
-        while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) {
+        while let Some(found) = self.unusual() {
             let at = self.searched + found;
             match (self.buffer[at], self.buffer.get(at + 1)) {
                 (b'\n', _) => return Some(at),
-                (_, Some(b'\n')) => return Some(at + 1),
-                (_, None) => {
+                (b'\r', Some(b'\n')) => return Some(at + 1),
+                (b'\r', None) => {
                     self.searched = at; // the next read tells
                     return None;
                 }
-                _ => self.buffer[at] = b' ',
+                (b'\r', _) => self.buffer[at] = b' ',
+                _ => self.plain = false,
             }
             self.searched = at + 1;
         }
         self.searched = self.buffer.len();
         None
+    }
+
+    /// The next byte that may matter. As long as all is printable ASCII, which is one comparison per byte,
+    /// there is no second pass for UTF-8: what has just been read is still in the cache, later it is not.
+    fn unusual(&self) -> Option<usize> {
+        let rest = &self.buffer[self.searched..];
+        if self.plain { unprintable(rest) } else { memchr::memchr2(b'\n', b'\r', rest) }
     }
 
     fn counted(&mut self, body: usize, length: usize) -> Option<Incoming> {
@@ -209,7 +222,7 @@ impl Framer {
         for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
             *byte = b' ';
         }
-        Some(Incoming::Message(message.freeze()))
+        Some(checked(message.freeze()))
     }
 
     /// Takes a message out. The rest of a large one's buffer is not worth keeping alive.
@@ -288,6 +301,23 @@ fn align(buffer: &mut BytesMut, read: usize) {
     buffer.advance(gap);
 }
 
+/// The first byte that is not printable ASCII: read as a signed number, all others are below the blank.
+fn unprintable(bytes: &[u8]) -> Option<usize> {
+    let is_unprintable = |byte: &u8| byte.cast_signed() < 0x20;
+    let (blocks, _) = bytes.as_chunks::<64>();
+    // Without an early end inside a block, so that it becomes a few vector instructions.
+    let plain = |block: &&[u8; 64]| !block.iter().fold(false, |any, byte| any | is_unprintable(byte));
+    let start = blocks.iter().take_while(plain).count() * 64;
+    Some(start + bytes[start..].iter().position(is_unprintable)?)
+}
+
+fn checked(message: Bytes) -> Incoming {
+    match simdutf8::basic::from_utf8(&message) {
+        Ok(_) => Incoming::Message(message),
+        Err(_) => Incoming::NotText(message),
+    }
+}
+
 fn starts_header(buffer: &[u8]) -> bool {
     const PREFIX: &[u8] = b"content-";
     let seen = buffer.len().min(PREFIX.len());
@@ -345,6 +375,26 @@ mod tests {
         assert_eq!(feed(&mut framer, b"{\r}\r"), []);
         assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{ }  {")]);
         assert_eq!(feed(&mut framer, b"\n"), [message("{}")]);
+    }
+
+    #[test]
+    fn what_is_not_text_is_told_apart() {
+        let long = "x".repeat(100);
+        for (bytes, is_text) in [
+            (format!("{{\"{long}é\"}}").into_bytes(), true),
+            (format!("{{\t\"{long}\u{7f}\"}}").into_bytes(), true),
+            ([b"{", long.as_bytes(), b"\xff}"].concat(), false),
+            ([b"{\xe9", long.as_bytes(), b"}"].concat(), false),
+        ] {
+            let bytes = Bytes::from(bytes);
+            let expected =
+                if is_text { Incoming::Message(bytes.clone()) } else { Incoming::NotText(bytes.clone()) };
+            let mut framer = Framer::new(1000);
+            let counted = [format!("Content-Length: {}\r\n\r\n", bytes.len()).as_bytes(), &bytes].concat();
+            assert_eq!(feed(&mut framer, &[&bytes[..], b"\n"].concat()), [expected.clone()]);
+            assert_eq!(feed(&mut framer, &counted), [expected]);
+            assert_eq!(feed(&mut framer, b"{}\n"), [message("{}")]);
+        }
     }
 
     #[test]

@@ -74,6 +74,7 @@ pub enum Fault {
 
 impl Head {
     /// Reads a whole message strictly: grammar, depth, and an envelope that every parser reads alike.
+    /// That it is UTF-8 has been seen to before.
     pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         Envelope::read(bytes).and_then(Envelope::into_head)
     }
@@ -85,9 +86,8 @@ impl Head {
             return Self::read(bytes);
         }
         match leading_id(bytes).or_else(|| trailing_id(bytes)) {
-            // Text that is not UTF-8 ends the session of a host that decodes strictly.
-            Some(head) if std::str::from_utf8(bytes).is_ok() => Ok(head),
-            _ => Self::read(bytes),
+            Some(head) => Ok(head),
+            None => Self::read(bytes),
         }
     }
 
@@ -220,9 +220,6 @@ struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let nameless = |fault| Malformed { id: None, fault };
-        if std::str::from_utf8(bytes).is_err() {
-            return Err(nameless(Fault::Utf8));
-        }
         let mut start = Scanner::new(bytes, 0);
         match start.peek().map_err(|e| nameless(e.into()))? {
             b'{' => {}

@@ -82,6 +82,7 @@ async fn read<R: AsyncRead + Unpin>(
             }
             match item {
                 Incoming::Message(message) => dispatch::receive(session, message),
+                Incoming::NotText(_) => refuse(session, Fault::Utf8),
                 Incoming::Noise(_) => refuse(session, Fault::Json(ScanError::Unexpected(0))),
                 Incoming::TooLong { .. } => refuse(session, Fault::TooLong(session.gateway().message_limit)),
             }

@@ -160,7 +160,7 @@ impl<'a> Opening<'a> {
         loop {
             let message = match self.link.next().await? {
                 Incoming::Message(message) => message,
-                Incoming::Noise(line) | Incoming::TooLong { start: line } => {
+                Incoming::Noise(line) | Incoming::NotText(line) | Incoming::TooLong { start: line } => {
                     self.link.note(&line);
                     continue;
                 }

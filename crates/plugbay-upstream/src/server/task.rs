@@ -16,7 +16,7 @@ use plugbay_core::{
     failure::{CallError, Failure},
     lifecycle::{Admission, Due, Lifecycle, Patience, State},
     pending::Pending,
-    wire::{Draft, Framing, Head, Incoming, Kind, Members, Span},
+    wire::{Draft, Fault, Framing, Head, Incoming, Kind, Malformed, Members, Span},
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -70,6 +70,8 @@ pub(super) struct Task {
     resend: Vec<(Ticket, Bytes)>,
     /// Whoever got a large answer: nothing more is read before it has room, for a while.
     pressed: Option<Arc<dyn Caller>>,
+    /// When the event came that is being dealt with.
+    now: std::time::Instant,
     timer: Pin<Box<Sleep>>,
     /// Whether the timer is still to be heard. It may have fired already.
     wound_up: bool,
@@ -151,6 +153,7 @@ impl Task {
             pending: Pending::default(),
             resend: Vec::new(),
             pressed: None,
+            now: now(),
             timer: Box::pin(sleep(FAR_AWAY)),
             wound_up: false,
             rest_at: None,
@@ -167,7 +170,9 @@ impl Task {
 
     pub(super) async fn run(mut self) {
         loop {
-            match self.next_event().await {
+            let event = self.next_event().await;
+            self.now = now();
+            match event {
                 Event::Command(Some(Command::Stop(done))) => return self.stop(Some(done)).await,
                 Event::Command(None) => return self.stop(None).await,
                 Event::Command(Some(command)) => self.command(command),
@@ -244,7 +249,7 @@ impl Task {
     }
 
     fn forward(&mut self, call: Call) {
-        match self.life.wanted(now()) {
+        match self.life.wanted(self.now) {
             Admission::Ready => self.send(call),
             Admission::Wait => self.queue.push_back(call),
             Admission::Start => {
@@ -273,7 +278,7 @@ impl Task {
         link.connection.send_call(ticket, request.render(ticket.0));
         let patience = timeout.unwrap_or(self.spec.timeouts.call);
         let at_most = patience.max(self.spec.timeouts.call_max);
-        self.pending.register(ticket, Waiting::Host(caller), now(), patience, at_most);
+        self.pending.register(ticket, Waiting::Host(caller), self.now, patience, at_most);
     }
 
     fn cancel(&mut self, ticket: Ticket, notification: &Draft) {
@@ -286,7 +291,7 @@ impl Task {
     }
 
     fn refresh(&mut self) {
-        match self.life.wanted(now()) {
+        match self.life.wanted(self.now) {
             Admission::Ready => self.list(),
             Admission::Start => self.start(),
             Admission::Wait | Admission::Refuse { .. } => {}
@@ -307,7 +312,7 @@ impl Task {
         self.listed = false;
         (self.list_again, self.list_at, self.last_list) = (false, None, None);
         self.faults = 0;
-        self.life.started(now());
+        self.life.started(self.now);
         self.list();
         if self.opened.era == Some(Era::Modern) && self.opened.has_tools {
             self.subscribe();
@@ -343,9 +348,10 @@ impl Task {
             let unsent = link.connection.take_unsent();
             let during = if self.calling() { "during a call" } else { "while it was idle" };
             let failure = link.post_mortem(during, self.spec.timeouts.shutdown).await;
+            self.now = now();
             self.fail_but(failure, unsent);
             if !self.resend.is_empty() {
-                self.life.wanted(now());
+                self.life.wanted(self.now);
                 self.start();
             }
         }
@@ -361,7 +367,7 @@ impl Task {
         self.phase = Phase::Down;
         let failure = Arc::new(failure);
         tracing::warn!(server = %self.spec.name, "{failure}");
-        self.life.failed(now(), Arc::clone(&failure));
+        self.life.failed(self.now, Arc::clone(&failure));
         let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::clone(&failure) };
         for call in self.queue.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
@@ -382,20 +388,20 @@ impl Task {
     fn tick(&mut self) {
         self.wound_up = false;
         while self.ending.try_join_next().is_some() {}
-        if self.list_at.take_if(|at| *at <= now()).is_some() {
+        if self.list_at.take_if(|at| *at <= self.now).is_some() {
             self.list();
         }
         let busy = self.busy(); // also with what is only now given up
-        for (ticket, waiting, after) in self.pending.expire(now()) {
+        for (ticket, waiting, after) in self.pending.expire(self.now) {
             self.expired(ticket, waiting, after);
         }
-        if self.rest_at.is_some_and(|at| at <= now()) {
-            self.rest_at = busy.then(|| now() + REST);
+        if self.rest_at.is_some_and(|at| at <= self.now) {
+            self.rest_at = busy.then(|| self.now + REST);
             if let (Phase::Up(link), false) = (&mut self.phase, busy) {
                 link.connection.rest();
             }
         }
-        match self.life.tick(now(), busy) {
+        match self.life.tick(self.now, busy) {
             Some(Due::Start) => self.start(),
             Some(Due::Stop) => {
                 self.life.stopped();
@@ -417,7 +423,7 @@ impl Task {
             }
             // Many servers do one thing at a time: the list comes after the call.
             Waiting::Listing(listing) if self.listed && self.calling() => {
-                self.pending.register(ticket, Waiting::Listing(listing), now(), after, after);
+                self.pending.register(ticket, Waiting::Listing(listing), self.now, after, after);
             }
             Waiting::Listing(_) => {
                 let what = format!("did not list its tools within {} s", after.as_secs());
@@ -474,6 +480,7 @@ impl Task {
     fn incoming(&mut self, item: Incoming) {
         match item {
             Incoming::Message(message) => self.message(message),
+            Incoming::NotText(message) => self.malformed(&message, None, &Fault::Utf8),
             Incoming::Noise(line) => self.note(&line),
             Incoming::TooLong { start } => self.too_long(&start),
         }
@@ -501,14 +508,15 @@ impl Task {
                     self.notified(message, &method, head.payload);
                 }
             },
-            Err(malformed) => {
-                let fault = malformed.fault.to_string();
-                let id = malformed.id.or_else(|| Head::id_of_truncated_response(&message));
-                let whose = id.and_then(|id| ticket(&message, &id));
-                let error = CallError::Malformed { server: self.spec.name.clone(), fault };
-                self.refuse(whose, error, &message);
-            }
+            Err(Malformed { id, fault }) => self.malformed(&message, id, &fault),
         }
+    }
+
+    fn malformed(&mut self, message: &[u8], id: Option<Span>, fault: &Fault) {
+        let id = id.or_else(|| Head::id_of_truncated_response(message));
+        let whose = id.and_then(|id| ticket(message, &id));
+        let error = CallError::Malformed { server: self.spec.name.clone(), fault: fault.to_string() };
+        self.refuse(whose, error, message);
     }
 
     fn answered(&mut self, ticket: Ticket, message: Bytes, head: Head) {
@@ -516,8 +524,8 @@ impl Task {
         // An unknown ticket: the call was cancelled or timed out, and its end has been told.
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
-                self.life.served(now());
-                self.rest_at = Some(now() + REST);
+                self.life.served(self.now);
+                self.rest_at = Some(self.now + REST);
                 let era = self.opened.era.unwrap_or(Era::Legacy);
                 let large = message.len() >= LARGE;
                 caller.answered(ticket, Answer::Response { message, head, era });
@@ -531,7 +539,7 @@ impl Task {
 
     /// The server closed it in good order: it is opened again, and what changed meanwhile is listed.
     fn subscription_ended(&mut self, head: &Head) {
-        let calm = self.last_subscription.is_none_or(|last| now() >= last + LIST_PAUSE);
+        let calm = self.last_subscription.is_none_or(|last| self.now >= last + LIST_PAUSE);
         if matches!(head.kind, Kind::Result { .. }) && calm {
             self.subscribe();
             self.list_soon();
@@ -544,7 +552,7 @@ impl Task {
                 let token = params.and_then(|params| Members::find(&message, &params, "progressToken"));
                 let Some(token) = token else { return };
                 let Some(ticket) = ticket(&message, &token) else { return };
-                if let Some(Waiting::Host(caller)) = self.pending.progress(ticket, now()) {
+                if let Some(Waiting::Host(caller)) = self.pending.progress(ticket, self.now) {
                     caller.progressed(ticket, message, token);
                 }
             }
@@ -610,7 +618,7 @@ impl Task {
 
     /// At once, unless the last list is so fresh that this could go on for ever.
     fn list_soon(&mut self) {
-        match self.last_list.map(|last| last + LIST_PAUSE).filter(|next| now() < *next) {
+        match self.last_list.map(|last| last + LIST_PAUSE).filter(|next| self.now < *next) {
             Some(next) => self.list_at = Some(next),
             None => self.list(),
         }
@@ -623,7 +631,7 @@ impl Task {
         let fields = if modern { opening::modern_fields() } else { String::new() };
         link.connection.send(listing::request(ticket.0, cursor, &fields));
         let patience = self.spec.timeouts.start;
-        self.pending.register(ticket, Waiting::Listing(listing), now(), patience, patience);
+        self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
     }
 
     fn list_page(&mut self, mut listing: Listing, message: &Bytes, head: &Head) {
@@ -644,8 +652,8 @@ impl Task {
 
     fn report(&mut self, tools: Vec<Tool>) {
         self.listed = true;
-        self.last_list = Some(now());
-        self.rest_at = Some(now() + REST);
+        self.last_list = Some(self.now);
+        self.rest_at = Some(self.now + REST);
         let Opened { era, info, instructions, .. } = &self.opened;
         let manners = Manners { era: era.unwrap_or(Era::Legacy), framing: self.framing };
         let offer = Offer::new(manners, info.clone(), instructions.clone(), tools);
@@ -664,7 +672,7 @@ impl Task {
             ticket.0
         )));
         self.pending.register_for_ever(ticket, Waiting::Subscription);
-        self.last_subscription = Some(now());
+        self.last_subscription = Some(self.now);
     }
 
     fn listing(&self) -> bool {
