@@ -61,11 +61,14 @@ pub struct Tool {
 pub struct Manners {
     pub era: Era,
     pub framing: Framing,
+    /// Over HTTP: by the transport of 2024-11-05.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sse: bool,
 }
 
 impl From<Era> for Manners {
     fn from(era: Era) -> Self {
-        Self { era, framing: Framing::Newline }
+        Self { era, framing: Framing::Newline, sse: false }
     }
 }
 

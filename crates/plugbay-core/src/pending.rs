@@ -76,6 +76,10 @@ impl<T> Pending<T> {
         self.earliest
     }
 
+    pub fn get(&self, ticket: Ticket) -> Option<&T> {
+        self.entries.get(&ticket).map(|entry| &entry.what)
+    }
+
     pub fn contains(&self, ticket: Ticket) -> bool {
         self.entries.contains_key(&ticket)
     }

@@ -1,13 +1,16 @@
 //! Towards servers: one task per server, its transport and its process.
 
-mod connection;
+mod http;
 mod link;
 mod pool;
 pub mod process;
 mod server;
 pub mod spec;
 
-pub use connection::{Reader, Writer};
-pub use link::{Launched, Launcher, launcher};
+pub use link::{
+    Launched, Launcher,
+    connection::{Reader, Writer},
+    launcher,
+};
 pub use pool::{Pool, Roster};
 pub use server::{Condition, Report, ServerHandle, Status, Surroundings};

@@ -18,6 +18,28 @@ pub struct ServerSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     Stdio(StdioSpec),
+    Http(HttpSpec),
+}
+
+/// A server that somebody else runs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpSpec {
+    pub url: String,
+    /// Sent with every request.
+    pub headers: BTreeMap<String, String>,
+    pub flavour: HttpFlavour,
+    /// Certificates that are trusted besides those of the system, in PEM.
+    pub ca_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpFlavour {
+    /// Streamable HTTP first, and HTTP with SSE for a server that knows only this.
+    #[default]
+    Auto,
+    Streamable,
+    /// The transport of 2024-11-05.
+    Sse,
 }
 
 /// A child process: argv only, never a shell.
@@ -53,6 +75,15 @@ pub struct Timeouts {
     pub idle: Option<Duration>,
     /// Between closing stdin and TERM, and again between TERM and KILL.
     pub shutdown: Duration,
+}
+
+/// Without the values of the headers, and without anything secret in the address.
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&String> = self.headers.keys().collect();
+        let url = self.url.split(['?', '#']).next().unwrap_or_default();
+        f.debug_struct("HttpSpec").field("url", &url).field("headers", &headers).finish_non_exhaustive()
+    }
 }
 
 /// Without the values of the environment, which are often secrets.

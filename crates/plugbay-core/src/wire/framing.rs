@@ -21,8 +21,8 @@ pub enum Incoming {
     NotText(Bytes),
     /// A line that is no message: programs do print to stdout.
     Noise(Bytes),
-    /// A message over the limit was dropped; here is how it began.
-    TooLong { start: Bytes },
+    /// A message over the limit was dropped; here is how it began and how it ended.
+    TooLong { start: Bytes, end: Bytes },
 }
 
 /// Collects what is read and gives out whole messages. The framing is recognised message by message.
@@ -34,8 +34,8 @@ pub struct Framer {
     searched: usize,
     /// Whether all that was searched is printable ASCII: then nothing is left to check.
     plain: bool,
-    /// The rest of an over-long message that is still to come.
-    skipping: Option<Skip>,
+    /// An over-long message of which there is more to come.
+    dropping: Option<Dropped>,
     /// The framing of the last message.
     seen: Option<Framing>,
     /// How much room the next read gets.
@@ -49,8 +49,15 @@ pub struct Framer {
     large: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Skip {
+#[derive(Debug)]
+struct Dropped {
+    start: Bytes,
+    end: BytesMut,
+    rest: Rest,
+}
+
+#[derive(Debug)]
+enum Rest {
     ToNewline,
     Bytes(usize),
 }
@@ -66,12 +73,13 @@ const PAGE: usize = 4096;
 const HEADER_LIMIT: usize = 4 * 1024;
 /// How much of an over-long message is kept to tell whose it was.
 const START_KEPT: usize = 1024;
+const END_KEPT: usize = 128;
 
 impl Framer {
     pub fn new(limit: usize) -> Self {
         let (buffer, spare) = (BytesMut::new(), Vec::new());
-        let (seen, skipping, chunk) = (None, None, SMALLEST_CHUNK);
-        Self { buffer, limit, searched: 0, plain: true, skipping, seen, chunk, size: 0, spare, large: 0 }
+        let (seen, dropping, chunk) = (None, None, SMALLEST_CHUNK);
+        Self { buffer, limit, searched: 0, plain: true, dropping, seen, chunk, size: 0, spare, large: 0 }
     }
 
     /// The framing that the peer uses, once it has sent something.
@@ -140,8 +148,8 @@ impl Framer {
 
     /// The next complete item, or `None` until more has been read.
     pub fn take(&mut self) -> Option<Incoming> {
-        if let Some(skip) = self.skipping {
-            self.skip(skip)?;
+        if self.dropping.is_some() {
+            return self.drop_on();
         }
         if self.searched == 0 {
             self.plain = true;
@@ -162,12 +170,11 @@ impl Framer {
 
     fn line(&mut self) -> Option<Incoming> {
         let Some(end) = self.newline() else {
-            return (self.buffer.len() > self.limit).then(|| self.drop_message(Skip::ToNewline));
+            return if self.buffer.len() > self.limit { self.drop_message(Rest::ToNewline) } else { None };
         };
         self.searched = 0;
         if end > self.limit {
-            let start = self.buffer.split_to(end + 1).freeze();
-            return Some(Incoming::TooLong { start: start.slice(..START_KEPT.min(end)) });
+            return self.drop_message(Rest::ToNewline);
         }
         let mut line = self.split(end + 1);
         line.truncate(end - usize::from(line[..end].ends_with(b"\r")));
@@ -212,17 +219,13 @@ impl Framer {
         self.seen = Some(Framing::ContentLength);
         if length > self.limit {
             self.buffer.advance(body);
-            return Some(self.drop_message(Skip::Bytes(length)));
+            return self.drop_message(Rest::Bytes(length));
         }
         if self.buffer.len() < body + length {
             return None;
         }
         self.buffer.advance(body);
-        let mut message = self.split(length);
-        for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-            *byte = b' ';
-        }
-        Some(checked(message.freeze()))
+        Some(as_message(self.split(length)))
     }
 
     /// Takes a message out. The rest of a large one's buffer is not worth keeping alive.
@@ -238,27 +241,34 @@ impl Framer {
         message
     }
 
-    fn drop_message(&mut self, skip: Skip) -> Incoming {
+    fn drop_message(&mut self, rest: Rest) -> Option<Incoming> {
         let start = Bytes::copy_from_slice(&self.buffer[..START_KEPT.min(self.buffer.len())]);
         self.searched = 0;
-        self.skipping = Some(skip);
-        Incoming::TooLong { start }
+        self.dropping = Some(Dropped { start, end: BytesMut::new(), rest });
+        self.drop_on()
     }
 
-    fn skip(&mut self, skip: Skip) -> Option<()> {
-        let (gone, left) = match skip {
-            Skip::ToNewline => match memchr::memchr(b'\n', &self.buffer) {
-                Some(end) => (end + 1, None),
-                None => (self.buffer.len(), Some(skip)),
+    fn drop_on(&mut self) -> Option<Incoming> {
+        let Dropped { end, rest, .. } = self.dropping.as_mut()?;
+        let (gone, complete) = match rest {
+            Rest::ToNewline => match memchr::memchr(b'\n', &self.buffer) {
+                Some(newline) => (newline + 1, true),
+                None => (self.buffer.len(), false),
             },
-            Skip::Bytes(count) => {
-                let gone = count.min(self.buffer.len());
-                (gone, (gone < count).then_some(Skip::Bytes(count - gone)))
+            Rest::Bytes(count) => {
+                let gone = (*count).min(self.buffer.len());
+                *count -= gone;
+                (gone, *count == 0)
             }
         };
+        end.extend_from_slice(&self.buffer[gone.saturating_sub(END_KEPT)..gone]);
+        end.advance(end.len().saturating_sub(END_KEPT));
         self.buffer.advance(gone);
-        self.skipping = left;
-        left.is_none().then_some(())
+        if !complete {
+            return None;
+        }
+        let Dropped { start, end, .. } = self.dropping.take()?;
+        Some(Incoming::TooLong { start, end: end.freeze() })
     }
 
     fn trim_start(&mut self) {
@@ -309,6 +319,14 @@ fn unprintable(bytes: &[u8]) -> Option<usize> {
     let plain = |block: &&[u8; 64]| !block.iter().fold(false, |any, byte| any | is_unprintable(byte));
     let start = blocks.iter().take_while(plain).count() * 64;
     Some(start + bytes[start..].iter().position(is_unprintable)?)
+}
+
+/// A message that came in one piece, as it is for everybody: one line, and text.
+pub fn as_message(mut message: BytesMut) -> Incoming {
+    for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    checked(message.freeze())
 }
 
 fn checked(message: Bytes) -> Incoming {
@@ -391,22 +409,26 @@ mod tests {
                 if is_text { Incoming::Message(bytes.clone()) } else { Incoming::NotText(bytes.clone()) };
             let mut framer = Framer::new(1000);
             let counted = [format!("Content-Length: {}\r\n\r\n", bytes.len()).as_bytes(), &bytes].concat();
-            assert_eq!(feed(&mut framer, &[&bytes[..], b"\n"].concat()), [expected.clone()]);
-            assert_eq!(feed(&mut framer, &counted), [expected]);
+            for stream in [[&bytes[..], b"\n"].concat(), counted] {
+                assert_eq!(feed(&mut framer, &stream), std::slice::from_ref(&expected));
+            }
             assert_eq!(feed(&mut framer, b"{}\n"), [message("{}")]);
         }
     }
 
     #[test]
-    fn an_overlong_line_is_dropped_whole_and_the_stream_goes_on() {
-        let mut framer = Framer::new(10);
-        let start = Bytes::from_static(b"{\"id\":1,\"xxxx");
-        assert_eq!(feed(&mut framer, &start), [Incoming::TooLong { start }]);
-        assert_eq!(feed(&mut framer, b"more and more"), []);
-        assert_eq!(feed(&mut framer, b"end\n{}\n"), [message("{}")]);
-        let long = b"Content-Length: 12\r\n\r\n{\"id\":";
-        assert!(matches!(feed(&mut framer, long)[..], [Incoming::TooLong { .. }]));
-        assert_eq!(feed(&mut framer, b"123456{}\n"), [message("{}")]);
+    fn an_overlong_message_is_dropped_whole_and_the_stream_goes_on() {
+        let long = [b"{\"result\":\"".as_slice(), &[b'x'; 3000], b"\",\"id\":17}"].concat();
+        let line = [&long[..], b"\n{}\n"].concat();
+        let counted = [format!("Content-Length: {}\r\n\r\n", long.len()).as_bytes(), &long, b"{}\n"].concat();
+        for (stream, portion) in [(&line, 5000), (&line, 700), (&counted, 5000), (&counted, 700)] {
+            let mut framer = Framer::new(1000);
+            let items: Vec<_> = stream.chunks(portion).flat_map(|part| feed(&mut framer, part)).collect();
+            let [Incoming::TooLong { start, end }, last] = &items[..] else { panic!("{items:?}") };
+            assert!(start.starts_with(b"{\"result\":\"xxx"), "{start:?}");
+            assert!(end.trim_ascii_end().ends_with(b"xx\",\"id\":17}"), "{end:?}");
+            assert_eq!(*last, message("{}"));
+        }
     }
 
     #[test]
@@ -440,9 +462,9 @@ mod tests {
             let mut framer = Framer::new(50);
             feed(&mut framer, &bytes);
             // After a newline at the latest the stream is in step again, unless a counted body is due.
-            if framer.seen() != Some(Framing::ContentLength) && framer.skipping.is_none() {
+            if framer.seen() != Some(Framing::ContentLength) && framer.dropping.is_none() {
                 let items = feed(&mut framer, b"\n\r\n\r\n{}\n");
-                let in_step = items.contains(&message("{}")) || framer.skipping.is_some();
+                let in_step = items.contains(&message("{}")) || framer.dropping.is_some();
                 prop_assert!(in_step);
             }
         }

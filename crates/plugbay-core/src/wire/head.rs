@@ -91,9 +91,12 @@ impl Head {
         }
     }
 
-    /// The id of a response of which only the first part is at hand.
-    pub fn id_of_truncated_response(start: &[u8]) -> Option<Span> {
-        Leading::read(start)?.id
+    /// The id of a response of which only the two ends are at hand.
+    pub fn id_of_truncated_response<'a>(start: &'a [u8], end: &'a [u8]) -> Option<&'a [u8]> {
+        match Leading::read(start)?.id {
+            Some(id) => Some(&start[id]),
+            None => Some(&end[Trailing::read(end.trim_ascii_end(), 0)?.id?]),
+        }
     }
 
     /// The response with another id and, if given, something inserted into its payload.
@@ -179,24 +182,40 @@ fn leading_id(bytes: &[u8]) -> Option<Head> {
 /// SDKs write. Whatever the payload hides, this id is the last and is replaced in its place.
 fn trailing_id(bytes: &[u8]) -> Option<Head> {
     let leading = Leading::read(bytes).filter(|leading| leading.id.is_none())?;
-    let window = bytes.len().saturating_sub(TAIL).max(leading.payload);
-    let tail = window + memchr::memrchr(b'}', &bytes[window..bytes.len() - 1])? + 1;
-    let (mut id, mut versioned) = (None, leading.versioned);
-    let mut scanner = Scanner::new(bytes, tail);
-    while scanner.peek().ok()? == b',' {
-        scanner.expect(b',').ok()?;
-        let (key, _) = scanner.string().ok()?;
-        scanner.expect(b':').ok()?;
-        let value = scanner.value(1).ok()?;
-        match &bytes[key] {
-            br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &value),
-            br#""id""# if id.is_none() => id = Some(value).filter(|id| is_id(bytes, id)),
-            _ => return None,
+    let trailing = Trailing::read(bytes, leading.payload)?;
+    let whole = leading.versioned != trailing.versioned;
+    trailing.id.filter(|_| whole).map(|id| leading.head(id, trailing.payload_end, None))
+}
+
+/// The members behind the payload, up to the end of the message.
+struct Trailing {
+    payload_end: usize,
+    versioned: bool,
+    id: Option<Span>,
+}
+
+impl Trailing {
+    /// `from`: where the payload begins, or something of it.
+    fn read(bytes: &[u8], from: usize) -> Option<Self> {
+        let window = bytes.len().saturating_sub(TAIL).max(from);
+        let before_last = bytes.len().checked_sub(1)?;
+        let payload_end = window + memchr::memrchr(b'}', bytes.get(window..before_last)?)? + 1;
+        let (mut id, mut versioned) = (None, false);
+        let mut scanner = Scanner::new(bytes, payload_end);
+        while scanner.peek().ok()? == b',' {
+            scanner.expect(b',').ok()?;
+            let (key, _) = scanner.string().ok()?;
+            scanner.expect(b':').ok()?;
+            let value = scanner.value(1).ok()?;
+            match &bytes[key] {
+                br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &value),
+                br#""id""# if id.is_none() => id = Some(value).filter(|id| is_id(bytes, id)),
+                _ => return None,
+            }
         }
+        scanner.expect(b'}').ok()?;
+        (scanner.at() == bytes.len()).then_some(Self { payload_end, versioned, id })
     }
-    scanner.expect(b'}').ok()?;
-    let whole = scanner.at() == bytes.len() && versioned;
-    id.filter(|_| whole).map(|id| leading.head(id, tail, None))
 }
 
 /// A message up to this size is read whole, because it costs little: what is not JSON then ends its
@@ -421,6 +440,9 @@ mod tests {
     #[test]
     fn tells_the_id_of_a_response_that_never_ended() {
         let head = br#"{"jsonrpc":"2.0","id":12,"result":{"content":[{"type":"text","text":"aaaa"#;
-        assert_eq!(Head::id_of_truncated_response(head).map(|id| &head[id]), Some(&b"12"[..]));
+        assert_eq!(Head::id_of_truncated_response(head, b""), Some(&b"12"[..]));
+        let (start, end) = (br#"{"result":{"a":"x"#, br#"x"},"jsonrpc":"2.0","id":12}"#);
+        assert_eq!(Head::id_of_truncated_response(start, end), Some(&b"12"[..]));
+        assert_eq!(Head::id_of_truncated_response(start, br#"x"}}"#), None);
     }
 }

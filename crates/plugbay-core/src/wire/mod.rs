@@ -10,13 +10,15 @@ mod framing;
 mod head;
 mod queue;
 mod scan;
+mod sse;
 
 pub use draft::{Draft, Hole};
 pub use frame::Frame;
-pub use framing::{Framer, Framing, Incoming};
+pub use framing::{Framer, Framing, Incoming, as_message};
 pub use head::{Fault, Head, Kind, Malformed};
 pub use queue::Queue;
 pub use scan::{Member, Members, ScanError, elements, string_value};
+pub use sse::{SseDecoder, SseItem};
 
 /// A stretch of a message's bytes.
 pub type Span = std::ops::Range<usize>;

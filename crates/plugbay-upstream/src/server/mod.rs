@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
 pub use message::{Condition, Report, Status};
+pub(crate) use opening::error_text;
 
 use crate::{link::Launcher, spec::ServerSpec};
 

@@ -5,13 +5,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use plugbay_core::{
     era::{self, Era},
-    exchange::Tickets,
+    exchange::{Ticket, Tickets},
     wire::{Head, Incoming, Kind, Members, Span, string_value},
 };
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::{link::Link, process::text::clean};
+use crate::{
+    http::Trouble,
+    link::{Heard, Link},
+    process::text::clean,
+};
 
 /// A server that asks without reading our answers gets none beyond this.
 pub(crate) const ANSWERS_LIMIT: usize = 1024 * 1024;
@@ -36,6 +40,8 @@ pub(crate) enum OpenError {
         probing: bool,
     },
     Refused(String),
+    /// The question did not get through, or was turned away before the server read it.
+    Undelivered(Trouble),
 }
 
 /// Asks a server of unknown era `server/discover` first. One that refuses, or does not answer soon, is
@@ -49,9 +55,15 @@ pub(crate) async fn open(
     if known != Some(Era::Legacy) {
         opening.ask_discover();
         match timeout(PROBE_PATIENCE, opening.reply()).await {
-            Ok(Some((_, Reply::Result(message, result)))) => return Ok(modern(&message, &result)),
+            Ok(Some((_, Reply::Result(message, result)))) => {
+                opening.link.opened(None);
+                return Ok(modern(&message, &result));
+            }
             Ok(None) => return Err(OpenError::Closed { probing: true }),
-            Ok(Some((_, Reply::Error(_)))) | Err(_) => {}
+            Ok(Some((_, Reply::Undelivered(trouble)))) if trouble.is_final() => {
+                return Err(OpenError::Undelivered(trouble));
+            }
+            Ok(Some((_, Reply::Error(_) | Reply::Undelivered(_)))) | Err(_) => {}
         }
     }
     opening.ask_initialize();
@@ -67,11 +79,15 @@ pub(crate) async fn open(
                 return Ok(opening.legacy(&message, &result));
             }
             (Question::Discover, Reply::Result(message, result)) => {
+                opening.link.opened(None);
                 let opened = modern(&message, &result);
                 if refusal.is_some() {
                     return Ok(opened);
                 }
                 discovered = Some(opened);
+            }
+            (Question::Initialize, Reply::Undelivered(trouble)) => {
+                return discovered.ok_or(OpenError::Undelivered(trouble));
             }
             (Question::Initialize, Reply::Error(text)) => match (discovered, known) {
                 (Some(opened), _) => return Ok(opened),
@@ -82,7 +98,7 @@ pub(crate) async fn open(
                 }
                 (None, _) => return Err(OpenError::Refused(text)),
             },
-            (Question::Discover, Reply::Error(_)) => {
+            (Question::Discover, Reply::Error(_) | Reply::Undelivered(_)) => {
                 if let Some(text) = refusal.take() {
                     return Err(OpenError::Refused(text));
                 }
@@ -122,6 +138,7 @@ enum Question {
 enum Reply {
     Result(Bytes, Span),
     Error(String),
+    Undelivered(Trouble),
 }
 
 impl<'a> Opening<'a> {
@@ -132,10 +149,11 @@ impl<'a> Opening<'a> {
     fn ask_discover(&mut self) {
         self.last = Question::Discover;
         let fields = modern_fields();
-        self.link.connection.send(Bytes::from(format!(
+        let request = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"server/discover","params":{{"_meta":{{{fields}}}}}}}"#,
             self.discover
-        )));
+        );
+        self.link.request(Ticket(self.discover), Bytes::from(request));
     }
 
     fn ask_initialize(&mut self) {
@@ -145,12 +163,16 @@ impl<'a> Opening<'a> {
             "jsonrpc": "2.0", "id": self.initialize, "method": "initialize",
             "params": { "protocolVersion": version, "capabilities": {}, "clientInfo": client_info() },
         });
-        self.link.connection.send(Bytes::from(request.to_string()));
+        self.link.request(Ticket(self.initialize), Bytes::from(request.to_string()));
     }
 
     fn legacy(&mut self, message: &Bytes, result: &Span) -> Opened {
+        let version = Members::find(message, result, "protocolVersion")
+            .and_then(|span| Some(string_value(&message[span])?.into_owned()))
+            .unwrap_or_else(|| era::negotiate(None).to_owned());
+        self.link.opened(Some(&version));
         let initialized = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        self.link.connection.send(Bytes::from_static(initialized));
+        self.link.send(Bytes::from_static(initialized));
         let info = Members::find(message, result, "serverInfo").map(|span| message.slice(span));
         Opened { era: Some(Era::Legacy), info, ..described(message, result) }
     }
@@ -159,11 +181,17 @@ impl<'a> Opening<'a> {
     async fn reply(&mut self) -> Option<(Question, Reply)> {
         loop {
             let message = match self.link.next().await? {
-                Incoming::Message(message) => message,
-                Incoming::Noise(line) | Incoming::NotText(line) | Incoming::TooLong { start: line } => {
+                Heard::Incoming(Incoming::Message(message)) => message,
+                Heard::Incoming(
+                    Incoming::Noise(line) | Incoming::NotText(line) | Incoming::TooLong { start: line, .. },
+                ) => {
                     self.link.note(&line);
                     continue;
                 }
+                Heard::Failed { ticket, trouble } => match self.question_of(ticket.0) {
+                    Some(question) => return Some((question, Reply::Undelivered(trouble))),
+                    None => continue,
+                },
             };
             let Ok(head) = Head::read(&message) else {
                 self.link.note(&message);
@@ -182,8 +210,8 @@ impl<'a> Opening<'a> {
                         return Some((question, Reply::Error(error_text(&message, &error))));
                     }
                 }
-                (Kind::Request { id, method }, _) if self.link.connection.backlog() < ANSWERS_LIMIT => {
-                    self.link.connection.send(answer(&message, &id, &method));
+                (Kind::Request { id, method }, _) if self.link.backlog() < ANSWERS_LIMIT => {
+                    self.link.send(answer(&message, &id, &method));
                 }
                 _ => {}
             }
@@ -191,7 +219,10 @@ impl<'a> Opening<'a> {
     }
 
     fn question(&self, id: &[u8]) -> Option<Question> {
-        let id: u64 = std::str::from_utf8(id).ok()?.parse().ok()?;
+        self.question_of(std::str::from_utf8(id).ok()?.parse().ok()?)
+    }
+
+    fn question_of(&self, id: u64) -> Option<Question> {
         if id == self.discover {
             Some(Question::Discover)
         } else {

@@ -1,4 +1,4 @@
-//! `plugbay approve`: lets a project's configuration file start programs.
+//! `plugbay approve`: lets a project's configuration file start programs and use addresses.
 
 use std::{
     fs,
@@ -19,12 +19,12 @@ pub struct Proposal {
     pub servers: Vec<Launch>,
 }
 
-/// One server of the file: its command as written there, or why it cannot be used.
+/// One server of the file: its command or address as written there, or why it cannot be used.
 #[derive(Debug, Serialize)]
 pub struct Launch {
     pub name: String,
     pub command: Result<Vec<String>, String>,
-    /// Names only: values may be secrets.
+    /// Of the environment, or headers. Names only: values may be secrets.
     pub variables: Vec<String>,
     pub folder: Option<PathBuf>,
 }
@@ -78,9 +78,12 @@ impl Launch {
                 return Self { name, command: Err(reason.clone()), variables: Vec::new(), folder: None };
             }
         };
-        let Transport::Stdio(stdio) = &spec.transport;
-        let command = [vec![stdio.command.clone()], stdio.args.clone()].concat();
-        let variables = stdio.env.keys().cloned().collect();
-        Self { name, command: Ok(command), variables, folder: stdio.cwd.clone() }
+        let (command, variables, folder) = match &spec.transport {
+            Transport::Stdio(stdio) => {
+                ([vec![stdio.command.clone()], stdio.args.clone()].concat(), &stdio.env, stdio.cwd.clone())
+            }
+            Transport::Http(http) => (vec![http.url.clone()], &http.headers, None),
+        };
+        Self { name, command: Ok(command), variables: variables.keys().cloned().collect(), folder }
     }
 }

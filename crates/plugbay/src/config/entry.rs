@@ -8,7 +8,7 @@ use plugbay_core::{
     name::ServerName,
     policy::{Patterns, Policy},
 };
-use plugbay_upstream::spec::{ServerSpec, StdioSpec, Timeouts, Transport};
+use plugbay_upstream::spec::{HttpFlavour, HttpSpec, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
     Env, Mode, ServerSettings,
@@ -18,7 +18,7 @@ use super::{
     read::{At, Overlay},
     report::Report,
     units::Limit,
-    word::Reach,
+    word::{Reach, Word},
 };
 
 /// What surrounds an entry.
@@ -113,15 +113,17 @@ fn transport(
     report: &mut Report<'_>,
 ) -> Option<Transport> {
     let Entry { key, server, .. } = entry;
-    let http = match (&server.reach, server.url) {
-        (Some(reach), _) if reach.value.0 == Reach::Http => Some(reach.at),
-        (None, Some(url)) => Some(url.0),
-        _ => None,
-    };
-    if let Some(at) = http {
-        let help = "run a local server instead, or disable this one: \"disabled\": true";
-        report.error(at, "HTTP servers are not supported yet", help);
-        return None;
+    match (&server.reach, &server.url) {
+        (Some(At { value: Word(Reach::Http(flavour)), .. }), Some(url)) => {
+            return http(server, url, *flavour, own, around, report);
+        }
+        (None, Some(url)) => return http(server, url, HttpFlavour::Auto, own, around, report),
+        (Some(At { value: Word(Reach::Http(_)), at }), None) => {
+            let message = format!("server {} has no `url`", quote(&key.value));
+            report.error(*at, message, "say where it is: \"url\": \"https://HOST/mcp\"");
+            return None;
+        }
+        _ => {}
     }
     let Some(argv) = &server.command else {
         let message = format!("server {} has no `command`", quote(&key.value));
@@ -149,6 +151,50 @@ fn transport(
         framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
     };
     Some(Transport::Stdio(stdio))
+}
+
+fn http(
+    server: &Server,
+    url: &At<String>,
+    flavour: HttpFlavour,
+    own: &Plugbay,
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) -> Option<Transport> {
+    let mut headers = Some(BTreeMap::new());
+    let mut add = |name: &str, value: Option<String>| {
+        headers = headers.take().zip(value).map(|(mut headers, value)| {
+            headers.insert(name.to_owned(), value);
+            headers
+        });
+    };
+    for (name, value) in server.headers.iter().flatten() {
+        add(name, fill(value, around.env, report));
+    }
+    for (name, variable) in server.env_headers.iter().flatten() {
+        add(name, variable_value(variable, around.env, report));
+    }
+    if let Some(variable) = &server.bearer_token {
+        let token = variable_value(variable, around.env, report);
+        add("Authorization", token.map(|token| format!("Bearer {token}")));
+    }
+    let ca_file = match &own.ca_file {
+        Some(path) => Some(around.folder.join(fill(path, around.env, report)?)),
+        None => None,
+    };
+    let address = fill(url, around.env, report)?;
+    // An address that is a variable may be anything; whoever opens it tells.
+    if !["http://", "https://", "${"].iter().any(|start| address.starts_with(start)) {
+        report.error(url.at, "not the address of an HTTP server", "write it as https://HOST/PATH");
+        return None;
+    }
+    Some(Transport::Http(HttpSpec { url: address, headers: headers?, flavour, ca_file }))
+}
+
+/// The value of an environment variable that is given by its name alone.
+fn variable_value(name: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
+    let reference = At { value: format!("${{{}}}", name.value), at: name.at };
+    fill(&reference, env, report)
 }
 
 fn environment(

@@ -8,14 +8,23 @@ use sha2::{Digest, Sha256};
 /// The same for the same launch, in every run; different when anything differs that the server can
 /// notice. Its name and our patience with it do not count.
 pub fn identity(spec: &ServerSpec) -> String {
-    let Transport::Stdio(stdio) = &spec.transport;
-    let mut parts: Vec<&[u8]> = vec![b"stdio", stdio.command.as_bytes()];
-    let count = stdio.args.len().to_string();
-    parts.push(count.as_bytes());
-    parts.extend(stdio.args.iter().map(String::as_bytes));
-    parts.extend(stdio.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()));
-    // Two for each variable, so that an absent folder cannot be mistaken for one.
-    parts.extend(stdio.env.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+    let count;
+    let mut parts: Vec<&[u8]> = Vec::new();
+    match &spec.transport {
+        Transport::Stdio(stdio) => {
+            count = stdio.args.len().to_string();
+            parts.extend([b"stdio", stdio.command.as_bytes(), count.as_bytes()]);
+            parts.extend(stdio.args.iter().map(String::as_bytes));
+            parts.extend(stdio.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()));
+            // Two for each variable, so that an absent folder cannot be mistaken for one.
+            parts.extend(stdio.env.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+        }
+        // Other credentials may see other tools.
+        Transport::Http(http) => {
+            parts.extend([b"http", http.url.as_bytes()]);
+            parts.extend(http.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+        }
+    }
 
     let mut whole = Vec::new();
     for part in parts {

@@ -7,10 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use jsonc_parser::{
-    ast::Value,
-    common::{Range, Ranged},
-};
+use jsonc_parser::{ast::Value, common::Ranged};
 use plugbay_core::policy::Patterns;
 use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -52,10 +49,16 @@ object! {
         "env" | "environment" | "envs" => env: BTreeMap<String, At<String>>,
         /// The folder to start the program in, relative to this file's.
         "cwd" | "workingDirectory" => cwd: At<String>,
-        /// How the server is reached. Only `stdio` (also called `local`) is supported so far.
+        /// How the server is reached: `stdio` (also called `local`), `http` for Streamable HTTP, `sse` for the older HTTP transport. Found out if absent.
         "type" | "transport" => reach: At<Word<Reach>>,
-        /// The address of an HTTP server: not supported yet.
-        "url" | "serverUrl" | "uri" | "httpUrl" => url: Place,
+        /// The address of a server that somebody else runs, with `${VAR}` filled in.
+        "url" | "serverUrl" | "uri" | "httpUrl" => url: At<String>,
+        /// Headers sent with every request to `url`, with `${VAR}` filled in.
+        "headers" | "http_headers" => headers: BTreeMap<String, At<String>>,
+        /// A header → the environment variable that holds its value.
+        "env_http_headers" => env_headers: BTreeMap<String, At<String>>,
+        /// The environment variable that holds a bearer token for `url`.
+        "bearer_token_env_var" => bearer_token: At<String>,
         /// Leaves the server out.
         "disabled" => disabled: bool,
         /// `false` leaves the server out.
@@ -77,8 +80,7 @@ object! {
     }
     ignored: [
         "name", "description", "displayName", "icon", "source", "settings", "trust", "alwaysAllow",
-        "autoApprove", "alwaysLoad", "deferTools", "headers", "http_headers", "env_http_headers",
-        "bearer_token_env_var", "oauth", "auth", "authProviderType", "scopes", "gallery", "version", "bundled",
+        "autoApprove", "alwaysLoad", "deferTools", "oauth", "auth", "authProviderType", "scopes", "gallery", "version", "bundled",
     ]
     inner: "plugbay", Plugbay
 }
@@ -108,6 +110,8 @@ object! {
         "shutdown" => shutdown: Wait,
         /// How messages to the server are delimited. Default `auto`.
         "framing" => framing: Word<Framing>,
+        /// Certificates to trust besides the system's, for `url`: a file in PEM, relative to this file's folder.
+        "caFile" => ca_file: At<String>,
     }
     ignored: []
 }
@@ -232,16 +236,6 @@ impl Read for Renames {
     }
 }
 
-/// Where something stands whose value does not matter.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place(pub(super) Range);
-
-impl Read for Place {
-    fn read(value: &Value<'_>, _: &mut Report<'_>) -> Option<Self> {
-        Some(Self(value.range()))
-    }
-}
-
 macro_rules! schema_like {
     ($($name:ident: $like:ty;)*) => {$(
         impl JsonSchema for $name {
@@ -274,5 +268,4 @@ schema_like! {
     Argv: OneOrMany;
     Filter: Vec<String>;
     Renames: BTreeMap<String, String>;
-    Place: String;
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_upstream::spec::Framing;
+use plugbay_upstream::spec::{Framing, HttpFlavour};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
@@ -27,7 +27,7 @@ pub(super) struct Word<T>(pub(super) T);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Process,
-    Http,
+    Http(HttpFlavour),
 }
 
 impl Choice for Mode {
@@ -44,12 +44,12 @@ impl Choice for Reach {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("stdio", Self::Process),
         ("local", Self::Process),
-        ("http", Self::Http),
-        ("sse", Self::Http),
-        ("streamable-http", Self::Http),
-        ("streamable_http", Self::Http),
-        ("streamableHttp", Self::Http),
-        ("remote", Self::Http),
+        ("http", Self::Http(HttpFlavour::Streamable)),
+        ("sse", Self::Http(HttpFlavour::Sse)),
+        ("streamable-http", Self::Http(HttpFlavour::Streamable)),
+        ("streamable_http", Self::Http(HttpFlavour::Streamable)),
+        ("streamableHttp", Self::Http(HttpFlavour::Streamable)),
+        ("remote", Self::Http(HttpFlavour::Auto)),
     ];
 }
 

@@ -31,7 +31,7 @@ impl Launch {
         let command: Vec<String> = words.iter().map(|word| quote(word)).collect();
         let variables = match self.variables.as_slice() {
             [] => String::new(),
-            names => format!("  (sets {})", visible(&names.join(", "))),
+            names => format!("  (with {})", visible(&names.join(", "))),
         };
         let folder =
             self.folder.as_ref().map(|folder| format!("  (in {})", visible(&folder.to_string_lossy())));
@@ -77,7 +77,7 @@ mod tests {
         };
         let expected = "\
 /p/plugbay.jsonc would start
-  a     npx -y 'it'\\''s' ${KEY}  (sets TOKEN)
+  a     npx -y 'it'\\''s' ${KEY}  (with TOKEN)
   long  sh -c 'rm -rf /\\u{1b}[2K'
   odd   nothing: no `command`
 ";

@@ -17,7 +17,7 @@ fn a_project_file_is_used_once_it_is_approved() {
     let run = command.env("SECRET", "hunter2").stdin(std::process::Stdio::null()).output().unwrap();
     let (out, err) = (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
     assert_eq!(run.status.code(), Some(1));
-    assert!(out.contains("  clock  ") && out.contains("__sample clock  (sets TOKEN)\n"), "{out}");
+    assert!(out.contains("  clock  ") && out.contains("__sample clock  (with TOKEN)\n"), "{out}");
     assert!(!out.contains("hunter2"));
     assert!(err.contains("plugbay approve --yes"), "{err}");
     assert_eq!(world.run(&["list", "--json"]).json()["servers"].as_array().unwrap().len(), 1);

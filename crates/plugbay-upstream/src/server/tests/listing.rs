@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    SECOND,
+    MINUTE, SECOND,
     peer::page,
     world::{Setup, World},
 };
@@ -107,11 +107,22 @@ async fn a_server_busy_with_a_call_is_not_ended_for_a_slow_list() {
     sleep(10 * SECOND).await;
     peer.answer(&list, page(&["new"])).await;
     assert_eq!(world.report().await, "new");
+}
 
-    peer.list_changed().await; // without a call its time is what it was
-    peer.expect("tools/list").await;
-    peer.expect_end().await;
-    assert!(world.report().await.contains("did not list its tools within 30 s"));
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_to_list_again_keeps_its_tools_and_works_on() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    sleep(10 * SECOND).await;
+    peer.list_changed().await;
+    peer.expect("tools/list").await; // and no answer
+    sleep(MINUTE).await;
+    peer.list_changed().await;
+    let list = peer.expect("tools/list").await;
+    peer.refuse(&list, "not now").await;
+    let call = world.call("still");
+    let request = peer.expect_call("still").await;
+    peer.answer(&request, json!({ "here": 1 })).await;
+    assert_eq!(world.calls.end(call).await, r#"{"here":1}"#);
 }
 
 #[tokio::test(start_paused = true)]

@@ -130,7 +130,7 @@ impl Stage {
     fn new(dice: &mut Dice) -> Self {
         let delivered = Delivered::default();
         let (log, seeds) = (Arc::clone(&delivered), Mutex::new(Dice(dice.roll(u64::MAX))));
-        let launcher: Launcher = Arc::new(move |spec: &ServerSpec| {
+        let launcher: Launcher = Arc::new(move |name, _| {
             let mut dice = seeds.lock().unwrap();
             if dice.roll(12) == 0 {
                 return Err(Failure::new("it is not installed", Vec::new()));
@@ -138,7 +138,7 @@ impl Stage {
             let capacity = if dice.roll(2) == 0 { 300 } else { 64 * 1024 };
             let (ours, theirs) = tokio::io::duplex(capacity);
             let (dice, log) = (Dice(dice.roll(u64::MAX)), Arc::clone(&log));
-            tokio::spawn(Wild::new(spec.name.clone(), dice, log).run(Peer::new(theirs)));
+            tokio::spawn(Wild::new(name.clone(), dice, log).run(Peer::new(theirs)));
             let (reader, writer) = tokio::io::split(ours);
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });

@@ -71,7 +71,7 @@ impl World {
         let (report_sender, reports) = mpsc::unbounded_channel();
         let launches = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&launches);
-        let launcher: Launcher = Arc::new(move |_| {
+        let launcher: Launcher = Arc::new(move |_, _| {
             let mut log = log.lock().unwrap();
             log.push(Instant::now());
             if broken(log.len() - 1) {

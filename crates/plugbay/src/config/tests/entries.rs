@@ -65,12 +65,14 @@ fn what_hosts_write_can_be_pasted() {
         let summary = place.summary(&settings);
         let mut lines = summary.lines();
         assert_eq!(lines.next(), Some("ev: npx -y pkg K=<token>"), "{ev}");
-        let failed = lines.next().unwrap();
-        assert!(
-            failed.starts_with("remote failed: HTTP servers are not supported yet (project/c:2:"),
-            "{failed}"
-        );
-        assert!(lines.next().unwrap().starts_with("error 2:"), "{summary}");
+        let flavour = match &remote {
+            remote if remote.contains("sse") => "Sse",
+            remote if remote.contains("ttp\"") => "Streamable",
+            _ => "Auto",
+        };
+        let token = if remote.contains("TOK") { " Authorization=Bearer <token>" } else { "" };
+        let expected = format!("remote: https://h/mcp {flavour}{token}");
+        assert_eq!(lines.next(), Some(&*expected), "{remote}");
         assert_eq!(lines.next(), None, "{summary}");
     }
 }
@@ -82,6 +84,10 @@ fn an_entry_says_how_to_start_a_server() {
     check_entry(r#"{"command": "a", "disabled": true, "args": ["${UNSET}"]}"#, "s disabled");
     check_entry(r#"{"enabled": false}"#, "s disabled");
     check_entry(r#"{"type": "stdio", "command": "a", "url": "unused"}"#, "s: a");
+    check_entry(
+        r#"{"url": "https://${HOST:-h}/", "env_http_headers": {"X-Key": "TOK"}}"#,
+        "s: https://h/ Auto X-Key=<token>",
+    );
     let no_command = "server `s` has no `command`";
     check_entry(
         "{}",
@@ -114,7 +120,7 @@ fn own_keys_come_before_a_hosts_and_those_before_the_defaults() {
     assert_eq!(spec.timeouts.idle, None);
     assert_eq!(spec.timeouts.shutdown, Duration::from_millis(500));
     assert_eq!(spec.message_limit, 1024 * 1024);
-    let Transport::Stdio(stdio) = &spec.transport;
+    let Transport::Stdio(stdio) = &spec.transport else { panic!("{spec:?}") };
     assert_eq!(stdio.framing, Framing::ContentLength);
     assert_eq!(server.mode, Mode::Auto);
     let exposure = server.exposure;

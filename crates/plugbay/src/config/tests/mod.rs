@@ -72,7 +72,13 @@ impl Place {
 }
 
 fn launch(spec: &ServerSpec) -> String {
-    let Transport::Stdio(stdio) = &spec.transport;
+    let stdio = match &spec.transport {
+        Transport::Stdio(stdio) => stdio,
+        Transport::Http(http) => {
+            let headers = http.headers.iter().map(|(name, value)| format!(" {name}={value}"));
+            return format!("{} {:?}{}", http.url, http.flavour, headers.collect::<String>());
+        }
+    };
     let mut words = vec![stdio.command.clone()];
     words.extend(stdio.args.clone());
     words.extend(stdio.env.iter().map(|(name, value)| format!("{name}={value}")));

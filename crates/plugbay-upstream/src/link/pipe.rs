@@ -1,27 +1,30 @@
-//! A running server: the connection to it and the process behind it.
+//! A server that is a child process: the connection to it and the process behind it.
 
 use std::{sync::Arc, time::Duration};
 
 use plugbay_core::{
     failure::Failure,
+    name::ServerName,
     wire::{Framing, Incoming},
 };
 use tokio::time::timeout;
 
-use crate::{
+use super::{
+    TAIL_LINES,
     connection::{Connection, Reader, Writer},
+};
+use crate::{
     process::{self, Guard, Process, StderrRing},
-    spec::{ServerSpec, Transport},
+    spec::StdioSpec,
 };
 
 /// How long the output of a process that has exited is still read.
 const LAST_OUTPUT: Duration = Duration::from_millis(100);
 /// How long a server that closed its output may take to tell its exit status.
 const LAST_STATUS: Duration = Duration::from_millis(500);
-const TAIL_LINES: usize = 8;
 
-/// Starts servers. Tests put a script in the place of a process.
-pub type Launcher = Arc<dyn Fn(&ServerSpec) -> Result<Launched, Failure> + Send + Sync>;
+/// Starts child processes. Tests put a script in the place of a process.
+pub type Launcher = Arc<dyn Fn(&ServerName, &StdioSpec) -> Result<Launched, Failure> + Send + Sync>;
 
 /// What a launcher hands over.
 pub struct Launched {
@@ -32,9 +35,8 @@ pub struct Launched {
 
 /// The launcher of real life.
 pub fn launcher(guard: Guard) -> Launcher {
-    Arc::new(move |spec| {
-        let Transport::Stdio(stdio) = &spec.transport;
-        let mut process = process::spawn(stdio, &guard)
+    Arc::new(move |_, spec| {
+        let mut process = process::spawn(spec, &guard)
             .map_err(|error| Failure::new(error.to_string(), Vec::new()).with_remedy(error.remedy()))?;
         let missing = || Failure::new("its pipes were taken already", Vec::new());
         let reader = Box::new(process.stdout.take().ok_or_else(missing)?);
@@ -43,14 +45,14 @@ pub fn launcher(guard: Guard) -> Launcher {
     })
 }
 
-pub(crate) struct Link {
+pub(crate) struct PipeLink {
     pub(crate) connection: Connection,
     process: Option<Process>,
     stderr: StderrRing,
     exited: bool,
 }
 
-impl Link {
+impl PipeLink {
     pub(crate) fn new(launched: Launched, framing: Framing, limit: usize) -> Self {
         let Launched { reader, writer, process } = launched;
         let stderr = process.as_ref().map(|process| process.stderr.clone()).unwrap_or_default();
@@ -80,7 +82,7 @@ impl Link {
         timeout(LAST_OUTPUT, self.connection.next()).await.unwrap_or(None)
     }
 
-    /// Why the server is gone, once [`Link::next`] has said so. What is left of it is ended behind.
+    /// Why the server is gone, once [`PipeLink::next`] has said so. What is left of it is ended behind.
     pub(crate) async fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {
         let exit = match &mut self.process {
             Some(process) => timeout(LAST_STATUS, process.wait()).await.ok(),

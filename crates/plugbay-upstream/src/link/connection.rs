@@ -28,7 +28,7 @@ pub(crate) struct Connection {
     framer: Framer,
     framing: Framing,
     outbox: Queue,
-    /// Calls of which nothing has been written yet.
+    /// Requests of which nothing has been written yet.
     unsent: VecDeque<Unsent>,
     /// How many bytes have ever been written.
     written: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Connection {
 struct Unsent {
     ticket: Ticket,
     message: Bytes,
-    /// The count of bytes ever queued before this call.
+    /// The count of bytes ever queued before this request.
     start: usize,
 }
 
@@ -55,14 +55,14 @@ impl Connection {
         self.outbox.push(&message.into(), self.framing);
     }
 
-    /// Queues a call, which must not be lost or sent twice if the peer goes away.
-    pub(crate) fn send_call(&mut self, ticket: Ticket, message: Bytes) {
+    /// Queues a request, which must not be lost or sent twice if the peer goes away.
+    pub(crate) fn request(&mut self, ticket: Ticket, message: Bytes) {
         let start = self.written + self.outbox.len();
         self.unsent.push_back(Unsent { ticket, message: message.clone(), start });
         self.send(message);
     }
 
-    /// Calls of which the peer has got nothing, so that another one may have them.
+    /// Requests of which the peer has got nothing, so that another one may have them.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         self.unsent.drain(..).map(|call| (call.ticket, call.message)).collect()
     }

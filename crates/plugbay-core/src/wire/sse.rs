@@ -1,0 +1,244 @@
+//! Cuts a stream of server-sent events into messages.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::framing::{Incoming, as_message};
+
+/// What the stream held next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SseItem {
+    /// An event with data. Its id, if the stream has given any yet, is in [`SseDecoder::last_id`].
+    Event { name: Bytes, data: Incoming },
+    /// How long to wait before the stream is asked for again.
+    Retry(Duration),
+}
+
+/// Collects what is read and gives out whole events.
+#[derive(Debug)]
+pub struct SseDecoder {
+    buffer: BytesMut,
+    /// How far `buffer` has been searched for the end of a line.
+    searched: usize,
+    limit: usize,
+    name: Bytes,
+    data: Data,
+    id: Option<Bytes>,
+    last_id: Option<Bytes>,
+    /// The last line ended with a carriage return: a newline right behind belongs to it.
+    after_return: bool,
+    begun: bool,
+}
+
+/// The data of the event that is being read; its lines are put together with blanks, because a message
+/// is one line to everybody behind us.
+#[derive(Debug, Default)]
+enum Data {
+    #[default]
+    None,
+    Some(BytesMut),
+    TooLong(Bytes),
+}
+
+/// How much of an over-long message is kept to tell whose it was.
+const START_KEPT: usize = 1024;
+
+impl SseDecoder {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            name: Bytes::new(),
+            data: Data::None,
+            id: None,
+            last_id: None,
+            after_return: false,
+            begun: false,
+        }
+    }
+
+    /// For a stream that goes on behind the event with this id.
+    pub fn resumed(limit: usize, last_id: Option<Bytes>) -> Self {
+        Self { last_id, ..Self::new(limit) }
+    }
+
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The id to name when the stream is asked for again.
+    pub fn last_id(&self) -> Option<&Bytes> {
+        self.last_id.as_ref()
+    }
+
+    /// The next item, or `None` until more has been read.
+    pub fn take(&mut self) -> Option<SseItem> {
+        while let Some(line) = self.line() {
+            let item = if line.is_empty() { self.event() } else { self.field(line) };
+            if item.is_some() {
+                return item;
+            }
+        }
+        None
+    }
+
+    fn line(&mut self) -> Option<BytesMut> {
+        if self.after_return && !self.buffer.is_empty() {
+            self.after_return = false;
+            if self.buffer[0] == b'\n' {
+                self.buffer.advance(1);
+            }
+        }
+        let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            self.give_up_on_long_line();
+            return None;
+        };
+        let end = self.searched + found;
+        self.after_return = self.buffer[end] == b'\r';
+        let mut line = self.buffer.split_to(end + 1);
+        line.truncate(end);
+        self.searched = 0;
+        if !std::mem::replace(&mut self.begun, true) && line.starts_with("\u{feff}".as_bytes()) {
+            line.advance(3);
+        }
+        Some(line)
+    }
+
+    /// A line that is longer than any message may be is read on without being kept.
+    fn give_up_on_long_line(&mut self) {
+        if self.buffer.len() > self.limit + 16 {
+            if !matches!(self.data, Data::TooLong(_)) {
+                let start = self.buffer.strip_prefix(b"data:".as_slice()).unwrap_or(&self.buffer);
+                self.data = Data::TooLong(Bytes::copy_from_slice(&start[..START_KEPT.min(start.len())]));
+            }
+            self.buffer.truncate(5); // what is left still reads as the same field
+            self.searched = self.buffer.len();
+        }
+    }
+
+    fn field(&mut self, mut line: BytesMut) -> Option<SseItem> {
+        let colon = memchr::memchr(b':', &line);
+        let mut value = line.split_off(colon.map_or(line.len(), |colon| colon + 1));
+        if value.first() == Some(&b' ') {
+            value.advance(1);
+        }
+        match line.strip_suffix(b":".as_slice()).unwrap_or(&line) {
+            b"data" => self.add(value),
+            b"event" => self.name = value.freeze(),
+            b"id" if !value.contains(&0) => self.id = Some(value.freeze()),
+            b"retry" => {
+                let millis = std::str::from_utf8(&value).ok()?.parse().ok()?;
+                return Some(SseItem::Retry(Duration::from_millis(millis)));
+            }
+            _ => {} // a comment, or something newer than we are
+        }
+        None
+    }
+
+    fn add(&mut self, value: BytesMut) {
+        match &mut self.data {
+            Data::None => self.data = Data::Some(value),
+            Data::Some(data) => {
+                data.extend_from_slice(b" ");
+                data.extend_from_slice(&value);
+            }
+            Data::TooLong(_) => {}
+        }
+        if let Data::Some(data) = &self.data
+            && data.len() > self.limit
+        {
+            self.data = Data::TooLong(Bytes::copy_from_slice(&data[..START_KEPT.min(data.len())]));
+        }
+    }
+
+    /// A blank line: what was collected is an event, if it has data.
+    fn event(&mut self) -> Option<SseItem> {
+        if let Some(id) = self.id.take() {
+            self.last_id = Some(id).filter(|id| !id.is_empty());
+        }
+        let name = std::mem::take(&mut self.name);
+        let data = match std::mem::take(&mut self.data) {
+            Data::None => return None,
+            Data::Some(data) => as_message(data),
+            Data::TooLong(start) => Incoming::TooLong { start, end: Bytes::new() },
+        };
+        Some(SseItem::Event { name, data })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &[u8] = b"\xef\xbb\xbf: hello\r\nid: 7\ndata:\n\nretry: 250\nevent: message\rid:8\rdata: {\"a\":\rdata:1}\r\rdata: {\"b\":2}\r\n\r\n\nnews\n\ndata: \xff\n\n";
+
+    fn items(cuts: &[usize], limit: usize, stream: &[u8]) -> (Vec<SseItem>, Option<Bytes>) {
+        let mut decoder = SseDecoder::new(limit);
+        let (mut rest, mut items) = (stream, Vec::new());
+        for cut in cuts.iter().cycle() {
+            let (now, later) = rest.split_at((*cut).min(rest.len()));
+            decoder.push(now);
+            items.extend(std::iter::from_fn(|| decoder.take()));
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        (items, decoder.last_id().cloned())
+    }
+
+    fn event(name: &'static str, data: Incoming) -> SseItem {
+        SseItem::Event { name: Bytes::from_static(name.as_bytes()), data }
+    }
+
+    fn message(text: &'static str) -> Incoming {
+        Incoming::Message(Bytes::from_static(text.as_bytes()))
+    }
+
+    fn expected() -> Vec<SseItem> {
+        vec![
+            event("", message("")),
+            SseItem::Retry(Duration::from_millis(250)),
+            event("message", message("{\"a\": 1}")),
+            event("", message("{\"b\":2}")),
+            event("", Incoming::NotText(Bytes::from_static(b"\xff"))),
+        ]
+    }
+
+    #[test]
+    fn an_overlong_event_is_dropped_and_the_stream_goes_on() {
+        let stream = [b"data: {\"id\":1,", [b'x'; 200].as_slice(), b"}\n\ndata: {}\n\n"].concat();
+        for cuts in [vec![1000], vec![10], vec![100]] {
+            let (items, _) = items(&cuts, 50, &stream);
+            let [SseItem::Event { data: Incoming::TooLong { start, .. }, .. }, last] = &items[..] else {
+                panic!("{items:?}")
+            };
+            assert!(start.trim_ascii_start().starts_with(b"{\"id\":1,"), "{start:?}");
+            assert_eq!(*last, event("", message("{}")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(cuts in prop::collection::vec(1usize..30, 1..20)) {
+            let (items, last_id) = items(&cuts, 100, STREAM);
+            prop_assert_eq!(items, expected());
+            prop_assert_eq!(last_id, Some(Bytes::from_static(b"8")));
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_bounded(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+            let mut decoder = SseDecoder::new(50);
+            for chunk in bytes.chunks(7) {
+                decoder.push(chunk);
+                while decoder.take().is_some() {}
+                prop_assert!(decoder.buffer.len() < 100);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A server behind a URL: each request is a POST of its own, and answers come as bodies or as streams.
+
+mod client;
+mod events;
+mod mirror;
+mod peer;
+mod post;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
+use rustc_hash::FxHashMap;
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
+
+pub(crate) use peer::{Flavour, Trouble};
+
+use crate::{
+    http::{mirror::Mirror, peer::Peer},
+    link::{Heard, TAIL_LINES},
+    process::StderrRing,
+    spec::HttpSpec,
+};
+
+/// So many messages may wait for the server's task; whoever has more waits with it, unread.
+const WAITING: usize = 16;
+
+/// Dropping it ends every request that is under way.
+pub(crate) struct HttpLink {
+    peer: Arc<Peer>,
+    notes: mpsc::Sender<Note>,
+    inbox: mpsc::Receiver<Note>,
+    requests: FxHashMap<Ticket, Posted>,
+    /// Notifications and answers, which must arrive in order.
+    courier: mpsc::UnboundedSender<Bytes>,
+    /// Which arguments of which tools are repeated in headers.
+    mirrors: HashMap<String, Mirror>,
+    unsent: Vec<(Ticket, Bytes)>,
+    /// Why no more can be sent. What is under way may still be answered.
+    lost: Option<Failure>,
+    /// What was no message.
+    odd: StderrRing,
+    tasks: JoinSet<()>,
+}
+
+struct Posted {
+    task: AbortHandle,
+    /// A subscription, which ends only with the link.
+    lasting: bool,
+}
+
+/// What the tasks of a link tell it.
+#[derive(Debug)]
+enum Note {
+    Incoming(Incoming),
+    /// The request has been answered.
+    Done(Ticket),
+    Failed {
+        ticket: Ticket,
+        message: Bytes,
+        trouble: Trouble,
+    },
+    /// The server has closed what the whole link depends on.
+    Lost(Trouble),
+}
+
+impl HttpLink {
+    pub(crate) fn open(spec: &HttpSpec, flavour: Flavour, limit: usize) -> Result<Self, Failure> {
+        let peer = Arc::new(Peer::new(spec, flavour, limit)?);
+        let (notes, inbox) = mpsc::channel(WAITING);
+        let (courier, messages) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(post::carry(Arc::clone(&peer), messages, notes.clone()));
+        if flavour == Flavour::Sse {
+            tasks.spawn(stream::sse(Arc::clone(&peer), notes.clone()));
+        }
+        Ok(Self {
+            peer,
+            notes,
+            inbox,
+            requests: FxHashMap::default(),
+            courier,
+            mirrors: HashMap::new(),
+            unsent: Vec::new(),
+            lost: None,
+            odd: StderrRing::default(),
+            tasks,
+        })
+    }
+
+    pub(crate) fn send(&mut self, message: Bytes) {
+        let _ = self.courier.send(message);
+    }
+
+    pub(crate) fn request(&mut self, ticket: Ticket, message: Bytes) {
+        if self.lost.is_some() {
+            return self.unsent.push((ticket, message));
+        }
+        let headers = mirror::headers(&message, &self.mirrors);
+        let lasting = headers.lasting;
+        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.notes.clone());
+        let task = self.tasks.spawn(posting);
+        self.requests.insert(ticket, Posted { task, lasting });
+    }
+
+    /// A modern server is told by closing the stream, a legacy one in words: there a stream that is
+    /// closed means nothing.
+    pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
+        let Some(posted) = self.requests.remove(&ticket) else { return };
+        posted.task.abort();
+        if !self.peer.is_modern() {
+            self.send(notification);
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Heard> {
+        loop {
+            while self.tasks.try_join_next().is_some() {}
+            if self.lost.is_some() && self.requests.values().all(|posted| posted.lasting) {
+                return None;
+            }
+            match self.inbox.recv().await? {
+                Note::Incoming(incoming) => return Some(Heard::Incoming(incoming)),
+                Note::Done(ticket) => {
+                    self.requests.remove(&ticket);
+                }
+                Note::Failed { ticket, message, trouble } => {
+                    // Otherwise it has been cancelled.
+                    if self.requests.remove(&ticket).is_some()
+                        && let Some(heard) = self.failed(ticket, message, trouble)
+                    {
+                        return Some(heard);
+                    }
+                }
+                Note::Lost(trouble) => {
+                    if self.peer.flavour == Flavour::Sse {
+                        self.requests.clear(); // nothing can answer them any more
+                    }
+                    self.lost.get_or_insert_with(|| trouble.failure(&self.peer));
+                }
+            }
+        }
+    }
+
+    /// A request that never reached the server may be sent again, once the way is open; the answers
+    /// that are still to come on the old one come first.
+    fn failed(&mut self, ticket: Ticket, message: Bytes, trouble: Trouble) -> Option<Heard> {
+        let alone = self.requests.values().all(|posted| posted.lasting);
+        let start_anew = match &trouble {
+            Trouble::SessionGone => true,
+            Trouble::Unreachable(_) => alone && self.peer.is_open(),
+            _ => false,
+        };
+        if !start_anew {
+            return Some(Heard::Failed { ticket, trouble });
+        }
+        self.lost.get_or_insert_with(|| trouble.failure(&self.peer));
+        self.unsent.push((ticket, message));
+        None
+    }
+
+    /// From now on requests carry the version, and a legacy server's own messages are listened to.
+    pub(crate) fn opened(&mut self, version: Option<&str>) {
+        self.peer.opened(version);
+        if version.is_some() && self.peer.flavour == Flavour::Streamable {
+            self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.notes.clone()));
+        }
+    }
+
+    /// A tool whose schema asks for headers that cannot be sent is left out, as the protocol demands.
+    pub(crate) fn usable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+        self.mirrors.clear();
+        if !self.peer.is_modern() {
+            return tools;
+        }
+        let mut usable = Vec::with_capacity(tools.len());
+        for tool in tools {
+            match Mirror::read(&tool.definition) {
+                Ok(Some(mirror)) => _ = self.mirrors.insert(tool.name.clone(), mirror),
+                Ok(None) => {}
+                Err(reason) => {
+                    tracing::warn!(tool = %tool.name, "left out: {reason}");
+                    continue;
+                }
+            }
+            usable.push(tool);
+        }
+        usable
+    }
+
+    pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
+        std::mem::take(&mut self.unsent)
+    }
+
+    pub(crate) fn backlog(&self) -> usize {
+        self.peer.backlog()
+    }
+
+    pub(crate) fn note(&self, line: &[u8]) {
+        self.odd.push_line(line);
+    }
+
+    pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
+        Failure::new(what, self.odd.tail(TAIL_LINES))
+    }
+
+    pub(crate) fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {
+        let failure = self.lost.take().unwrap_or_else(|| self.failure(format!("went away {during}")));
+        tokio::spawn(self.end(grace));
+        failure
+    }
+
+    /// A legacy server keeps its session until it is told that nobody needs it.
+    pub(crate) async fn end(mut self, grace: Duration) {
+        self.tasks.shutdown().await;
+        let _ = timeout(grace, self.peer.end_session()).await;
+    }
+}

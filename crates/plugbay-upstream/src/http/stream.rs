@@ -1,0 +1,73 @@
+//! Streams that belong to no request: what a legacy server says by itself, and the old SSE transport.
+
+use std::sync::Arc;
+
+use plugbay_core::wire::Incoming;
+use reqwest::Url;
+use tokio::{sync::mpsc, time::sleep};
+
+use super::{
+    Note,
+    events::{Bookmark, Events},
+    peer::{self, Peer, Trouble, is_stream},
+};
+
+/// Listens to a Streamable HTTP server for as long as the link lives. Not every server offers this.
+pub(super) async fn listen(peer: Arc<Peer>, notes: mpsc::Sender<Note>) {
+    let mut bookmark = Bookmark::default();
+    peer.ready().await;
+    loop {
+        match peer.get(bookmark.last_id.as_ref()).await {
+            Ok(response) if is_stream(&response) => {
+                let mut events = Events::new(response, peer.limit, &bookmark);
+                while let Ok(event) = events.next().await {
+                    let _ = notes.send(Note::Incoming(event.data)).await;
+                }
+                bookmark = events.bookmark(0);
+            }
+            Err(trouble @ Trouble::SessionGone) => {
+                let _ = notes.send(Note::Lost(trouble)).await;
+                return;
+            }
+            // It does not offer one, or not to us.
+            Ok(_) | Err(Trouble::Status { .. }) => return,
+            Err(_) => {}
+        }
+        sleep(bookmark.next_attempt().0).await;
+    }
+}
+
+/// The one stream of the old transport. It first tells where messages go; with it the link ends.
+pub(super) async fn sse(peer: Arc<Peer>, notes: mpsc::Sender<Note>) {
+    let trouble = follow(&peer, &notes).await;
+    let _ = notes.send(Note::Lost(trouble)).await;
+}
+
+async fn follow(peer: &Peer, notes: &mpsc::Sender<Note>) -> Trouble {
+    let response = match peer.get(None).await {
+        Ok(response) if is_stream(&response) => response,
+        Ok(response) => return peer::refused(response).await,
+        Err(trouble) => return trouble,
+    };
+    let mut events = Events::new(response, peer.limit, &Bookmark::default());
+    loop {
+        let event = match events.next().await {
+            Ok(event) => event,
+            Err(trouble) => return trouble,
+        };
+        if event.name != "endpoint" {
+            let _ = notes.send(Note::Incoming(event.data)).await;
+        } else if let Some(url) = endpoint(peer, &event.data) {
+            peer.endpoint.send_replace(Some(url));
+        } else {
+            return Trouble::Broken("the endpoint it names is not an address of the same server".to_owned());
+        }
+    }
+}
+
+/// Messages carry the user's credentials: they go nowhere else.
+fn endpoint(peer: &Peer, data: &Incoming) -> Option<Url> {
+    let Incoming::Message(data) = data else { return None };
+    let url = peer.url.join(std::str::from_utf8(data).ok()?.trim()).ok()?;
+    (url.origin() == peer.url.origin()).then_some(url)
+}

@@ -1,0 +1,161 @@
+//! The way to a running server: messages go in, messages come out, and it can be ended.
+
+pub(crate) mod connection;
+mod pipe;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
+
+pub(crate) use pipe::PipeLink;
+pub use pipe::{Launched, Launcher, launcher};
+
+use crate::http::{HttpLink, Trouble};
+
+/// What the server's task hears.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Incoming(Incoming),
+    /// One request gets no answer; the others are not concerned.
+    Failed {
+        ticket: Ticket,
+        trouble: Trouble,
+    },
+}
+
+/// Either kind has the same manners, so that a server's task need not know which it is.
+pub(crate) enum Link {
+    Pipe(Box<PipeLink>),
+    Http(Box<HttpLink>),
+}
+
+impl Link {
+    /// Queues a notification or an answer.
+    pub(crate) fn send(&mut self, message: Bytes) {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.send(message),
+            Self::Http(http) => http.send(message),
+        }
+    }
+
+    /// Queues a request.
+    pub(crate) fn request(&mut self, ticket: Ticket, message: Bytes) {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.request(ticket, message),
+            Self::Http(http) => http.request(ticket, message),
+        }
+    }
+
+    /// Tells the server that an answer is no longer wanted.
+    pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.send(notification),
+            Self::Http(http) => http.cancel(ticket, notification),
+        }
+    }
+
+    /// What comes next; `None` when the server is gone. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Heard> {
+        match self {
+            Self::Pipe(pipe) => pipe.next().await.map(Heard::Incoming),
+            Self::Http(http) => http.next().await,
+        }
+    }
+
+    /// Goes on sending without listening, for whoever cannot take more now. Never ends by itself.
+    pub(crate) async fn write_on(&mut self) {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.write_on().await,
+            Self::Http(_) => std::future::pending().await, // requests are on their way by themselves
+        }
+    }
+
+    /// The opening is over: `version` was agreed upon, if the era agrees upon one.
+    pub(crate) fn opened(&mut self, version: Option<&str>) {
+        if let Self::Http(http) = self {
+            http.opened(version);
+        }
+    }
+
+    /// The tools that can be called over this link, which learns what it must know of them.
+    pub(crate) fn usable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+        match self {
+            Self::Pipe(_) => tools,
+            Self::Http(http) => http.usable(tools),
+        }
+    }
+
+    /// Requests of which the server has got nothing, so that another may have them.
+    pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.take_unsent(),
+            Self::Http(http) => http.take_unsent(),
+        }
+    }
+
+    /// How many bytes the server has not taken yet.
+    pub(crate) fn backlog(&self) -> usize {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.backlog(),
+            Self::Http(http) => http.backlog(),
+        }
+    }
+
+    /// Gives back memory that is only kept for the next message.
+    pub(crate) fn rest(&mut self) {
+        if let Self::Pipe(pipe) = self {
+            pipe.connection.rest();
+        }
+    }
+
+    /// Whether the server has ever said anything.
+    pub(crate) fn has_spoken(&self) -> bool {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.has_spoken(),
+            Self::Http(_) => true,
+        }
+    }
+
+    /// Keeps something that was no message, for whoever looks for the reason of a failure.
+    pub(crate) fn note(&self, line: &[u8]) {
+        match self {
+            Self::Pipe(pipe) => pipe.note(line),
+            Self::Http(http) => http.note(line),
+        }
+    }
+
+    /// A failure of a server that is still there.
+    pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
+        match self {
+            Self::Pipe(pipe) => pipe.failure(what),
+            Self::Http(http) => http.failure(what),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Option<i32> {
+        match self {
+            Self::Pipe(pipe) => pipe.pid(),
+            Self::Http(_) => None,
+        }
+    }
+
+    /// Why the server is gone, once [`Link::next`] has said so. What is left of it is ended behind.
+    pub(crate) async fn post_mortem(self, during: &str, grace: Duration) -> Failure {
+        match self {
+            Self::Pipe(pipe) => pipe.post_mortem(during, grace).await,
+            Self::Http(http) => http.post_mortem(during, grace),
+        }
+    }
+
+    /// Ends what there is to end; it may take this long twice.
+    pub(crate) async fn end(self, grace: Duration) {
+        match self {
+            Self::Pipe(pipe) => pipe.end(grace).await,
+            Self::Http(http) => http.end(grace).await,
+        }
+    }
+}
+
+/// The lines that tell most about a failure are the last.
+pub(crate) const TAIL_LINES: usize = 8;

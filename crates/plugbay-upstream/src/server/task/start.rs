@@ -1,0 +1,169 @@
+//! From a spec to a server that has said who it is.
+
+use std::sync::Arc;
+
+use plugbay_core::{catalog::Manners, era::Era, failure::Failure, wire::Framing};
+use tokio::time::{Instant, timeout};
+
+use super::super::{
+    Surroundings,
+    opening::{self, OpenError, Opened},
+};
+use crate::{
+    http::{Flavour, HttpLink, Trouble},
+    link::{Link, PipeLink},
+    spec::{self, HttpFlavour, ServerSpec, Transport},
+};
+
+/// How to speak to a server: remembered, or learnt when it was last opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Habits {
+    pub(super) era: Option<Era>,
+    pub(super) framing: Framing,
+    pub(super) sse: bool,
+}
+
+pub(super) struct Started {
+    pub(super) link: Link,
+    pub(super) opened: Opened,
+    pub(super) habits: Habits,
+}
+
+/// Why a start failed. `silent`: the server ran but never said a word.
+pub(super) struct StartError {
+    pub(super) failure: Failure,
+    pub(super) silent: bool,
+}
+
+impl From<Failure> for StartError {
+    fn from(failure: Failure) -> Self {
+        Self { failure, silent: false }
+    }
+}
+
+impl Habits {
+    pub(super) fn new(spec: &ServerSpec, known: Option<Manners>) -> Self {
+        let remembered = Self {
+            era: known.map(|known| known.era),
+            framing: known.map(|known| known.framing).unwrap_or_default(),
+            sse: known.is_some_and(|known| known.sse),
+        };
+        match &spec.transport {
+            Transport::Stdio(stdio) => Self {
+                framing: match stdio.framing {
+                    spec::Framing::ContentLength => Framing::ContentLength,
+                    spec::Framing::Newline => Framing::Newline,
+                    spec::Framing::Auto => remembered.framing,
+                },
+                ..remembered
+            },
+            Transport::Http(http) => Self {
+                sse: match http.flavour {
+                    HttpFlavour::Sse => true,
+                    HttpFlavour::Streamable => false,
+                    HttpFlavour::Auto => remembered.sse,
+                },
+                ..remembered
+            },
+        }
+    }
+
+    /// After a start that failed: what may have been wrong with it is tried the other way.
+    pub(super) fn doubted(self, spec: &ServerSpec, silent: bool) -> Self {
+        match &spec.transport {
+            Transport::Stdio(stdio) if silent && stdio.framing == spec::Framing::Auto => {
+                let framing = match self.framing {
+                    Framing::Newline => Framing::ContentLength,
+                    Framing::ContentLength => Framing::Newline,
+                };
+                Self { framing, ..self }
+            }
+            Transport::Http(http) if http.flavour == HttpFlavour::Auto => Self { sse: false, ..self },
+            _ => self,
+        }
+    }
+}
+
+/// Connects to a server and opens it within its start timeout.
+pub(super) async fn start(
+    spec: Arc<ServerSpec>,
+    around: Surroundings,
+    mut habits: Habits,
+) -> Result<Started, StartError> {
+    let deadline = Instant::now() + spec.timeouts.start;
+    let grace = spec.timeouts.shutdown;
+    let mut first_trouble: Option<Trouble> = None;
+    loop {
+        let mut link = connect(&spec, &around, habits)?;
+        let known = if habits.sse { Some(Era::Legacy) } else { habits.era };
+        let opening = opening::open(&mut link, known, &around.tickets);
+        let error = match timeout(deadline - Instant::now(), opening).await {
+            Ok(Ok(opened)) => {
+                habits.era = opened.era;
+                return Ok(Started { link, opened, habits });
+            }
+            Ok(Err(error)) => error,
+            Err(_) => {
+                let error = out_of_time(&spec, &link);
+                tokio::spawn(link.end(grace));
+                return Err(error);
+            }
+        };
+        match error {
+            // It does not survive the modern question: it is asked again in the old way.
+            OpenError::Closed { probing: true } => {
+                habits.era = Some(Era::Legacy);
+                tokio::spawn(link.end(grace));
+            }
+            OpenError::Closed { probing: false } => {
+                let failure = link.post_mortem("before it answered", grace).await;
+                let first = first_trouble.map(|trouble| trouble.failure_of(&spec));
+                return Err(first.unwrap_or(failure).into());
+            }
+            OpenError::Refused(text) => {
+                let failure = link.failure(format!("refused to be initialised: {text}"));
+                tokio::spawn(link.end(grace));
+                return Err(failure.into());
+            }
+            OpenError::Undelivered(trouble) => {
+                tokio::spawn(link.end(grace));
+                if !may_be_sse(&spec, habits) || !trouble.speaks_of_another_transport() {
+                    return Err(first_trouble.unwrap_or(trouble).failure_of(&spec).into());
+                }
+                habits.sse = true;
+                first_trouble = Some(trouble);
+            }
+        }
+    }
+}
+
+fn connect(spec: &ServerSpec, around: &Surroundings, habits: Habits) -> Result<Link, Failure> {
+    let limit = spec.message_limit;
+    match &spec.transport {
+        Transport::Stdio(stdio) => {
+            let launched = (around.launcher)(&spec.name, stdio)?;
+            Ok(Link::Pipe(Box::new(PipeLink::new(launched, habits.framing, limit))))
+        }
+        Transport::Http(http) => {
+            let flavour = if habits.sse { Flavour::Sse } else { Flavour::Streamable };
+            Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit)?)))
+        }
+    }
+}
+
+fn may_be_sse(spec: &ServerSpec, habits: Habits) -> bool {
+    matches!(&spec.transport, Transport::Http(http) if http.flavour == HttpFlavour::Auto) && !habits.sse
+}
+
+fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {
+    let what = format!("did not answer within {} s of its start", spec.timeouts.start.as_secs_f32());
+    let mut failure = link.failure(what);
+    if failure.remedy.is_none() {
+        let first = match &spec.transport {
+            Transport::Stdio(_) => "run its command by hand",
+            Transport::Http(_) => "check \"url\" and the network",
+        };
+        failure.remedy = Some(format!("{first}, or raise \"start\" in its \"plugbay\" settings"));
+    }
+    StartError { failure, silent: !link.has_spoken() }
+}

@@ -1,0 +1,130 @@
+//! A server's tools: asked for, asked for again when they change, and reported.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Manners, Offer, Tool},
+    era::Era,
+    wire::{Head, Kind},
+};
+
+use super::{
+    super::listing::{self, Listing, Step},
+    LIST_PAUSE, Phase, REST, RESUBSCRIBE, Task, Waiting,
+    opening::{self, Opened},
+};
+use crate::http::Trouble;
+
+impl Task {
+    pub(super) fn list(&mut self) {
+        if !matches!(self.phase, Phase::Up(_)) {
+            return;
+        }
+        if !self.opened.has_tools {
+            return self.report(Vec::new());
+        }
+        if self.listing() {
+            self.list_again = true;
+            return;
+        }
+        self.ask_for_page(Listing::default(), None);
+    }
+
+    /// At once, unless the last list is so fresh that this could go on for ever.
+    pub(super) fn list_soon(&mut self) {
+        match self.last_list.map(|last| last + LIST_PAUSE).filter(|next| self.now < *next) {
+            Some(next) => self.list_at = Some(next),
+            None => self.list(),
+        }
+    }
+
+    fn ask_for_page(&mut self, listing: Listing, cursor: Option<&Bytes>) {
+        let Phase::Up(link) = &mut self.phase else { return };
+        let ticket = self.around.tickets.next();
+        let modern = self.opened.era == Some(Era::Modern);
+        let fields = if modern { opening::modern_fields() } else { String::new() };
+        link.request(ticket, listing::request(ticket.0, cursor, &fields));
+        let patience = self.spec.timeouts.start;
+        self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
+    }
+
+    pub(super) fn list_page(&mut self, mut listing: Listing, message: &Bytes, head: &Head) {
+        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
+        match (&head.kind, &head.payload, whole) {
+            (Kind::Result { .. }, Some(result), Ok(_)) => match listing.page(message, result) {
+                Step::Next(cursor) => self.ask_for_page(listing, Some(&cursor)),
+                Step::Complete(tools) => self.report(tools),
+            },
+            (_, Some(error), Ok(_)) => {
+                let what = format!("refused to list its tools: {}", opening::error_text(message, error));
+                self.list_failed(what);
+            }
+            (_, _, Err(fault)) => self.list_failed(format!("its list of tools is unusable: {fault}")),
+            _ => {}
+        }
+    }
+
+    /// A server that has shown its tools once may still be good for them.
+    pub(super) fn list_failed(&mut self, what: String) {
+        if self.listed {
+            tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
+        } else {
+            self.give_up(what);
+        }
+    }
+
+    fn report(&mut self, tools: Vec<Tool>) {
+        let Phase::Up(link) = &mut self.phase else { return };
+        let tools = link.usable(tools);
+        self.listed = true;
+        self.last_list = Some(self.now);
+        self.rest_at = Some(self.now + REST);
+        let Opened { era, info, instructions, .. } = &self.opened;
+        let (framing, sse) = (self.habits.framing, self.habits.sse);
+        let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse };
+        let offer = Offer::new(manners, info.clone(), instructions.clone(), tools);
+        self.tell(Ok(Arc::new(offer)));
+        if std::mem::take(&mut self.list_again) {
+            self.list_soon();
+        }
+    }
+
+    pub(super) fn subscribe(&mut self) {
+        let Phase::Up(link) = &mut self.phase else { return };
+        let ticket = self.around.tickets.next();
+        let fields = opening::modern_fields();
+        let request = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"subscriptions/listen","params":{{"_meta":{{{fields}}},"notifications":{{"toolsListChanged":true}}}}}}"#,
+            ticket.0
+        );
+        link.request(ticket, Bytes::from(request));
+        self.pending.register_for_ever(ticket, Waiting::Subscription);
+        self.last_subscription = Some(self.now);
+    }
+
+    pub(super) fn listing(&self) -> bool {
+        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_)))
+    }
+
+    /// The server closed it in good order: it is opened again, and what changed meanwhile is listed.
+    pub(super) fn subscription_ended(&mut self, head: &Head) {
+        let calm = self.last_subscription.is_none_or(|last| self.now >= last + LIST_PAUSE);
+        if matches!(head.kind, Kind::Result { .. }) && calm {
+            self.subscribe();
+            self.list_soon();
+        }
+    }
+
+    /// The way to the server was cut, as proxies do with quiet connections.
+    pub(super) fn subscription_lost(&mut self, trouble: &Trouble) {
+        if !matches!(trouble, Trouble::Status { code: 400..=499, .. }) {
+            self.subscribe_at = Some(self.now + RESUBSCRIBE);
+        }
+    }
+
+    pub(super) fn subscribe_again(&mut self) {
+        self.subscribe();
+        self.list_soon();
+    }
+}
