@@ -1,0 +1,87 @@
+use bytes::Bytes;
+
+use super::*;
+
+fn tools(definitions: &[(&'static str, &str)]) -> Vec<(&'static str, Tool)> {
+    let tool = |json: &str| Tool::parse(Bytes::from(json.to_owned())).unwrap();
+    definitions.iter().map(|(server, json)| (*server, tool(json))).collect()
+}
+
+fn found(tools: &[(&'static str, Tool)], query: &str) -> Vec<String> {
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, None);
+    engine.search(query, 3).iter().map(|hit| tools[hit.tool as usize].1.name.clone()).collect()
+}
+
+fn catalogue() -> Vec<(&'static str, Tool)> {
+    tools(&[
+        ("github", r#"{"name":"create_issue","description":"Opens a ticket in a repository"}"#),
+        ("github", r#"{"name":"list_issues","description":"All issues"}"#),
+        (
+            "mail",
+            r#"{"name":"sendMessage","description":"Sends an email","inputSchema":{"properties":{"recipient":{"type":"string","description":"whom to write to"},"format":{"enum":["markdown","plain"]}}}}"#,
+        ),
+        ("weather", r#"{"name":"getForecast","description":"天气预报 for a place"}"#),
+    ])
+}
+
+#[test]
+fn names_descriptions_and_parameters_are_searched() {
+    for (query, first) in [
+        ("create issue", "create_issue"),
+        ("open a bug ticket please", "create_issue"),
+        ("listing of issues", "list_issues"),
+        ("sendmessage", "sendMessage"),
+        ("recipients", "sendMessage"),
+        ("markdown", "sendMessage"),
+        ("天气", "getForecast"),
+    ] {
+        assert_eq!(found(&catalogue(), query).first().map(String::as_str), Some(first), "{query}");
+    }
+}
+
+#[test]
+fn what_no_tool_is_for_finds_nothing() {
+    assert_eq!(found(&catalogue(), "zebra"), Vec::<String>::new());
+    assert_eq!(found(&catalogue(), "please can you"), Vec::<String>::new());
+    assert_eq!(found(&[], "anything"), Vec::<String>::new());
+}
+
+#[test]
+fn a_request_of_several_sentences_finds_a_tool_for_each() {
+    let both = found(&catalogue(), "Send an email message to Ada. Then create an issue about the email bug.");
+    assert!(both[..2].contains(&"sendMessage".to_owned()), "{both:?}");
+    assert!(both[..2].contains(&"create_issue".to_owned()), "{both:?}");
+}
+
+#[test]
+fn twins_come_after_other_choices() {
+    let tools = tools(&[
+        ("s", r#"{"name":"find_film","description":"find a film"}"#),
+        ("s", r#"{"name":"Find_Film","description":"find a film"}"#),
+        ("s", r#"{"name":"rent_film","description":"rent a film somewhere near to watch"}"#),
+    ]);
+    assert_eq!(found(&tools, "find film"), ["find_film", "rent_film", "Find_Film"]);
+}
+
+/// Four words in two directions: rain and weather point the same way.
+#[test]
+fn a_word_that_no_tool_has_is_found_by_its_meaning() {
+    let mut table = b"TVEC".to_vec();
+    table.extend(4u32.to_le_bytes());
+    table.extend(2u32.to_le_bytes());
+    table.extend([1.0f32; 4].iter().flat_map(|scale| scale.to_le_bytes()));
+    table.extend([100, 0, 99, 5, 0, 100, 5, 99]);
+    table.extend(b"rain\nweather\nmail\nletter");
+    let table = Arc::new(Table::read(table.leak()).unwrap());
+    let tools = tools(&[
+        ("a", r#"{"name":"mail","description":"mail"}"#),
+        ("b", r#"{"name":"weather","description":"weather"}"#),
+    ]);
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, Some(table));
+    let best = |query| engine.search(query, 5).first().map(|hit| hit.tool);
+    assert_eq!(best("rain"), Some(1));
+    assert_eq!(best("letter"), Some(0));
+    assert!(Table::read(b"TVEC\xff\xff\xff\xff\xff\xff\xff\xff").is_none());
+}

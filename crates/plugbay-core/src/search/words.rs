@@ -1,0 +1,200 @@
+//! From text to terms: identifiers taken apart, endings cut off, little words left out.
+
+use std::borrow::Cow;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// Cuts texts into words and words into terms.
+pub(super) struct Words {
+    stemmer: Stemmer,
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Words")
+    }
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self { stemmer: Stemmer::create(Algorithm::English) }
+    }
+}
+
+impl Words {
+    /// What stands for a word in the index; `None` for one that says nothing about a tool.
+    pub(super) fn term<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
+        if STOP_WORDS.binary_search(&word).is_ok() {
+            return None;
+        }
+        let ascii = word.bytes().all(|byte| byte.is_ascii_lowercase());
+        Some(if ascii && word.len() > 2 { self.stemmer.stem(word) } else { Cow::Borrowed(word) })
+    }
+}
+
+pub(super) fn is_stop(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
+}
+
+/// Calls `found` with each word of a text in small letters: the parts of an identifier and the whole of
+/// it, pairs of neighbours where a script has no spaces.
+pub(super) fn each(text: &str, mut found: impl FnMut(&str)) {
+    let mut lower = String::new();
+    for chunk in text.split(|c: char| !is_word(c) && c != '_' && c != '-') {
+        if chunk.chars().any(is_ideographic) {
+            chunk.split(['_', '-']).for_each(|run| ideographic(run, &mut lower, &mut found));
+        } else {
+            identifier(chunk, &mut lower, &mut found);
+        }
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || is_mark(c)
+}
+
+/// Vowel signs and the like, without which words of some scripts fall apart.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{900}'..='\u{dff}' | '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}')
+        && !c.is_whitespace()
+}
+
+/// Scripts that are written without spaces between words.
+fn is_ideographic(c: char) -> bool {
+    matches!(c,
+        '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
+        | '\u{ac00}'..='\u{d7af}' | '\u{e00}'..='\u{e7f}' | '\u{20000}'..='\u{3ffff}')
+}
+
+fn ideographic(run: &str, lower: &mut String, found: &mut impl FnMut(&str)) {
+    let mut rest = run;
+    while let Some(first) = rest.chars().next() {
+        let same = |c: char| is_ideographic(c) == is_ideographic(first);
+        let end = rest.find(|c| !same(c)).unwrap_or(rest.len());
+        let (stretch, after) = rest.split_at(end);
+        rest = after;
+        if !is_ideographic(first) {
+            identifier(stretch, lower, found);
+            continue;
+        }
+        let starts: Vec<usize> = stretch.char_indices().map(|(at, _)| at).collect();
+        if starts.len() == 1 {
+            found(stretch);
+        }
+        for pair in starts.windows(2) {
+            let end = stretch[pair[1]..].chars().next().map_or(stretch.len(), |c| pair[1] + c.len_utf8());
+            found(&stretch[pair[0]..end]);
+        }
+    }
+}
+
+/// `getHTMLPage_v2` is `get`, `html`, `page`, `v2`, and `gethtmlpagev2`.
+fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str)) {
+    let parts = chunk.split(['_', '-']).filter(|part| !part.is_empty());
+    let mut count = 0;
+    for part in parts.clone() {
+        for word in CamelCase(part) {
+            count += 1;
+            to_lower(word, lower);
+            found(lower);
+        }
+    }
+    if count > 1 {
+        lower.clear();
+        for part in parts {
+            lower.extend(part.chars().flat_map(char::to_lowercase));
+        }
+        found(lower);
+    }
+}
+
+fn to_lower(word: &str, lower: &mut String) {
+    lower.clear();
+    if word.is_ascii() {
+        lower.push_str(word);
+        lower.make_ascii_lowercase();
+    } else {
+        lower.extend(word.chars().flat_map(char::to_lowercase));
+    }
+}
+
+/// The words of `camelCase` and `HTMLPage`.
+struct CamelCase<'a>(&'a str);
+
+impl<'a> Iterator for CamelCase<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0;
+        let mut chars = text.char_indices().peekable();
+        let (_, mut before) = chars.next()?;
+        let mut end = text.len();
+        while let Some((at, c)) = chars.next() {
+            let next_is_lower = chars.peek().is_some_and(|(_, next)| next.is_lowercase());
+            let starts =
+                c.is_uppercase() && (before.is_lowercase() || before.is_uppercase() && next_is_lower);
+            if starts {
+                end = at;
+                break;
+            }
+            before = c;
+        }
+        let (word, rest) = text.split_at(end);
+        self.0 = rest;
+        Some(word)
+    }
+}
+
+/// Words of sentences and requests that tell nothing about what is wanted.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "above", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at",
+    "be", "because", "been", "before", "being", "both", "but", "by", "can", "could", "d", "did", "do",
+    "does", "doing", "each", "for", "from", "had", "has", "have", "having", "he", "help", "her", "here",
+    "hers", "hey", "hi", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "kindly",
+    "know", "let", "like", "ll", "m", "may", "me", "might", "mine", "more", "most", "must", "my", "need",
+    "no", "nor", "not", "now", "of", "off", "on", "once", "only", "or", "other", "our", "ours", "out",
+    "over", "own", "please", "re", "s", "same", "she", "should", "so", "some", "such", "t", "tell", "than",
+    "thank", "thanks", "that", "the", "their", "theirs", "them", "then", "there", "these", "they", "this",
+    "those", "through", "to", "too", "under", "until", "up", "us", "use", "used", "using", "ve", "very",
+    "via", "want", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose",
+    "why", "will", "with", "within", "without", "would", "you", "your", "yours",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        each(text, |word| words.push(word.to_owned()));
+        words
+    }
+
+    #[test]
+    fn identifiers_are_taken_apart_and_kept() {
+        assert_eq!(words("getHTMLPage"), ["get", "html", "page", "gethtmlpage"]);
+        assert_eq!(words("create_issue now"), ["create", "issue", "createissue", "now"]);
+        assert_eq!(words("k8s-pods.list"), ["k8s", "pods", "k8spods", "list"]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_become_pairs() {
+        assert_eq!(words("天气预报"), ["天气", "气预", "预报"]);
+        assert_eq!(words("PDF文件"), ["pdf", "文件"]);
+        assert_eq!(words("雨"), ["雨"]);
+    }
+
+    #[test]
+    fn other_scripts_are_not_lost() {
+        assert_eq!(words("Погода в Москве"), ["погода", "в", "москве"]);
+        assert_eq!(words("हिन्दी में"), ["हिन्दी", "में"]);
+    }
+
+    #[test]
+    fn endings_and_little_words_do_not_count() {
+        let words = Words::default();
+        assert_eq!(words.term("repositories"), words.term("repository"));
+        assert_eq!(words.term("please"), None);
+        assert_eq!(words.term("v2").as_deref(), Some("v2"));
+    }
+}
