@@ -142,17 +142,19 @@ impl Engine {
                 *score += weight * posting.count / (SATURATION + posting.count);
             }
         }
-        let scored = |tool: u32| {
+        let hit = |tool: u32| {
             let covered = self.index.name_coverage(tool, &said);
             Hit { tool, score: scores[tool as usize] * (1.0 + COVERED_NAME * covered) }
         };
-        touched.into_iter().map(scored).collect()
+        touched.into_iter().map(hit).collect()
     }
 
     fn rescore(&self, hits: &mut Vec<Hit>, perfect: f32, tools: &Directions, direction: &[i8]) {
         if self.index.len() <= SMALL_CATALOGUE {
             let mut scores = vec![0.0; self.index.len()];
-            hits.iter().for_each(|hit| scores[hit.tool as usize] = hit.score);
+            for hit in hits.iter() {
+                scores[hit.tool as usize] = hit.score;
+            }
             *hits = (0..).zip(scores).map(|(tool, score)| Hit { tool, score }).collect();
         } else {
             keep_best(hits, RESCORED);
