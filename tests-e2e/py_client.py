@@ -1,4 +1,4 @@
-"""A client made of the official Python SDK, 1.x or 2.x: connects over stdio, lists, calls, prints.
+"""A client made of the official Python SDK, 1.x or 2.x: connects over stdio or HTTP, lists, calls, prints.
 
 Usage: python py_client.py PLAN.json     (with the python of the wanted SDK's venv)
 
@@ -23,15 +23,28 @@ async def main() -> None:
 
 
 async def run_v1(plan: dict) -> dict:
-    from mcp import ClientSession, StdioServerParameters
-    from mcp.client.stdio import stdio_client
+    from mcp import ClientSession
 
-    async with stdio_client(StdioServerParameters(**spawn(plan))) as (read, write):
-        async with ClientSession(read, write) as session:
+    async with connect_v1(plan) as streams:
+        # Streamable HTTP brings a third: who tells the session's id.
+        async with ClientSession(*streams[:2]) as session:
             opened = await session.initialize()
             tools = await list_until_expected(plan, lambda: list_v1(session))
             results = [await call(session.call_tool, item) for item in plan["calls"]]
             return {"version": opened.protocolVersion, "era": "legacy", "tools": tools, "results": results}
+
+
+def connect_v1(plan: dict):
+    from mcp import StdioServerParameters
+    from mcp.client.sse import sse_client
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    if plan.get("type") == "sse":
+        return sse_client(plan["url"])
+    if plan.get("url"):
+        return streamable_http_client(plan["url"])
+    return stdio_client(StdioServerParameters(**spawn(plan)))
 
 
 async def list_v1(session) -> list:
@@ -47,15 +60,24 @@ async def list_v1(session) -> list:
 
 
 async def run_v2(plan: dict) -> dict:
-    from mcp import Client, StdioServerParameters
+    from mcp import Client
 
     mode = "auto" if plan["era"] == "modern" else "legacy"
-    async with Client(StdioServerParameters(**spawn(plan)), mode=mode, cache=None) as client:
+    async with Client(target_v2(plan), mode=mode, cache=None) as client:
         tools = await list_until_expected(plan, lambda: list_v2(client))
         results = [await call(client.call_tool, item) for item in plan["calls"]]
         spoken = client.protocol_version
         era = "modern" if spoken >= "2026" else "legacy"
         return {"version": spoken, "era": era, "tools": tools, "results": results}
+
+
+def target_v2(plan: dict):
+    from mcp import StdioServerParameters
+    from mcp.client.sse import sse_client
+
+    if plan.get("type") == "sse":
+        return sse_client(plan["url"])
+    return plan.get("url") or StdioServerParameters(**spawn(plan))
 
 
 async def list_v2(client) -> list:

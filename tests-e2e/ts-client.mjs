@@ -1,8 +1,9 @@
-// A client made of the official TypeScript SDK, v1 or v2: connects over stdio, lists, calls, prints.
+// A client made of the official TypeScript SDK, v1 or v2: connects over stdio or HTTP, lists, calls, prints.
 //
 // Usage: node ts-client.mjs PLAN.json     (with PLUGBAY_E2E_DIR naming what setup.sh installed)
 //
-// PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern", "command", "args", "env", "cwd",
+// PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern",
+//          "command", "args", "env", "cwd", or instead of these "url" and "type": "http" | "sse",
 //          "expect": [names that must be listed], "calls": [{"name", "arguments"}]}
 // prints: {"version", "era", "tools": [definitions], "results": [{"result"} | {"error"}]}
 
@@ -35,20 +36,25 @@ try {
 function v1() {
     const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
     const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js");
-    return { client: new Client({ name: "ts-client", version: "1.0.0" }), transport: new StdioClientTransport(spawn()) };
+    const { StreamableHTTPClientTransport } = load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    const { SSEClientTransport } = load("@modelcontextprotocol/sdk/client/sse.js");
+    const client = new Client({ name: "ts-client", version: "1.0.0" });
+    return { client, transport: connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) };
 }
 
 function v2() {
-    const { Client } = load("@modelcontextprotocol/client");
+    const { Client, StreamableHTTPClientTransport, SSEClientTransport } = load("@modelcontextprotocol/client");
     const { StdioClientTransport } = load("@modelcontextprotocol/client/stdio");
     const mode = plan.era === "modern" ? { pin: "2026-07-28" } : "legacy";
     const client = new Client({ name: "ts-client", version: "2.0.0" }, { versionNegotiation: { mode } });
-    return { client, transport: new StdioClientTransport(spawn()) };
+    return { client, transport: connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) };
 }
 
-function spawn() {
+function connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) {
+    if (plan.type === "sse") return new SSEClientTransport(new URL(plan.url));
+    if (plan.url) return new StreamableHTTPClientTransport(new URL(plan.url));
     const { command, args, env, cwd } = plan;
-    return { command, args, env, cwd, stderr: "inherit" };
+    return new StdioClientTransport({ command, args, env, cwd, stderr: "inherit" });
 }
 
 // What a gateway lists may still grow while its servers start for the first time.
