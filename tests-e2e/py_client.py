@@ -29,8 +29,9 @@ async def run_v1(plan: dict) -> dict:
         # Streamable HTTP brings a third: who tells the session's id.
         async with ClientSession(*streams[:2]) as session:
             opened = await session.initialize()
-            tools = await list_until_expected(plan, lambda: list_v1(session))
+            tools = await list_until(plan["expect"], lambda: list_v1(session))
             results = [await call(session.call_tool, item) for item in plan["calls"]]
+            await list_until(plan.get("afterwards", []), lambda: list_v1(session))
             return {"version": opened.protocolVersion, "era": "legacy", "tools": tools, "results": results}
 
 
@@ -64,8 +65,9 @@ async def run_v2(plan: dict) -> dict:
 
     mode = "auto" if plan["era"] == "modern" else "legacy"
     async with Client(target_v2(plan), mode=mode, cache=None) as client:
-        tools = await list_until_expected(plan, lambda: list_v2(client))
+        tools = await list_until(plan["expect"], lambda: list_v2(client))
         results = [await call(client.call_tool, item) for item in plan["calls"]]
+        await list_until(plan.get("afterwards", []), lambda: list_v2(client))
         spoken = client.protocol_version
         era = "modern" if spoken >= "2026" else "legacy"
         return {"version": spoken, "era": era, "tools": tools, "results": results}
@@ -94,13 +96,13 @@ def spawn(plan: dict) -> dict:
     return {key: plan[key] for key in ("command", "args", "env", "cwd") if plan.get(key) is not None}
 
 
-async def list_until_expected(plan: dict, list_all) -> list:
+async def list_until(expected: list, list_all) -> list:
     """What a gateway lists may still grow while its servers start for the first time."""
     deadline = time.monotonic() + PATIENCE
     while True:
         tools = await list_all()
         listed = {tool["name"] for tool in tools}
-        missing = [name for name in plan["expect"] if name not in listed]
+        missing = [name for name in expected if name not in listed]
         if not missing:
             return tools
         if time.monotonic() > deadline:
@@ -109,11 +111,18 @@ async def list_until_expected(plan: dict, list_all) -> list:
 
 
 async def call(call_tool, item: dict) -> dict:
+    steps = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        steps.append({"progress": progress, "total": total, "message": message})
+
     try:
-        return {"result": dump(await call_tool(item["name"], item["arguments"]))}
+        result = await call_tool(item["name"], item["arguments"], progress_callback=on_progress)
+        return {"result": dump(result), "progress": steps}
     except Exception as error:  # the SDKs' error types differ; what they carry does not
         data = getattr(error, "error", error)
-        return {"error": {"code": getattr(data, "code", None), "message": getattr(data, "message", str(error))}}
+        seen = {"code": getattr(data, "code", None), "message": getattr(data, "message", str(error))}
+        return {"error": seen, "progress": steps}
 
 
 def dump(model) -> dict:

@@ -4,8 +4,9 @@
 //
 // PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern",
 //          "command", "args", "env", "cwd", or instead of these "url" and "type": "http" | "sse",
-//          "expect": [names that must be listed], "calls": [{"name", "arguments"}]}
-// prints: {"version", "era", "tools": [definitions], "results": [{"result"} | {"error"}]}
+//          "expect": [names that must be listed], "calls": [{"name", "arguments"}],
+//          "afterwards": [names that must be listed after the calls]}
+// prints: {"version", "era", "tools": [definitions], "results": [{"result", "progress"} | {"error", "progress"}]}
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -21,11 +22,12 @@ const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 const { client, transport } = plan.sdk === "v2" ? v2() : v1();
 try {
     await client.connect(transport, { timeout: PATIENCE_MS });
-    const tools = await listUntilExpected();
+    const tools = await listUntil(plan.expect);
     const results = [];
     for (const call of plan.calls) {
         results.push(await callTool(call));
     }
+    await listUntil(plan.afterwards ?? []);
     const era = client.getProtocolEra?.() ?? "legacy";
     const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
     process.stdout.write(JSON.stringify({ version, era, tools, results }));
@@ -58,11 +60,11 @@ function connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClien
 }
 
 // What a gateway lists may still grow while its servers start for the first time.
-async function listUntilExpected() {
+async function listUntil(expected) {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
         const tools = await listAll();
-        const missing = plan.expect.filter((name) => !tools.some((tool) => tool.name === name));
+        const missing = expected.filter((name) => !tools.some((tool) => tool.name === name));
         if (missing.length === 0) return tools;
         if (Date.now() > deadline) throw new Error(`never listed: ${missing}; listed: ${tools.map((tool) => tool.name)}`);
         await sleep(LOOK_EVERY_MS);
@@ -85,9 +87,12 @@ async function listAll() {
 }
 
 async function callTool(call) {
+    const progress = [];
+    const options = { onprogress: (step) => progress.push(step) };
     try {
-        return { result: await client.callTool(call) };
+        const called = plan.sdk === "v2" ? client.callTool(call, options) : client.callTool(call, undefined, options);
+        return { result: await called, progress };
     } catch (error) {
-        return { error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null } };
+        return { error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null }, progress };
     }
 }
