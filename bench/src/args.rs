@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use crate::Outcome;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | start | memory] [options]
+usage: plugbay-bench [calls | http | start | memory] [options]
 
   calls    latency, CPU and throughput per call (the default)
+  http     the same with a host over HTTP, and servers over stdio and HTTP
   start    time from spawn until the tools are listed
   memory   memory of the gateway's own processes
 
@@ -15,7 +16,7 @@ usage: plugbay-bench [calls | start | memory] [options]
   --rounds N           rounds of calls (default 25), or spawns of start (default 11)
   --quick              few rounds, for a first look
   --only A,B           only these of direct, pump, plugbay and the --also names
-  --case TEXT          only calls whose name contains TEXT, such as 100 KB text
+  --case TEXT          only calls or http whose name contains TEXT, such as 100 KB text
   --also NAME=CMDLINE  a further gateway; {config} in CMDLINE is its config file
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
@@ -26,6 +27,7 @@ usage: plugbay-bench [calls | start | memory] [options]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Calls,
+    Http,
     Start,
     Memory,
 }
@@ -81,6 +83,7 @@ impl Settings {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "calls" => settings.section = Section::Calls,
+                "http" => settings.section = Section::Http,
                 "start" => settings.section = Section::Start,
                 "memory" => settings.section = Section::Memory,
                 "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),

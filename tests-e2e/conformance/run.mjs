@@ -3,7 +3,7 @@
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -68,7 +68,7 @@ async function startPlugbay() {
     const folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
     const env = { ...process.env, ...Object.fromEntries(folders.map((name) => [name, home])) };
     const args = ["serve", "--config", file, "--http", "127.0.0.1:0"];
-    return listen(options.plugbay, args, { env, cwd: home });
+    return listen(resolve(options.plugbay), args, { env, cwd: home });
 }
 
 function stdioEntry() {

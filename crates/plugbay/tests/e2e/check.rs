@@ -45,6 +45,8 @@ pub(crate) fn check(client: Client, era: Era, route: Route) {
             let got = results.next().expect("a result for each call");
             let place = format!("{} {} by {client:?}, {era:?}", server.name, call.tool);
             assert_eq!(comparable(got, bridged), comparable(expected, bridged), "{place}");
+            let (got, expected) = common_progress(client, got, expected);
+            assert_eq!(got, expected, "progress of {place}");
         }
         let unconditional = |tool: &&Value| !CONDITIONAL.iter().any(|name| tool["name"] == *name);
         for expected in direct.tools.iter().filter(unconditional) {
@@ -157,9 +159,21 @@ fn exposed(server: &Server, tool: &str) -> String {
     format!("{}__{tool}", server.name)
 }
 
+/// The steps that both runs have heard of: all, but for one client. The TypeScript SDK v2 stops listening
+/// with the result and so misses steps that arrive in one piece with it, through a gateway or not.
+fn common_progress<'a>(client: Client, one: &'a Value, two: &'a Value) -> (&'a [Value], &'a [Value]) {
+    let steps = |result: &'a Value| result["progress"].as_array().map_or(&[][..], Vec::as_slice);
+    let (one, two) = (steps(one), steps(two));
+    let common = if client == Client::TypeScript2 { one.len().min(two.len()) } else { usize::MAX };
+    (&one[..one.len().min(common)], &two[..two.len().min(common)])
+}
+
 /// A result as it can be compared: without what only one era has, where two eras met.
 fn comparable(result: &Value, bridged: bool) -> Value {
     let mut result = result.clone();
+    if let Some(outer) = result.as_object_mut() {
+        outer.remove("progress");
+    }
     if let (true, Some(inner)) = (bridged, result["result"].as_object_mut()) {
         inner.remove("resultType");
         inner.remove("_meta");
