@@ -159,12 +159,13 @@ fn exposed(server: &Server, tool: &str) -> String {
     format!("{}__{tool}", server.name)
 }
 
-/// The steps that both runs have heard of: all, but for one client. The TypeScript SDK v2 stops listening
-/// with the result and so misses steps that arrive in one piece with it, through a gateway or not.
+/// The steps that both runs have heard of: all, but with the TypeScript SDKs. They stop listening with the
+/// result and so miss steps that arrive in one piece with it, through a gateway or not.
 fn common_progress<'a>(client: Client, one: &'a Value, two: &'a Value) -> (&'a [Value], &'a [Value]) {
     let steps = |result: &'a Value| result["progress"].as_array().map_or(&[][..], Vec::as_slice);
     let (one, two) = (steps(one), steps(two));
-    let common = if client == Client::TypeScript2 { one.len().min(two.len()) } else { usize::MAX };
+    let forgetful = matches!(client, Client::TypeScript1 | Client::TypeScript2);
+    let common = if forgetful { one.len().min(two.len()) } else { usize::MAX };
     (&one[..one.len().min(common)], &two[..two.len().min(common)])
 }
 

@@ -93,8 +93,8 @@ impl Peers {
             let Recipe { name, era, calls, .. } = recipe;
             (Server { name, entry, era, calls }, running)
         });
-        let (servers, _running) = started.unzip();
-        Self { servers, _running }
+        let (servers, running) = started.unzip();
+        Self { servers, _running: running }
     }
 }
 
