@@ -141,8 +141,8 @@ fn ask_through_gateway(
     servers: &[Server],
 ) -> Seen {
     let gateway = Gateway::new(host, workspace, servers);
-    if client == Client::Inspector {
-        // It lists once and leaves; a server that starts slowly is met beforehand.
+    if client == Client::Inspector && host == Transport::Stdio {
+        // It lists once and leaves, and the gateway with it; a server that starts slowly is met beforehand.
         Gateway::meet(workspace);
     }
     let calls: Vec<Call> = servers.iter().flat_map(exposed_calls).collect();
