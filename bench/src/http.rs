@@ -18,14 +18,13 @@ use crate::calls::{
     report::rows,
 };
 use crate::payload::Kind;
-use crate::{Outcome, cores, gateway, output, process};
+use crate::{Outcome, cores, output, process};
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     if !settings.also.is_empty() {
         return Err("http knows only how plugbay is started, so --also has no meaning here".into());
     }
-    let binary = settings.wants("plugbay").then(|| gateway::find(settings.gateway.as_deref())).transpose()?;
-    let routes = Route::all(settings, binary.as_deref());
+    let routes = Route::all(settings)?;
     let rounds = settings.rounds.unwrap_or(if settings.quick { 3 } else { 25 });
     let load_before = process::load();
     if settings.cores == Cores::One {

@@ -12,7 +12,7 @@ export function compare(direct, through) {
 export function render(version, rows) {
     const width = Math.max(...rows.map((row) => row.scenario.length));
     const lines = rows.flatMap((row) => [
-        `${row.scenario.padEnd(width)}  ${cell(row.direct).padEnd(14)}  ${cell(row.through)}${row.worse ? "  <<" : ""}`,
+        `${row.scenario.padEnd(width)}  ${cell(row.direct).padEnd(14)}  ${cell(row.through)}${remark(row)}`,
         ...(row.worse ? (row.through?.failed ?? ["it was not run"]).map((what) => `    ${shorten(what)}`) : []),
     ]);
     const passing = (side) => rows.filter((row) => passes(row[side])).length;
@@ -32,6 +32,12 @@ function cell(run) {
     if (run.passed + run.failed.length === 0) return "not applicable";
     const all = run.passed + run.failed.length;
     return run.failed.length === 0 ? `pass ${run.passed}/${all}` : `FAIL ${run.passed}/${all}`;
+}
+
+// A scenario that finds less to check passes too, but says less.
+function remark({ direct, through, worse }) {
+    if (worse) return "  <<";
+    return passes(through) && through.passed < direct.passed ? "  (fewer checks)" : "";
 }
 
 function shorten(text) {

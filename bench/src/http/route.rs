@@ -1,10 +1,9 @@
 //! The ways from a driver over HTTP to the stub that are compared.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::Outcome;
 use crate::args::Settings;
 use crate::batch::Done;
 use crate::calls::case::Case;
@@ -18,6 +17,7 @@ use crate::rounds::{Series, Way, alternate};
 use crate::sandbox::{Sandbox, Server};
 use crate::stub::TOOLS;
 use crate::target::exposed;
+use crate::{Outcome, gateway};
 
 const SERVER: &str = "stub";
 const ANY_PORT: &str = "127.0.0.1:0";
@@ -45,20 +45,19 @@ enum Over {
 
 impl Route {
     /// All that the settings want, in the order of the report.
-    pub(crate) fn all(settings: &Settings, binary: Option<&Path>) -> Vec<Self> {
+    pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
         let mut routes = Vec::new();
         if settings.wants("direct") {
             routes.push(Self { name: "direct", gateway: None });
         }
-        for (name, server_over) in [("plugbay, stdio", Over::Stdio), ("plugbay, HTTP", Over::Http)] {
-            let gateway = binary.map(|binary| Gateway {
-                binary: binary.to_owned(),
-                mode: settings.mode.clone(),
-                server_over,
-            });
-            routes.extend(gateway.map(|gateway| Self { name, gateway: Some(gateway) }));
+        for (name, server_over) in [("to-stdio", Over::Stdio), ("to-http", Over::Http)] {
+            if settings.wants(name) {
+                let binary = gateway::find(settings.gateway.as_deref())?;
+                let gateway = Gateway { binary, mode: settings.mode.clone(), server_over };
+                routes.push(Self { name, gateway: Some(gateway) });
+            }
         }
-        routes
+        Ok(routes)
     }
 }
 
