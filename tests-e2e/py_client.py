@@ -1,4 +1,4 @@
-"""A client made of the official Python SDK, 1.x or 2.x: connects over stdio, lists, calls, prints.
+"""A client made of the official Python SDK, 1.x or 2.x: connects over stdio or HTTP, lists, calls, prints.
 
 Usage: python py_client.py PLAN.json     (with the python of the wanted SDK's venv)
 
@@ -23,15 +23,29 @@ async def main() -> None:
 
 
 async def run_v1(plan: dict) -> dict:
-    from mcp import ClientSession, StdioServerParameters
-    from mcp.client.stdio import stdio_client
+    from mcp import ClientSession
 
-    async with stdio_client(StdioServerParameters(**spawn(plan))) as (read, write):
-        async with ClientSession(read, write) as session:
+    async with connect_v1(plan) as streams:
+        # Streamable HTTP brings a third: who tells the session's id.
+        async with ClientSession(*streams[:2]) as session:
             opened = await session.initialize()
-            tools = await list_until_expected(plan, lambda: list_v1(session))
+            tools = await list_until(plan["expect"], lambda: list_v1(session))
             results = [await call(session.call_tool, item) for item in plan["calls"]]
+            await list_until(plan.get("afterwards", []), lambda: list_v1(session))
             return {"version": opened.protocolVersion, "era": "legacy", "tools": tools, "results": results}
+
+
+def connect_v1(plan: dict):
+    from mcp import StdioServerParameters
+    from mcp.client.sse import sse_client
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    if plan.get("type") == "sse":
+        return sse_client(plan["url"])
+    if plan.get("url"):
+        return streamable_http_client(plan["url"])
+    return stdio_client(StdioServerParameters(**spawn(plan)))
 
 
 async def list_v1(session) -> list:
@@ -47,15 +61,25 @@ async def list_v1(session) -> list:
 
 
 async def run_v2(plan: dict) -> dict:
-    from mcp import Client, StdioServerParameters
+    from mcp import Client
 
     mode = "auto" if plan["era"] == "modern" else "legacy"
-    async with Client(StdioServerParameters(**spawn(plan)), mode=mode, cache=None) as client:
-        tools = await list_until_expected(plan, lambda: list_v2(client))
+    async with Client(target_v2(plan), mode=mode, cache=None) as client:
+        tools = await list_until(plan["expect"], lambda: list_v2(client))
         results = [await call(client.call_tool, item) for item in plan["calls"]]
+        await list_until(plan.get("afterwards", []), lambda: list_v2(client))
         spoken = client.protocol_version
         era = "modern" if spoken >= "2026" else "legacy"
         return {"version": spoken, "era": era, "tools": tools, "results": results}
+
+
+def target_v2(plan: dict):
+    from mcp import StdioServerParameters
+    from mcp.client.sse import sse_client
+
+    if plan.get("type") == "sse":
+        return sse_client(plan["url"])
+    return plan.get("url") or StdioServerParameters(**spawn(plan))
 
 
 async def list_v2(client) -> list:
@@ -72,13 +96,13 @@ def spawn(plan: dict) -> dict:
     return {key: plan[key] for key in ("command", "args", "env", "cwd") if plan.get(key) is not None}
 
 
-async def list_until_expected(plan: dict, list_all) -> list:
+async def list_until(expected: list, list_all) -> list:
     """What a gateway lists may still grow while its servers start for the first time."""
     deadline = time.monotonic() + PATIENCE
     while True:
         tools = await list_all()
         listed = {tool["name"] for tool in tools}
-        missing = [name for name in plan["expect"] if name not in listed]
+        missing = [name for name in expected if name not in listed]
         if not missing:
             return tools
         if time.monotonic() > deadline:
@@ -87,11 +111,18 @@ async def list_until_expected(plan: dict, list_all) -> list:
 
 
 async def call(call_tool, item: dict) -> dict:
+    steps = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        steps.append({"progress": progress, "total": total, "message": message})
+
     try:
-        return {"result": dump(await call_tool(item["name"], item["arguments"]))}
+        result = await call_tool(item["name"], item["arguments"], progress_callback=on_progress)
+        return {"result": dump(result), "progress": steps}
     except Exception as error:  # the SDKs' error types differ; what they carry does not
         data = getattr(error, "error", error)
-        return {"error": {"code": getattr(data, "code", None), "message": getattr(data, "message", str(error))}}
+        seen = {"code": getattr(data, "code", None), "message": getattr(data, "message", str(error))}
+        return {"error": seen, "progress": steps}
 
 
 def dump(model) -> dict:

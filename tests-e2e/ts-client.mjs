@@ -1,10 +1,12 @@
-// A client made of the official TypeScript SDK, v1 or v2: connects over stdio, lists, calls, prints.
+// A client made of the official TypeScript SDK, v1 or v2: connects over stdio or HTTP, lists, calls, prints.
 //
 // Usage: node ts-client.mjs PLAN.json     (with PLUGBAY_E2E_DIR naming what setup.sh installed)
 //
-// PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern", "command", "args", "env", "cwd",
-//          "expect": [names that must be listed], "calls": [{"name", "arguments"}]}
-// prints: {"version", "era", "tools": [definitions], "results": [{"result"} | {"error"}]}
+// PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern",
+//          "command", "args", "env", "cwd", or instead of these "url" and "type": "http" | "sse",
+//          "expect": [names that must be listed], "calls": [{"name", "arguments"}],
+//          "afterwards": [names that must be listed after the calls]}
+// prints: {"version", "era", "tools": [definitions], "results": [{"result", "progress"} | {"error", "progress"}]}
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -20,11 +22,12 @@ const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 const { client, transport } = plan.sdk === "v2" ? v2() : v1();
 try {
     await client.connect(transport, { timeout: PATIENCE_MS });
-    const tools = await listUntilExpected();
+    const tools = await listUntil(plan.expect);
     const results = [];
     for (const call of plan.calls) {
         results.push(await callTool(call));
     }
+    await listUntil(plan.afterwards ?? []);
     const era = client.getProtocolEra?.() ?? "legacy";
     const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
     process.stdout.write(JSON.stringify({ version, era, tools, results }));
@@ -35,28 +38,33 @@ try {
 function v1() {
     const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
     const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js");
-    return { client: new Client({ name: "ts-client", version: "1.0.0" }), transport: new StdioClientTransport(spawn()) };
+    const { StreamableHTTPClientTransport } = load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    const { SSEClientTransport } = load("@modelcontextprotocol/sdk/client/sse.js");
+    const client = new Client({ name: "ts-client", version: "1.0.0" });
+    return { client, transport: connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) };
 }
 
 function v2() {
-    const { Client } = load("@modelcontextprotocol/client");
+    const { Client, StreamableHTTPClientTransport, SSEClientTransport } = load("@modelcontextprotocol/client");
     const { StdioClientTransport } = load("@modelcontextprotocol/client/stdio");
     const mode = plan.era === "modern" ? { pin: "2026-07-28" } : "legacy";
     const client = new Client({ name: "ts-client", version: "2.0.0" }, { versionNegotiation: { mode } });
-    return { client, transport: new StdioClientTransport(spawn()) };
+    return { client, transport: connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) };
 }
 
-function spawn() {
+function connect({ StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) {
+    if (plan.type === "sse") return new SSEClientTransport(new URL(plan.url));
+    if (plan.url) return new StreamableHTTPClientTransport(new URL(plan.url));
     const { command, args, env, cwd } = plan;
-    return { command, args, env, cwd, stderr: "inherit" };
+    return new StdioClientTransport({ command, args, env, cwd, stderr: "inherit" });
 }
 
 // What a gateway lists may still grow while its servers start for the first time.
-async function listUntilExpected() {
+async function listUntil(expected) {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
         const tools = await listAll();
-        const missing = plan.expect.filter((name) => !tools.some((tool) => tool.name === name));
+        const missing = expected.filter((name) => !tools.some((tool) => tool.name === name));
         if (missing.length === 0) return tools;
         if (Date.now() > deadline) throw new Error(`never listed: ${missing}; listed: ${tools.map((tool) => tool.name)}`);
         await sleep(LOOK_EVERY_MS);
@@ -79,9 +87,12 @@ async function listAll() {
 }
 
 async function callTool(call) {
+    const progress = [];
+    const options = { onprogress: (step) => progress.push(step) };
     try {
-        return { result: await client.callTool(call) };
+        const called = plan.sdk === "v2" ? client.callTool(call, options) : client.callTool(call, undefined, options);
+        return { result: await called, progress };
     } catch (error) {
-        return { error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null } };
+        return { error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null }, progress };
     }
 }

@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use crate::Outcome;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | start | memory] [options]
+usage: plugbay-bench [calls | http | start | memory] [options]
 
   calls    latency, CPU and throughput per call (the default)
+  http     the same with a host over HTTP, and servers over stdio and HTTP
   start    time from spawn until the tools are listed
   memory   memory of the gateway's own processes
 
   --gateway PATH       the plugbay binary (default: build it with cargo)
   --rounds N           rounds of calls (default 25), or spawns of start (default 11)
   --quick              few rounds, for a first look
-  --only A,B           only these of direct, pump, plugbay and the --also names
-  --case TEXT          only calls whose name contains TEXT, such as 100 KB text
+  --only A,B           only these of direct, pump, plugbay and the --also names;
+                       in http of direct, to-stdio and to-http
+  --case TEXT          only calls or http whose name contains TEXT, such as 100 KB text
   --also NAME=CMDLINE  a further gateway; {config} in CMDLINE is its config file
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
@@ -26,6 +28,7 @@ usage: plugbay-bench [calls | start | memory] [options]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Calls,
+    Http,
     Start,
     Memory,
 }
@@ -81,6 +84,7 @@ impl Settings {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "calls" => settings.section = Section::Calls,
+                "http" => settings.section = Section::Http,
                 "start" => settings.section = Section::Start,
                 "memory" => settings.section = Section::Memory,
                 "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),
@@ -108,7 +112,10 @@ impl Settings {
     /// A misspelt name would otherwise measure nothing and look like success.
     fn check_only(&self) -> Outcome<()> {
         for name in self.only.iter().flatten() {
-            let known = matches!(name.as_str(), "direct" | "pump" | "plugbay");
+            let known = match self.section {
+                Section::Http => matches!(name.as_str(), "direct" | "to-stdio" | "to-http"),
+                _ => matches!(name.as_str(), "direct" | "pump" | "plugbay"),
+            };
             if !known && !self.also.iter().any(|also| also.name == *name) {
                 return Err(format!("--only names {name}, which is neither built in nor an --also").into());
             }
@@ -182,8 +189,16 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        for line in ["--rounds", "--rounds 0", "--rounds x", "--only dirct", "--also x", "--also =x", "fast"]
-        {
+        for line in [
+            "--rounds",
+            "--rounds 0",
+            "--rounds x",
+            "--only dirct",
+            "--also x",
+            "--also =x",
+            "fast",
+            "http --only pump",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
         assert!(parse("--help").unwrap().is_none());

@@ -1,9 +1,9 @@
 //! Section `calls`: what one call costs on each way, measured in rounds that alternate between the ways.
 
 mod bars;
-mod case;
+pub(crate) mod case;
 mod measure;
-mod report;
+pub(crate) mod report;
 
 use case::Case;
 
@@ -12,11 +12,11 @@ use crate::target::Target;
 use crate::{Outcome, cores, output, process};
 
 /// Under which circumstances the rows came about.
-struct Setting {
-    rounds: u32,
-    cores: Cores,
+pub(crate) struct Setting {
+    pub(crate) rounds: u32,
+    pub(crate) cores: Cores,
     /// The machine's load average before and after.
-    loads: [String; 2],
+    pub(crate) loads: [String; 2],
 }
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {

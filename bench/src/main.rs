@@ -7,12 +7,14 @@ mod calls;
 mod cores;
 mod gateway;
 mod host;
+mod http;
 mod lines;
 mod memory;
 mod output;
 mod payload;
 mod process;
 mod pump;
+mod rounds;
 mod sandbox;
 mod start;
 mod stats;
@@ -53,6 +55,7 @@ fn run(args: &[String]) -> Outcome<()> {
     };
     match settings.section {
         Section::Calls => calls::run(&settings),
+        Section::Http => http::run(&settings),
         Section::Start => start::run(&settings),
         Section::Memory => memory::run(&settings),
     }

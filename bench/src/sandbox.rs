@@ -24,16 +24,30 @@ pub(crate) struct Sandbox {
     root: PathBuf,
 }
 
-/// A stub to be run by a gateway under this name.
+/// A stub that a gateway knows under this name: started by it, or running at an address.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) name: String,
     args: Vec<String>,
+    url: Option<String>,
 }
 
 impl Server {
     pub(crate) fn new(name: impl Into<String>, args: impl IntoIterator<Item = String>) -> Self {
-        Self { name: name.into(), args: args.into_iter().collect() }
+        Self { name: name.into(), args: args.into_iter().collect(), url: None }
+    }
+
+    pub(crate) fn at(name: impl Into<String>, url: String) -> Self {
+        Self { name: name.into(), args: Vec::new(), url: Some(url) }
+    }
+
+    /// As it stands in a config.
+    fn entry(&self) -> Outcome<Value> {
+        if let Some(url) = &self.url {
+            return Ok(json!({ "type": "http", "url": url }));
+        }
+        let words = self.words()?;
+        Ok(json!({ "command": words[0], "args": words[1..] }))
     }
 
     /// Program and arguments.
@@ -64,8 +78,7 @@ impl Sandbox {
     pub(crate) fn config(&self, servers: &[Server], mode: Option<&str>) -> Outcome<PathBuf> {
         let mut entries = Map::new();
         for server in servers {
-            let words = server.words()?;
-            entries.insert(server.name.clone(), json!({ "command": words[0], "args": words[1..] }));
+            entries.insert(server.name.clone(), server.entry()?);
         }
         let mut config = json!({ "mcpServers": entries });
         if let Some(mode) = mode {
@@ -117,5 +130,7 @@ mod tests {
         let plain = read(None);
         assert_eq!(plain["mode"], Value::Null);
         assert_eq!(plain["mcpServers"]["stub"]["args"], json!(["stub", "--tools", "3"]));
+        let at = Server::at("stub", "http://localhost/".to_owned());
+        assert_eq!(at.entry().unwrap(), json!({ "type": "http", "url": "http://localhost/" }));
     }
 }

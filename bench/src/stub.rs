@@ -1,9 +1,9 @@
 //! A deterministic MCP server that costs almost nothing: its answers are built once and only get their id.
 
+mod http;
 mod prebuilt;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub(crate) struct Options {
     /// Delay and muteness only while this file exists: a server that was well when it was last seen.
     when: Option<PathBuf>,
     id_place: IdPlace,
+    /// Listen here instead of reading stdin.
+    http: Option<String>,
 }
 
 impl Options {
@@ -38,6 +40,7 @@ impl Options {
             mute: false,
             when: None,
             id_place: IdPlace::First,
+            http: None,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -47,6 +50,7 @@ impl Options {
                 "--start-delay-ms" => options.start_delay = Duration::from_millis(value()?.parse()?),
                 "--mute" => options.mute = true,
                 "--when" => options.when = Some(PathBuf::from(value()?)),
+                "--http" => options.http = Some(value()?.clone()),
                 "--id-last" => options.id_place = IdPlace::Last,
                 _ => return Err(format!("stub: unknown argument {arg}").into()),
             }
@@ -60,39 +64,45 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options) -> Outcome<()> {
+    if let Some(address) = &options.http {
+        return http::serve(address, options);
+    }
     let mut lines = Lines::new(unbuffered(&io::stdin())?);
-    let mut stub = Stub {
-        out: unbuffered(&io::stdout())?,
-        tools: tools(options.tools).to_string(),
-        id_place: options.id_place,
-        prebuilt: HashMap::new(),
-    };
+    let mut out = unbuffered(&io::stdout())?;
+    let mut stub = Stub::new(options);
     let mute = options.mute && options.unwell();
     if options.unwell() {
         std::thread::sleep(options.start_delay);
     }
     while let Some(line) = lines.next()? {
-        if !mute {
-            stub.handle(line)?;
+        if let (false, Some(answer)) = (mute, stub.answer(line)?) {
+            out.write_all(answer)?;
         }
     }
     Ok(())
 }
 
 struct Stub {
-    out: File,
     tools: String,
     id_place: IdPlace,
     /// Built when first asked for: fifty idle stubs should not hold 5 MB each.
     prebuilt: HashMap<(Kind, usize), Prebuilt>,
+    /// An answer that is not worth building beforehand.
+    small: Vec<u8>,
 }
 
 impl Stub {
-    fn handle(&mut self, line: &[u8]) -> Outcome<()> {
-        let fields = envelope(line)?;
-        let (Some(id), Some(method)) = (fields.get("id"), fields.get("method")) else { return Ok(()) };
+    fn new(options: &Options) -> Self {
+        let tools = tools(options.tools).to_string();
+        Self { tools, id_place: options.id_place, prebuilt: HashMap::new(), small: Vec::new() }
+    }
+
+    /// A line, its newline with it; `None` to what wants no answer.
+    fn answer(&mut self, message: &[u8]) -> Outcome<Option<&[u8]>> {
+        let fields = envelope(message)?;
+        let (Some(id), Some(method)) = (fields.get("id"), fields.get("method")) else { return Ok(None) };
         let (id, params) = (id.get(), fields.get("params").copied());
-        match method.get().trim_matches('"') {
+        let answer = match method.get().trim_matches('"') {
             "tools/call" => self.call(id, params),
             "tools/list" => {
                 let result = format!(r#"{{"tools":{}}}"#, self.tools);
@@ -101,30 +111,29 @@ impl Stub {
             "initialize" => self.result(id, &initialize(params).to_string()),
             "ping" => self.result(id, "{}"),
             _ => self.error(id, -32601, "method not found"),
-        }
+        };
+        Ok(Some(answer))
     }
 
-    fn call(&mut self, id: &str, params: Option<&RawValue>) -> Outcome<()> {
+    fn call(&mut self, id: &str, params: Option<&RawValue>) -> &[u8] {
         let Some((kind, size)) = params.and_then(parse_call) else {
             return self.error(id, -32602, "no such tool, or no size");
         };
         let id_place = self.id_place;
         let prebuilt =
             self.prebuilt.entry((kind, size)).or_insert_with(|| Prebuilt::new(kind, size, id_place));
-        Ok(self.out.write_all(prebuilt.with(id))?)
+        prebuilt.with(id)
     }
 
-    fn result(&mut self, id: &str, result: &str) -> Outcome<()> {
-        Ok(self
-            .out
-            .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").as_bytes())?)
+    fn result(&mut self, id: &str, result: &str) -> &[u8] {
+        self.small = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").into_bytes();
+        &self.small
     }
 
-    fn error(&mut self, id: &str, code: i32, message: &str) -> Outcome<()> {
+    fn error(&mut self, id: &str, code: i32, message: &str) -> &[u8] {
         let error = json!({ "code": code, "message": message });
-        Ok(self
-            .out
-            .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes())?)
+        self.small = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").into_bytes();
+        &self.small
     }
 }
 

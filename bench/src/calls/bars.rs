@@ -76,8 +76,8 @@ fn limits(size: Size) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::calls::case;
-    use crate::calls::measure::Series;
     use crate::calls::report;
+    use crate::rounds::Series;
 
     fn series(target: &str, p50: f64, cpu: f64) -> Series {
         Series {

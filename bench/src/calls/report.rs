@@ -6,7 +6,7 @@ use crate::args::Cores;
 use crate::calls::Setting;
 use crate::calls::bars::{self, Bar};
 use crate::calls::case::Case;
-use crate::calls::measure::Series;
+use crate::rounds::Series;
 use crate::stats::{median, median_ratio, spread};
 use crate::table::{Table, number, percent};
 
@@ -43,13 +43,17 @@ pub(crate) fn rows(case: &Case, series: &[Series]) -> Vec<Row> {
 }
 
 pub(crate) fn text(setting: &Setting, rows: &[Row], bars: &[Bar]) -> String {
+    format!("{}\n\n{}\n{}", circumstances(setting), table(rows), bars::render(bars))
+}
+
+/// What a reader should know before the first figure.
+pub(crate) fn circumstances(setting: &Setting) -> String {
     let Setting { rounds, cores, loads: [before, after] } = setting;
     let cores = match cores {
         Cores::One => "all processes on one core",
         Cores::All => "processes where the scheduler puts them",
     };
-    let head = format!("{rounds} rounds, {cores}; load average {before}, at the end {after}");
-    format!("{head}\n\n{}\n{}", table(rows), bars::render(bars))
+    format!("{rounds} rounds, {cores}; load average {before}, at the end {after}")
 }
 
 pub(crate) fn json(setting: &Setting, rows: &[Row], bars: &[Bar]) -> Value {
@@ -107,7 +111,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-fn megabytes_per_second(row: &Row) -> Option<f64> {
+pub(crate) fn megabytes_per_second(row: &Row) -> Option<f64> {
     let size = u32::try_from(row.case.size.bytes()).ok()?;
     Some(row.calls_per_second? * f64::from(size) / 1e6)
 }

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::policy::Policy;
 
-/// Filter, renames and description overrides of one server. Keys are the server's own tool names.
+/// Filter, names and description overrides of one server. Keys are the server's own tool names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exposure {
     pub policy: Policy,
-    /// Own tool name → the name that takes its place behind `{server}__`.
+    /// Tools stand under their names alone, without `{server}__`, wherever that leaves no doubt whose
+    /// they are.
+    pub bare: bool,
+    /// Own tool name → the name that takes its place.
     pub rename: BTreeMap<String, String>,
     /// Own tool name → the description that replaces the server's.
     pub describe: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
 //! Server and tool names: the only place that joins and splits them.
 //!
-//! A tool is exposed as `{server}__{tool}`. Because a server name never contains `__` and never
-//! ends with `_`, the first `__` of an exposed name is always the joint, so the mapping from
+//! A tool is exposed as `{server}__{tool}`, or by its own name where the user wants it so. Because a server name never contains `__` and never
+//! ends with `_`, the first `__` of a joined name is always the joint, so the mapping from
 //! (server, tool) to exposed name can be undone without guessing.
 
 use std::{fmt, sync::Arc};
@@ -90,12 +90,21 @@ impl fmt::Debug for ServerName {
 /// Characters that no host takes are replaced and an over-long name is cut; both leave a mark made
 /// of a hash over the original, so the result is stable and two tools do not fall together.
 pub fn expose(server: &ServerName, tool: &str, limit: usize) -> String {
+    fit(&format!("{server}{JOINT}"), tool, limit)
+}
+
+/// The name of a tool whose server is not part of it.
+pub fn expose_bare(tool: &str, limit: usize) -> String {
+    fit("", tool, limit)
+}
+
+fn fit(before: &str, tool: &str, limit: usize) -> String {
     let clean: String = tool.chars().map(|c| if is_plain(c) || c == '.' { c } else { '_' }).collect();
-    let whole = format!("{server}{JOINT}{clean}");
+    let whole = format!("{before}{clean}");
     if clean == tool && whole.len() <= limit {
         return whole;
     }
-    let mark = hash_digits(&format!("{server}{JOINT}{tool}"));
+    let mark = hash_digits(&format!("{before}{tool}"));
     let room = limit.saturating_sub(HASH_DIGITS + 1);
     let mut cut = whole;
     cut.truncate(room); // every character is ASCII by now

@@ -191,6 +191,9 @@ impl Catalogue {
                 "two tools want the name {name}: neither is shown; rename one in the configuration"
             );
         }
+        for name in snapshot.listing.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {
+            tracing::warn!("{name} does not say whose tool it is: shown with the server's name in front");
+        }
         self.snapshots.send_replace(snapshot);
     }
 }

@@ -1,4 +1,4 @@
-//! All mode: every allowed tool of every server, as `{server}__{tool}`.
+//! All mode: every allowed tool of every server, as `{server}__{tool}` unless the user wants it bare.
 
 use std::collections::HashMap;
 
@@ -8,31 +8,33 @@ use super::{Layout, Listing, Target};
 use crate::{
     catalog::{Catalog, Tool},
     exposure::Exposure,
-    name,
+    name::{self, ServerName},
     wire::Span,
 };
 
 /// The listing in the order of exposed names, so that equal catalogues give equal bytes.
 pub(super) fn list(catalog: &Catalog, layout: &Layout) -> Listing {
     let plain = Exposure::default();
-    let mut shown: Vec<(String, &Tool, &Exposure, Target)> = Vec::new();
+    let mut shown: Vec<Shown<'_>> = Vec::new();
     for (server, entry) in catalog.iter() {
         let exposure = layout.exposures.get(server).unwrap_or(&plain);
         for tool in entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name)) {
             let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
-            let exposed = name::expose(server, visible, layout.name_limit);
+            let full = name::expose(server, visible, layout.name_limit);
+            let exposed =
+                if exposure.bare { name::expose_bare(visible, layout.name_limit) } else { full.clone() };
             let quoted = tool.definition.slice(tool.name_span.clone());
             let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
-            shown.push((exposed, tool, exposure, target));
+            shown.push(Shown { exposed, full, tool, exposure, target });
         }
     }
-    shown.sort_by(|a, b| a.0.cmp(&b.0));
-    let collisions = collisions(&shown);
-    shown.retain(|(exposed, ..)| !collisions.contains(exposed));
+    let ambiguous = name_in_full(&mut shown, catalog, layout);
+    let collisions = wanted_twice(&mut shown);
+    shown.retain(|one| !collisions.contains(&one.exposed));
 
     let mut tools = BytesMut::from("[");
     let mut index = HashMap::with_capacity(shown.len());
-    for (exposed, tool, exposure, target) in shown {
+    for Shown { exposed, tool, exposure, target, .. } in shown {
         if !index.is_empty() {
             tools.put_u8(b',');
         }
@@ -43,12 +45,46 @@ pub(super) fn list(catalog: &Catalog, layout: &Layout) -> Listing {
     tools.put_u8(b']');
     let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
     let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-    Listing { tools: tools.freeze(), index, collisions, unheard }
+    Listing { tools: tools.freeze(), index, collisions, ambiguous, unheard }
 }
 
-fn collisions(shown: &[(String, &Tool, &Exposure, Target)]) -> Vec<String> {
-    let mut twice: Vec<String> =
-        shown.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].0.clone()).collect();
+/// A tool on its way into the listing.
+struct Shown<'a> {
+    exposed: String,
+    /// Its name with its server's in front.
+    full: String,
+    tool: &'a Tool,
+    exposure: &'a Exposure,
+    target: Target,
+}
+
+/// Gives bare tools their full names where two want the same one, or where the name reads like a tool
+/// of another server: a server must not be able to take another's calls. Returns the names given up.
+fn name_in_full(shown: &mut [Shown<'_>], catalog: &Catalog, layout: &Layout) -> Vec<String> {
+    let mut ambiguous = wanted_twice(shown);
+    ambiguous
+        .extend(shown.iter().filter(|one| reads_joined(one, catalog, layout)).map(|one| one.exposed.clone()));
+    ambiguous.retain(|name| shown.iter().any(|one| one.exposed == *name && one.exposed != one.full));
+    ambiguous.sort();
+    ambiguous.dedup();
+    for one in shown.iter_mut().filter(|one| ambiguous.contains(&one.exposed)) {
+        one.exposed.clone_from(&one.full);
+    }
+    ambiguous
+}
+
+fn reads_joined(one: &Shown<'_>, catalog: &Catalog, layout: &Layout) -> bool {
+    let server = name::split(&one.exposed).and_then(|(server, _)| ServerName::parse(server).ok());
+    one.exposed != one.full
+        && server
+            .is_some_and(|server| catalog.get(&server).is_some() || layout.exposures.contains_key(&server))
+}
+
+/// Sorts by exposed name and returns those that stand there more than once.
+fn wanted_twice(shown: &mut [Shown<'_>]) -> Vec<String> {
+    shown.sort_by(|a, b| a.exposed.cmp(&b.exposed));
+    let pairs = shown.windows(2).filter(|pair| pair[0].exposed == pair[1].exposed);
+    let mut twice: Vec<String> = pairs.map(|pair| pair[0].exposed.clone()).collect();
     twice.dedup();
     twice
 }
@@ -85,7 +121,6 @@ mod tests {
     use crate::{
         catalog::{Change, Offer},
         era::Era,
-        name::ServerName,
         policy::{Patterns, Policy},
         surface::{Plan, Snapshot},
     };
@@ -124,6 +159,7 @@ mod tests {
         )]);
         let exposure = Exposure {
             policy: Policy { allow: None, deny: Patterns::compile(["d*"]).unwrap() },
+            bare: false,
             rename: [("get".to_owned(), "fetch".to_owned())].into(),
             describe: [("get".to_owned(), "new".to_owned()), ("put".to_owned(), "puts".to_owned())].into(),
         };
@@ -149,6 +185,43 @@ mod tests {
         let listing = list(&catalog, &layout("s", Exposure { rename, ..Exposure::default() }));
         assert_eq!(listing.tools, r#"[{"name":"s__z"}]"#);
         assert_eq!(listing.collisions, ["s__y"]);
+    }
+
+    fn bare(servers: &[&str]) -> Layout {
+        let exposure = Exposure { bare: true, ..Exposure::default() };
+        let exposures = servers.iter().map(|name| (ServerName::parse(name).unwrap(), exposure.clone()));
+        Layout { exposures: exposures.collect(), name_limit: 64 }
+    }
+
+    #[test]
+    fn bare_tools_stand_under_their_own_names() {
+        let catalog = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+        let listing = list(&catalog, &bare(&["a"]));
+        assert_eq!(listing.tools, r#"[{"name":"b__y"},{"name":"x"}]"#);
+        assert!(matches!(listing.plan("x"), Plan::Forward(target) if target.server.as_str() == "a"));
+        assert!(listing.ambiguous.is_empty());
+    }
+
+    #[test]
+    fn bare_names_that_two_servers_want_become_full_ones() {
+        let tools: &[&'static str] = &[r#"{"name":"x"}"#];
+        let both = catalog(&[("a", tools), ("b", tools)]);
+        let listing = list(&both, &bare(&["a", "b"]));
+        assert_eq!(listing.tools, r#"[{"name":"a__x"},{"name":"b__x"}]"#);
+        assert_eq!(listing.ambiguous, ["x"]);
+        assert_eq!(listing.plan("x"), Plan::Unknown { nearest: vec!["a__x", "b__x"] });
+    }
+
+    #[test]
+    fn a_bare_name_cannot_pass_for_another_servers_tool() {
+        let tools: &[&'static str] = &[r#"{"name":"git__push"}"#, r#"{"name":"odd__name"}"#];
+        // Git has not been heard of yet: its calls are its own all the same.
+        let listing = list(&catalog(&[("a", tools)]), &bare(&["a", "git"]));
+        assert_eq!(listing.tools, r#"[{"name":"a__git__push"},{"name":"odd__name"}]"#);
+        assert_eq!(listing.ambiguous, ["git__push"]);
+        assert!(
+            matches!(listing.plan("git__push"), Plan::Forward(target) if target.server.as_str() == "git")
+        );
     }
 
     #[test]

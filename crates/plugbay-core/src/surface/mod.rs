@@ -41,6 +41,8 @@ pub struct Listing {
     index: HashMap<String, Target>,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
+    /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
+    pub ambiguous: Vec<String>,
     /// Servers that have never told what they have, and what may be called there.
     unheard: BTreeMap<ServerName, Policy>,
 }

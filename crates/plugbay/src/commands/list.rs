@@ -26,6 +26,9 @@ pub struct Overview {
     /// Exposed names that two tools wanted; neither is shown to the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub collisions: Vec<String>,
+    /// Names wanted without a prefix that are shown with one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ambiguous: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -106,6 +109,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
         tokens,
         disabled: settings.disabled.iter().map(ToString::to_string).collect(),
         collisions: snapshot.listing.collisions.clone(),
+        ambiguous: snapshot.listing.ambiguous.clone(),
     }
 }
 

@@ -54,7 +54,8 @@ pub(super) fn build(
             let message_limit = around.message_limit;
             let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
             let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
-            let exposure = Exposure { policy, rename, describe: own.describe.unwrap_or_default() };
+            let bare = own.prefix == Some(false);
+            let exposure = Exposure { policy, bare, rename, describe: own.describe.unwrap_or_default() };
             ServerSettings { name, spec, exposure, mode }
         }
     }

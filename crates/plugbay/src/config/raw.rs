@@ -94,7 +94,9 @@ object! {
         "allow" => allow: Filter,
         /// Tools that match one of these patterns are neither shown nor callable. Wins over `allow`.
         "deny" => deny: Filter,
-        /// A tool's own name → the name it is shown under, behind `server__`.
+        /// `false` shows tools under their own names, without `server__` in front, unless two servers want the same one. Default `true`.
+        "prefix" => prefix: bool,
+        /// A tool's own name → the name it is shown under, behind `server__` if there is a prefix.
         "rename" => rename: Renames,
         /// A tool's own name → the description it is shown with.
         "describe" => describe: BTreeMap<String, String>,

@@ -19,6 +19,10 @@ impl View for Overview {
         parts.extend(self.collisions.iter().map(|name| {
             format!("two tools want the name {}: neither is shown; rename one\n", one_line(name))
         }));
+        parts.extend(self.ambiguous.iter().map(|name| {
+            let name = one_line(name);
+            format!("{name} does not say whose tool it is: shown with the server's name in front\n")
+        }));
         if !self.disabled.is_empty() {
             parts.push(format!("{}\n", style.dim(&format!("disabled: {}", self.disabled.join(", ")))));
         }
@@ -115,6 +119,7 @@ mod tests {
             tokens: 1224,
             disabled: vec!["github".to_owned()],
             collisions: vec![],
+            ambiguous: vec![],
         };
         let expected = "\
 SERVER  STATE   TOOLS  TOKENS  ERA

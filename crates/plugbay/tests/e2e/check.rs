@@ -1,37 +1,40 @@
 //! The comparison: each server asked directly, then all of them through one gateway.
 
-use std::process::Command;
-
-use plugbay_testkit::{Workspace, gateway_path};
+use plugbay_testkit::Workspace;
 use serde_json::{Value, json};
 
 use crate::{
     clients::{Client, Era, Seen},
+    gateway::{Gateway, Transport},
     installed::{Installed, installed, skipped},
-    world::{CONDITIONAL, Call, Server, World},
+    peers::Peers,
+    world::{CONDITIONAL, Call, Server, World, call},
 };
 
+/// How the client reaches the gateway, and the gateway its servers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Route {
+    pub(crate) host: Transport,
+    pub(crate) servers: Transport,
+}
+
 /// Runs the client in the given era against everything; results and definitions must be equal.
-pub(crate) fn check(client: Client, era: Era) {
-    let Some(installed) = installed() else { return };
-    if client == Client::Inspector && installed.inspector_node().is_none() {
-        return skipped("no node here is new enough for the inspector");
-    }
+pub(crate) fn check(client: Client, era: Era, route: Route) {
+    let Some(installed) = usable(client) else { return };
     let workspace = Workspace::new();
     let world = World::new(&workspace);
-    let mut servers = world.servers(installed);
-    if client == Client::Inspector {
-        // A process for each call, and each starts every server: one call of two servers will do.
-        servers.retain(|server| ["everything", "git"].contains(&server.name));
-        for server in &mut servers {
-            server.calls.truncate(1);
-        }
-    }
+    let peers = (route.servers == Transport::Http).then(|| Peers::start(&workspace, installed));
+    let servers = match &peers {
+        Some(peers) => &peers.servers,
+        None => &world.servers(installed),
+    };
+    let servers = suited(servers, client);
+
     world.reset();
     let direct: Vec<Seen> =
         servers.iter().map(|server| ask_directly(client, &workspace, installed, era, server)).collect();
     world.reset();
-    let through = ask_through_gateway(client, &workspace, installed, era, &servers);
+    let through = ask_through_gateway(client, &workspace, installed, era, route.host, &servers);
     assert_eq!(through.era, era, "the gateway speaks the era it was asked for");
 
     let mut results = through.results.iter();
@@ -42,12 +45,13 @@ pub(crate) fn check(client: Client, era: Era) {
             let got = results.next().expect("a result for each call");
             let place = format!("{} {} by {client:?}, {era:?}", server.name, call.tool);
             assert_eq!(comparable(got, bridged), comparable(expected, bridged), "{place}");
+            let (got, expected) = common_progress(client, got, expected);
+            assert_eq!(got, expected, "progress of {place}");
         }
         let unconditional = |tool: &&Value| !CONDITIONAL.iter().any(|name| tool["name"] == *name);
         for expected in direct.tools.iter().filter(unconditional) {
             let mut expected = expected.clone();
-            expected["name"] =
-                json!(format!("{}__{}", server.name, expected["name"].as_str().expect("name")));
+            expected["name"] = json!(exposed(server, expected["name"].as_str().expect("name")));
             let got = through.tools.iter().find(|tool| tool["name"] == expected["name"]);
             let got = got.unwrap_or_else(|| panic!("{} is not listed", expected["name"]));
             assert_eq!(
@@ -59,6 +63,63 @@ pub(crate) fn check(client: Client, era: Era) {
     }
 }
 
+/// The clients and the servers without a gateway: what they make of each other is what `check` expects.
+pub(crate) fn check_peers(client: Client, era: Era) {
+    let Some(installed) = usable(client) else { return };
+    let workspace = Workspace::new();
+    let peers = Peers::start(&workspace, installed);
+    for server in suited(&peers.servers, client) {
+        let seen = ask_directly(client, &workspace, installed, era, &server);
+        let expected = if server.era == Era::Legacy { Era::Legacy } else { era };
+        assert_eq!(seen.era, expected, "{} by {client:?}", server.name);
+        assert_eq!(seen.results.len(), server.calls.len(), "{} by {client:?}", server.name);
+        let first = &seen.results[0]["result"]["content"][0]["text"];
+        let first = first.as_str().unwrap_or_else(|| panic!("{}: {:#?}", server.name, seen.results[0]));
+        assert!(first.contains("héllo \"world\" 😀"), "{}: {first}", server.name);
+    }
+}
+
+/// A tool that comes into being while the gateway runs is listed soon, without being asked for.
+pub(crate) fn check_growth(client: Client, era: Era, host: Transport) {
+    let Some(installed) = usable(client) else { return };
+    let workspace = Workspace::new();
+    let peers = Peers::start(&workspace, installed);
+    let servers = only(&peers.servers, "modern");
+    let gateway = Gateway::new(host, &workspace, &servers);
+    let grow = call(&exposed(&servers[0], "grow"), json!({}));
+    let grown = exposed(&servers[0], "grown_1");
+    let seen = client.run(&workspace, installed, era, &gateway.entry, &[grow], &[grown]);
+    assert_eq!(seen.results[0]["result"]["content"][0]["text"], "grown_1");
+    gateway.close();
+}
+
+/// What is installed, if this client can run with it.
+fn usable(client: Client) -> Option<&'static Installed> {
+    let installed = installed()?;
+    if client == Client::Inspector && installed.newer_node().is_none() {
+        skipped("no node here is new enough for the inspector");
+        return None;
+    }
+    Some(installed)
+}
+
+/// The inspector needs a process for each call, and over stdio each starts every server: one call of two
+/// servers will do.
+fn suited(servers: &[Server], client: Client) -> Vec<Server> {
+    let mut servers = servers.to_vec();
+    if client == Client::Inspector {
+        servers.retain(|server| ["everything", "git", "everything-sse", "modern"].contains(&server.name));
+        for server in &mut servers {
+            server.calls.truncate(1);
+        }
+    }
+    servers
+}
+
+fn only(servers: &[Server], name: &str) -> Vec<Server> {
+    servers.iter().filter(|server| server.name == name).cloned().collect()
+}
+
 /// In the wanted era, or the one that the server has.
 fn ask_directly(
     client: Client,
@@ -68,7 +129,7 @@ fn ask_directly(
     server: &Server,
 ) -> Seen {
     let era = if server.era == Era::Legacy { Era::Legacy } else { era };
-    client.run(workspace, installed, era, &server.entry, &server.calls)
+    client.run(workspace, installed, era, &server.entry, &server.calls, &[])
 }
 
 fn ask_through_gateway(
@@ -76,29 +137,44 @@ fn ask_through_gateway(
     workspace: &Workspace,
     installed: &Installed,
     era: Era,
+    host: Transport,
     servers: &[Server],
 ) -> Seen {
-    workspace.write_config(&World::config(servers));
-    let gateway = gateway_path(env!("CARGO_BIN_EXE_plugbay"));
-    let entry = json!({"command": gateway, "args": ["serve", "--config", workspace.config_path()]});
-    if client == Client::Inspector {
-        // It lists once and leaves; a server that starts slowly is met beforehand.
-        let mut list = Command::new(&gateway);
-        list.args(["list", "--config"]).arg(workspace.config_path()).envs(workspace.environment());
-        assert!(list.output().expect("plugbay list").status.success(), "plugbay list");
+    let gateway = Gateway::new(host, workspace, servers);
+    if client == Client::Inspector && host == Transport::Stdio {
+        // It lists once and leaves, and the gateway with it; a server that starts slowly is met beforehand.
+        Gateway::meet(workspace);
     }
     let calls: Vec<Call> = servers.iter().flat_map(exposed_calls).collect();
-    client.run(workspace, installed, era, &entry, &calls)
+    let seen = client.run(workspace, installed, era, &gateway.entry, &calls, &[]);
+    gateway.close();
+    seen
 }
 
 fn exposed_calls(server: &Server) -> impl Iterator<Item = Call> {
-    let expose = |call: &Call| Call { tool: format!("{}__{}", server.name, call.tool), ..call.clone() };
-    server.calls.iter().map(expose)
+    server.calls.iter().map(|call| Call { tool: exposed(server, &call.tool), ..call.clone() })
+}
+
+fn exposed(server: &Server, tool: &str) -> String {
+    format!("{}__{tool}", server.name)
+}
+
+/// The steps that both runs have heard of: all, but with the TypeScript SDKs. They stop listening with the
+/// result and so miss steps that arrive in one piece with it, through a gateway or not.
+fn common_progress<'a>(client: Client, one: &'a Value, two: &'a Value) -> (&'a [Value], &'a [Value]) {
+    let steps = |result: &'a Value| result["progress"].as_array().map_or(&[][..], Vec::as_slice);
+    let (one, two) = (steps(one), steps(two));
+    let forgetful = matches!(client, Client::TypeScript1 | Client::TypeScript2);
+    let common = if forgetful { one.len().min(two.len()) } else { usize::MAX };
+    (&one[..one.len().min(common)], &two[..two.len().min(common)])
 }
 
 /// A result as it can be compared: without what only one era has, where two eras met.
 fn comparable(result: &Value, bridged: bool) -> Value {
     let mut result = result.clone();
+    if let Some(outer) = result.as_object_mut() {
+        outer.remove("progress");
+    }
     if let (true, Some(inner)) = (bridged, result["result"].as_object_mut()) {
         inner.remove("resultType");
         inner.remove("_meta");

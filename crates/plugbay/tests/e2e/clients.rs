@@ -1,4 +1,4 @@
-//! The real clients. Each connects to one program over stdio, lists its tools and makes some calls.
+//! The real clients. Each connects to one server, lists its tools and makes some calls.
 
 use std::{
     fs::{self, File},
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     installed::{Installed, scripts},
+    peers::is_http,
     world::Call,
 };
 
@@ -40,12 +41,13 @@ pub(crate) enum Era {
 pub(crate) struct Seen {
     pub(crate) era: Era,
     pub(crate) tools: Vec<Value>,
-    /// `{"result": …}` or `{"error": …}` for each call.
+    /// `{"result": …}` or `{"error": …}` for each call, and from the SDKs `"progress": […]`.
     pub(crate) results: Vec<Value>,
 }
 
 impl Client {
-    /// Runs the client against the program of `entry`; every call's tool must have been listed.
+    /// Runs the client against the program or the address of `entry`; every call's tool must have been
+    /// listed, and `afterwards` must be listed when all calls are made.
     pub(crate) fn run(
         self,
         workspace: &Workspace,
@@ -53,11 +55,14 @@ impl Client {
         era: Era,
         entry: &Value,
         calls: &[Call],
+        afterwards: &[String],
     ) -> Seen {
         if self == Self::Inspector {
+            assert!(afterwards.is_empty(), "the inspector lists only once");
             return inspect(workspace, installed, era, entry, calls);
         }
-        let plan = plan(workspace, self, era, entry, calls);
+        let mut plan = plan(workspace, self, era, entry, calls);
+        plan["afterwards"] = json!(afterwards);
         let mut command = match self {
             Self::Python1 => Command::new(installed.path("py1/bin/python")),
             Self::Python2 => Command::new(installed.path("py2/bin/python")),
@@ -84,6 +89,8 @@ fn plan(workspace: &Workspace, client: Client, era: Era, entry: &Value, calls: &
         "era": era.word(),
         "command": entry["command"],
         "args": entry["args"],
+        "url": entry["url"],
+        "type": entry["type"],
         "env": environment(workspace, entry),
         "cwd": workspace.path(),
         "expect": expect,
@@ -93,10 +100,12 @@ fn plan(workspace: &Workspace, client: Client, era: Era, entry: &Value, calls: &
 
 /// The inspector's command line does one thing a run, so it is run once per call.
 fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value, calls: &[Call]) -> Seen {
-    let node = installed.inspector_node().expect("checked before");
+    let node = installed.newer_node().expect("checked before");
     let file = scratch(workspace, "inspector");
     let mut entry = entry.clone();
-    entry["env"] = environment(workspace, &entry);
+    if !is_http(&entry) {
+        entry["env"] = environment(workspace, &entry);
+    }
     fs::write(&file, json!({"mcpServers": {"target": entry}}).to_string()).expect("inspector's config");
     let inspect = |method: &[&str]| -> Value {
         let mut command = Command::new(&node);

@@ -13,7 +13,7 @@ use std::{
 const PROGRAM_MISSING: i32 = 3;
 
 /// The oldest node that the inspector runs on.
-const INSPECTOR_NODE: (u32, u32) = (22, 19);
+const NEWER_NODE: (u32, u32) = (22, 19);
 
 /// What `setup.sh` has installed.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Installed {
     }
 
     /// A node that is new enough for the inspector: ours, or the one that `setup.sh` brought.
-    pub(crate) fn inspector_node(&self) -> Option<String> {
+    pub(crate) fn newer_node(&self) -> Option<String> {
         let packages = fs::read_dir(self.folder.join("node_modules")).ok()?.flatten();
         let brought = packages
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("node-"))
@@ -62,7 +62,7 @@ impl Installed {
         let output = Command::new("node").arg("--version").output().ok()?;
         let version = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches('v').to_owned();
         let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
-        ((parts.next()?, parts.next()?) >= INSPECTOR_NODE).then(|| "node".to_owned())
+        ((parts.next()?, parts.next()?) >= NEWER_NODE).then(|| "node".to_owned())
     }
 }
 

@@ -5,50 +5,103 @@
 
 mod check;
 mod clients;
+mod gateway;
 mod installed;
+mod peers;
 mod world;
 
 use crate::{
-    check::check,
-    clients::{Client, Era},
+    check::{Route, check, check_growth, check_peers},
+    clients::{
+        Client::{Inspector, Python1, Python2, TypeScript1, TypeScript2},
+        Era::{Legacy, Modern},
+    },
+    gateway::Transport::{Http, Stdio},
 };
 
-#[test]
-fn typescript_sdk_1() {
-    check(Client::TypeScript1, Era::Legacy);
+/// A test for each name.
+macro_rules! tests {
+    ($($name:ident: $check:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            $check;
+        }
+    )*};
 }
 
-#[test]
-fn typescript_sdk_2_legacy() {
-    check(Client::TypeScript2, Era::Legacy);
+mod stdio_to_stdio {
+    use super::*;
+
+    const ROUTE: Route = Route { host: Stdio, servers: Stdio };
+
+    tests! {
+        typescript_sdk_1: check(TypeScript1, Legacy, ROUTE);
+        typescript_sdk_2_legacy: check(TypeScript2, Legacy, ROUTE);
+        typescript_sdk_2_modern: check(TypeScript2, Modern, ROUTE);
+        python_sdk_1: check(Python1, Legacy, ROUTE);
+        python_sdk_2_legacy: check(Python2, Legacy, ROUTE);
+        python_sdk_2_modern: check(Python2, Modern, ROUTE);
+        inspector_legacy: check(Inspector, Legacy, ROUTE);
+        inspector_modern: check(Inspector, Modern, ROUTE);
+    }
 }
 
-#[test]
-fn typescript_sdk_2_modern() {
-    check(Client::TypeScript2, Era::Modern);
+/// Servers over HTTP: all the clients show is whether the gateway understood those servers.
+mod stdio_to_http {
+    use super::*;
+
+    const ROUTE: Route = Route { host: Stdio, servers: Http };
+
+    tests! {
+        typescript_sdk_2_legacy: check(TypeScript2, Legacy, ROUTE);
+        typescript_sdk_2_modern: check(TypeScript2, Modern, ROUTE);
+        python_sdk_1: check(Python1, Legacy, ROUTE);
+        a_list_that_grows: check_growth(TypeScript2, Legacy, Stdio);
+    }
 }
 
-#[test]
-fn python_sdk_1() {
-    check(Client::Python1, Era::Legacy);
+/// Hosts over HTTP: every client has its own way with it.
+mod http_to_stdio {
+    use super::*;
+
+    const ROUTE: Route = Route { host: Http, servers: Stdio };
+
+    tests! {
+        typescript_sdk_1: check(TypeScript1, Legacy, ROUTE);
+        typescript_sdk_2_legacy: check(TypeScript2, Legacy, ROUTE);
+        typescript_sdk_2_modern: check(TypeScript2, Modern, ROUTE);
+        python_sdk_1: check(Python1, Legacy, ROUTE);
+        python_sdk_2_legacy: check(Python2, Legacy, ROUTE);
+        python_sdk_2_modern: check(Python2, Modern, ROUTE);
+        inspector_legacy: check(Inspector, Legacy, ROUTE);
+        inspector_modern: check(Inspector, Modern, ROUTE);
+    }
 }
 
-#[test]
-fn python_sdk_2_legacy() {
-    check(Client::Python2, Era::Legacy);
+mod http_to_http {
+    use super::*;
+
+    const ROUTE: Route = Route { host: Http, servers: Http };
+
+    tests! {
+        typescript_sdk_1: check(TypeScript1, Legacy, ROUTE);
+        typescript_sdk_2_modern: check(TypeScript2, Modern, ROUTE);
+        python_sdk_2_legacy: check(Python2, Legacy, ROUTE);
+        python_sdk_2_modern: check(Python2, Modern, ROUTE);
+        inspector_modern: check(Inspector, Modern, ROUTE);
+        a_list_that_grows: check_growth(TypeScript2, Modern, Http);
+    }
 }
 
-#[test]
-fn python_sdk_2_modern() {
-    check(Client::Python2, Era::Modern);
-}
+/// No gateway at all: if these fail, it is not its fault.
+mod peers_themselves {
+    use super::*;
 
-#[test]
-fn inspector_legacy() {
-    check(Client::Inspector, Era::Legacy);
-}
-
-#[test]
-fn inspector_modern() {
-    check(Client::Inspector, Era::Modern);
+    tests! {
+        typescript_sdk_1: check_peers(TypeScript1, Legacy);
+        typescript_sdk_2_modern: check_peers(TypeScript2, Modern);
+        python_sdk_1: check_peers(Python1, Legacy);
+        python_sdk_2_modern: check_peers(Python2, Modern);
+        inspector_modern: check_peers(Inspector, Modern);
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) const CONDITIONAL: [&str; 3] =
     ["get-roots-list", "trigger-sampling-request", "trigger-elicitation-request"];
 
 /// One server: its entry as a host would write it, its era, and calls that show what it does.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) entry: Value,
@@ -74,14 +74,7 @@ impl World {
                 name: "everything",
                 entry: node("server-everything", &[]),
                 era: Era::Legacy,
-                calls: vec![
-                    call("echo", json!({"message": "héllo \"world\" 😀"})),
-                    call("get-sum", json!({"a": 2, "b": 40})),
-                    call("get-structured-content", json!({"location": "New York"})),
-                    call("get-tiny-image", json!({})),
-                    call("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
-                    call("get-sum", json!({"a": "not a number"})),
-                ],
+                calls: everything_calls(),
             },
             Server {
                 name: "filesystem",
@@ -162,7 +155,20 @@ impl World {
     }
 }
 
-fn call(tool: &str, arguments: Value) -> Call {
+/// The same over every transport it has.
+pub(crate) fn everything_calls() -> Vec<Call> {
+    vec![
+        call("echo", json!({"message": "héllo \"world\" 😀"})),
+        call("get-sum", json!({"a": 2, "b": 40})),
+        call("get-structured-content", json!({"location": "New York"})),
+        call("get-tiny-image", json!({})),
+        call("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
+        call("get-sum", json!({"a": "not a number"})),
+        call("trigger-long-running-operation", json!({"duration": 0.3, "steps": 3})),
+    ]
+}
+
+pub(crate) fn call(tool: &str, arguments: Value) -> Call {
     Call { tool: tool.to_owned(), arguments }
 }
 

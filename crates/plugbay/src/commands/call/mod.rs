@@ -72,6 +72,9 @@ async fn find(
 ) -> Result<Target, CommandError> {
     let listing = || panel.snapshots().borrow().listing.clone();
     let Some(server) = server else {
+        if let Plan::Forward(bare) = listing().plan(name.whole) {
+            return Ok(bare.into_owned());
+        }
         let error = CommandError::usage(format!("{:?} names no server", name.whole));
         let near = nearest(&listing(), name.whole);
         let hint =

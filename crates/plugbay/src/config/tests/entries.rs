@@ -104,10 +104,10 @@ fn own_keys_come_before_a_hosts_and_those_before_the_defaults() {
         r#"{
             "mode": "all",
             "limits": { "message": "1MiB" },
-            "defaults": { "timeout": "7s", "start": "8s", "idle": "never", "deny": ["x"], "allow": ["y"], "mode": "auto" },
+            "defaults": { "timeout": "7s", "start": "8s", "idle": "never", "deny": ["x"], "allow": ["y"], "mode": "auto", "prefix": true },
             "mcpServers": { "s": {
                 "command": "a", "timeout": 600000, "startup_timeout_sec": 20, "includeTools": ["z"],
-                "plugbay": { "timeout": "2h", "shutdown": 0.5, "framing": "content-length",
+                "plugbay": { "timeout": "2h", "shutdown": 0.5, "framing": "content-length", "prefix": false,
                              "rename": { "a": "b" }, "describe": { "c": "d" } },
             } },
         }"#,
@@ -125,6 +125,7 @@ fn own_keys_come_before_a_hosts_and_those_before_the_defaults() {
     assert_eq!(server.mode, Mode::Auto);
     let exposure = server.exposure;
     assert_eq!(["x", "y", "z"].map(|tool| exposure.policy.may(tool)), [false, false, true]);
+    assert!(exposure.bare);
     assert_eq!(exposure.rename, BTreeMap::from([("a".into(), "b".into())]));
     assert_eq!(exposure.describe, BTreeMap::from([("c".into(), "d".into())]));
 }

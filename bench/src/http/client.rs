@@ -1,0 +1,150 @@
+//! A host over HTTP: one session, as many connections as it needs.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::http::Incoming;
+use crate::watchdog::guarded;
+
+const VERSION: &str = "2025-06-18";
+
+/// Longer than any gateway's own limit for a server that does not start.
+const GREETING_LIMIT: Duration = Duration::from_secs(60);
+
+/// A connection that is kept alive, with one request at a time on it.
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
+    incoming: Incoming,
+    head: String,
+    outgoing: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr, session: Option<&str>) -> Outcome<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\n{session}"
+        );
+        Ok(Self { stream, incoming: Incoming::new(), head, outgoing: Vec::new() })
+    }
+
+    /// Head and body in one write: two would be two packets.
+    pub(crate) fn send(&mut self, body: &str) -> Outcome<()> {
+        self.incoming.next();
+        self.outgoing.clear();
+        write!(self.outgoing, "{}Content-Length: {}\r\n\r\n{body}", self.head, body.len())?;
+        Ok(self.stream.write_all(&self.outgoing)?)
+    }
+
+    /// Waits for the answer.
+    pub(crate) fn receive(&mut self) -> Outcome<&[u8]> {
+        if self.incoming.receive(&mut self.stream)? { self.answer() } else { Err(closed()) }
+    }
+
+    /// Reads what is there; `None` while that is not the whole answer.
+    pub(crate) fn receive_some(&mut self) -> Outcome<Option<&[u8]>> {
+        if !self.incoming.read_once(&mut self.stream)? {
+            return Err(closed());
+        }
+        if self.incoming.is_whole()? { self.answer().map(Some) } else { Ok(None) }
+    }
+
+    /// The message in a whole answer, be it JSON or a stream of events. Empty for a notification's.
+    fn answer(&self) -> Outcome<&[u8]> {
+        let (status, body) = (self.incoming.first_line(), self.incoming.body());
+        if !status.starts_with("HTTP/1.1 2") {
+            let body = String::from_utf8_lossy(&body[..body.len().min(300)]);
+            return Err(format!("{status}: {body}").into());
+        }
+        let kind = self.incoming.header("content-type").unwrap_or_default();
+        if kind.starts_with("text/event-stream") { last_event(body) } else { Ok(body) }
+    }
+
+    fn request(&mut self, id: u64, method: &str, params: &Value) -> Outcome<Value> {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())?;
+        let mut answer: Value = serde_json::from_slice(self.receive()?)?;
+        match answer["result"].take() {
+            Value::Null => Err(format!("{method} failed: {}", answer["error"]).into()),
+            result => Ok(result),
+        }
+    }
+}
+
+/// A session that has been opened.
+pub(crate) struct Session {
+    address: SocketAddr,
+    id: Option<String>,
+    first: Connection,
+}
+
+impl Session {
+    /// `group` is ended if it keeps us waiting.
+    pub(crate) fn open(address: SocketAddr, group: Pid) -> Outcome<Self> {
+        guarded(group, GREETING_LIMIT, || {
+            let mut first = Connection::open(address, None)?;
+            let client = json!({ "name": "plugbay-bench", "version": env!("CARGO_PKG_VERSION") });
+            let params = json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
+            first.request(0, "initialize", &params)?;
+            let id = first.incoming.header("mcp-session-id").map(str::to_owned);
+            let mut first = Connection::open(address, id.as_deref())?;
+            first.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+            first.receive()?;
+            Ok(Self { address, id, first })
+        })
+    }
+
+    pub(crate) fn connect(&self) -> Outcome<Connection> {
+        Connection::open(self.address, self.id.as_deref())
+    }
+
+    /// Asks again until at least `count` tools are listed.
+    pub(crate) fn tools_until(&mut self, count: usize, limit: Duration) -> Outcome<Vec<String>> {
+        let began = Instant::now();
+        loop {
+            let page = self.first.request(0, "tools/list", &json!({}))?;
+            let tools = page["tools"].as_array().ok_or("tools/list without tools")?;
+            if tools.len() >= count {
+                return Ok(tools
+                    .iter()
+                    .filter_map(|tool| tool["name"].as_str().map(str::to_owned))
+                    .collect());
+            }
+            if began.elapsed() > limit {
+                return Err(format!("lists {} of {count} tools after {limit:?}", tools.len()).into());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// The data of the last event that has any: what came before were notifications, or a first sign of life.
+fn last_event(body: &[u8]) -> Outcome<&[u8]> {
+    let lines = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
+    let data = lines.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());
+    data.ok_or_else(|| "a stream of events without data".into())
+}
+
+fn closed() -> Box<dyn std::error::Error> {
+    "the connection was closed".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_event_is_the_answer() {
+        let body =
+            b"id: 1\ndata: \n\nevent: message\ndata: {\"a\":1}\n\nevent: message\r\ndata: {\"b\":2}\r\n\r\n";
+        assert_eq!(last_event(body).unwrap(), b"{\"b\":2}");
+        assert!(last_event(b": nothing\n\n").is_err());
+    }
+}

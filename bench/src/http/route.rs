@@ -1,0 +1,135 @@
+//! The ways from a driver over HTTP to the stub that are compared.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::args::Settings;
+use crate::batch::Done;
+use crate::calls::case::Case;
+use crate::http::{
+    batch::Batch,
+    client::{Connection, Session},
+    service::Service,
+};
+use crate::payload::{IdPlace, Payload};
+use crate::rounds::{Series, Way, alternate};
+use crate::sandbox::{Sandbox, Server};
+use crate::stub::TOOLS;
+use crate::target::exposed;
+use crate::{Outcome, gateway};
+
+const SERVER: &str = "stub";
+const ANY_PORT: &str = "127.0.0.1:0";
+
+/// Until a gateway with an empty cache lists all tools.
+const LISTING: Duration = Duration::from_secs(10);
+
+pub(crate) struct Route {
+    name: &'static str,
+    /// `None` for a direct call.
+    gateway: Option<Gateway>,
+}
+
+struct Gateway {
+    binary: PathBuf,
+    mode: Option<String>,
+    server_over: Over,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Stdio,
+    Http,
+}
+
+impl Route {
+    /// All that the settings want, in the order of the report.
+    pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
+        let mut routes = Vec::new();
+        if settings.wants("direct") {
+            routes.push(Self { name: "direct", gateway: None });
+        }
+        for (name, server_over) in [("to-stdio", Over::Stdio), ("to-http", Over::Http)] {
+            if settings.wants(name) {
+                let binary = gateway::find(settings.gateway.as_deref())?;
+                let gateway = Gateway { binary, mode: settings.mode.clone(), server_over };
+                routes.push(Self { name, gateway: Some(gateway) });
+            }
+        }
+        Ok(routes)
+    }
+}
+
+pub(crate) fn run(case: &Case, routes: &[Route], rounds: u32) -> Outcome<Vec<Series>> {
+    let payload = Payload::new(case.kind, case.size.bytes(), IdPlace::First);
+    let open = |route: &Route| Sockets::open(route, case, &payload);
+    alternate(routes, |route| route.name, open, case.calls, rounds)
+}
+
+struct Sockets<'a> {
+    connections: Vec<Connection>,
+    tool: String,
+    case: &'a Case,
+    payload: &'a Payload,
+    /// What the driver talks to: the gateway, or the stub itself.
+    front: Service,
+    /// The stub behind a gateway, if it is not the gateway's own child.
+    _stub: Option<Service>,
+    /// Last: the processes end before their home is removed.
+    _sandbox: Sandbox,
+}
+
+impl<'a> Sockets<'a> {
+    fn open(route: &Route, case: &'a Case, payload: &'a Payload) -> Outcome<Self> {
+        let sandbox = Sandbox::new()?;
+        let (front, stub) = match &route.gateway {
+            None => (start_stub(&sandbox)?, None),
+            Some(gateway) => gateway.start(&sandbox)?,
+        };
+        let mut session = Session::open(front.address, front.group())?;
+        let listed = session.tools_until(TOOLS, LISTING)?;
+        let tool = exposed(&listed, SERVER, case.kind.tool());
+        let tool = tool.ok_or_else(|| format!("{} is not in its list", case.kind.tool()))?.to_owned();
+        let connections = (0..case.in_flight).map(|_| session.connect()).collect::<Outcome<_>>()?;
+        Ok(Self { connections, tool, case, payload, front, _stub: stub, _sandbox: sandbox })
+    }
+}
+
+impl Way for Sockets<'_> {
+    fn pid(&self) -> u32 {
+        self.front.pid()
+    }
+
+    fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done> {
+        let size = self.case.size.bytes();
+        let batch = Batch { tool: &self.tool, size, expected: self.payload, calls, full_check };
+        batch.run(&mut self.connections, self.front.group())
+    }
+}
+
+impl Gateway {
+    /// And the stub behind it, where that is no child of its own.
+    fn start(&self, sandbox: &Sandbox) -> Outcome<(Service, Option<Service>)> {
+        let (server, stub) = match self.server_over {
+            Over::Stdio => (Server::new(SERVER, []), None),
+            Over::Http => {
+                let stub = start_stub(sandbox)?;
+                (Server::at(SERVER, format!("http://{}/mcp", stub.address)), Some(stub))
+            }
+        };
+        let mut command = Command::new(&self.binary);
+        // Away from any project's own config file.
+        command.current_dir(sandbox.path("home"));
+        command.args(["serve", "--http", ANY_PORT, "--config"]);
+        command.arg(sandbox.config(&[server], self.mode.as_deref())?);
+        sandbox.confine(&mut command);
+        Ok((Service::start(&mut command, &sandbox.path("gateway.txt"))?, stub))
+    }
+}
+
+fn start_stub(sandbox: &Sandbox) -> Outcome<Service> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["stub", "--http", ANY_PORT]);
+    Service::start(&mut command, &sandbox.path("stub.txt"))
+}

@@ -1,0 +1,95 @@
+//! The measuring itself: every way has its turn in every round.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::Outcome;
+use crate::batch::Done;
+use crate::process::Family;
+use crate::stats::{micros, percentile};
+
+/// What follows an answer (a thread going to sleep) still belongs to it.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// New processes now and then: where one lies in memory is chance, and should not colour a whole case.
+const ROUNDS_PER_PROCESS: usize = 5;
+
+/// A way to the stub, open and warm.
+pub(crate) trait Way {
+    /// The process whose family stands between driver and stub.
+    fn pid(&self) -> u32;
+
+    /// Makes so many calls; `full_check` compares every byte of the answers.
+    fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done>;
+}
+
+/// One way's rounds, in order: the same index is the same round on every way.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    pub(crate) target: String,
+    pub(crate) p50_us: Vec<f64>,
+    /// Of the processes between driver and stub; empty for a direct call.
+    pub(crate) cpu_us: Vec<f64>,
+    pub(crate) calls_per_second: Vec<f64>,
+    pub(crate) rewritten: bool,
+}
+
+/// Measures `rounds` of `calls` on the way to each target; `open` spawns one and `name` tells it in the report.
+pub(crate) fn alternate<T, W: Way>(
+    targets: &[T],
+    name: impl Fn(&T) -> &str,
+    open: impl Fn(&T) -> Outcome<W>,
+    calls: usize,
+    rounds: u32,
+) -> Outcome<Vec<Series>> {
+    let failed = |target: &T, error: Box<dyn std::error::Error>| format!("{}: {error}", name(target));
+    let series = |target| Series { target: name(target).to_owned(), ..Series::default() };
+    let mut all: Vec<Series> = targets.iter().map(series).collect();
+    let mut ways = Vec::new();
+    for round in 0..rounds as usize {
+        if round % ROUNDS_PER_PROCESS == 0 {
+            ways.clear();
+            for (target, series) in targets.iter().zip(&mut all) {
+                let way = open(target).and_then(|way| warm(way, calls, series));
+                ways.push(way.map_err(|error| failed(target, error))?);
+            }
+        }
+        // Each round begins with another way, so that none always follows the same one.
+        for turn in 0..targets.len() {
+            let place = (turn + round) % targets.len();
+            let done = measure(&mut ways[place], calls, &mut all[place]);
+            done.map_err(|error| failed(&targets[place], error))?;
+        }
+    }
+    Ok(all)
+}
+
+fn warm<W: Way>(mut way: W, calls: usize, series: &mut Series) -> Outcome<W> {
+    let done = way.calls((calls / 2).max(4), true)?;
+    series.rewritten |= done.rewritten > 0;
+    Ok(way)
+}
+
+fn measure(way: &mut impl Way, calls: usize, series: &mut Series) -> Outcome<()> {
+    thread::sleep(SETTLE);
+    let cpu_before = Family::of(way.pid()).cpu();
+    // A few to wake the cores up again: in the CPU time, not in the latencies.
+    let waking = (calls / 10).max(1);
+    way.calls(waking, false)?;
+    let mut done = way.calls(calls, false)?;
+    thread::sleep(SETTLE);
+    let cpu_after = Family::of(way.pid()).cpu();
+
+    series.p50_us.push(percentile(&mut done.latencies, 50).map_or(0.0, micros));
+    series.rewritten |= done.rewritten > 0;
+    series.calls_per_second.push(count(calls) / done.elapsed.as_secs_f64());
+    if let (Some(before), Some(after)) = (cpu_before, cpu_after) {
+        let spent = after.saturating_sub(before);
+        series.cpu_us.push(micros(spent) / (count(calls) + count(waking)));
+    }
+    Ok(())
+}
+
+fn count(number: usize) -> f64 {
+    u32::try_from(number).map_or(f64::INFINITY, f64::from)
+}

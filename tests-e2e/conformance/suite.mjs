@@ -1,0 +1,48 @@
+// One run of the official suite, reduced to what passed and what failed in each scenario.
+
+import { execFile } from "node:child_process";
+import { readFileSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+const PATIENCE_MS = 300_000;
+const SUITE = join(process.env.PLUGBAY_E2E_DIR, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
+
+// The suite leaves a folder `server-SCENARIO-TIME` for each scenario.
+const FOLDER = /^server-(.+?)-\d{4}-\d\d-\d\dT/;
+
+// Gives a map from scenario to { passed, failed: [what went wrong] }.
+export async function run(url, version, folder) {
+    rmSync(folder, { recursive: true, force: true });
+    const args = [SUITE, "server", "--url", url, "--suite", "all", "--spec-version", version, "--output-dir", folder];
+    const said = await finish(args);
+    const scenarios = new Map();
+    for (const name of readdirSync(folder)) {
+        const scenario = name.match(FOLDER)?.[1];
+        if (scenario) scenarios.set(scenario, count(join(folder, name, "checks.json")));
+    }
+    if (scenarios.size === 0) throw new Error(`the suite ran nothing:\n${said}`);
+    return scenarios;
+}
+
+function count(file) {
+    let checks;
+    try {
+        checks = JSON.parse(readFileSync(file, "utf8"));
+    } catch {
+        return { passed: 0, failed: ["the scenario did not end"] };
+    }
+    const of = (status) => checks.filter((check) => check.status === status);
+    const failed = of("FAILURE").map((check) => `${check.id}: ${check.errorMessage ?? check.description}`);
+    return { passed: of("SUCCESS").length, failed };
+}
+
+// Its exit code says only what the results say.
+function finish(args) {
+    return new Promise((resolve, reject) => {
+        const options = { timeout: PATIENCE_MS, maxBuffer: 64 * 1024 * 1024 };
+        execFile(process.execPath, args, options, (error, stdout, stderr) => {
+            if (error?.killed) reject(new Error(`the suite did not end in ${PATIENCE_MS} ms:\n${stdout}${stderr}`));
+            else resolve(stdout + stderr);
+        });
+    });
+}
