@@ -1,3 +1,5 @@
+//! What is found, and in which order.
+
 use bytes::Bytes;
 
 use super::*;
