@@ -1,7 +1,9 @@
 //! Towards hosts: sessions, what their messages mean, and the transports that carry them.
 
+mod budget;
 mod dispatch;
 mod gateway;
+pub mod http;
 mod outbox;
 mod respond;
 mod session;
