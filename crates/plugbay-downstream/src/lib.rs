@@ -6,6 +6,8 @@ mod gateway;
 pub mod http;
 mod outbox;
 mod respond;
+#[cfg(test)]
+mod scripted;
 mod session;
 pub mod stdio;
 

@@ -75,6 +75,14 @@ impl Outbox {
         self.push(frame);
     }
 
+    /// A notification that says no more when it is said twice.
+    pub(crate) fn tell_once(&self, frame: Frame) {
+        let waits = self.lock().frames.back().is_some_and(|last| last.pieces() == frame.pieces());
+        if !waits {
+            self.push(frame);
+        }
+    }
+
     /// A notification that is dropped when the host does not keep up.
     pub(crate) fn tell_if_room(&self, frame: Frame) {
         let room = match &self.budget {
@@ -122,6 +130,17 @@ impl Outbox {
             }
             self.filled.notified().await;
         }
+    }
+
+    /// The first message, if it has come.
+    pub(crate) fn take_now(&self) -> Option<Frame> {
+        let frame = self.lock().frames.pop_front()?;
+        self.written(frame.len());
+        Some(frame)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// Everything that there will be has been taken.

@@ -250,10 +250,10 @@ impl Session {
         let legacy = state.initialized && state.opened == Some(Era::Legacy);
         let mut told = legacy;
         if legacy {
-            self.outbox.tell(respond::tools_changed(None));
+            self.outbox.tell_once(respond::tools_changed(None));
         }
         for subscription in state.subscriptions.iter().filter(|subscription| subscription.tools) {
-            subscription.sink.tell(respond::tools_changed(Some(&subscription.id)));
+            subscription.sink.tell_once(respond::tools_changed(Some(&subscription.id)));
             told = true;
         }
         // Whoever does not listen yet hears of it when it does.

@@ -1,1 +1,113 @@
-//! x
+//! Hosts over HTTP: many at once, both eras on one endpoint.
+
+mod access;
+mod body;
+mod connection;
+mod legacy;
+mod listen;
+mod modern;
+mod negotiate;
+mod patience;
+mod reject;
+mod reply;
+mod roll;
+mod route;
+mod sessions;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+
+pub use access::{Access, Unguarded};
+pub use listen::{Address, AddressError, Door, Listener, Stream};
+
+use crate::{budget::Budget, gateway::Gateway, session::Session};
+use roll::Roll;
+use sessions::Sessions;
+
+/// How long calls in flight may go on after we are told to stop.
+const LAST_ANSWERS: Duration = Duration::from_secs(30);
+/// How long hosts may then take to read what is left.
+const LAST_READ: Duration = Duration::from_secs(5);
+/// How often sessions and streams that nobody came back for are looked for.
+const SWEEP: Duration = Duration::from_secs(15);
+/// When the system has no descriptor left, trying again at once would only burn the processor.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
+/// What all hosts together may leave unread before new requests are turned away, and before answers are.
+const UNREAD: usize = 256 * 1024 * 1024;
+const UNREAD_HARD: usize = 2 * UNREAD;
+
+/// What all connections share.
+struct Shared {
+    gateway: Gateway,
+    access: Access,
+    sessions: Sessions,
+    roll: Roll,
+    budget: Arc<Budget>,
+}
+
+/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers.
+///
+/// `connections` is how many may be open at a time; more wait outside.
+pub async fn serve(
+    gateway: Gateway,
+    mut door: impl Door,
+    access: Access,
+    connections: usize,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let budget = Budget::new(UNREAD, UNREAD_HARD);
+    let sessions = Sessions::new(Arc::clone(&budget));
+    let shared = Arc::new(Shared { gateway, access, sessions, roll: Roll::default(), budget });
+    let slots = Arc::new(Semaphore::new(connections));
+    let (drain, draining) = watch::channel(false);
+    let mut open = JoinSet::new();
+    let mut snapshots = shared.gateway.snapshots.clone();
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let next = async {
+            let slot = Arc::clone(&slots).acquire_owned().await.map_err(io::Error::other)?;
+            Ok::<_, io::Error>((door.accept().await?, slot))
+        };
+        tokio::select! {
+            () = &mut stop => break,
+            accepted = next => match accepted {
+                Ok((stream, slot)) => {
+                    open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), slot));
+                }
+                Err(error) => {
+                    tracing::warn!("a connection could not be accepted: {error}");
+                    sleep(NO_DESCRIPTORS).await;
+                }
+            },
+            Some(_) = open.join_next() => {}
+            Ok(()) = snapshots.changed() => shared.roll.each(Session::catalog_changed),
+            _ = sweep.tick() => shared.sessions.sweep(Instant::now()),
+        }
+    }
+    drop(door); // nobody else comes in
+    drain.send_replace(true);
+    shared.roll.each(|session| {
+        session.end_subscriptions();
+        session.outbox().close();
+    });
+    if timeout(LAST_ANSWERS, all_closed(&mut open)).await.is_err() {
+        shared.roll.each(Session::close);
+        let _ = timeout(LAST_READ, all_closed(&mut open)).await;
+    }
+    shared.sessions.end();
+    Ok(())
+}
+
+async fn all_closed(open: &mut JoinSet<()>) {
+    while open.join_next().await.is_some() {}
+}
