@@ -86,6 +86,7 @@ pub(super) async fn serve(
     }
     match reply::start(&sink, wants).await {
         Start::Whole(answer) => Ok(reply::json(StatusCode::OK, answer)),
+        Start::Nothing => Ok(reply::nothing()),
         Start::Stream(sent) => Ok(visit.stream(sink, sent).open_from_start()),
     }
 }

@@ -51,6 +51,7 @@ pub(super) async fn serve(
     dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;
     match reply::start(&sink, wants).await {
         Start::Whole(answer) => Ok(reply::json(StatusCode::OK, answer)),
+        Start::Nothing => Ok(reply::nothing()),
         Start::Stream(frames) => {
             let (out, response) = reply::events();
             tokio::spawn(async move {

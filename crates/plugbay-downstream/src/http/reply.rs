@@ -93,12 +93,19 @@ pub(super) fn events() -> (mpsc::Sender<Bytes>, Response<Body>) {
     (sender, response)
 }
 
+/// What was taken back gets no answer, but the request must end somehow: with a stream that says nothing.
+pub(super) fn nothing() -> Response<Body> {
+    events().1
+}
+
 /// What the first moments of a request have brought.
 pub(super) enum Start {
     /// The answer, and nothing before it.
     Whole(Frame),
     /// These so far; more may come.
     Stream(VecDeque<Frame>),
+    /// It was taken back.
+    Nothing,
 }
 
 /// Waits for the answer, or for what makes it a stream.
@@ -114,7 +121,7 @@ pub(super) async fn start(sink: &Outbox, wants: Wants) -> Start {
         } else {
             return Start::Stream(VecDeque::new());
         };
-        let Some(mut frames) = frames else { return Start::Stream(VecDeque::new()) };
+        let Some(mut frames) = frames else { return Start::Nothing };
         // A host that takes no stream gets the answer alone.
         let alone = wants.json && sink.is_done() && (frames.len() == 1 || !wants.stream);
         match frames.pop_back() {

@@ -44,6 +44,8 @@ struct Log {
     alone: Option<Instant>,
     /// Everything was sent, the answer too.
     finished: bool,
+    /// It has been noticed that there is an answer to wait with.
+    answered: bool,
 }
 
 /// Where in which stream a host has come to.
@@ -161,11 +163,11 @@ impl EventStream {
     /// Nobody has come back for what there is. A call that goes on is still worth waiting for.
     pub(super) fn is_forsaken(&self, now: Instant) -> bool {
         let mut log = self.lock();
-        let Some(since) = &mut log.alone else { return false };
-        if !self.sink.is_closed() {
-            *since = now;
+        if log.alone.is_some() && !log.answered {
+            log.alone = Some(now);
+            log.answered = self.sink.is_closed();
         }
-        now.duration_since(*since) >= WAITS
+        log.alone.is_some_and(|since| now.duration_since(since) >= WAITS)
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {

@@ -1,1 +1,10 @@
-//! x
+//! Whole conversations over HTTP with scripted hosts and servers, in memory and on a paused clock.
+
+mod ending;
+mod guarded;
+mod hostile;
+mod legacy;
+mod modern;
+mod resuming;
+mod slow;
+mod stage;
