@@ -35,7 +35,7 @@ pub(super) struct EventStream {
     turn: watch::Sender<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Log {
     events: VecDeque<(u64, Frame)>,
     bytes: usize,
@@ -71,8 +71,7 @@ impl std::fmt::Display for EventId {
 impl EventStream {
     /// `sent` is what has come from the sink already.
     pub(super) fn new(number: u64, sink: Arc<Outbox>, primes: bool, sent: VecDeque<Frame>) -> Arc<Self> {
-        let log =
-            Log { events: VecDeque::new(), bytes: 0, last: 0, alone: Some(Instant::now()), finished: false };
+        let log = Log { alone: Some(Instant::now()), ..Log::default() };
         let stream = Self { number, sink, primes, log: Mutex::new(log), turn: watch::Sender::new(0) };
         stream.lock().add(sent);
         Arc::new(stream)
