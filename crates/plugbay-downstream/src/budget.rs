@@ -12,22 +12,18 @@ use plugbay_core::wire::Frame;
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
-    /// Beyond this, no new work is taken on.
-    soft: usize,
-    /// Beyond this, even an answer that has come is turned away.
-    hard: usize,
+    limit: usize,
     whole: Option<Arc<Budget>>,
 }
 
 impl Budget {
-    pub(crate) fn new(soft: usize, hard: usize) -> Arc<Self> {
-        Arc::new(Self { held: AtomicUsize::new(0), soft, hard, whole: None })
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { held: AtomicUsize::new(0), limit, whole: None })
     }
 
-    /// A share that is full at `soft`, or when the whole is.
-    pub(crate) fn share(self: &Arc<Self>, soft: usize) -> Arc<Self> {
-        let whole = Some(Arc::clone(self));
-        Arc::new(Self { held: AtomicUsize::new(0), soft, hard: usize::MAX, whole })
+    /// A share that is full at `limit`, or when the whole is.
+    pub(crate) fn share(self: &Arc<Self>, limit: usize) -> Arc<Self> {
+        Arc::new(Self { held: AtomicUsize::new(0), limit, whole: Some(Arc::clone(self)) })
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -36,13 +32,23 @@ impl Budget {
 
     /// New work may begin.
     pub(crate) fn has_room(&self) -> bool {
-        self.held() < self.soft && self.whole.as_ref().is_none_or(|whole| whole.has_room())
+        self.held() < self.limit && self.whole.as_ref().is_none_or(|whole| whole.has_room())
     }
 
-    /// An answer of this length can still be kept.
+    /// What has come can be kept: only the whole sets a limit to that.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
-        self.held().saturating_add(length) <= self.hard
-            && self.whole.as_ref().is_none_or(|whole| whole.has_room_for(length))
+        match &self.whole {
+            Some(whole) => whole.has_room_for(length),
+            None => self.held().saturating_add(length) <= self.limit,
+        }
+    }
+
+    /// Whoever is slow should give way now, before others must.
+    pub(crate) fn is_pressed(&self) -> bool {
+        match &self.whole {
+            Some(whole) => whole.is_pressed(),
+            None => self.held() >= self.limit / 4,
+        }
     }
 
     pub(crate) fn reserve(self: &Arc<Self>, length: usize) -> Reservation {
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_count_until_their_last_slice_is_gone() {
-        let whole = Budget::new(100, 200);
+        let whole = Budget::new(100);
         let share = whole.share(10);
         let frame = share.hold(Frame::from("0123456789"));
         let slice = frame.pieces()[0].slice(2..3);
@@ -127,11 +133,14 @@ mod tests {
 
     #[test]
     fn a_share_is_full_when_the_whole_is() {
-        let whole = Budget::new(100, 200);
-        let (one, other) = (whole.share(1000), whole.share(1000));
-        let held = one.reserve(150);
-        assert!(!other.has_room() && other.has_room_for(50) && !other.has_room_for(51));
+        let whole = Budget::new(100);
+        let (one, other) = (whole.share(10), whole.share(1000));
+        let mut held = one.reserve(20);
+        assert!(!one.has_room() && one.has_room_for(80) && !one.is_pressed());
+        assert!(other.has_room() && other.has_room_for(80) && !other.has_room_for(81));
+        held.grow(80);
+        assert!(!other.has_room() && other.is_pressed());
         drop(held);
-        assert!(other.has_room());
+        assert!(one.has_room() && other.has_room() && !other.is_pressed());
     }
 }

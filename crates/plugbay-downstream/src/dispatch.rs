@@ -34,6 +34,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
 }
 
 /// What a host can say.
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
 pub(crate) enum Message {
     Request(Request),
     Notification(Notification),
@@ -141,9 +142,13 @@ impl Request {
         }
     }
 
-    /// The protocol version in its `_meta`; the inner `None` is one that is no text.
-    pub(crate) fn version(&self) -> Option<Option<Cow<'_, str>>> {
-        self.meta.version.as_ref().map(|span| self.text(Some(span)))
+    /// Its `_meta` names a protocol version, whatever that may be.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.meta.version.is_some()
+    }
+
+    pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
+        self.text(self.meta.version.as_ref())
     }
 
     fn raw(&self, span: &Span) -> &[u8] {

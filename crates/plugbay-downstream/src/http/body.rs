@@ -12,24 +12,19 @@ use plugbay_core::wire::{Fault, Head, Malformed};
 use tokio::time::timeout;
 
 use super::{Shared, reject::Rejection};
-use crate::{
-    budget::Reservation,
-    respond::{self, Refusal},
-};
+use crate::{budget::Reservation, respond::Refusal};
 
 /// For the whole body, however it drips.
 const TIME: Duration = Duration::from_secs(60);
 
 pub(super) async fn read(shared: &Arc<Shared>, body: Incoming) -> Result<Bytes, Rejection> {
     let mut held = shared.budget.reserve(0);
-    let bytes = match timeout(TIME, collect(shared, body, &mut held)).await {
-        Ok(collected) => collected?,
-        Err(_) => {
-            let why = "the body of the request took too long";
-            return Err(Rejection::new(StatusCode::REQUEST_TIMEOUT, why).closing());
-        }
+    let Ok(bytes) = timeout(TIME, collect(shared, body, &mut held)).await else {
+        let why = "the body of the request took too long";
+        return Err(Rejection::new(StatusCode::REQUEST_TIMEOUT, why).closing());
     };
-    Ok(held.around(one_line(bytes).map_err(|fault| malformed(StatusCode::BAD_REQUEST, fault))?))
+    let bytes = one_line(bytes?).map_err(|fault| malformed(StatusCode::BAD_REQUEST, fault))?;
+    Ok(held.around(bytes))
 }
 
 async fn collect(
@@ -75,7 +70,7 @@ fn one_line(mut bytes: BytesMut) -> Result<Bytes, Fault> {
 }
 
 fn malformed(status: StatusCode, fault: Fault) -> Rejection {
-    Rejection::with(status, respond::error(b"null", &Refusal::Malformed(Malformed { id: None, fault })))
+    Rejection::of(status, b"null", &Refusal::Malformed(Malformed { id: None, fault }))
 }
 
 #[cfg(test)]

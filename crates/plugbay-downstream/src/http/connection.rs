@@ -21,13 +21,14 @@ pub(super) async fn run(
     mut draining: watch::Receiver<bool>,
     _slot: OwnedSemaphorePermit,
 ) {
+    let stream = Patience::new(stream, TAKES_NOTHING, Arc::clone(&shared.budget));
     let service = service_fn(move |request| route::answer(Arc::clone(&shared), request));
     // A host that closes its end ends its request too: hyper then drops what `route` is doing for it.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(NEXT_HEAD)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(Patience::new(stream, TAKES_NOTHING)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let told_to_end = async move { _ = draining.wait_for(|draining| *draining).await };
     let ended = tokio::select! {

@@ -41,7 +41,7 @@ pub(super) fn open(
     let id = shared.sessions.add(caller, session, budget)?;
     // `initialize` is answered by ourselves, and so at once.
     let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &respond::Refusal::Ending));
-    let mut response = reply::json(StatusCode::OK, answer);
+    let mut response = reply::json(StatusCode::OK, &answer);
     if let Ok(id) = HeaderValue::try_from(id) {
         response.headers_mut().insert(HeaderName::from_static(SESSION), id);
     }
@@ -85,7 +85,7 @@ pub(super) async fn serve(
         sink.answer(respond::error(request.id(), &refusal));
     }
     match reply::start(&sink, wants).await {
-        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, answer)),
+        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
         Start::Nothing => Ok(reply::nothing()),
         Start::Stream(sent) => Ok(visit.stream(sink, sent).open_from_start()),
     }

@@ -9,7 +9,10 @@ use std::{
     str::FromStr,
 };
 
-use rustix::{fs::Mode, process::umask};
+use rustix::{
+    fs::Mode,
+    process::{Resource, getrlimit, setrlimit, umask},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener},
@@ -112,6 +115,20 @@ impl Door for Listener {
             Self::Unix(listener, _) => Ok(Box::pin(listener.accept().await?.0)),
         }
     }
+}
+
+/// How many connections can be open at a time. Systems allow a process few descriptors unless it asks
+/// for more, and our servers need some too.
+pub(super) fn connection_limit() -> usize {
+    const WANTED: u64 = 8192;
+    let mut limit = getrlimit(Resource::Nofile);
+    let allowed = limit.maximum.unwrap_or(WANTED).min(WANTED);
+    if limit.current.is_some_and(|current| current < allowed) {
+        limit.current = Some(allowed);
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(WANTED);
+    usize::try_from(current.min(WANTED) / 2).unwrap_or(1).max(1)
 }
 
 /// Small answers leave at once; a host whose machine has vanished is noticed by its silence. Without

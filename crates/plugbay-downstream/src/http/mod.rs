@@ -37,13 +37,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(30);
 /// How long hosts may then take to read what is left.
 const LAST_READ: Duration = Duration::from_secs(5);
 /// How often sessions and streams that nobody came back for are looked for.
-const SWEEP: Duration = Duration::from_secs(15);
+const SWEEP: Duration = Duration::from_secs(5);
 /// When the system has no descriptor left, trying again at once would only burn the processor.
 const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
-/// What all hosts together may leave unread before new requests are turned away, and before answers are.
-const UNREAD: usize = 256 * 1024 * 1024;
-const UNREAD_HARD: usize = 2 * UNREAD;
-
 /// What all connections share.
 struct Shared {
     gateway: Gateway,
@@ -53,20 +49,35 @@ struct Shared {
     budget: Arc<Budget>,
 }
 
+/// What hosts may use of this machine, all together.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections open at a time; more wait outside.
+    pub connections: usize,
+    /// Bytes of requests and answers that wait to be sent on. At a quarter of it whoever reads nothing is
+    /// let go early; at its end requests are turned away, and answers too.
+    pub waiting: usize,
+}
+
+impl Limits {
+    /// As many connections as the system allows, within reason.
+    pub fn detect() -> Self {
+        Self { connections: listen::connection_limit(), waiting: 512 * 1024 * 1024 }
+    }
+}
+
 /// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers.
-///
-/// `connections` is how many may be open at a time; more wait outside.
 pub async fn serve(
     gateway: Gateway,
     mut door: impl Door,
     access: Access,
-    connections: usize,
+    limits: Limits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let budget = Budget::new(UNREAD, UNREAD_HARD);
+    let budget = Budget::new(limits.waiting);
     let sessions = Sessions::new(Arc::clone(&budget));
     let shared = Arc::new(Shared { gateway, access, sessions, roll: Roll::default(), budget });
-    let slots = Arc::new(Semaphore::new(connections));
+    let slots = Arc::new(Semaphore::new(limits.connections));
     let (drain, draining) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut snapshots = shared.gateway.snapshots.clone();

@@ -50,7 +50,7 @@ pub(super) async fn serve(
     let asked = Asked(session);
     dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;
     match reply::start(&sink, wants).await {
-        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, answer)),
+        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
         Start::Nothing => Ok(reply::nothing()),
         Start::Stream(frames) => {
             let (out, response) = reply::events();
@@ -76,8 +76,8 @@ impl Drop for Asked {
 /// What stands in between may have acted upon the headers, so they must say what the body says.
 fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
     // A body without a version is refused by what it lacks, not by what it contradicts.
-    if let Some(version) = request.version() {
-        check(headers, negotiate::VERSION, version.as_deref())?;
+    if request.is_modern() {
+        check(headers, negotiate::VERSION, request.version().as_deref())?;
     }
     check(headers, METHOD, Some(&String::from_utf8_lossy(request.method())))?;
     if matches!(request.method(), b"tools/call" | b"prompts/get" | b"resources/read") {

@@ -3,25 +3,32 @@
 use std::{
     io::{self, IoSlice},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep},
 };
+
+use crate::budget::Budget;
+
+/// How often a stalled write is looked at, and how long it may stall when memory is short.
+const LOOK: Duration = Duration::from_secs(2);
 
 pub(super) struct Patience<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write makes no progress.
-    stalled: Option<Pin<Box<Sleep>>>,
+    budget: Arc<Budget>,
+    /// Since when a write makes no progress, and when to look again.
+    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl<S> Patience<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, stalled: None }
+    pub(super) fn new(stream: S, limit: Duration, budget: Arc<Budget>) -> Self {
+        Self { stream, limit, budget, stalled: None }
     }
 
     fn limited<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -29,10 +36,14 @@ impl<S> Patience<S> {
             self.stalled = None;
             return outcome;
         }
-        let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
-        ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        let (since, look) = self.stalled.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(LOOK))));
+        loop {
+            ready!(look.as_mut().poll(context));
+            if self.budget.is_pressed() || since.elapsed() >= self.limit {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            look.as_mut().reset(Instant::now() + LOOK);
+        }
     }
 }
 

@@ -11,21 +11,17 @@ use plugbay_core::wire::Frame;
 use super::reply::{self, Body};
 use crate::respond::{self, Refusal};
 
-#[derive(Debug)]
-pub(super) struct Rejection {
-    status: StatusCode,
-    answer: Frame,
-    header: Option<(HeaderName, HeaderValue)>,
-}
+/// Boxed: most requests are let in, and should not carry the room for this along.
+pub(super) struct Rejection(Box<Response<Body>>);
 
 impl Rejection {
     /// The answer to a request of this raw id.
     pub(super) fn of(status: StatusCode, id: &[u8], refusal: &Refusal) -> Self {
-        Self::with(status, respond::error(id, refusal))
+        Self::with(status, &respond::error(id, refusal))
     }
 
-    pub(super) fn with(status: StatusCode, answer: Frame) -> Self {
-        Self { status, answer, header: None }
+    pub(super) fn with(status: StatusCode, answer: &Frame) -> Self {
+        Self(Box::new(reply::json(status, answer)))
     }
 
     pub(super) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
@@ -54,15 +50,11 @@ impl Rejection {
     }
 
     fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.0.headers_mut().insert(name, value);
         self
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = reply::json(self.status, self.answer);
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
-        }
-        response
+        *self.0
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-pub(super) fn json(status: StatusCode, message: Frame) -> Response<Body> {
+pub(super) fn json(status: StatusCode, message: &Frame) -> Response<Body> {
     let pieces = message.pieces().iter().cloned().collect();
     let mut response = Response::new(Body::Whole { pieces, left: message.len() });
     *response.status_mut() = status;

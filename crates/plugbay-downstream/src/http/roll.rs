@@ -27,6 +27,8 @@ impl Roll {
             let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.iter().filter_map(Weak::upgrade).collect()
         };
-        sessions.iter().for_each(|session| act(session));
+        for session in &sessions {
+            act(session);
+        }
     }
 }

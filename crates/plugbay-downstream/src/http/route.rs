@@ -63,9 +63,9 @@ async fn post(
     negotiate::check_content(headers)?;
     let message = body::read(shared, body).await?;
     let message =
-        Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, answer))?;
+        Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
     match message {
-        Message::Request(request) if request.version().is_some() => {
+        Message::Request(request) if request.is_modern() => {
             modern::serve(shared, headers, wants, &request).await
         }
         // By its `initialize` a host chooses the legacy protocol, whatever its headers say.

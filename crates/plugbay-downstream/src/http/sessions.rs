@@ -158,7 +158,8 @@ impl Visit {
 
     fn is_over(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        state.streams.retain(|_, stream| !stream.is_forsaken(now));
+        let pressed = self.budget.is_pressed();
+        state.streams.retain(|_, stream| !stream.is_forsaken(now, pressed));
         if self.is_busy(&state) {
             state.used = now;
         }

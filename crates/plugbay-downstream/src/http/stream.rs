@@ -17,8 +17,9 @@ use tokio::{
 use super::reply::{self, Body, Gone};
 use crate::outbox::Outbox;
 
-/// How long a stream waits for its host to come back.
+/// How long a stream waits for its host to come back, and how long when memory is short.
 const WAITS: Duration = Duration::from_secs(60);
+const WAITS_PRESSED: Duration = Duration::from_secs(5);
 /// How much is kept of what was sent, beside the answer.
 const KEPT: usize = 256 * 1024;
 
@@ -160,13 +161,14 @@ impl EventStream {
     }
 
     /// Nobody has come back for what there is. A call that goes on is still worth waiting for.
-    pub(super) fn is_forsaken(&self, now: Instant) -> bool {
+    pub(super) fn is_forsaken(&self, now: Instant, pressed: bool) -> bool {
         let mut log = self.lock();
         if log.alone.is_some() && !log.answered {
             log.alone = Some(now);
             log.answered = self.sink.is_closed();
         }
-        log.alone.is_some_and(|since| now.duration_since(since) >= WAITS)
+        let waits = if pressed { WAITS_PRESSED } else { WAITS };
+        log.alone.is_some_and(|since| now.duration_since(since) >= waits)
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {

@@ -149,3 +149,47 @@ async fn only_so_many_connections_are_open_at_a_time() {
     drop(open.pop());
     assert_eq!(waiting.reply().await.status, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
+    let mut stage = Stage::new();
+    let mut slow = Vec::new();
+    for _ in 0..10 {
+        let mut host = stage.connect_through(1000);
+        host.say(calling()).await;
+        stage.servers.forwarded().await.answer(large());
+        slow.push(host);
+    }
+    // More than a quarter of the limit waits now; others are served as ever.
+    let mut host = stage.connect();
+    host.say(calling()).await;
+    stage.servers.forwarded().await.answer(large());
+    assert!(host.reply().await.body.len() > 4_000_000);
+    sleep(5 * SECOND).await;
+    for mut host in slow {
+        assert!(host.read_to_end().await < 100_000, "let go before its time");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_limit_answers_and_requests_are_turned_away() {
+    let mut stage = Stage::new();
+    let mut slow = Vec::new();
+    for _ in 0..25 {
+        let mut host = stage.connect_through(1000);
+        host.say(calling()).await;
+        slow.push((host, stage.servers.forwarded().await));
+    }
+    for (_, forwarded) in &slow {
+        forwarded.answer(large());
+    }
+    let (last, _) = slow.last_mut().unwrap();
+    let told = last.reply().await;
+    assert_eq!((told.status, told.code()), (200, serde_json::json!(-32000)), "no room for the last answer");
+    drop(slow);
+    sleep(SECOND).await;
+    let mut host = stage.connect();
+    host.say(calling()).await;
+    stage.servers.forwarded().await.answer("{}");
+    assert_eq!(host.reply().await.json()["id"], 1, "and all is well when they have gone");
+}

@@ -13,9 +13,11 @@ use tokio::{
 };
 
 use crate::{
-    http::{Access, Door, Stream, serve},
+    http::{Access, Door, Limits, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
+
+pub(super) const LIMITS: Limits = Limits { connections: 50, waiting: 100_000_000 };
 
 /// Larger than anything that a test expects to be written at once.
 const ROOM: usize = 1_000_000;
@@ -58,7 +60,7 @@ impl Stage {
                 std::future::pending::<()>().await;
             }
         };
-        let serving = tokio::spawn(serve(gateway, Memory(connections), access, 50, stopped));
+        let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, stopped));
         Self { snapshots, servers, door, stop: Some(stop), serving }
     }
 
