@@ -166,9 +166,11 @@ async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
     stage.servers.forwarded().await.answer(large());
     assert!(host.reply().await.body.len() > 4_000_000);
     sleep(5 * SECOND).await;
+    let mut gave_way = 0;
     for mut host in slow {
-        assert!(host.read_to_end().await < 100_000, "let go before its time");
+        gave_way += u32::from(host.read_to_end().await < 100_000);
     }
+    assert!((4..10).contains(&gave_way), "{gave_way} gave way: as many as must, and no more");
 }
 
 #[tokio::test(start_paused = true)]
