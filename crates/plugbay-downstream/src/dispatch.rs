@@ -142,6 +142,12 @@ impl Request {
         }
     }
 
+    /// What is passed to a tool, as raw JSON.
+    pub(crate) fn arguments(&self) -> Option<&[u8]> {
+        let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
+        Some(self.raw(&arguments))
+    }
+
     /// Its `_meta` names a protocol version, whatever that may be.
     pub(crate) fn is_modern(&self) -> bool {
         self.meta.version.is_some()

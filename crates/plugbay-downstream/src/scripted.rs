@@ -14,7 +14,7 @@ use plugbay_core::{
     surface::{Layout, Snapshot},
     wire::{Draft, Head, Members},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, mpsc, watch},
     time::timeout,
@@ -130,8 +130,14 @@ impl Forwarded {
 
 /// The server `s` with these tools.
 pub(crate) fn snapshot(tools: &[&str], settled: bool) -> Snapshot {
-    let tools = tools.iter().map(|name| json!({ "name": name }).to_string());
-    let tools = tools.map(|tool| Tool::parse(Bytes::from(tool)).expect("a tool")).collect();
+    let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
+    snapshot_of(&tools, settled)
+}
+
+/// The server `s` with tools of these definitions.
+pub(crate) fn snapshot_of(tools: &[Value], settled: bool) -> Snapshot {
+    let tools =
+        tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool")).collect();
     let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
     let layout = Layout { exposures: [(server(), Exposure::default())].into(), name_limit: 64 };

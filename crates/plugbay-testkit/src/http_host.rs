@@ -68,6 +68,14 @@ impl HttpGateway {
         HttpHost { stream: BufReader::new(stream), address: self.address.clone() }
     }
 
+    /// A host whose system takes little of what it does not read.
+    pub fn connect_slow(&self) -> HttpHost {
+        let host = self.connect();
+        let narrow = rustix::net::sockopt::set_socket_recv_buffer_size(host.stream.get_ref(), 4096);
+        narrow.expect("a smaller buffer");
+        host
+    }
+
     /// One POST on a connection of its own.
     pub fn post(&self, headers: &[(&str, &str)], body: &str) -> HttpReply {
         let mut host = self.connect();
@@ -115,10 +123,16 @@ impl HttpHost {
             body.len()
         );
         for (name, value) in headers {
-            text += &format!("{name}: {value}\r\n");
+            text.extend([name, ": ", value, "\r\n"]);
         }
         let sent = self.stream.get_mut().write_all(format!("{text}\r\n{body}").as_bytes());
         sent.expect("the gateway reads");
+    }
+
+    /// Waits until an answer begins, and reads no more of it than the system has already.
+    pub fn begins(&mut self) {
+        let begun = self.stream.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+        assert!(begun, "no answer");
     }
 
     pub fn reply(&mut self) -> HttpReply {

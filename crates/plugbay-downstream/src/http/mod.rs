@@ -5,6 +5,7 @@ mod body;
 mod connection;
 mod legacy;
 mod listen;
+mod mirrored;
 mod modern;
 mod negotiate;
 mod patience;

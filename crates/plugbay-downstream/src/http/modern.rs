@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hyper::{HeaderMap, Response, StatusCode};
 
 use super::{
-    Shared,
+    Shared, mirrored,
     negotiate::{self, Wants, single},
     reject::Rejection,
     reply::{self, Body, Start},
@@ -31,7 +31,7 @@ pub(super) async fn serve(
         };
         Rejection::of(status, request.id(), &refusal)
     };
-    check_headers(headers, request).map_err(refuse)?;
+    check_headers(shared, headers, request).map_err(refuse)?;
     match request.method() {
         b"initialize" => return Err(refuse(Refusal::UnknownMethod)),
         b"subscriptions/listen" if !wants.stream => {
@@ -74,7 +74,7 @@ impl Drop for Asked {
 }
 
 /// What stands in between may have acted upon the headers, so they must say what the body says.
-fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
+fn check_headers(shared: &Shared, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
     // A body without a version is refused by what it lacks, not by what it contradicts.
     if request.is_modern() {
         check(headers, negotiate::VERSION, request.version().as_deref())?;
@@ -82,6 +82,11 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), Refusal> 
     check(headers, METHOD, Some(&String::from_utf8_lossy(request.method())))?;
     if matches!(request.method(), b"tools/call" | b"prompts/get" | b"resources/read") {
         check(headers, NAME, request.subject().as_deref())?;
+    }
+    if request.method() == b"tools/call" {
+        for (name, value) in mirrored::expected(&shared.gateway.snapshot(), request) {
+            check(headers, &name, value.as_deref())?;
+        }
     }
     Ok(())
 }
@@ -95,7 +100,7 @@ fn check(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), Refu
         return mismatch(format!("the {name} header must be given once, as visible ASCII"));
     };
     match (header.map(|value| (value, decoded(value))), body) {
-        (Some((_, Some(value))), Some(body)) if value == body => Ok(()),
+        (Some((_, Some(value))), Some(body)) if mirrored::agree(&value, body) => Ok(()),
         // What the body lacks is told by whoever needs it.
         (None, None) => Ok(()),
         (None, Some(_)) => mismatch(format!("the {name} header is missing")),

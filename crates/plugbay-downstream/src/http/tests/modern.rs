@@ -4,7 +4,7 @@ use plugbay_core::era::SUBSCRIPTION_KEY;
 use serde_json::{Value, json};
 
 use super::stage::{Host, Stage, fitting, http, post, stateless};
-use crate::scripted::{Forwarded, SECOND, call, cancel, listen, modern, request, snapshot};
+use crate::scripted::{Forwarded, SECOND, call, cancel, listen, modern, request, snapshot, snapshot_of};
 
 fn calling(id: u32) -> String {
     stateless("tools/call", "s__echo", &modern(id, "tools/call", r#","name":"s__echo""#))
@@ -178,6 +178,34 @@ async fn headers_must_say_what_the_body_says() {
     let mut encoded = right;
     encoded[2].1 = "=?base64?c19fZWNobw==?=";
     called(&mut stage, post(&encoded, &body)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn marked_arguments_must_be_in_their_headers() {
+    let mut stage = Stage::new();
+    let schema = json!({ "properties": { "region": { "x-mcp-header": "Region" } } });
+    let tool = json!({ "name": "echo", "inputSchema": schema });
+    stage.snapshots.send_replace(snapshot_of(&[tool], true));
+    let call =
+        |arguments: &str| modern(1, "tools/call", &format!(r#","name":"s__echo","arguments":{arguments}"#));
+    for (arguments, header, passes) in [
+        (r#"{"region":"north"}"#, "north", true),
+        (r#"{"region":"north"}"#, "=?base64?bm9ydGg=?=", true),
+        (r#"{"region":"north"}"#, "south", false),
+        (r#"{"region":"north"}"#, "", false),
+        (r#"{"region":null}"#, "", true),
+        ("{}", "", true),
+        ("{}", "north", false),
+    ] {
+        let headers = [&fitting("tools/call", "s__echo")[..], &[("mcp-param-region", header)]].concat();
+        if passes {
+            called(&mut stage, post(&headers, &call(arguments))).await;
+            stage.servers.cancelled().await; // its host has left
+        } else {
+            let reply = stage.ask(post(&headers, &call(arguments))).await;
+            assert_eq!((reply.status, reply.code()), (400, json!(-32020)), "{arguments} {header:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
