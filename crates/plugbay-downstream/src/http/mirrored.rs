@@ -10,9 +10,38 @@ use crate::dispatch::Request;
 
 const MARK: &str = "x-mcp-header";
 
-/// The headers that a call must have, each with its value as text, or with `None` if it must be absent.
-/// Most tools mark nothing, and then nothing is parsed.
-pub(super) fn expected(snapshot: &Snapshot, request: &Request) -> Vec<(String, Option<String>)> {
+/// An argument, and the header that repeats it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Mirrored {
+    pub(super) header: String,
+    argument: Value,
+}
+
+impl Mirrored {
+    /// The argument as text; one that is not there must not be in the header either.
+    pub(super) fn text(&self) -> Option<String> {
+        match &self.argument {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+
+    /// Numbers are compared as such: `42` is `42.0`.
+    pub(super) fn agrees(&self, header: &str, body: &str) -> bool {
+        header == body || (self.argument.is_number() && whole(header) == whole(body))
+    }
+}
+
+fn whole(number: &str) -> &str {
+    match number.split_once('.') {
+        Some((whole, rest)) if rest.bytes().all(|digit| digit == b'0') => whole,
+        _ => number,
+    }
+}
+
+/// What a call must repeat. Most tools mark nothing, and then nothing is parsed.
+pub(super) fn expected(snapshot: &Snapshot, request: &Request) -> Vec<Mirrored> {
     let schema = request.subject().and_then(|name| marked_schema(snapshot, &name));
     let Some(schema) = schema else { return Vec::new() };
     let arguments = request.arguments().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
@@ -30,29 +59,16 @@ fn marked_schema(snapshot: &Snapshot, name: &str) -> Option<Value> {
 }
 
 /// Only what a chain of `properties` leads to can be marked.
-fn collect(schema: &Value, arguments: &Value, found: &mut Vec<(String, Option<String>)>) {
+fn collect(schema: &Value, arguments: &Value, found: &mut Vec<Mirrored>) {
     let nothing = Map::new();
     for (key, property) in schema["properties"].as_object().unwrap_or(&nothing) {
         let argument = &arguments[key];
         if let Some(name) = property[MARK].as_str() {
-            found.push((format!("mcp-param-{}", name.to_lowercase()), text(argument)));
+            let header = format!("mcp-param-{}", name.to_lowercase());
+            found.push(Mirrored { header, argument: argument.clone() });
         }
         collect(property, argument, found);
     }
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
-}
-
-/// Equal as text, or as numbers: `42` is `42.0`.
-pub(super) fn agree(header: &str, body: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-    header == body || number(header).is_some_and(|header| number(body) == Some(header))
 }
 
 #[cfg(test)]
@@ -70,10 +86,24 @@ mod tests {
         } });
         let mut found = Vec::new();
         collect(&schema, &json!({ "region": "é", "deep": { "n": 42, "gone": null } }), &mut found);
-        found.sort();
+        found.sort_by(|a, b| a.header.cmp(&b.header));
+        let found: Vec<_> = found.iter().map(|mirrored| (&*mirrored.header, mirrored.text())).collect();
         let some = |text: &str| Some(text.to_owned());
-        let expected = [("gone", None), ("n", some("42")), ("region", some("é"))];
-        assert_eq!(found, expected.map(|(name, value)| (format!("mcp-param-{name}"), value)));
-        assert!(agree("42.0", "42") && agree("a", "a") && !agree("42", "43") && !agree("NaN", "nan"));
+        let expected =
+            [("mcp-param-gone", None), ("mcp-param-n", some("42")), ("mcp-param-region", some("é"))];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_agree_as_numbers_and_texts_as_texts() {
+        let check = |argument: Value, header: &str, agrees: bool| {
+            let mirrored = Mirrored { header: String::new(), argument };
+            let body = mirrored.text().unwrap();
+            assert_eq!(mirrored.agrees(header, &body), agrees, "{body} {header}");
+        };
+        check(json!(42), "42.0", true);
+        check(json!(9_007_199_254_740_993_u64), "9007199254740992", false);
+        check(json!("42"), "42.0", false);
+        check(json!(true), "true", true);
     }
 }

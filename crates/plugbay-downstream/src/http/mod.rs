@@ -8,6 +8,7 @@ mod listen;
 mod mirrored;
 mod modern;
 mod negotiate;
+mod pages;
 mod patience;
 mod reject;
 mod reply;

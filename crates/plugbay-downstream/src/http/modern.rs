@@ -84,8 +84,9 @@ fn check_headers(shared: &Shared, headers: &HeaderMap, request: &Request) -> Res
         check(headers, NAME, request.subject().as_deref())?;
     }
     if request.method() == b"tools/call" {
-        for (name, value) in mirrored::expected(&shared.gateway.snapshot(), request) {
-            check(headers, &name, value.as_deref())?;
+        for mirrored in mirrored::expected(&shared.gateway.snapshot(), request) {
+            let agrees = |header: &str, body: &str| mirrored.agrees(header, body);
+            compare(headers, &mirrored.header, mirrored.text().as_deref(), agrees)?;
         }
     }
     Ok(())
@@ -95,12 +96,21 @@ const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
 fn check(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), Refusal> {
+    compare(headers, name, body, |header, body| header == body)
+}
+
+fn compare(
+    headers: &HeaderMap,
+    name: &str,
+    body: Option<&str>,
+    agree: impl Fn(&str, &str) -> bool,
+) -> Result<(), Refusal> {
     let mismatch = |what: String| Err(Refusal::HeaderMismatch(what));
     let Ok(header) = single(headers, name) else {
         return mismatch(format!("the {name} header must be given once, as visible ASCII"));
     };
     match (header.map(|value| (value, decoded(value))), body) {
-        (Some((_, Some(value))), Some(body)) if mirrored::agree(&value, body) => Ok(()),
+        (Some((_, Some(value))), Some(body)) if agree(&value, body) => Ok(()),
         // What the body lacks is told by whoever needs it.
         (None, None) => Ok(()),
         (None, Some(_)) => mismatch(format!("the {name} header is missing")),

@@ -9,6 +9,7 @@ use super::{
     access::Caller,
     body, legacy, modern,
     negotiate::{self, Era, Wants},
+    pages::Page,
     reject::Rejection,
     reply::{self, Body},
 };
@@ -18,11 +19,18 @@ pub(super) async fn answer(
     shared: Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    Ok(admit(&shared, request).await.unwrap_or_else(Rejection::into_response))
+    if let Err(stranger) = shared.access.check_place(request.uri(), request.headers()) {
+        return Ok(stranger.into_response());
+    }
+    let page = Page::asking(request.headers());
+    let response = match page.preflight(request.method(), request.headers()) {
+        Some(allowed) => allowed,
+        None => admit(&shared, request).await.unwrap_or_else(Rejection::into_response),
+    };
+    Ok(page.may_read(response))
 }
 
 async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Rejection> {
-    shared.access.check_place(request.uri(), request.headers())?;
     match request.uri().path() {
         "/healthz" => return probe(request.method(), true),
         "/readyz" => return probe(request.method(), shared.gateway.snapshot().settled),

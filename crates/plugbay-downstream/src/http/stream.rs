@@ -102,10 +102,10 @@ impl EventStream {
         let (out, response) = reply::events();
         self.turn.send_modify(|turn| *turn += 1);
         let mut turn = self.turn.subscribe();
+        let mine = *turn.borrow_and_update();
         self.lock().alone = None;
         let stream = Arc::clone(self);
         tokio::spawn(async move {
-            let mine = *turn.borrow_and_update();
             let _ = stream.pump(behind, prime, &out, &mut turn).await;
             if *stream.turn.borrow() == mine {
                 stream.lock().alone = Some(Instant::now());

@@ -112,13 +112,12 @@ fn slow_hosts_cost_a_limit_and_disturb_nobody() {
     for round in 0..3 {
         for (n, (host, session)) in quick.iter_mut().enumerate() {
             let arguments = format!(r#"{{"canary":"c{round}-{n}."}}"#);
-            match session {
-                // All of them use the same id.
-                Some(session) => host.post(&[("mcp-session-id", session)], &call(1, "a__echo", &arguments)),
-                None => {
-                    let members = format!(r#","name":"a__echo","arguments":{arguments}"#);
-                    host.post(&modern("tools/call", "a__echo"), &stateless(1, "tools/call", &members));
-                }
+            // All of them use the same id.
+            if let Some(session) = session {
+                host.post(&[("mcp-session-id", session)], &call(1, "a__echo", &arguments));
+            } else {
+                let members = format!(r#","name":"a__echo","arguments":{arguments}"#);
+                host.post(&modern("tools/call", "a__echo"), &stateless(1, "tools/call", &members));
             }
         }
         for (n, (host, _)) in quick.iter_mut().enumerate() {

@@ -114,3 +114,26 @@ async fn ready_is_when_every_server_has_been_heard_of() {
     stage.snapshots.send_replace(snapshot(&["echo"], true));
     assert_eq!((probe("/healthz").await, probe("/readyz").await), (200, 200));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_trusted_page_is_told_so_and_no_other() {
+    let stage = Stage::with(snapshot(&["echo"], true), &["secret"]);
+    for (origin, status, asked) in [("https://good.example", 204, 401), ("https://evil.example", 403, 403)] {
+        let wanted = "authorization, mcp-param-region";
+        let question = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", wanted),
+        ];
+        let preflight = stage.ask(http("OPTIONS", "/mcp", &question, "")).await;
+        let request = stage.ask(post(&[("origin", origin)], INITIALIZE)).await;
+        assert_eq!((preflight.status, request.status), (status, asked), "a preflight has no token");
+        let trusted = status == 204;
+        for reply in [&preflight, &request] {
+            let told = reply.headers.get("access-control-allow-origin").map(String::as_str);
+            assert_eq!(told, trusted.then_some(origin), "{reply:?}");
+        }
+        let allowed = preflight.headers.get("access-control-allow-headers").map(String::as_str);
+        assert_eq!(allowed, trusted.then_some(wanted));
+    }
+}

@@ -99,9 +99,14 @@ async fn a_connection_that_takes_over_ends_the_one_before() {
     let (session, mut host, forwarded) = streaming(&mut stage).await;
     let first = host.event().await.unwrap();
     host.event().await.unwrap();
-    let mut second = resumed(&stage, &session, id(&first)).await;
+    // Two at once: the later one has it.
+    let (mut earlier, mut second) = (stage.connect(), stage.connect());
+    earlier.say(get(&session, Some(id(&first)))).await;
+    second.open_stream(get(&session, Some(id(&first)))).await;
     second.event().await.unwrap();
     assert_eq!(host.event().await, None);
+    earlier.reply().await;
+    while earlier.event().await.is_some() {}
     forwarded.answer("{}");
     assert_eq!(second.hear().await["id"], 1);
 }
