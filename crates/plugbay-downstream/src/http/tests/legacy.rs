@@ -81,8 +81,10 @@ async fn a_deleted_session_is_gone_with_its_calls_and_streams() {
 async fn an_unused_session_expires_and_one_that_listens_does_not() {
     let stage = Stage::new();
     let (unused, listens) = (stage.open().await, stage.open().await);
+    let mut before = stage.connect();
+    before.open_stream(get(&listens, None)).await;
     let mut listening = stage.connect();
-    listening.open_stream(get(&listens, None)).await;
+    listening.open_stream(get(&listens, None)).await; // takes over, which is not to stop listening
     sleep(3500 * SECOND).await;
     let used = stage.open().await;
     sleep(200 * SECOND).await;

@@ -2,6 +2,7 @@
 
 use plugbay_core::era::SUBSCRIPTION_KEY;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::stage::{Host, Stage, fitting, http, post, stateless};
 use crate::scripted::{Forwarded, SECOND, call, cancel, listen, modern, request, snapshot, snapshot_of};
@@ -105,9 +106,10 @@ async fn to_leave_is_to_take_back() {
             forwarded.progress();
             host.hear_progress().await;
         }
+        let start = Instant::now();
         drop(host);
         let (ticket, text) = stage.servers.cancelled().await;
-        assert_eq!(ticket, forwarded.ticket());
+        assert_eq!((ticket, start.elapsed().as_millis()), (forwarded.ticket(), 0), "at once");
         let told: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(told["method"], "notifications/cancelled");
         assert_eq!(told["params"]["requestId"], ticket.0);

@@ -137,6 +137,18 @@ impl Host {
         soon("bytes", self.stream.read(&mut bytes)).await.unwrap_or(0)
     }
 
+    /// Whether the connection ends within its first bytes. No time passes while this looks.
+    pub(super) async fn was_let_go(&mut self) -> bool {
+        let mut read = 0;
+        while read < 100_000 {
+            match self.read_some(100_000).await {
+                0 => return true,
+                count => read += count,
+            }
+        }
+        false
+    }
+
     /// Whatever comes until the gateway closes the connection; gives how much that was.
     pub(super) async fn read_to_end(&mut self) -> usize {
         let mut bytes = Vec::new();
