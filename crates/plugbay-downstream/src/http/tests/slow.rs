@@ -174,7 +174,7 @@ async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_limit_answers_and_requests_are_turned_away() {
+async fn at_the_limit_an_answer_is_turned_away() {
     let mut stage = Stage::new();
     let mut slow = Vec::new();
     for _ in 0..25 {
