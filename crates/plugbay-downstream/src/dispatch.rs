@@ -7,44 +7,74 @@ use plugbay_core::{
     era::{self, Era, Meta},
     exchange::Call,
     surface::Plan,
-    wire::{Draft, Head, Hole, Kind, Members, Span, string_value},
+    wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value},
 };
 use serde_json::json;
 
 use crate::{
+    outbox::Outbox,
     respond::{self, Refusal},
     session::Session,
 };
 
-/// Takes one message from a host. Never waits: what needs time goes on elsewhere.
-pub(crate) fn receive(session: &Arc<Session>, message: Bytes) {
-    match Head::read(&message) {
-        Ok(Head { kind: Kind::Request { id, method }, payload, .. }) => {
-            let request = Request::new(message, id, method, payload);
-            if let Err(refusal) = serve(session, &request) {
-                session.send(respond::error(request.id(), &refusal));
+/// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
+/// to `sink`.
+pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes) {
+    match Message::read(message) {
+        Ok(Message::Request(request)) => {
+            if let Err(refusal) = serve(session, sink, &request) {
+                sink.answer(respond::error(request.id(), &refusal));
             }
         }
-        Ok(Head { kind: Kind::Notification { method }, payload, .. }) => {
-            notified(session, &message, &method, payload.as_ref());
-        }
+        Ok(Message::Notification(notification)) => notified(session, &notification),
         // No server has asked this host anything yet, so there is nothing to answer.
-        Ok(_) => {}
-        Err(malformed) => {
-            let id = malformed.id.clone().map_or(&b"null"[..], |id| &message[id]);
-            session.send(respond::error(id, &Refusal::Malformed(malformed.clone())));
+        Ok(Message::Response) => {}
+        Err(answer) => sink.answer(answer),
+    }
+}
+
+/// What a host can say.
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
+pub(crate) enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response,
+}
+
+impl Message {
+    /// Reads the envelope; gives the answer to what is none.
+    pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
+        match Head::read(&message) {
+            Ok(Head { kind: Kind::Request { id, method }, payload, .. }) => {
+                Ok(Self::Request(Request::new(message, id, method, payload)))
+            }
+            Ok(Head { kind: Kind::Notification { method }, payload, .. }) => {
+                Ok(Self::Notification(Notification { message, method, params: payload }))
+            }
+            Ok(_) => Ok(Self::Response),
+            Err(malformed) => {
+                let id = malformed.id.clone().map_or(&b"null"[..], |id| &message[id]);
+                Err(respond::error(id, &Refusal::Malformed(malformed.clone())))
+            }
         }
     }
 }
 
+pub(crate) struct Notification {
+    message: Bytes,
+    method: Span,
+    params: Option<Span>,
+}
+
 #[derive(Clone)]
-struct Request {
+pub(crate) struct Request {
     message: Bytes,
     id: Span,
     method: Span,
     params: Option<Span>,
     /// What of `params` any method reads, found in one pass.
     name: Option<Span>,
+    uri: Option<Span>,
     cursor: Option<Span>,
     notifications: Option<Span>,
     protocol_version: Option<Span>,
@@ -59,7 +89,8 @@ const UNAMBIGUOUS: [&str; 3] = ["name", "arguments", "_meta"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
-        let (mut name, mut cursor, mut notifications, mut protocol_version) = (None, None, None, None);
+        let (mut name, mut uri, mut cursor) = (None, None, None);
+        let (mut notifications, mut protocol_version) = (None, None);
         let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
@@ -71,6 +102,7 @@ impl Request {
             }
             match &*member.key {
                 "name" => name = Some(member.value),
+                "uri" => uri = Some(member.value),
                 "cursor" => cursor = Some(member.value),
                 "notifications" => notifications = Some(member.value),
                 "protocolVersion" => protocol_version = Some(member.value),
@@ -78,11 +110,51 @@ impl Request {
                 _ => {}
             }
         }
-        Self { message, id, method, params, name, cursor, notifications, protocol_version, meta, ambiguous }
+        Self {
+            message,
+            id,
+            method,
+            params,
+            name,
+            uri,
+            cursor,
+            notifications,
+            protocol_version,
+            meta,
+            ambiguous,
+        }
     }
 
-    fn id(&self) -> &[u8] {
+    pub(crate) fn id(&self) -> &[u8] {
         &self.message[self.id.clone()]
+    }
+
+    pub(crate) fn method(&self) -> &[u8] {
+        &self.message[self.method.clone()]
+    }
+
+    /// The `params.name` or `params.uri` that the method is about.
+    pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
+        match self.method() {
+            b"tools/call" | b"prompts/get" => self.text(self.name.as_ref()),
+            b"resources/read" => self.text(self.uri.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// What is passed to a tool, as raw JSON.
+    pub(crate) fn arguments(&self) -> Option<&[u8]> {
+        let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
+        Some(self.raw(&arguments))
+    }
+
+    /// Its `_meta` names a protocol version, whatever that may be.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.meta.version.is_some()
+    }
+
+    pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
+        self.text(self.meta.version.as_ref())
     }
 
     fn raw(&self, span: &Span) -> &[u8] {
@@ -94,22 +166,23 @@ impl Request {
     }
 }
 
-fn serve(session: &Arc<Session>, request: &Request) -> Result<(), Refusal> {
-    let method = &request.message[request.method.clone()];
+/// Serves a request, or tells why it is not one that can be served; only then nothing goes to `sink`.
+pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
     if let Some(key) = request.ambiguous {
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
         return Err(Refusal::InvalidParams(what));
     }
+    let method = request.method();
     if method == b"initialize" {
-        return initialize(session, request);
+        return initialize(session, sink, request);
     }
     let era = opened_era(session, request, method)?;
     match (method, era) {
-        (b"tools/list", _) => list_tools(session, request, era),
-        (b"tools/call", _) => call_tool(session, request, era),
-        (b"ping", Era::Legacy) => session.send(respond::result(request.id(), era, json!({}))),
-        (b"server/discover", Era::Modern) => session.send(respond::discover(request.id())),
-        (b"subscriptions/listen", Era::Modern) => listen(session, request),
+        (b"tools/list", _) => list_tools(session, sink, request, era),
+        (b"tools/call", _) => call_tool(session, sink, request, era),
+        (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
+        (b"server/discover", Era::Modern) => sink.answer(respond::discover(request.id())),
+        (b"subscriptions/listen", Era::Modern) => listen(session, sink, request),
         _ => return Err(Refusal::UnknownMethod),
     }
     Ok(())
@@ -142,60 +215,62 @@ fn missing(key: &str) -> Refusal {
     Refusal::InvalidParams(format!("the request's \"_meta\" lacks {key:?}"))
 }
 
-fn initialize(session: &Session, request: &Request) -> Result<(), Refusal> {
+fn initialize(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
     let requested = request.text(request.protocol_version.as_ref());
     if requested.is_none() {
         return Err(Refusal::InvalidParams("\"protocolVersion\" is missing".to_owned()));
     }
-    session.opened_legacy();
-    session.send(respond::initialize(request.id(), era::negotiate(requested.as_deref())));
+    let version = era::negotiate(requested.as_deref());
+    session.opened_legacy(version);
+    sink.answer(respond::initialize(request.id(), version));
     Ok(())
 }
 
-fn list_tools(session: &Arc<Session>, request: &Request, era: Era) {
+fn list_tools(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
-        return session.send(respond::error(request.id(), &refusal));
+        return sink.answer(respond::error(request.id(), &refusal));
     }
-    let answer = move |session: &Arc<Session>, request: &Request| {
+    let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
         let listing = session.gateway().snapshot().listing;
-        session.send(respond::tools(request.id(), era, &listing));
+        sink.answer(respond::tools(request.id(), era, &listing));
         session.has_seen(listing);
     };
     if session.gateway().snapshot().settled {
-        return answer(session, request);
+        return answer(session, sink, request);
     }
-    when_settled(session, request, answer);
+    when_settled(session, sink, request, answer);
 }
 
 /// Answers as soon as every server has been heard of, unless the request is taken back before.
 fn when_settled(
     session: &Arc<Session>,
+    sink: &Arc<Outbox>,
     request: &Request,
-    answer: impl FnOnce(&Arc<Session>, &Request) + Send + 'static,
+    answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request) + Send + 'static,
 ) {
     let id = Bytes::copy_from_slice(request.id());
-    if !session.wait(id.clone()) {
-        return session.send(respond::error(&id, &Refusal::IdInUse));
+    if !session.wait(id.clone(), Arc::clone(sink)) {
+        return sink.answer(respond::error(&id, &Refusal::IdInUse));
     }
-    let (session, request) = (Arc::clone(session), request.clone());
+    let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
     tokio::spawn(async move {
         session.gateway().settled().await;
         if session.waited(&id) {
-            answer(&session, &request);
+            answer(&session, &sink, &request);
         }
         session.dealt_with();
     });
 }
 
-fn call_tool(session: &Arc<Session>, request: &Request, era: Era) {
+fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
     let settled = session.gateway().snapshot().settled;
-    call_known_tool(session, request, era, settled);
+    call_known_tool(session, sink, request, era, settled);
 }
 
 /// `settled`: nothing is gained by waiting for more servers to be heard of.
-fn call_known_tool(session: &Arc<Session>, request: &Request, era: Era, settled: bool) {
-    let refuse = |refusal| session.send(respond::error(request.id(), &refusal));
+fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, settled: bool) {
+    let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
     let name = request.name.as_ref().and_then(|span| Some((request.text(Some(span))?, span)));
     let Some((name, span)) = name else {
         return refuse(Refusal::InvalidParams("\"name\" must be the name of a tool".to_owned()));
@@ -205,8 +280,10 @@ fn call_known_tool(session: &Arc<Session>, request: &Request, era: Era, settled:
         Plan::Forward(target) => target,
         // Its server may not have been heard of yet: look again when all have.
         Plan::Unknown { .. } if !settled => {
-            let again = move |session: &_, request: &_| call_known_tool(session, request, era, true);
-            return when_settled(session, request, again);
+            let again = move |session: &_, sink: &_, request: &_| {
+                call_known_tool(session, sink, request, era, true);
+            };
+            return when_settled(session, sink, request, again);
         }
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
@@ -217,7 +294,7 @@ fn call_known_tool(session: &Arc<Session>, request: &Request, era: Era, settled:
     let token = request.meta.progress_token.clone();
     let host_token = token.clone().map(|span| request.message.slice(span));
     let id = request.message.slice(request.id.clone());
-    if !session.register(ticket, id, host_token, era, target.server.clone()) {
+    if !session.register(ticket, id, host_token, era, target.server.clone(), Arc::clone(sink)) {
         return refuse(Refusal::IdInUse);
     }
     let mut draft = Draft::new(request.message.clone())
@@ -237,24 +314,24 @@ fn call_known_tool(session: &Arc<Session>, request: &Request, era: Era, settled:
     session.gateway().servers.forward(&target.server, call);
 }
 
-fn listen(session: &Session, request: &Request) {
+fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
     let wanted = request.notifications.as_ref().and_then(|filter| {
         let wanted = Members::find(&request.message, filter, "toolsListChanged")?;
         Some(request.raw(&wanted) == b"true")
     });
     let id = request.message.slice(request.id.clone());
-    if !session.subscribe(id, wanted == Some(true)) {
-        session.send(respond::error(request.id(), &Refusal::IdInUse));
+    if !session.subscribe(id, wanted == Some(true), Arc::clone(sink)) {
+        sink.answer(respond::error(request.id(), &Refusal::IdInUse));
     }
 }
 
-fn notified(session: &Session, message: &Bytes, method: &Span, params: Option<&Span>) {
+pub(crate) fn notified(session: &Session, notification: &Notification) {
+    let Notification { message, method, params } = notification;
     match &message[method.clone()] {
         b"notifications/initialized" => session.initialized(),
         b"notifications/cancelled" => {
-            let Some(request) = params.and_then(|params| Members::find(message, params, "requestId")) else {
-                return;
-            };
+            let request = params.as_ref().and_then(|params| Members::find(message, params, "requestId"));
+            let Some(request) = request else { return };
             let notification = Draft::new(message.clone()).with(request.clone(), Hole::Ticket);
             session.cancel(&message[request], notification);
         }

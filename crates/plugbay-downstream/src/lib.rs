@@ -1,9 +1,13 @@
 //! Towards hosts: sessions, what their messages mean, and the transports that carry them.
 
+mod budget;
 mod dispatch;
 mod gateway;
+pub mod http;
 mod outbox;
 mod respond;
+#[cfg(test)]
+mod scripted;
 mod session;
 pub mod stdio;
 

@@ -2,13 +2,15 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use plugbay_core::wire::Frame;
 use tokio::{sync::Notify, time::sleep};
+
+use crate::budget::Budget;
 
 /// A host that leaves this much unread gets no more of its requests read, and no notifications.
 const HIGH: usize = 8 * 1024 * 1024;
@@ -17,9 +19,16 @@ const HIGH: usize = 8 * 1024 * 1024;
 /// nothing; what waits here needs a buffer of its own, and is cold when it is written at last.
 const AHEAD: usize = 64 * 1024;
 
+/// How much of what may be dropped waits where many outboxes share one memory.
+const HIGH_AMONG_MANY: usize = 256 * 1024;
+
 /// Filling it never waits, so a host that does not read stalls nobody but itself.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
+    /// It ends with its answer: it was made for one request.
+    for_one: bool,
+    /// What waits here is counted there, and by none if the host is our only one.
+    budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
     queue: Mutex<Queue>,
     filled: Notify,
@@ -37,20 +46,74 @@ struct Queue {
 }
 
 impl Outbox {
-    /// An answer: it is kept whatever happens.
-    pub(crate) fn push(&self, frame: Frame) {
+    /// For one request: its progress and then its answer, which closes it.
+    pub(crate) fn for_request(budget: &Arc<Budget>) -> Self {
+        Self { for_one: true, ..Self::for_notifications(budget) }
+    }
+
+    /// For what belongs to no request, where requests have outboxes of their own.
+    pub(crate) fn for_notifications(budget: &Arc<Budget>) -> Self {
+        Self { budget: Some(Arc::clone(budget)), ..Self::default() }
+    }
+
+    /// Whether an answer of this length can be kept. It always can for an only host, which then gets
+    /// no more of its requests read.
+    pub(crate) fn has_room_for(&self, length: usize) -> bool {
+        self.budget.as_ref().is_none_or(|budget| budget.has_room_for(length))
+    }
+
+    /// Kept whatever happens.
+    pub(crate) fn answer(&self, frame: Frame) {
+        self.push(frame);
+        if self.for_one {
+            self.close();
+        }
+    }
+
+    /// A notification that must not be lost.
+    pub(crate) fn tell(&self, frame: Frame) {
+        self.push(frame);
+    }
+
+    /// A notification that says no more when it is said twice.
+    pub(crate) fn tell_once(&self, frame: Frame) {
+        let waits = self.lock().frames.back().is_some_and(|last| last.pieces() == frame.pieces());
+        if !waits {
+            self.push(frame);
+        }
+    }
+
+    /// A notification that is dropped when the host does not keep up.
+    pub(crate) fn tell_if_room(&self, frame: Frame) {
+        let room = match &self.budget {
+            None => self.lock().bytes < HIGH,
+            Some(budget) => self.lock().bytes < HIGH_AMONG_MANY && budget.has_room(),
+        };
+        if room {
+            self.push(frame);
+        }
+    }
+
+    /// The request was taken back: there will be no answer.
+    pub(crate) fn taken_back(&self) {
+        if self.for_one {
+            self.close();
+        }
+    }
+
+    fn push(&self, frame: Frame) {
+        let frame = match &self.budget {
+            None => frame,
+            Some(budget) => budget.hold(frame),
+        };
         let mut queue = self.lock();
+        if queue.closed {
+            return;
+        }
         queue.bytes += frame.len();
         queue.frames.push_back(frame);
         drop(queue);
         self.filled.notify_one();
-    }
-
-    /// A notification: dropped when the host does not keep up.
-    pub(crate) fn push_if_room(&self, frame: Frame) {
-        if self.lock().bytes < HIGH {
-            self.push(frame);
-        }
     }
 
     /// Everything that waits; `None` when the outbox is closed and empty.
@@ -67,6 +130,23 @@ impl Outbox {
             }
             self.filled.notified().await;
         }
+    }
+
+    /// The first message, if it has come.
+    pub(crate) fn take_now(&self) -> Option<Frame> {
+        let frame = self.lock().frames.pop_front()?;
+        self.written(frame.len());
+        Some(frame)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Everything that there will be has been taken.
+    pub(crate) fn is_done(&self) -> bool {
+        let queue = self.lock();
+        queue.closed && queue.frames.is_empty()
     }
 
     /// So much of what was taken has been written.

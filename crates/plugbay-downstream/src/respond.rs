@@ -1,11 +1,13 @@
 //! The answers that the gateway gives itself, and the one place where an error becomes an answer.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use plugbay_core::{
     era::{self, Era},
     failure::CallError,
     surface::Listing,
-    wire::{Fault, Frame, Malformed},
+    wire::{Draft, Fault, Frame, Hole, Malformed},
 };
 use serde_json::{Value, json};
 
@@ -23,6 +25,14 @@ pub(crate) enum Refusal {
     IdInUse,
     /// The gateway ends before the answer came.
     Ending,
+    /// What hosts have not read yet leaves no room for this answer.
+    TooMuchUnread,
+    /// The headers of a request do not say what its body says.
+    HeaderMismatch(String),
+    /// The transport does not let the message in.
+    Unacceptable(Cow<'static, str>),
+    /// Too much is going on already; later it may be accepted.
+    Busy(&'static str),
     Call(CallError),
 }
 
@@ -30,11 +40,12 @@ impl Refusal {
     fn code(&self) -> i32 {
         match self {
             Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
-            Self::Malformed(_) | Self::IdInUse => -32600,
+            Self::Malformed(_) | Self::IdInUse | Self::Unacceptable(_) => -32600,
             Self::UnknownMethod => -32601,
             Self::InvalidParams(_) | Self::UnknownTool { .. } => -32602,
+            Self::HeaderMismatch(_) => -32020,
             Self::UnsupportedVersion(_) => -32022,
-            Self::Call(_) | Self::Ending => -32000,
+            Self::Call(_) | Self::Ending | Self::TooMuchUnread | Self::Busy(_) => -32000,
         }
     }
 
@@ -50,6 +61,12 @@ impl Refusal {
             }
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
             Self::Ending => "plugbay is shutting down and waits no longer for the answer".to_owned(),
+            Self::TooMuchUnread => {
+                "the answer came, but hosts leave too many answers unread to keep it".to_owned()
+            }
+            Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
+            Self::Unacceptable(what) => what.clone().into_owned(),
+            Self::Busy(what) => (*what).to_owned(),
             Self::Call(error) => error.to_string(),
         }
     }
@@ -140,6 +157,13 @@ pub(crate) fn acknowledged(subscription: &[u8], tools: bool) -> Frame {
 pub(crate) fn subscription_ended(id: &[u8]) -> Frame {
     let meta = subscription_meta(id);
     envelope(id, "result", format!(r#"{{"resultType":"complete",{meta}}}"#).as_bytes())
+}
+
+/// The cancellation of a call whose host cannot send one any more.
+pub(crate) fn host_has_gone() -> Draft {
+    let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
+    let message = format!(r#"{before},"reason":"the host has closed its connection"}}}}"#);
+    Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
 }
 
 const INSTRUCTIONS: &str = "plugbay stands in front of several MCP servers. \

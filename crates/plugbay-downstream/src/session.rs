@@ -1,7 +1,7 @@
 //! One host: what it has asked, what it has been told, and what waits to be sent to it.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
@@ -26,7 +26,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Session {
     gateway: Gateway,
-    outbox: Outbox,
+    /// For what belongs to no request.
+    outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
     state: Mutex<State>,
     /// Told when the last request in flight has ended.
@@ -36,12 +37,14 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 struct State {
     opened: Option<Era>,
+    /// What was agreed upon with a legacy host.
+    version: Option<&'static str>,
     /// A legacy host takes notifications from then on.
     initialized: bool,
     calls: FxHashMap<Ticket, HostCall>,
     by_id: HashMap<Bytes, Ticket>,
-    /// The ids of requests that wait for the catalogue.
-    waiting: HashSet<Bytes>,
+    /// The requests that wait for the catalogue, and where their answers go.
+    waiting: HashMap<Bytes, Arc<Outbox>>,
     subscriptions: Vec<Subscription>,
     /// The listing that the host has, or has been told to fetch.
     seen: Option<Arc<Listing>>,
@@ -54,36 +57,51 @@ struct HostCall {
     progress_token: Option<Bytes>,
     era: Era,
     server: ServerName,
+    sink: Arc<Outbox>,
 }
 
 #[derive(Debug)]
 struct Subscription {
     id: Bytes,
     tools: bool,
+    sink: Arc<Outbox>,
 }
 
 impl Session {
-    pub(crate) fn new(gateway: Gateway) -> Arc<Self> {
+    pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
         let state = Mutex::default();
-        Arc::new(Self { gateway, outbox: Outbox::default(), state, idle: Notify::new() })
+        Arc::new(Self { gateway, outbox: Arc::new(outbox), state, idle: Notify::new() })
+    }
+
+    /// For one request of a modern host. What the host has seen was told in other such sessions, so
+    /// it is taken to have seen what there is now.
+    pub(crate) fn stateless(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        let seen = Some(gateway.snapshot().listing);
+        let session = Self::new(gateway, outbox);
+        session.lock().seen = seen;
+        session.opened_modern();
+        session
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {
         &self.gateway
     }
 
-    pub(crate) fn outbox(&self) -> &Outbox {
+    pub(crate) fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
-    }
-
-    pub(crate) fn send(&self, frame: Frame) {
-        self.outbox.push(frame);
     }
 
     // --- opening
 
-    pub(crate) fn opened_legacy(&self) {
-        self.lock().opened = Some(Era::Legacy);
+    pub(crate) fn opened_legacy(&self, version: &'static str) {
+        let mut state = self.lock();
+        state.opened = Some(Era::Legacy);
+        state.version = Some(version);
+    }
+
+    /// The revision that was agreed upon with a legacy host.
+    pub(crate) fn version(&self) -> Option<&'static str> {
+        self.lock().version
     }
 
     pub(crate) fn opened_modern(&self) {
@@ -110,13 +128,14 @@ impl Session {
         progress_token: Option<Bytes>,
         era: Era,
         server: ServerName,
+        sink: Arc<Outbox>,
     ) -> bool {
         let mut state = self.lock();
         if state.in_use(&id) {
             return false;
         }
         state.by_id.insert(id.clone(), ticket);
-        state.calls.insert(ticket, HostCall { id, progress_token, era, server });
+        state.calls.insert(ticket, HostCall { id, progress_token, era, server, sink });
         true
     }
 
@@ -124,15 +143,39 @@ impl Session {
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
-        if state.waiting.remove(id) {
+        if let Some(sink) = state.waiting.remove(id) {
+            sink.taken_back();
             self.tell_if_idle(&state);
         }
         let Some(ticket) = state.by_id.get(id).copied() else { return };
         let call = self.forget(&mut state, ticket);
         drop(state);
         if let Some(call) = call {
+            call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, notification);
         }
+    }
+
+    /// The host has gone: everything that it has asked for is taken back.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.lock();
+        state.by_id.clear();
+        state.waiting.clear();
+        state.subscriptions.clear();
+        let calls = std::mem::take(&mut state.calls);
+        self.tell_if_idle(&state);
+        drop(state);
+        for (ticket, call) in calls {
+            call.sink.taken_back();
+            self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());
+        }
+        self.outbox.close();
+    }
+
+    /// How many requests wait for their answers.
+    pub(crate) fn in_flight(&self) -> usize {
+        let state = self.lock();
+        state.calls.len() + state.waiting.len()
     }
 
     /// Waits until nothing is in flight.
@@ -147,14 +190,14 @@ impl Session {
     }
 
     /// A request waits for the catalogue. `false`: its id is in use.
-    pub(crate) fn wait(&self, id: Bytes) -> bool {
+    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> bool {
         let mut state = self.lock();
-        !state.in_use(&id) && state.waiting.insert(id)
+        !state.in_use(&id) && state.waiting.insert(id, sink).is_none()
     }
 
     /// The request is done with waiting. `false`: it was taken back, or the host has gone.
     pub(crate) fn waited(&self, id: &Bytes) -> bool {
-        self.lock().waiting.remove(id)
+        self.lock().waiting.remove(id).is_some()
     }
 
     /// What waited has been dealt with.
@@ -184,13 +227,13 @@ impl Session {
     }
 
     /// `false`: the id is in use.
-    pub(crate) fn subscribe(&self, id: Bytes, tools: bool) -> bool {
+    pub(crate) fn subscribe(&self, id: Bytes, tools: bool, sink: Arc<Outbox>) -> bool {
         let mut state = self.lock();
         if state.in_use(&id) {
             return false;
         }
-        self.outbox.push(respond::acknowledged(&id, tools));
-        state.subscriptions.push(Subscription { id, tools });
+        sink.tell(respond::acknowledged(&id, tools));
+        state.subscriptions.push(Subscription { id, tools, sink });
         drop(state);
         self.catalog_changed(); // since the host listed
         true
@@ -205,11 +248,12 @@ impl Session {
             return;
         }
         let legacy = state.initialized && state.opened == Some(Era::Legacy);
-        let modern = state.subscriptions.iter().filter(|subscription| subscription.tools);
-        let modern = modern.map(|subscription| Some(&subscription.id[..]));
-        let mut told = false;
-        for subscription in legacy.then_some(None).into_iter().chain(modern) {
-            self.outbox.push(respond::tools_changed(subscription));
+        let mut told = legacy;
+        if legacy {
+            self.outbox.tell_once(respond::tools_changed(None));
+        }
+        for subscription in state.subscriptions.iter().filter(|subscription| subscription.tools) {
+            subscription.sink.tell_once(respond::tools_changed(Some(&subscription.id)));
             told = true;
         }
         // Whoever does not listen yet hears of it when it does.
@@ -218,19 +262,25 @@ impl Session {
         }
     }
 
+    /// Closes subscriptions in good order; the rest goes on.
+    pub(crate) fn end_subscriptions(&self) {
+        let subscriptions = std::mem::take(&mut self.lock().subscriptions);
+        for subscription in subscriptions {
+            subscription.sink.answer(respond::subscription_ended(&subscription.id));
+        }
+    }
+
     /// The end: what is still owed is refused, subscriptions are closed in good order, and the outbox
     /// takes no more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.by_id.clear();
-        let calls = std::mem::take(&mut state.calls).into_values().map(|call| call.id);
-        for id in calls.chain(std::mem::take(&mut state.waiting)) {
-            self.outbox.push(respond::error(&id, &Refusal::Ending));
-        }
-        for subscription in std::mem::take(&mut state.subscriptions) {
-            self.outbox.push(respond::subscription_ended(&subscription.id));
+        let calls = std::mem::take(&mut state.calls).into_values().map(|call| (call.id, call.sink));
+        for (id, sink) in calls.chain(std::mem::take(&mut state.waiting)) {
+            sink.answer(respond::error(&id, &Refusal::Ending));
         }
         drop(state);
+        self.end_subscriptions();
         self.outbox.close();
     }
 
@@ -243,7 +293,7 @@ impl Session {
 impl State {
     fn in_use(&self, id: &Bytes) -> bool {
         let subscribed = self.subscriptions.iter().any(|subscription| subscription.id == id);
-        subscribed || self.by_id.contains_key(id) || self.waiting.contains(id)
+        subscribed || self.by_id.contains_key(id) || self.waiting.contains_key(id)
     }
 
     fn is_idle(&self) -> bool {
@@ -264,19 +314,24 @@ impl Caller for Session {
             }
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
         };
-        self.outbox.push(frame);
+        if call.sink.has_room_for(frame.len()) {
+            call.sink.answer(frame);
+        } else {
+            call.sink.answer(respond::error(&call.id, &Refusal::TooMuchUnread));
+        }
     }
 
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        // Where every request has an outbox of its own this one stays empty, and so a server that many
+        // hosts share is not held up for one of them.
         self.outbox.poll_ahead(context)
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
         let state = self.lock();
         // A server that reports progress nobody asked for is not passed on.
-        let Some(wanted) = state.calls.get(&ticket).and_then(|call| call.progress_token.as_ref()) else {
-            return;
-        };
-        self.outbox.push_if_room(Frame::edited(&notification, &[(token, wanted)]));
+        let Some(call) = state.calls.get(&ticket) else { return };
+        let Some(wanted) = &call.progress_token else { return };
+        call.sink.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
     }
 }

@@ -5,6 +5,7 @@
 
 mod deadline;
 mod host;
+mod http_host;
 mod message;
 mod process;
 mod programs;
@@ -14,6 +15,7 @@ mod workspace;
 
 pub use deadline::{patience, wait_until};
 pub use host::{Ended, Host, MODERN_META, Tool};
+pub use http_host::{HttpGateway, HttpHost, HttpReply};
 pub use message::{Framing, RawMessage};
 pub use process::{Process, Signal, descendants, mentioning, wait_until_gone};
 pub use programs::{gateway_path, scripted_server_path};

@@ -3,13 +3,15 @@
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{ArgAction, Parser, Subcommand};
+use plugbay_downstream::http::Address;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     commands::{self, CommandError, Context, call::Order, tools::Query},
     log::Log,
     output::Output,
-    panel, sample, settings,
+    panel, sample,
+    settings::{self, HttpFlags},
 };
 
 /// One plug panel for all your MCP servers.
@@ -29,8 +31,21 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Stand between a host and all configured servers, on stdin and stdout.
-    Serve,
+    /// Stand between hosts and all configured servers: one on stdin and stdout, or many over HTTP.
+    Serve {
+        /// Serve many hosts at this address: 127.0.0.1:8080, a port alone, or unix:PATH. Port 0 is any.
+        #[arg(long, value_name = "ADDRESS")]
+        http: Option<Address>,
+        /// A further name by which hosts reach this gateway, with or without a port.
+        #[arg(long, value_name = "NAME", requires = "http")]
+        allow_host: Vec<String>,
+        /// The origin of a web page that may use this gateway, scheme and all.
+        #[arg(long, value_name = "ORIGIN", requires = "http")]
+        allow_origin: Vec<String>,
+        /// Tokens that hosts must present, one per line, beside the one in `PLUGBAY_HTTP_TOKEN`.
+        #[arg(long, value_name = "FILE", requires = "http")]
+        token_file: Option<PathBuf>,
+    },
     /// Start every server and show how it is, what it has and what that costs.
     List {
         /// Print JSON.
@@ -120,7 +135,13 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
     let source = settings::Source::new(args.config);
     let context = Context { source, outside: settings::outside()?, output };
     match args.command {
-        Command::Serve => {
+        Command::Serve { http: Some(address), allow_host, allow_origin, token_file } => {
+            let hosts = HttpFlags { address, allow_host, allow_origin, token_file };
+            let http = settings::http(hosts)?;
+            runtime.block_on(commands::serve::serve_http(&context, http))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Serve { .. } => {
             if std::io::stdin().is_terminal() {
                 output
                     .note("this speaks MCP on stdin and stdout, for hosts; try plugbay list, tools or call");
@@ -155,7 +176,7 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
         _ => LevelFilter::DEBUG,
     };
     let mut targets = Targets::new().with_default(level);
-    if args.verbose == 0 && !matches!(args.command, Command::Serve) {
+    if args.verbose == 0 && !matches!(args.command, Command::Serve { .. }) {
         // These commands show failing servers and colliding names themselves.
         targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
         targets = targets.with_target("plugbay::catalogue", LevelFilter::OFF);

@@ -1,9 +1,15 @@
 //! From the command line and the environment to what the commands work with: nothing behind this
 //! reads either.
 
-use std::{env, path::PathBuf};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use plugbay_downstream::http::{Access, Address, Unguarded};
 
 use crate::{
+    commands::CommandError,
     config::{self, Paths, Settings, Severity},
     panel::Outside,
 };
@@ -44,4 +50,70 @@ pub fn outside() -> std::io::Result<Outside> {
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
     Ok(Outside { cache_folder: cache.map(|folder| folder.join("plugbay")), program: env::current_exe()? })
+}
+
+/// What the command line says of HTTP.
+#[derive(Debug)]
+pub struct HttpFlags {
+    pub address: Address,
+    pub allow_host: Vec<String>,
+    pub allow_origin: Vec<String>,
+    pub token_file: Option<PathBuf>,
+}
+
+/// Where to serve hosts over HTTP, and whom.
+#[derive(Debug)]
+pub struct Http {
+    pub address: Address,
+    pub access: Access,
+}
+
+const TOKEN: &str = "PLUGBAY_HTTP_TOKEN";
+
+pub fn http(flags: HttpFlags) -> Result<Http, CommandError> {
+    let HttpFlags { address, allow_host, allow_origin, token_file } = flags;
+    let mut tokens = Vec::new();
+    if let Ok(token) = env::var(TOKEN) {
+        tokens.extend(checked(&token).map_err(|why| CommandError::usage(format!("{TOKEN} {why}")))?);
+    }
+    if let Some(file) = &token_file {
+        tokens.extend(tokens_in(file)?);
+    }
+    let access = Access::new(&address, allow_host, allow_origin, &tokens).map_err(|Unguarded| {
+        CommandError::usage(format!("anybody who can reach {address} could use every server"))
+            .hint(format!("set {TOKEN}, or name a file with --token-file; hosts then present the token"))
+            .hint("or serve this machine alone: --http 127.0.0.1:8080")
+    })?;
+    Ok(Http { address, access })
+}
+
+fn tokens_in(file: &Path) -> Result<Vec<String>, CommandError> {
+    let problem = |why: String| CommandError::usage(format!("{} {why}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| problem(format!("cannot be read: {error}")))?;
+    checked(&text).map_err(|why| problem(why.to_owned()))
+}
+
+/// A token that is set but empty would guard nothing, and surely something else was meant.
+fn checked(text: &str) -> Result<Vec<String>, &'static str> {
+    let tokens: Vec<String> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let plain = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
+    match tokens.len() {
+        0 => Err("holds no token"),
+        _ if tokens.iter().all(plain) => Ok(tokens),
+        _ => Err("holds a token with characters that no header can carry"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_lines_of_visible_ascii() {
+        assert_eq!(checked(" one \r\n\ntwo\n"), Ok(vec!["one".to_owned(), "two".to_owned()]));
+        for text in ["", " \n", "with space", "é"] {
+            assert!(checked(text).is_err(), "{text:?}");
+        }
+    }
 }

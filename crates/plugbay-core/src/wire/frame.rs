@@ -41,6 +41,12 @@ impl Frame {
         Self { pieces }
     }
 
+    /// The same message in other buffers.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(Bytes) -> Bytes) -> Self {
+        Self { pieces: self.pieces.into_iter().map(change).collect() }
+    }
+
     pub fn pieces(&self) -> &[Bytes] {
         &self.pieces
     }

@@ -21,6 +21,7 @@ pub use streams::{Input, Output, standard};
 use crate::{
     dispatch,
     gateway::Gateway,
+    outbox::Outbox,
     respond::{self, Refusal},
     session::Session,
 };
@@ -44,7 +45,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let session = Session::new(gateway);
+    let session = Session::new(gateway, Outbox::default());
     let framing = OnceLock::new();
     let reading = async {
         tokio::select! {
@@ -81,7 +82,7 @@ async fn read<R: AsyncRead + Unpin>(
                 framing.get_or_init(|| seen); // the host is answered as it first spoke
             }
             match item {
-                Incoming::Message(message) => dispatch::receive(session, message),
+                Incoming::Message(message) => dispatch::receive(session, session.outbox(), message),
                 Incoming::NotText(_) => refuse(session, Fault::Utf8),
                 Incoming::Noise(_) => refuse(session, Fault::Json(ScanError::Unexpected(0))),
                 Incoming::TooLong { .. } => refuse(session, Fault::TooLong(session.gateway().message_limit)),
@@ -98,7 +99,7 @@ async fn read<R: AsyncRead + Unpin>(
 /// For what is no message at all, and so has no id to answer to.
 fn refuse(session: &Session, fault: Fault) {
     let refusal = Refusal::Malformed(Malformed { id: None, fault });
-    session.send(respond::error(b"null", &refusal));
+    session.outbox().answer(respond::error(b"null", &refusal));
 }
 
 async fn write<W: AsyncWrite + Unpin>(

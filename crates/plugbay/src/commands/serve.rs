@@ -1,17 +1,22 @@
-//! `plugbay serve`: all servers behind one MCP server on stdin and stdout.
+//! `plugbay serve`: all servers behind one MCP server, on stdin and stdout or over HTTP.
 
 use std::{io, time::Duration};
 
-use plugbay_downstream::stdio;
+use plugbay_downstream::{
+    Gateway,
+    http::{self, Limits, Listener},
+    stdio,
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
 };
 
+use super::{CommandError, Context};
 use crate::{
     config::Settings,
     panel::{Outside, Panel},
-    settings::Source,
+    settings::{Http, Source},
     watch::Watch,
 };
 
@@ -21,13 +26,37 @@ const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
+    let outcome = run(source, outside, |gateway| {
+        let (input, output) = stdio::standard();
+        stdio::serve(gateway, input, output, told_to_stop())
+    });
+    // A host that has gone away is not an error of ours.
+    let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
+}
+
+pub async fn serve_http(context: &Context, Http { address, access }: Http) -> Result<(), CommandError> {
+    let listener = Listener::bind(&address).await.map_err(|error| {
+        CommandError::failed(format!("cannot serve {address}: {error}"))
+            .hint("choose another address, or port 0 for any that is free")
+    })?;
+    context.output.note(format!("serving MCP at {}", listener.address()?));
+    let limits = Limits::detect();
+    let hosts = |gateway| http::serve(gateway, listener, access, limits, told_to_stop());
+    Ok(run(&context.source, context.outside.clone(), hosts).await?)
+}
+
+/// Runs the servers for as long as `hosts` are there to be served.
+async fn run<F>(source: &Source, outside: Outside, hosts: impl FnOnce(Gateway) -> F) -> io::Result<()>
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
     let settings = source.load_and_log();
     let panel = Panel::assemble(&settings, outside);
     let gateway = panel.gateway();
     let first_list = gateway.first_list.clone();
-    let (input, output) = stdio::standard();
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
-    let host = tokio::spawn(stdio::serve(gateway, input, output, told_to_stop()));
+    let hosts = tokio::spawn(hosts(gateway));
     let mut watch = Watch::new(&settings.sources);
     let servers = async {
         if panel.snapshots().borrow().settled {
@@ -43,12 +72,11 @@ pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
         }
     };
     let outcome = tokio::select! {
-        outcome = host => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
+        outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),
     };
     panel.shut_down().await;
-    // A host that has gone away is not an error of ours.
-    outcome.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    outcome
 }
 
 /// The settings after a change; `None` if a file cannot be read as it stands, because then the servers

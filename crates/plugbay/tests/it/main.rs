@@ -10,6 +10,7 @@ mod eras;
 mod failure;
 mod fidelity;
 mod framing;
+mod http;
 mod orphans;
 mod protocol;
 mod reload;

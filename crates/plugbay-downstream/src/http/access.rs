@@ -1,0 +1,188 @@
+//! Who is let in: requests to one of our names, from no foreign web page, with a token if there is one.
+//!
+//! A web page can make its visitor's browser send requests to any address, ours too, by letting its own
+//! name point there. The name in `Host` and the page in `Origin` give such a request away.
+
+use std::net::IpAddr;
+
+use hyper::{
+    HeaderMap, StatusCode, Uri,
+    header::{AUTHORIZATION, HOST, ORIGIN},
+};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use super::{listen::Address, negotiate::single, reject::Rejection};
+
+/// Whoever presented a token, or the one who needs none. A session belongs to its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Caller(Option<[u8; 32]>);
+
+#[derive(Debug, Clone)]
+pub struct Access {
+    names: Names,
+    /// Further names, with or without a port.
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    /// Digests, so that neither their bytes nor their lengths are compared.
+    tokens: Vec<[u8; 32]>,
+}
+
+/// The names by which we are known without being told.
+#[derive(Debug, Clone, Copy)]
+enum Names {
+    Loopback,
+    One(IpAddr),
+    /// We listen everywhere. A number cannot be pointed elsewhere, as a name can.
+    AnyNumber,
+}
+
+/// Anybody who can reach the address could use every server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unguarded;
+
+impl Access {
+    /// For a gateway at `address`. One that others can reach must have a token.
+    pub fn new(
+        address: &Address,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+        tokens: &[String],
+    ) -> Result<Self, Unguarded> {
+        if tokens.is_empty() && !address.is_local() {
+            return Err(Unguarded);
+        }
+        let names = match address {
+            Address::Tcp(address) if address.ip().is_unspecified() => Names::AnyNumber,
+            Address::Tcp(address) if !address.ip().is_loopback() => Names::One(address.ip()),
+            Address::Tcp(_) | Address::Unix(_) => Names::Loopback,
+        };
+        let tokens = tokens.iter().map(|token| Sha256::digest(token).into()).collect();
+        Ok(Self { names, hosts, origins, tokens })
+    }
+
+    /// For every route.
+    pub(super) fn check_place(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
+        let forbidden = |why| Err(Rejection::new(StatusCode::FORBIDDEN, why));
+        let Ok(Some(host)) = single(headers, HOST.as_str()) else {
+            return forbidden("the request must have one Host");
+        };
+        let elsewhere = uri.authority().is_some_and(|authority| authority.as_str() != host);
+        if elsewhere || !self.is_ours(host) {
+            return forbidden("this gateway is not known by this Host; --allow-host makes it known");
+        }
+        match single(headers, ORIGIN.as_str()) {
+            Ok(None) => Ok(()),
+            Ok(Some(origin)) if self.is_trusted(origin, host) => Ok(()),
+            _ => forbidden("this Origin is not trusted; --allow-origin makes it so"),
+        }
+    }
+
+    /// For every route that is not about our own health.
+    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+        if self.tokens.is_empty() {
+            return Ok(Caller(None));
+        }
+        let value = single(headers, AUTHORIZATION.as_str()).ok().flatten().unwrap_or_default();
+        let (scheme, token) = value.split_once(' ').unwrap_or_default();
+        let given: [u8; 32] = Sha256::digest(token.trim()).into();
+        // All are compared, so that the time tells nothing of which it was.
+        let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
+        if scheme.eq_ignore_ascii_case("bearer") && bool::from(known) {
+            Ok(Caller(Some(given)))
+        } else {
+            Err(Rejection::unauthorized())
+        }
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        let own = match (self.names, number) {
+            (_, None) => name.eq_ignore_ascii_case("localhost") && !matches!(self.names, Names::One(_)),
+            (Names::Loopback, Some(number)) => number.is_loopback(),
+            (Names::One(ours), Some(number)) => ours == number,
+            (Names::AnyNumber, Some(_)) => true,
+        };
+        own || self.hosts.iter().any(|allowed| {
+            let whole = allowed.eq_ignore_ascii_case(host);
+            whole || (without_port(allowed) == allowed && allowed.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// A page that we served ourselves would be of our own origin; all others must be named.
+    fn is_trusted(&self, origin: &str, host: &str) -> bool {
+        let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        own.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+            || (origin != "null" && self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)))
+    }
+}
+
+/// `[::1]:80` → `[::1]`, `localhost:80` → `localhost`.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && is_whole(name) => name,
+        _ => host,
+    }
+}
+
+/// Not the inside of an IPv6 number.
+fn is_whole(name: &str) -> bool {
+    name.starts_with('[') == name.ends_with(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(address: &str, hosts: &[&str]) -> Access {
+        let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
+        Access::new(&address.parse().unwrap(), hosts, Vec::new(), &["secret".to_owned()]).unwrap()
+    }
+
+    #[test]
+    fn a_gateway_knows_its_names() {
+        let check = |address: &str, allowed: &[&str], host: &str, ours: bool| {
+            assert_eq!(access(address, allowed).is_ours(host), ours, "{address} {allowed:?} {host}");
+        };
+        for host in ["localhost", "LocalHost:80", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:80"] {
+            check("127.0.0.1:80", &[], host, true);
+            check("unix:/tmp/x", &[], host, true);
+        }
+        let strangers = [
+            "",
+            ":80",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "10.0.0.1",
+            "[::2]",
+        ];
+        for host in strangers {
+            check("127.0.0.1:80", &[], host, false);
+            check("127.0.0.1:80", &["good.example"], host, false);
+        }
+        check("10.0.0.1:80", &[], "10.0.0.1:80", true);
+        check("10.0.0.1:80", &[], "10.0.0.2:80", false);
+        check("10.0.0.1:80", &[], "localhost", false);
+        check("0.0.0.0:80", &[], "10.0.0.2:80", true);
+        check("0.0.0.0:80", &[], "evil.example", false);
+        check("127.0.0.1:80", &["good.example"], "Good.example:81", true);
+        check("127.0.0.1:80", &["good.example:80"], "good.example:81", false);
+        check("127.0.0.1:80", &["good.example:80"], "good.example:80", true);
+    }
+
+    #[test]
+    fn what_others_can_reach_needs_a_token() {
+        for (address, local) in [
+            ("127.0.0.1:1", true),
+            ("[::1]:1", true),
+            ("unix:/x", true),
+            ("0.0.0.0:1", false),
+            ("10.0.0.1:1", false),
+        ] {
+            let access = Access::new(&address.parse().unwrap(), Vec::new(), Vec::new(), &[]);
+            assert_eq!(access.is_ok(), local, "{address}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads the body of a request: of limited size, in limited time, as one line of text.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::{
+    StatusCode,
+    body::{Body as _, Incoming},
+};
+use plugbay_core::wire::{Fault, Head, Malformed};
+use tokio::time::timeout;
+
+use super::{Shared, reject::Rejection};
+use crate::{budget::Reservation, respond::Refusal};
+
+/// For the whole body, however it drips.
+const TIME: Duration = Duration::from_secs(60);
+
+pub(super) async fn read(shared: &Arc<Shared>, body: Incoming) -> Result<Bytes, Rejection> {
+    let mut held = shared.budget.reserve(0);
+    let Ok(bytes) = timeout(TIME, collect(shared, body, &mut held)).await else {
+        let why = "the body of the request took too long";
+        return Err(Rejection::new(StatusCode::REQUEST_TIMEOUT, why).closing());
+    };
+    let bytes = one_line(bytes?).map_err(|fault| malformed(StatusCode::BAD_REQUEST, fault))?;
+    Ok(held.around(bytes))
+}
+
+async fn collect(
+    shared: &Arc<Shared>,
+    mut body: Incoming,
+    held: &mut Reservation,
+) -> Result<BytesMut, Rejection> {
+    let limit = shared.gateway.message_limit;
+    let too_long = || malformed(StatusCode::PAYLOAD_TOO_LARGE, Fault::TooLong(limit)).closing();
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_long());
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let broken =
+            |_| Rejection::new(StatusCode::BAD_REQUEST, "the body of the request is broken").closing();
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(too_long());
+        }
+        if !shared.budget.has_room() {
+            let why = "hosts leave too much unread";
+            return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why).closing());
+        }
+        held.grow(data.len());
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
+}
+
+/// Towards most servers a line break ends a message, so none may be left in one. Between tokens it is
+/// a space like any other; inside a text it is an error, which must be found before it is gone.
+fn one_line(mut bytes: BytesMut) -> Result<Bytes, Fault> {
+    simdutf8::basic::from_utf8(&bytes).map_err(|_| Fault::Utf8)?;
+    let breaks = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if bytes.iter().any(breaks) {
+        if let Err(Malformed { fault: fault @ Fault::Json(_), .. }) = Head::read(&bytes) {
+            return Err(fault);
+        }
+        bytes.iter_mut().filter(|byte| breaks(byte)).for_each(|byte| *byte = b' ');
+    }
+    Ok(bytes.freeze())
+}
+
+fn malformed(status: StatusCode, fault: Fault) -> Rejection {
+    Rejection::of(status, b"null", &Refusal::Malformed(Malformed { id: None, fault }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_looked_like() {
+        let line = |text: &[u8]| one_line(BytesMut::from(text));
+        assert_eq!(line(b"{\n\t\"jsonrpc\":\r\n\"2.0\"}").unwrap(), "{ \t\"jsonrpc\":  \"2.0\"}");
+        assert!(matches!(line(b"{\"jsonrpc\":\"2\n0\"}"), Err(Fault::Json(_))));
+        assert!(matches!(line(b"{\"\xff\"}"), Err(Fault::Utf8)));
+    }
+}

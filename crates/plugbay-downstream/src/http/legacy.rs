@@ -1,0 +1,124 @@
+//! Requests of the legacy protocol: a session that `initialize` opens, and streams that can be resumed.
+
+use std::sync::Arc;
+
+use hyper::{
+    HeaderMap, Response, StatusCode,
+    header::{HeaderName, HeaderValue},
+};
+
+use super::{
+    Shared,
+    access::Caller,
+    negotiate::{Wants, accepts_stream, single},
+    reject::Rejection,
+    reply::{self, Body, Start},
+    sessions::SESSION,
+    stream::EventId,
+};
+use crate::{
+    dispatch::{self, Notification, Request},
+    outbox::Outbox,
+    respond,
+    session::Session,
+};
+
+/// Requests of one session that wait for their answers at a time.
+const IN_FLIGHT: usize = 128;
+const LAST_EVENT: &str = "last-event-id";
+
+pub(super) fn open(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    request: &Request,
+) -> Result<Response<Body>, Rejection> {
+    let budget = shared.sessions.share();
+    let sink = Arc::new(Outbox::for_request(&budget));
+    let session = Session::new(shared.gateway.clone(), Outbox::for_notifications(&budget));
+    dispatch::serve(&session, &sink, request)
+        .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
+    shared.roll.add(&session);
+    let id = shared.sessions.add(caller, session, budget)?;
+    // `initialize` is answered by ourselves, and so at once.
+    let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &respond::Refusal::Ending));
+    let mut response = reply::json(StatusCode::OK, &answer);
+    if let Ok(id) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(HeaderName::from_static(SESSION), id);
+    }
+    Ok(response)
+}
+
+/// Takes what needs no answer: a notification, or a response to what nobody asked.
+pub(super) fn take(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    headers: &HeaderMap,
+    notification: Option<&Notification>,
+) -> Result<Response<Body>, Rejection> {
+    let visit = shared.sessions.find(headers, caller)?;
+    if let Some(notification) = notification {
+        dispatch::notified(&visit.session, notification);
+    }
+    Ok(reply::empty(StatusCode::ACCEPTED))
+}
+
+/// A connection that breaks takes nothing back: the call goes on, and if the host knows of a stream,
+/// its answer waits there.
+pub(super) async fn serve(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    headers: &HeaderMap,
+    wants: Wants,
+    request: &Request,
+) -> Result<Response<Body>, Rejection> {
+    let visit = shared.sessions.find(headers, caller)?;
+    if visit.session.in_flight() >= IN_FLIGHT {
+        let why = "this session has too many requests in flight";
+        return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
+    }
+    if !visit.budget.has_room() {
+        let why = "this session leaves too much unread";
+        return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
+    }
+    let sink = Arc::new(Outbox::for_request(&visit.budget));
+    if let Err(refusal) = dispatch::serve(&visit.session, &sink, request) {
+        sink.answer(respond::error(request.id(), &refusal));
+    }
+    match reply::start(&sink, wants).await {
+        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
+        Start::Nothing => Ok(reply::nothing()),
+        Start::Stream(sent) => Ok(visit.stream(sink, sent).open_from_start()),
+    }
+}
+
+/// Opens the stream of what belongs to no request, or resumes one that broke.
+pub(super) fn listen(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Rejection> {
+    let visit = shared.sessions.find(headers, caller)?;
+    if !accepts_stream(headers) {
+        return Err(Rejection::new(StatusCode::NOT_ACCEPTABLE, "this is a text/event-stream: accept it"));
+    }
+    // Not 404, by which a host would think that its session is over.
+    let unknown =
+        || Rejection::new(StatusCode::BAD_REQUEST, "there is no stream with this Last-Event-ID any more");
+    match single(headers, LAST_EVENT).map_err(|_| unknown())? {
+        None => Ok(visit.notifications().open()),
+        Some(id) => {
+            let id = EventId::parse(id).ok_or_else(unknown)?;
+            let stream = visit.find_stream(id.stream).ok_or_else(unknown)?;
+            Ok(stream.resume(id.event))
+        }
+    }
+}
+
+pub(super) fn end(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Rejection> {
+    shared.sessions.remove(headers, caller)?;
+    Ok(reply::empty(StatusCode::NO_CONTENT))
+}

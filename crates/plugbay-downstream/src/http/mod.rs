@@ -1,0 +1,126 @@
+//! Hosts over HTTP: many at once, both eras on one endpoint.
+
+mod access;
+mod body;
+mod connection;
+mod legacy;
+mod listen;
+mod mirrored;
+mod modern;
+mod negotiate;
+mod pages;
+mod patience;
+mod reject;
+mod reply;
+mod roll;
+mod route;
+mod sessions;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+
+pub use access::{Access, Unguarded};
+pub use listen::{Address, AddressError, Door, Listener, Stream};
+
+use crate::{budget::Budget, gateway::Gateway, session::Session};
+use roll::Roll;
+use sessions::Sessions;
+
+/// How long calls in flight may go on after we are told to stop.
+const LAST_ANSWERS: Duration = Duration::from_secs(30);
+/// How long hosts may then take to read what is left.
+const LAST_READ: Duration = Duration::from_secs(5);
+/// How often sessions and streams that nobody came back for are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+/// When the system has no descriptor left, trying again at once would only burn the processor.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
+/// What all connections share.
+struct Shared {
+    gateway: Gateway,
+    access: Access,
+    sessions: Sessions,
+    roll: Roll,
+    budget: Arc<Budget>,
+}
+
+/// What hosts may use of this machine, all together.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections open at a time; more wait outside.
+    pub connections: usize,
+    /// Bytes of requests and answers that wait to be sent on. At a quarter of it whoever reads nothing is
+    /// let go early; at its end requests are turned away, and answers too.
+    pub waiting: usize,
+}
+
+impl Limits {
+    /// As many connections as the system allows, within reason.
+    pub fn detect() -> Self {
+        Self { connections: listen::connection_limit(), waiting: 512 * 1024 * 1024 }
+    }
+}
+
+/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers.
+pub async fn serve(
+    gateway: Gateway,
+    mut door: impl Door,
+    access: Access,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let budget = Budget::new(limits.waiting);
+    let sessions = Sessions::new(Arc::clone(&budget));
+    let shared = Arc::new(Shared { gateway, access, sessions, roll: Roll::default(), budget });
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let (drain, draining) = watch::channel(false);
+    let mut open = JoinSet::new();
+    let mut snapshots = shared.gateway.snapshots.clone();
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let next = async {
+            let slot = Arc::clone(&slots).acquire_owned().await.map_err(io::Error::other)?;
+            Ok::<_, io::Error>((door.accept().await?, slot))
+        };
+        tokio::select! {
+            () = &mut stop => break,
+            accepted = next => match accepted {
+                Ok((stream, slot)) => {
+                    open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), slot));
+                }
+                Err(error) => {
+                    tracing::warn!("a connection could not be accepted: {error}");
+                    sleep(NO_DESCRIPTORS).await;
+                }
+            },
+            Some(_) = open.join_next() => {}
+            Ok(()) = snapshots.changed() => shared.roll.each(Session::catalog_changed),
+            _ = sweep.tick() => shared.sessions.sweep(Instant::now()),
+        }
+    }
+    drop(door); // nobody else comes in
+    drain.send_replace(true);
+    shared.roll.each(|session| {
+        session.end_subscriptions();
+        session.outbox().close();
+    });
+    if timeout(LAST_ANSWERS, all_closed(&mut open)).await.is_err() {
+        shared.roll.each(Session::close);
+        let _ = timeout(LAST_READ, all_closed(&mut open)).await;
+    }
+    shared.sessions.end();
+    Ok(())
+}
+
+async fn all_closed(open: &mut JoinSet<()>) {
+    while open.join_next().await.is_some() {}
+}

@@ -1,0 +1,143 @@
+//! Requests of the modern protocol: each stands alone, and its connection is its life.
+
+use std::{borrow::Cow, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use hyper::{HeaderMap, Response, StatusCode};
+
+use super::{
+    Shared, mirrored,
+    negotiate::{self, Wants, single},
+    reject::Rejection,
+    reply::{self, Body, Start},
+};
+use crate::{
+    dispatch::{self, Request},
+    outbox::Outbox,
+    respond::Refusal,
+    session::Session,
+};
+
+pub(super) async fn serve(
+    shared: &Arc<Shared>,
+    headers: &HeaderMap,
+    wants: Wants,
+    request: &Request,
+) -> Result<Response<Body>, Rejection> {
+    let refuse = |refusal: Refusal| {
+        let status = match refusal {
+            Refusal::UnknownMethod => StatusCode::NOT_FOUND,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Rejection::of(status, request.id(), &refusal)
+    };
+    check_headers(shared, headers, request).map_err(refuse)?;
+    match request.method() {
+        b"initialize" => return Err(refuse(Refusal::UnknownMethod)),
+        b"subscriptions/listen" if !wants.stream => {
+            let why = "a subscription is a text/event-stream: accept it";
+            return Err(Rejection::new(StatusCode::NOT_ACCEPTABLE, why));
+        }
+        _ => {}
+    }
+    if !shared.budget.has_room() {
+        let why = "hosts leave too much unread";
+        return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
+    }
+    let sink = Arc::new(Outbox::for_request(&shared.budget));
+    let session = Session::stateless(shared.gateway.clone(), Outbox::for_notifications(&shared.budget));
+    shared.roll.add(&session);
+    let asked = Asked(session);
+    dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;
+    match reply::start(&sink, wants).await {
+        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
+        Start::Nothing => Ok(reply::nothing()),
+        Start::Stream(frames) => {
+            let (out, response) = reply::events();
+            tokio::spawn(async move {
+                let _ = reply::pump(&sink, frames, out).await;
+                drop(asked);
+            });
+            Ok(response)
+        }
+    }
+}
+
+/// While this lives somebody waits for the answer. By the protocol, to close the connection is to take
+/// the request back; one that was answered leaves nothing to take back.
+struct Asked(Arc<Session>);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+/// What stands in between may have acted upon the headers, so they must say what the body says.
+fn check_headers(shared: &Shared, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
+    // A body without a version is refused by what it lacks, not by what it contradicts.
+    if request.is_modern() {
+        check(headers, negotiate::VERSION, request.version().as_deref())?;
+    }
+    check(headers, METHOD, Some(&String::from_utf8_lossy(request.method())))?;
+    if matches!(request.method(), b"tools/call" | b"prompts/get" | b"resources/read") {
+        check(headers, NAME, request.subject().as_deref())?;
+    }
+    if request.method() == b"tools/call" {
+        for mirrored in mirrored::expected(&shared.gateway.snapshot(), request) {
+            let agrees = |header: &str, body: &str| mirrored.agrees(header, body);
+            compare(headers, &mirrored.header, mirrored.text().as_deref(), agrees)?;
+        }
+    }
+    Ok(())
+}
+
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+fn check(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), Refusal> {
+    compare(headers, name, body, |header, body| header == body)
+}
+
+fn compare(
+    headers: &HeaderMap,
+    name: &str,
+    body: Option<&str>,
+    agree: impl Fn(&str, &str) -> bool,
+) -> Result<(), Refusal> {
+    let mismatch = |what: String| Err(Refusal::HeaderMismatch(what));
+    let Ok(header) = single(headers, name) else {
+        return mismatch(format!("the {name} header must be given once, as visible ASCII"));
+    };
+    match (header.map(|value| (value, decoded(value))), body) {
+        (Some((_, Some(value))), Some(body)) if agree(&value, body) => Ok(()),
+        // What the body lacks is told by whoever needs it.
+        (None, None) => Ok(()),
+        (None, Some(_)) => mismatch(format!("the {name} header is missing")),
+        (Some((value, _)), _) => {
+            let body = body.unwrap_or_default();
+            mismatch(format!("the {name} header {value:?} does not match {body:?} in the body"))
+        }
+    }
+}
+
+/// A value that is no plain ASCII comes in Base64, between these marks.
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(value.into()),
+        Some(encoded) => String::from_utf8(BASE64.decode(encoded).ok()?).ok().map(Cow::Owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_come_encoded() {
+        assert_eq!(decoded("echo").as_deref(), Some("echo"));
+        assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").as_deref(), Some("Hello, 世界"));
+        assert_eq!(decoded("=?base64?%?="), None);
+        assert_eq!(decoded("=?base64?").as_deref(), Some("=?base64?"));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a request's headers say of its protocol version and of the formats it brings and takes.
+
+use hyper::{
+    HeaderMap, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use plugbay_core::era::{LEGACY_VERSIONS, MODERN_VERSION};
+
+use super::reject::Rejection;
+use crate::respond::Refusal;
+
+pub(super) const VERSION: &str = "mcp-protocol-version";
+
+/// What the headers alone tell; a body may be of another era than a request without a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    Unsaid,
+    Legacy,
+    Modern,
+}
+
+pub(super) fn era(headers: &HeaderMap) -> Result<Era, Rejection> {
+    let twice =
+        || Rejection::new(StatusCode::BAD_REQUEST, "MCP-Protocol-Version must be given once, as text");
+    match single(headers, VERSION).map_err(|Ambiguous| twice())? {
+        None => Ok(Era::Unsaid),
+        Some(MODERN_VERSION) => Ok(Era::Modern),
+        Some(version) if LEGACY_VERSIONS.contains(&version) => Ok(Era::Legacy),
+        Some(version) => {
+            let refusal = Refusal::UnsupportedVersion(version.to_owned());
+            Err(Rejection::of(StatusCode::BAD_REQUEST, b"null", &refusal))
+        }
+    }
+}
+
+/// A header that stands twice, or is no text: two readers may see two values.
+#[derive(Debug)]
+pub(super) struct Ambiguous;
+
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Ambiguous> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| Ambiguous),
+        _ => Err(Ambiguous),
+    }
+}
+
+/// The formats in which a host takes its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wants {
+    pub(super) json: bool,
+    pub(super) stream: bool,
+}
+
+impl Wants {
+    pub(super) fn read(headers: &HeaderMap) -> Result<Self, Rejection> {
+        let wants = Self { json: accepts(headers, "application/json"), stream: accepts_stream(headers) };
+        if wants.json || wants.stream {
+            return Ok(wants);
+        }
+        let why = "answers are application/json or text/event-stream: accept both";
+        Err(Rejection::new(StatusCode::NOT_ACCEPTABLE, why))
+    }
+}
+
+pub(super) fn accepts_stream(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+/// A request without `Accept` takes anything.
+fn accepts(headers: &HeaderMap, format: &str) -> bool {
+    let family = format.split_once('/').map_or(format, |(family, _)| family);
+    let fits = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let named = name == "*/*"
+            || name.eq_ignore_ascii_case(format)
+            || name.strip_suffix("/*").is_some_and(|name| name.eq_ignore_ascii_case(family));
+        let refused = parts.any(|part| {
+            let quality = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            quality.is_some_and(|quality| quality.parse() == Ok(0.0))
+        });
+        named && !refused
+    };
+    !headers.contains_key(ACCEPT)
+        || headers.get_all(ACCEPT).iter().any(|value| value.to_str().unwrap_or_default().split(',').any(fits))
+}
+
+/// A message is sent as JSON. This also keeps out web pages, which can send other types unasked.
+pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
+    let value = single(headers, CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
+    let name = value.split(';').next().unwrap_or_default().trim();
+    if name.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_gets_what_it_accepts() {
+        let check = |accept: &str, json: bool, stream: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            let found = Wants::read(&headers).ok();
+            assert_eq!(found, (json || stream).then_some(Wants { json, stream }), "{accept}");
+        };
+        check("application/json, text/event-stream", true, true);
+        check("Application/JSON;q=0.9,text/*", true, true);
+        check("*/*", true, true);
+        check("application/json", true, false);
+        check("application/json;q=0, text/event-stream", false, true);
+        check("text/html", false, false);
+        assert_eq!(Wants::read(&HeaderMap::new()).ok(), Some(Wants { json: true, stream: true }));
+    }
+}

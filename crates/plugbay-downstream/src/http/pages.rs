@@ -1,0 +1,48 @@
+//! What a browser must be told before it lets a trusted web page use us.
+
+use hyper::{
+    HeaderMap, Method, Response, StatusCode,
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+        ACCESS_CONTROL_REQUEST_METHOD, HeaderValue, ORIGIN, VARY,
+    },
+};
+
+use super::reply::{self, Body};
+
+/// The page that asks; its origin has been checked. Others than browsers have none.
+pub(super) struct Page(Option<HeaderValue>);
+
+impl Page {
+    pub(super) fn asking(headers: &HeaderMap) -> Self {
+        Self(headers.get(ORIGIN).cloned())
+    }
+
+    /// The question before the question: may the page ask at all? It comes without a token.
+    pub(super) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
+        let asked = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        if !asked || self.0.is_none() {
+            return None;
+        }
+        let mut response = reply::empty(StatusCode::NO_CONTENT);
+        let ours = response.headers_mut();
+        ours.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+        ours.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+        // A tool's arguments may be repeated in headers of any name, so there is no list to give.
+        if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            ours.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+        }
+        Some(response)
+    }
+
+    pub(super) fn may_read(self, mut response: Response<Body>) -> Response<Body> {
+        if let Some(origin) = self.0 {
+            let headers = response.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Mcp-Session-Id"));
+            headers.insert(VARY, HeaderValue::from_static("Origin"));
+        }
+        response
+    }
+}

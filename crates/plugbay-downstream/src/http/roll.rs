@@ -1,0 +1,34 @@
+//! Every session that is alive, whatever its era: who is told of changes, and of the end.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::session::Session;
+
+#[derive(Debug, Default)]
+pub(super) struct Roll {
+    // A std mutex: held for a push or a copy, never across an await.
+    sessions: Mutex<Vec<Weak<Session>>>,
+}
+
+impl Roll {
+    pub(super) fn add(&self, session: &Arc<Session>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() == sessions.capacity() {
+            // Before it grows: those that have gone make room, at a cost that each newcomer shares.
+            sessions.retain(|session| session.strong_count() > 0);
+            let length = sessions.len();
+            sessions.reserve(length.max(16));
+        }
+        sessions.push(Arc::downgrade(session));
+    }
+
+    pub(super) fn each(&self, act: impl Fn(&Session)) {
+        let sessions: Vec<_> = {
+            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.iter().filter_map(Weak::upgrade).collect()
+        };
+        for session in &sessions {
+            act(session);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The sessions of legacy hosts: who owns which, how many there may be, and for how long.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use hyper::{HeaderMap, StatusCode};
+use plugbay_core::wire::Frame;
+use tokio::time::Instant;
+
+use super::{access::Caller, negotiate::single, reject::Rejection, stream::EventStream};
+use crate::{budget::Budget, outbox::Outbox, session::Session};
+
+pub(super) const SESSION: &str = "mcp-session-id";
+
+const LIMIT: usize = 4096;
+/// A session that nobody uses for so long has ended.
+const IDLE: Duration = Duration::from_secs(3600);
+/// One that was not used for so long gives way when there are too many.
+const GIVES_WAY: Duration = Duration::from_secs(60);
+/// What one host may leave unread before its requests are turned away.
+const UNREAD: usize = 16 * 1024 * 1024;
+/// Streams of one host whose answers have not been fetched yet, or not surely.
+const STREAMS: usize = 64;
+/// What may be kept for a host that lost the very last bytes of its answers.
+const KEPT: usize = 1024 * 1024;
+/// The stream that belongs to no request.
+pub(super) const NOTIFICATIONS: u64 = 0;
+/// From this revision on, hosts take an empty event as what it is.
+const PRIMES_SINCE: &str = "2025-11-25";
+
+pub(super) struct Sessions {
+    // A std mutex: held for look-ups, never across an await.
+    table: Mutex<HashMap<String, Arc<Visit>>>,
+    budget: Arc<Budget>,
+}
+
+/// A session as this transport knows it.
+pub(super) struct Visit {
+    pub(super) session: Arc<Session>,
+    pub(super) budget: Arc<Budget>,
+    owner: Caller,
+    notifications: Arc<EventStream>,
+    state: Mutex<State>,
+}
+
+struct State {
+    used: Instant,
+    streams: BTreeMap<u64, Arc<EventStream>>,
+    next: u64,
+}
+
+impl Sessions {
+    pub(super) fn new(budget: Arc<Budget>) -> Self {
+        Self { table: Mutex::default(), budget }
+    }
+
+    /// What a new session may leave unread.
+    pub(super) fn share(&self) -> Arc<Budget> {
+        self.budget.share(UNREAD)
+    }
+
+    /// Takes in a session that has been opened, and gives the id by which only its owner finds it.
+    pub(super) fn add(
+        &self,
+        owner: Caller,
+        session: Arc<Session>,
+        budget: Arc<Budget>,
+    ) -> Result<String, Rejection> {
+        let id = unguessable().map_err(|_| {
+            Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no random numbers")
+        })?;
+        let outbox = Arc::clone(session.outbox());
+        let notifications = EventStream::new(NOTIFICATIONS, outbox, primes(&session), [].into());
+        let state = Mutex::new(State { used: Instant::now(), streams: BTreeMap::new(), next: 1 });
+        let visit = Arc::new(Visit { session, budget, owner, notifications, state });
+        let mut table = self.lock();
+        if table.len() >= LIMIT && !make_room(&mut table) {
+            let why = "there are too many sessions";
+            return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
+        }
+        table.insert(id.clone(), visit);
+        Ok(id)
+    }
+
+    /// The session that a request names. Another's is as unknown as one that never was.
+    pub(super) fn find(&self, headers: &HeaderMap, caller: Caller) -> Result<Arc<Visit>, Rejection> {
+        let id = named(headers)?;
+        let found = self.lock().get(id).filter(|visit| visit.owner == caller).cloned();
+        let visit = found.ok_or_else(unknown)?;
+        visit.lock().used = Instant::now();
+        Ok(visit)
+    }
+
+    pub(super) fn remove(&self, headers: &HeaderMap, caller: Caller) -> Result<(), Rejection> {
+        let visit = self.find(headers, caller)?;
+        self.lock().remove(named(headers)?);
+        visit.session.abandon();
+        Ok(())
+    }
+
+    /// Forgets what nobody came back for.
+    pub(super) fn sweep(&self, now: Instant) {
+        let mut expired = Vec::new();
+        self.lock().retain(|_, visit| {
+            let kept = !visit.is_over(now);
+            if !kept {
+                expired.push(Arc::clone(visit));
+            }
+            kept
+        });
+        for visit in expired {
+            visit.session.abandon();
+        }
+    }
+
+    pub(super) fn end(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        for visit in all.into_values() {
+            visit.session.close();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Visit>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Visit {
+    /// A stream for what comes from a request's sink; `sent` has come already.
+    pub(super) fn stream(
+        &self,
+        sink: Arc<Outbox>,
+        sent: std::collections::VecDeque<Frame>,
+    ) -> Arc<EventStream> {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        let stream = EventStream::new(number, sink, primes(&self.session), sent);
+        state.make_room();
+        state.streams.insert(number, Arc::clone(&stream));
+        stream
+    }
+
+    pub(super) fn find_stream(&self, number: u64) -> Option<Arc<EventStream>> {
+        if number == NOTIFICATIONS {
+            return Some(Arc::clone(&self.notifications));
+        }
+        self.lock().streams.get(&number).cloned()
+    }
+
+    pub(super) fn notifications(&self) -> &Arc<EventStream> {
+        &self.notifications
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        let pressed = self.budget.is_pressed();
+        state.streams.retain(|_, stream| !stream.is_forsaken(now, pressed));
+        if self.is_busy(&state) {
+            state.used = now;
+        }
+        now.duration_since(state.used) >= IDLE
+    }
+
+    fn is_busy(&self, state: &State) -> bool {
+        self.session.in_flight() > 0 || self.notifications.is_attached() || !state.streams.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing can panic half-way through a change, so a poisoned table is still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Streams that were sent whole go first, oldest first; then those that nobody is connected to.
+    fn make_room(&mut self) {
+        let in_vain: Vec<(u64, usize)> = self
+            .streams
+            .values()
+            .filter_map(|stream| Some((stream.number(), stream.kept_in_vain()?)))
+            .collect();
+        let mut kept: usize = in_vain.iter().map(|(_, bytes)| bytes).sum();
+        for (number, bytes) in in_vain {
+            if kept <= KEPT && self.streams.len() < STREAMS {
+                break;
+            }
+            kept -= bytes;
+            self.streams.remove(&number);
+        }
+        if self.streams.len() >= STREAMS {
+            let alone =
+                self.streams.values().find(|stream| !stream.is_attached()).map(|stream| stream.number());
+            alone.and_then(|number| self.streams.remove(&number));
+        }
+    }
+}
+
+/// Ends the session that was left alone for longest.
+fn make_room(table: &mut HashMap<String, Arc<Visit>>) -> bool {
+    let now = Instant::now();
+    let idle = table.iter().filter_map(|(id, visit)| {
+        let state = visit.lock();
+        (!visit.is_busy(&state)).then_some((now.duration_since(state.used), id))
+    });
+    let longest = idle.max().filter(|(time, _)| *time >= GIVES_WAY).map(|(_, id)| id.clone());
+    longest.and_then(|id| table.remove(&id)).is_some_and(|visit| {
+        visit.session.abandon();
+        true
+    })
+}
+
+fn primes(session: &Session) -> bool {
+    session.version().is_some_and(|version| version >= PRIMES_SINCE)
+}
+
+fn named(headers: &HeaderMap) -> Result<&str, Rejection> {
+    let why = "name your session in one Mcp-Session-Id header, or open one with initialize";
+    let bad = || Rejection::new(StatusCode::BAD_REQUEST, why);
+    single(headers, SESSION).map_err(|_| bad())?.ok_or_else(bad)
+}
+
+fn unknown() -> Rejection {
+    Rejection::new(StatusCode::NOT_FOUND, "there is no such session any more; open one with initialize")
+}
+
+/// 192 bits from the system.
+fn unguessable() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}

@@ -1,0 +1,193 @@
+//! A stream of events that outlives its connection: a legacy host comes back and gets what it missed.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use hyper::Response;
+use plugbay_core::wire::Frame;
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep},
+};
+
+use super::reply::{self, Body, Gone};
+use crate::outbox::Outbox;
+
+/// How long a stream waits for its host to come back, and how long when memory is short.
+const WAITS: Duration = Duration::from_secs(60);
+const WAITS_PRESSED: Duration = Duration::from_secs(5);
+/// How much is kept of what was sent, beside the answer.
+const KEPT: usize = 256 * 1024;
+
+#[derive(Debug)]
+pub(super) struct EventStream {
+    number: u64,
+    sink: Arc<Outbox>,
+    /// The first event is empty: it gives the host an id to come back with.
+    primes: bool,
+    // A std mutex: held to look or to add, never across an await.
+    log: Mutex<Log>,
+    /// Counts connections. Only the latest one is served: an earlier one is broken, though nobody has
+    /// noticed yet.
+    turn: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: VecDeque<(u64, Frame)>,
+    bytes: usize,
+    last: u64,
+    /// Since when nobody has been connected; `None` while somebody is.
+    alone: Option<Instant>,
+    /// Everything was sent, the answer too.
+    finished: bool,
+    /// It has been noticed that there is an answer to wait with.
+    answered: bool,
+}
+
+/// Where in which stream a host has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EventId {
+    pub(super) stream: u64,
+    pub(super) event: u64,
+}
+
+impl EventId {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (stream, event) = text.split_once('-')?;
+        Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for EventId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.stream, self.event)
+    }
+}
+
+impl EventStream {
+    /// `sent` is what has come from the sink already.
+    pub(super) fn new(number: u64, sink: Arc<Outbox>, primes: bool, sent: VecDeque<Frame>) -> Arc<Self> {
+        let log = Log { alone: Some(Instant::now()), ..Log::default() };
+        let stream = Self { number, sink, primes, log: Mutex::new(log), turn: watch::Sender::new(0) };
+        stream.lock().add(sent);
+        Arc::new(stream)
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What comes from now on.
+    pub(super) fn open(self: &Arc<Self>) -> Response<Body> {
+        let last = self.lock().last;
+        self.attach(last, self.primes)
+    }
+
+    /// Everything from the start.
+    pub(super) fn open_from_start(self: &Arc<Self>) -> Response<Body> {
+        self.attach(0, self.primes)
+    }
+
+    /// What came behind this event. Of what is no longer kept, the answer is never a part.
+    pub(super) fn resume(self: &Arc<Self>, event: u64) -> Response<Body> {
+        self.attach(event, false)
+    }
+
+    fn attach(self: &Arc<Self>, behind: u64, prime: bool) -> Response<Body> {
+        let (out, response) = reply::events();
+        self.turn.send_modify(|turn| *turn += 1);
+        let mut turn = self.turn.subscribe();
+        let mine = *turn.borrow_and_update();
+        self.lock().alone = None;
+        let stream = Arc::clone(self);
+        tokio::spawn(async move {
+            let _ = stream.pump(behind, prime, &out, &mut turn).await;
+            if *stream.turn.borrow() == mine {
+                stream.lock().alone = Some(Instant::now());
+            }
+        });
+        response
+    }
+
+    async fn pump(
+        &self,
+        behind: u64,
+        prime: bool,
+        out: &mpsc::Sender<Bytes>,
+        turn: &mut watch::Receiver<u64>,
+    ) -> Result<(), Gone> {
+        let mut sent = behind;
+        if prime {
+            let id = EventId { stream: self.number, event: sent };
+            out.send(Bytes::from(format!("id: {id}\ndata: \n\n"))).await.map_err(|_| Gone)?;
+        }
+        loop {
+            while let Some((event, message)) = self.next_behind(sent) {
+                let id = EventId { stream: self.number, event }.to_string();
+                reply::send(out, Some(&id), &message).await?;
+                sent = event;
+            }
+            if self.sink.is_done() {
+                self.lock().finished = true;
+                return Ok(());
+            }
+            tokio::select! {
+                biased; // whoever has lost its turn takes no more
+                _ = turn.changed() => return Err(Gone),
+                () = out.closed() => return Err(Gone),
+                frames = reply::take(&self.sink) => self.lock().add(frames.unwrap_or_default()),
+                () = sleep(reply::KEEP_ALIVE) => reply::sign_of_life(out).await?,
+            }
+        }
+    }
+
+    fn next_behind(&self, event: u64) -> Option<(u64, Frame)> {
+        self.lock().events.iter().find(|(number, _)| *number > event).cloned()
+    }
+
+    pub(super) fn is_attached(&self) -> bool {
+        self.lock().alone.is_none()
+    }
+
+    /// How much is kept only because its last bytes may not have arrived.
+    pub(super) fn kept_in_vain(&self) -> Option<usize> {
+        let log = self.lock();
+        (log.finished && log.alone.is_some()).then_some(log.bytes)
+    }
+
+    /// Nobody has come back for what there is. A call that goes on is still worth waiting for.
+    pub(super) fn is_forsaken(&self, now: Instant, pressed: bool) -> bool {
+        let mut log = self.lock();
+        if log.alone.is_some() && !log.answered {
+            log.alone = Some(now);
+            log.answered = self.sink.is_closed();
+        }
+        let waits = if pressed { WAITS_PRESSED } else { WAITS };
+        log.alone.is_some_and(|since| now.duration_since(since) >= waits)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        // Nothing can panic half-way through a change, so a poisoned log is still whole.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    fn add(&mut self, messages: VecDeque<Frame>) {
+        for message in messages {
+            self.last += 1;
+            self.bytes += message.len();
+            self.events.push_back((self.last, message));
+        }
+        // The newest stays whatever its size: it may be the answer.
+        while self.bytes > KEPT && self.events.len() > 1 {
+            let dropped = self.events.pop_front();
+            self.bytes -= dropped.map_or(0, |(_, message)| message.len());
+        }
+    }
+}

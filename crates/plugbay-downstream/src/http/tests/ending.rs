@@ -1,0 +1,88 @@
+//! The end of the gateway: nobody is let in, and what is in flight may finish, but not for ever.
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::stage::{Stage, get, http, stateless, within};
+use crate::scripted::{SECOND, call, modern};
+
+fn calling(id: u32) -> String {
+    stateless("tools/call", "s__echo", &modern(id, "tools/call", r#","name":"s__echo""#))
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_nothing_in_flight_it_ends_at_once() {
+    let mut stage = Stage::new();
+    let session = stage.open().await;
+    let mut listening = stage.connect();
+    listening.open_stream(get(&session, None)).await;
+    let mut idle = stage.connect();
+    idle.say(http("GET", "/healthz", &[], "")).await;
+    idle.reply().await;
+    let start = Instant::now();
+    stage.stop();
+    listening.event().await; // what it can resume from
+    assert_eq!(listening.event().await, None);
+    idle.closed().await;
+    stage.ended().await;
+    assert_eq!(start.elapsed().as_millis(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_get_their_answers() {
+    let mut stage = Stage::new();
+    let session = stage.open().await;
+    let (mut modern, mut legacy) = (stage.connect(), stage.connect());
+    modern.say(calling(1)).await;
+    let first = stage.servers.forwarded().await;
+    legacy.say(within(&session, &call(2))).await;
+    let second = stage.servers.forwarded().await;
+    stage.stop();
+    sleep(SECOND).await;
+    let start = Instant::now();
+    let mut late = stage.connect();
+    late.say(calling(3)).await;
+    late.closed().await;
+    assert_eq!(start.elapsed().as_millis(), 0, "nobody else comes in");
+    sleep(24 * SECOND).await;
+    first.answer("{}");
+    second.answer("{}");
+    for (host, id) in [(&mut modern, 1), (&mut legacy, 2)] {
+        assert_eq!(host.reply().await.status, 200);
+        assert_eq!(host.hear_answer().await["id"], id);
+        host.closed().await;
+    }
+    stage.ended().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_have_thirty_seconds() {
+    let mut stage = Stage::new();
+    let session = stage.open().await;
+    let (mut modern, mut legacy) = (stage.connect(), stage.connect());
+    modern.say(calling(1)).await;
+    let _first = stage.servers.forwarded().await;
+    legacy.say(within(&session, &call(2))).await;
+    let _second = stage.servers.forwarded().await;
+    let start = Instant::now();
+    stage.stop();
+    for (host, id) in [(&mut modern, 1), (&mut legacy, 2)] {
+        host.reply().await;
+        let refused = host.hear_answer().await;
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(id), &json!(-32000)));
+    }
+    stage.ended().await;
+    assert_eq!(start.elapsed().as_secs(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_reads_nothing_is_not_waited_for() {
+    let mut stage = Stage::new();
+    let mut slow = stage.connect_through(1000);
+    slow.say(calling(1)).await;
+    stage.servers.forwarded().await.answer(format!("\"{}\"", "x".repeat(1_000_000)));
+    let start = Instant::now();
+    stage.stop();
+    stage.ended().await;
+    assert!(start.elapsed() <= 35 * SECOND, "{:?}", start.elapsed());
+}

@@ -1,0 +1,139 @@
+//! Who is let in: every route, every Host, every Origin, every token.
+
+use super::stage::{Stage, get, http, post, within};
+use crate::scripted::{INITIALIZE, list, snapshot, unsettled};
+
+#[tokio::test(start_paused = true)]
+async fn every_route_looks_at_host_and_origin() {
+    let stage = Stage::new();
+    let routes = [
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
+        ("GET", "/else"),
+        ("OPTIONS", "/mcp"),
+    ];
+    let hosts = [
+        ("localhost", true),
+        ("127.0.0.1:8080", true),
+        ("[::1]:80", true),
+        ("good.example", true),
+        ("evil.example", false),
+        ("localhost.evil.example", false),
+        ("", false),
+        ("localhost\r\nhost: localhost", false),
+    ];
+    let origins = [
+        ("", true),
+        ("https://good.example", true),
+        ("null", false),
+        ("https://evil.example", false),
+        ("http://localhost:3000", false),
+        ("https://good.example.evil.example", false),
+        ("https://good.example\r\norigin: https://good.example", false),
+    ];
+    for (method, path) in routes {
+        for (host, ours) in hosts {
+            for (origin, trusted) in origins {
+                let reply = stage.ask(http(method, path, &[("host", host), ("origin", origin)], "")).await;
+                // hyper itself refuses a request without a readable Host, or with two.
+                let denied =
+                    matches!(reply.status, 403) || (!ours && reply.status == 400 && reply.body.is_empty());
+                assert_eq!(denied, !(ours && trusted), "{method} {path} {host:?} {origin:?}: {reply:?}");
+            }
+        }
+    }
+    let own = [("host", "localhost:80"), ("origin", "http://localhost:80")];
+    assert_eq!(stage.ask(post(&own, INITIALIZE)).await.status, 200, "a page of our own");
+    let absolute = post(&[], INITIALIZE).replace("POST /mcp", "POST http://evil.example/mcp");
+    assert_eq!(stage.ask(absolute).await.status, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_route_but_the_probes_asks_for_the_token() {
+    let stage = Stage::with(snapshot(&["echo"], true), &["secret", "other"]);
+    let wrong = [
+        "",
+        "Bearer wrong",
+        "Bearer secre",
+        "Bearer secrets",
+        "Bearer ",
+        "secret",
+        "Basic secret",
+        "Bearer secret\r\nauthorization: Bearer secret",
+    ];
+    for (method, path, status) in [
+        ("POST", "/mcp", 415),
+        ("GET", "/mcp", 400),
+        ("DELETE", "/mcp", 400),
+        ("PUT", "/mcp", 405),
+        ("GET", "/else", 404),
+    ] {
+        for token in wrong {
+            let reply = stage.ask(http(method, path, &[("authorization", token)], "")).await;
+            assert_eq!(reply.status, 401, "{method} {path} {token:?}");
+            assert!(reply.headers["www-authenticate"].starts_with("Bearer"));
+            assert!(!reply.body.contains("secret"));
+        }
+        for token in ["Bearer secret", "bearer  other"] {
+            let headers = [("authorization", token), ("content-type", "")];
+            assert_eq!(stage.ask(http(method, path, &headers, "")).await.status, status, "{method} {path}");
+        }
+    }
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(stage.ask(http("GET", path, &[], "")).await.status, 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_belongs_to_the_token_that_opened_it() {
+    let stage = Stage::with(snapshot(&["echo"], true), &["one", "two"]);
+    let bearing = |token: &str, request: String| {
+        request.replacen("\r\n", &format!("\r\nauthorization: Bearer {token}\r\n"), 1)
+    };
+    let opened = stage.ask(bearing("one", post(&[], INITIALIZE))).await;
+    let session = &opened.headers["mcp-session-id"];
+    let delete = http("DELETE", "/mcp", &[("mcp-session-id", session)], "");
+    for (token, statuses) in [("two", [404, 404, 404]), ("wrong", [401, 401, 401]), ("one", [200, 200, 204])]
+    {
+        for (request, status) in
+            [within(session, &list(1)), get(session, None), delete.clone()].into_iter().zip(statuses)
+        {
+            assert_eq!(stage.ask(bearing(token, request)).await.status, status, "{token}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_is_when_every_server_has_been_heard_of() {
+    let stage = Stage::with(unsettled(), &[]);
+    let probe = async |path| stage.ask(http("GET", path, &[], "")).await.status;
+    assert_eq!((probe("/healthz").await, probe("/readyz").await), (200, 503));
+    stage.snapshots.send_replace(snapshot(&["echo"], true));
+    assert_eq!((probe("/healthz").await, probe("/readyz").await), (200, 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trusted_page_is_told_so_and_no_other() {
+    let stage = Stage::with(snapshot(&["echo"], true), &["secret"]);
+    for (origin, status, asked) in [("https://good.example", 204, 401), ("https://evil.example", 403, 403)] {
+        let wanted = "authorization, mcp-param-region";
+        let question = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", wanted),
+        ];
+        let preflight = stage.ask(http("OPTIONS", "/mcp", &question, "")).await;
+        let request = stage.ask(post(&[("origin", origin)], INITIALIZE)).await;
+        assert_eq!((preflight.status, request.status), (status, asked), "a preflight has no token");
+        let trusted = status == 204;
+        for reply in [&preflight, &request] {
+            let told = reply.headers.get("access-control-allow-origin").map(String::as_str);
+            assert_eq!(told, trusted.then_some(origin), "{reply:?}");
+        }
+        let allowed = preflight.headers.get("access-control-allow-headers").map(String::as_str);
+        assert_eq!(allowed, trusted.then_some(wanted));
+    }
+}

@@ -1,0 +1,10 @@
+//! Whole conversations over HTTP with scripted hosts and servers, in memory and on a paused clock.
+
+mod ending;
+mod guarded;
+mod hostile;
+mod legacy;
+mod modern;
+mod resuming;
+mod slow;
+mod stage;

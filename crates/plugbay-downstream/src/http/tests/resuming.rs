@@ -1,0 +1,149 @@
+//! Streams that break: nothing is taken back, and what was missed is sent again.
+
+use tokio::time::sleep;
+
+use super::stage::{Event, Host, Stage, get, post, within};
+use crate::scripted::{Forwarded, INITIALIZE, SECOND, request};
+
+fn calling(id: u32) -> String {
+    request(id, "tools/call", r#"{"name":"s__echo","_meta":{"progressToken":"p"}}"#)
+}
+
+/// A session with a call whose stream has begun.
+async fn streaming(stage: &mut Stage) -> (String, Host, Forwarded) {
+    let session = stage.open().await;
+    let mut host = stage.connect();
+    host.say(within(&session, &calling(1))).await;
+    let forwarded = stage.servers.forwarded().await;
+    forwarded.progress();
+    assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
+    (session, host, forwarded)
+}
+
+async fn resumed(stage: &Stage, session: &str, last: &str) -> Host {
+    let mut host = stage.connect();
+    host.open_stream(get(session, Some(last))).await;
+    host
+}
+
+fn id(event: &Event) -> &str {
+    event.id.as_deref().expect("an id")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_stream_goes_on_behind_the_last_event_that_arrived() {
+    let mut stage = Stage::new();
+    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let first = host.event().await.unwrap();
+    assert_eq!(first.data, "", "something to resume from");
+    let progress = host.event().await.unwrap();
+    forwarded.progress();
+    let lost = host.event().await.unwrap();
+    drop(host);
+    stage.servers.nothing_forwarded().await; // it was not taken back
+    forwarded.progress();
+
+    let mut host = resumed(&stage, &session, id(&progress)).await;
+    assert_eq!(host.event().await.unwrap(), lost);
+    let next = host.event().await.unwrap();
+    assert!(next.data.contains("progress") && next.id != lost.id, "{next:?}");
+    drop(host);
+    sleep(SECOND).await;
+    forwarded.answer(r#"{"late":1}"#);
+    sleep(30 * SECOND).await;
+
+    for _ in 0..2 {
+        // It can be lost again and again.
+        let mut host = resumed(&stage, &session, id(&next)).await;
+        assert_eq!(host.hear().await["result"]["late"], 1);
+        assert_eq!(host.event().await, None);
+    }
+    let mut host = resumed(&stage, &session, id(&first)).await;
+    assert_eq!(host.event().await.unwrap(), progress);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_waits_for_a_minute_and_a_call_for_as_long_as_it_takes() {
+    let mut stage = Stage::new();
+    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let first = host.event().await.unwrap();
+    drop(host);
+    sleep(600 * SECOND).await;
+    forwarded.answer("{}");
+    sleep(50 * SECOND).await;
+    let mut host = resumed(&stage, &session, id(&first)).await;
+    host.event().await.unwrap();
+    assert_eq!(host.hear().await["id"], 1);
+    drop(host);
+    sleep(100 * SECOND).await;
+    let gone = stage.ask(get(&session, Some(id(&first)))).await;
+    assert_eq!(gone.status, 400, "not 404, which would end the session");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_resumes_nothing_but_its_own() {
+    let mut stage = Stage::new();
+    let (session, mut host, _forwarded) = streaming(&mut stage).await;
+    let first = host.event().await.unwrap();
+    let other = stage.open().await;
+    for (session, last) in
+        [(&other, id(&first)), (&session, "9-1"), (&session, "x"), (&session, "1-"), (&session, "-1-1")]
+    {
+        assert_eq!(stage.ask(get(session, Some(last))).await.status, 400, "{last}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_takes_over_ends_the_one_before() {
+    let mut stage = Stage::new();
+    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let first = host.event().await.unwrap();
+    host.event().await.unwrap();
+    // Two at once: the later one has it.
+    let (mut earlier, mut second) = (stage.connect(), stage.connect());
+    earlier.say(get(&session, Some(id(&first)))).await;
+    second.open_stream(get(&session, Some(id(&first)))).await;
+    second.event().await.unwrap();
+    assert_eq!(host.event().await, None);
+    earlier.reply().await;
+    while earlier.event().await.is_some() {}
+    forwarded.answer("{}");
+    assert_eq!(second.hear().await["id"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_limited_but_the_answer_is_kept() {
+    let mut stage = Stage::new();
+    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let first = host.event().await.unwrap();
+    for _ in 0..5000 {
+        forwarded.progress();
+        host.event().await.unwrap();
+    }
+    drop(host);
+    forwarded.answer(format!("{{\"x\":\"{}\"}}", "x".repeat(300_000)));
+    let mut host = resumed(&stage, &session, id(&first)).await;
+    let mut events = 0;
+    while let Some(event) = host.event().await {
+        events += 1;
+        if event.data.len() > 300_000 {
+            assert!(events < 5000, "{events}");
+            return;
+        }
+    }
+    panic!("no answer in {events} events");
+}
+
+/// Hosts of older revisions cannot read an event without a message.
+#[tokio::test(start_paused = true)]
+async fn an_older_host_gets_no_empty_event() {
+    let mut stage = Stage::new();
+    let opened = stage.ask(post(&[], &INITIALIZE.replace("2025-11-25", "2025-06-18"))).await;
+    let session = &opened.headers["mcp-session-id"];
+    let mut host = stage.connect();
+    host.say(within(session, &calling(1))).await;
+    let forwarded = stage.servers.forwarded().await;
+    forwarded.progress();
+    host.reply().await;
+    assert_eq!(host.hear().await["method"], "notifications/progress");
+}

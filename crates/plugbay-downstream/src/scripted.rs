@@ -1,0 +1,186 @@
+//! Servers that do as a test says, and what hosts say to them.
+#![allow(clippy::large_enum_variant, reason = "a handful of events per test")]
+
+use std::{fmt::Display, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Offer, Tool},
+    era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
+    exchange::{self, Answer, Call, Ticket, Tickets},
+    exposure::Exposure,
+    failure::CallError,
+    name::ServerName,
+    surface::{Layout, Snapshot},
+    wire::{Draft, Head, Members},
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::timeout,
+};
+
+use crate::Gateway;
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const MESSAGE_LIMIT: usize = 100_000;
+
+/// Awaits what must come; on a paused clock a minute costs nothing, and an hour is for ever.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let waited = timeout(3600 * SECOND, future).await;
+    waited.unwrap_or_else(|_| panic!("{what} never came"))
+}
+
+/// A gateway that knows what `first` tells, the way to tell it more, and its servers.
+pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Servers) {
+    let (event_sender, events) = mpsc::unbounded_channel();
+    let (snapshots, snapshot_receiver) = watch::channel(first);
+    let gateway = Gateway {
+        servers: Arc::new(Script(event_sender)),
+        snapshots: snapshot_receiver,
+        tickets: Arc::new(Tickets::default()),
+        first_list: Arc::new(Notify::new()),
+        message_limit: MESSAGE_LIMIT,
+    };
+    (gateway, snapshots, Servers { events })
+}
+
+/// What reaches the servers.
+pub(crate) struct Servers {
+    events: mpsc::UnboundedReceiver<Event>,
+}
+
+enum Event {
+    Call(Call),
+    Cancel(Ticket, String),
+}
+
+impl Servers {
+    pub(crate) async fn forwarded(&mut self) -> Forwarded {
+        match soon("a call", self.events.recv()).await.expect("the script is there") {
+            Event::Call(call) => Forwarded(call),
+            Event::Cancel(ticket, _) => panic!("{ticket:?} was cancelled instead"),
+        }
+    }
+
+    pub(crate) async fn cancelled(&mut self) -> (Ticket, String) {
+        match soon("a cancellation", self.events.recv()).await.expect("the script is there") {
+            Event::Call(call) => panic!("{:?} was called instead", call.ticket),
+            Event::Cancel(ticket, text) => (ticket, text),
+        }
+    }
+
+    pub(crate) async fn nothing_forwarded(&mut self) {
+        let forwarded = timeout(SECOND, self.events.recv()).await;
+        assert!(!matches!(forwarded, Ok(Some(_))), "something reached a server");
+    }
+}
+
+struct Script(mpsc::UnboundedSender<Event>);
+
+impl exchange::Servers for Script {
+    fn forward(&self, server: &ServerName, call: Call) {
+        assert_eq!(server.as_str(), "s");
+        let _ = self.0.send(Event::Call(call));
+    }
+
+    fn cancel(&self, _: &ServerName, ticket: Ticket, notification: Draft) {
+        let text = String::from_utf8(notification.render(ticket.0).to_vec()).expect("UTF-8");
+        let _ = self.0.send(Event::Cancel(ticket, text));
+    }
+}
+
+/// A call as its server gets it.
+pub(crate) struct Forwarded(Call);
+
+impl Forwarded {
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.0.ticket
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.request.render(self.0.ticket.0).to_vec()).expect("UTF-8")
+    }
+
+    /// `result` is raw JSON.
+    pub(crate) fn answer(&self, result: impl Display) {
+        self.answer_with(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.0.ticket.0));
+    }
+
+    pub(crate) fn answer_with(&self, message: String) {
+        let message = Bytes::from(message);
+        let head = Head::read_quickly(&message).expect("an answer");
+        self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Legacy });
+    }
+
+    pub(crate) fn fail(&self, error: CallError) {
+        self.0.caller.answered(self.0.ticket, Answer::Failed(error));
+    }
+
+    pub(crate) fn progress(&self) {
+        let params = json!({ "progressToken": self.0.ticket.0, "progress": 1 });
+        let message =
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string();
+        let message = Bytes::from(message);
+        let head = Head::read(&message).expect("a notification");
+        let token = Members::find(&message, &head.payload.unwrap(), "progressToken").unwrap();
+        self.0.caller.progressed(self.0.ticket, message, token);
+    }
+}
+
+/// The server `s` with these tools.
+pub(crate) fn snapshot(tools: &[&str], settled: bool) -> Snapshot {
+    let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
+    snapshot_of(&tools, settled)
+}
+
+/// The server `s` with tools of these definitions.
+pub(crate) fn snapshot_of(tools: &[Value], settled: bool) -> Snapshot {
+    let tools =
+        tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool")).collect();
+    let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools));
+    let catalog = Catalog::default().apply(Change::Listed(server(), offer));
+    let layout = Layout { exposures: [(server(), Exposure::default())].into(), name_limit: 64 };
+    Snapshot::new(Arc::new(catalog), &layout, settled)
+}
+
+/// Nothing is known of any server yet.
+pub(crate) fn unsettled() -> Snapshot {
+    Snapshot::new(Arc::default(), &Layout { name_limit: 64, ..Layout::default() }, false)
+}
+
+pub(crate) fn server() -> ServerName {
+    ServerName::parse("s").unwrap()
+}
+
+// --- what a host says; ids and params are raw JSON
+
+pub(crate) const INITIALIZE: &str =
+    r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+pub(crate) fn request(id: impl Display, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+pub(crate) fn list(id: impl Display) -> String {
+    request(id, "tools/list", "{}")
+}
+
+pub(crate) fn call(id: impl Display) -> String {
+    request(id, "tools/call", r#"{"name":"s__echo"}"#)
+}
+
+pub(crate) fn cancel(id: impl Display) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#)
+}
+
+/// A request of a modern host; `members` go beside its `_meta`.
+pub(crate) fn modern(id: impl Display, method: &str, members: &str) -> String {
+    let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: {} });
+    request(id, method, &format!(r#"{{"_meta":{meta}{members}}}"#))
+}
+
+pub(crate) fn listen(id: impl Display) -> String {
+    modern(id, "subscriptions/listen", r#","notifications":{"toolsListChanged":true}"#)
+}

@@ -1,0 +1,185 @@
+//! A host that speaks raw HTTP to a gateway: it reads what it wants, when it wants.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use crate::{
+    deadline::{patience, wait_until},
+    process::{Process, Signal},
+};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// `plugbay serve --http`, running.
+#[derive(Debug)]
+pub struct HttpGateway {
+    child: Child,
+    address: String,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct HttpHost {
+    stream: BufReader<TcpStream>,
+    address: String,
+}
+
+#[derive(Debug)]
+pub struct HttpReply {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Of a stream, everything up to its end.
+    pub body: String,
+}
+
+impl HttpGateway {
+    /// Adds `--http 127.0.0.1:0` to `command` and waits until it says where it serves.
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Self {
+        let command = command.args(["--http", "127.0.0.1:0"]).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut told = String::new();
+        let address = loop {
+            let mut line = String::new();
+            assert!(lines.read_line(&mut line).is_ok_and(|count| count > 0), "no address: {told}");
+            told += &line;
+            if let Some((_, rest)) = line.split_once("http://") {
+                break rest.split('/').next().unwrap_or_default().to_owned();
+            }
+        };
+        // Somebody must read on, or the gateway would count the lines that it lost.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Self { child, address }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn connect(&self) -> HttpHost {
+        let stream = TcpStream::connect(&self.address).expect("the gateway listens");
+        stream.set_read_timeout(Some(patience(DEADLINE))).expect("a timeout");
+        HttpHost { stream: BufReader::new(stream), address: self.address.clone() }
+    }
+
+    /// A host whose system takes little of what it does not read.
+    pub fn connect_slow(&self) -> HttpHost {
+        let host = self.connect();
+        let narrow = rustix::net::sockopt::set_socket_recv_buffer_size(host.stream.get_ref(), 4096);
+        narrow.expect("a smaller buffer");
+        host
+    }
+
+    /// One POST on a connection of its own.
+    pub fn post(&self, headers: &[(&str, &str)], body: &str) -> HttpReply {
+        let mut host = self.connect();
+        host.post(headers, body);
+        host.reply()
+    }
+
+    /// The most memory that the process has ever had in use, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("/proc");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
+        let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        kibibytes * 1024
+    }
+
+    pub fn terminate(&self) {
+        if let Some(process) = Process::of(self.child.id()) {
+            process.signal(Signal::TERM);
+        }
+    }
+
+    pub fn ended(&mut self) -> ExitStatus {
+        wait_until("the gateway to end", DEADLINE, || self.child.try_wait().expect("a child"))
+    }
+}
+
+impl Drop for HttpGateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl HttpHost {
+    /// Sends a POST and reads nothing.
+    pub fn post(&mut self, headers: &[(&str, &str)], body: &str) {
+        self.request("POST", headers, body);
+    }
+
+    pub fn request(&mut self, method: &str, headers: &[(&str, &str)], body: &str) {
+        let mut text = format!(
+            "{method} /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n",
+            self.address,
+            body.len()
+        );
+        for (name, value) in headers {
+            text.extend([name, ": ", value, "\r\n"]);
+        }
+        let sent = self.stream.get_mut().write_all(format!("{text}\r\n{body}").as_bytes());
+        sent.expect("the gateway reads");
+    }
+
+    /// Waits until an answer begins, and reads no more of it than the system has already.
+    pub fn begins(&mut self) {
+        let begun = self.stream.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+        assert!(begun, "no answer");
+    }
+
+    pub fn reply(&mut self) -> HttpReply {
+        let status = self.line();
+        let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line();
+            let Some((name, value)) = line.split_once(':') else { break };
+            headers.push((name.to_lowercase(), value.trim().to_owned()));
+        }
+        let find = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let body = match find("content-length").map(|length| length.parse().expect("a length")) {
+            Some(length) => self.exactly(length),
+            None if find("transfer-encoding").is_some() => self.chunks(),
+            None => Vec::new(),
+        };
+        HttpReply { status, headers, body: String::from_utf8(body).expect("UTF-8") }
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let length = usize::from_str_radix(&self.line(), 16).expect("the length of a chunk");
+            body.extend(self.exactly(length));
+            self.line();
+            if length == 0 {
+                return body;
+            }
+        }
+    }
+
+    fn exactly(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).expect("a whole body");
+        bytes
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+}
+
+impl HttpReply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
