@@ -55,7 +55,7 @@ impl Events {
                 None => match self.response.chunk().await {
                     Ok(Some(chunk)) => self.decoder.push(&chunk),
                     Ok(None) => return Err(Trouble::Broken("its stream ended".to_owned())),
-                    Err(error) => return Err(Trouble::Broken(Trouble::words(&error))),
+                    Err(error) => return Err(Trouble::Broken(Trouble::words(error))),
                 },
             }
         }

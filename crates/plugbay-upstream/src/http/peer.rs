@@ -183,7 +183,7 @@ impl Peer {
 
     async fn answer(&self, request: RequestBuilder) -> Result<Response, Trouble> {
         let (request, in_session) = self.in_session(request);
-        let response = request.send().await.map_err(|error| Trouble::from_client(&error))?;
+        let response = request.send().await.map_err(Trouble::from_client)?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -283,7 +283,7 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
         return Err(Trouble::TooLarge);
     }
     let mut body = BytesMut::with_capacity(expected.unwrap_or_default());
-    while let Some(chunk) = response.chunk().await.map_err(|error| Trouble::from_client(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(Trouble::from_client)? {
         if body.len() + chunk.len() > limit {
             return Err(Trouble::TooLarge);
         }
@@ -324,14 +324,17 @@ fn leads_to(response: &Response) -> Option<Url> {
 }
 
 impl Trouble {
-    pub(super) fn from_client(error: &reqwest::Error) -> Self {
+    pub(super) fn from_client(error: reqwest::Error) -> Self {
+        let connecting = error.is_connect();
         let words = Self::words(error);
-        if error.is_connect() { Self::Unreachable(words) } else { Self::Broken(words) }
+        if connecting { Self::Unreachable(words) } else { Self::Broken(words) }
     }
 
-    /// The cause of the cause: what is above it only repeats that something failed.
-    pub(super) fn words(error: &reqwest::Error) -> String {
-        let mut cause: &dyn std::error::Error = error;
+    /// The cause of the cause: what is above it only repeats that something failed. The address may
+    /// have a secret in it.
+    pub(super) fn words(error: reqwest::Error) -> String {
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {
             cause = source;
         }

@@ -138,3 +138,20 @@ async fn a_connection_outlives_the_stream_on_it() {
     assert_eq!(connections[0], connections[1]);
     assert_eq!(connections[1], connections[2]);
 }
+
+#[tokio::test]
+async fn the_opening_may_be_answered_by_a_stream() {
+    let mut server = Server::start().await;
+    let world = World::new(Setup::default(), &server.url());
+    let call = world.call("a");
+    let initialize = server.take("initialize").await;
+    let response = initialize.response(described());
+    let headers = [("content-type", "text/event-stream"), ("mcp-session-id", "one")];
+    initialize.reply(200, &headers, format!("event: message\ndata: {response}\n\n"));
+    let initialized = server.take("notifications/initialized").await;
+    assert_eq!(initialized.header("mcp-session-id"), Some("one"));
+    assert_eq!(initialized.header("mcp-protocol-version"), Some("2025-06-18"));
+    initialized.status(204);
+    server.take_call("a").await.answer(json!({}));
+    assert_eq!(world.calls.end(call).await, "{}");
+}

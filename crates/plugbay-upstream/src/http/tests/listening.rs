@@ -79,3 +79,19 @@ async fn without_ids_the_tools_are_listed_again() {
     server.list(&["d"]).await;
     assert_eq!(world.report().await, "d");
 }
+
+/// Servers that know only POST say so in one way or another.
+#[tokio::test]
+async fn a_server_that_does_not_know_the_method_keeps_its_session() {
+    for code in [404, 400, 500, 501] {
+        let mut server = Server::start().await;
+        let mut world = World::new(Setup::default(), &server.url());
+        world.handle.refresh();
+        server.open_legacy("one").await;
+        server.take("GET").await.status(code);
+        server.list(&["a"]).await;
+        assert_eq!(world.report().await, "a");
+        world.works(&mut server).await;
+        assert_eq!(server.untaken(), [""; 0], "{code}");
+    }
+}

@@ -109,10 +109,52 @@ async fn a_forgotten_session_is_noticed_on_the_servers_own_stream() {
     server.open_legacy("one").await;
     server.list(&["a"]).await;
     assert_eq!(world.report().await, "a");
+    let stream = server.take("GET").await.stream();
+    stream.write("retry: 1\n\n");
+    drop(stream);
     server.take("GET").await.status(404);
-    world.report().await;
+    assert!(world.report().await.contains("has forgotten its session"));
     let call = world.call("a");
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({}));
     assert_eq!(world.calls.end(call).await, "{}");
+}
+
+/// The new session cannot be had, but the old one may still bring what it was asked for.
+#[tokio::test]
+async fn an_answer_on_the_old_session_does_not_need_the_new_one() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let old = world.call("old");
+    let old_request = server.take_call("old").await.stream();
+    let call = world.call("a");
+    server.take_call("a").await.status(404);
+    server.take("initialize").await.status(503);
+    let end = world.calls.end(call).await;
+    assert!(end.contains("answered HTTP 503"), "{end}");
+    old_request.answer(json!({ "old": 1 }));
+    assert_eq!(world.calls.end(old).await, r#"{"old":1}"#);
+}
+
+/// A refusal that comes when the new session is long open.
+#[tokio::test]
+async fn a_late_refusal_leads_to_the_new_session_without_another_opening() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let (call, late) = (world.call("a"), world.call("late"));
+    let mut requests = [server.take("tools/call").await, server.take("tools/call").await];
+    requests.sort_by_key(|request| request.message["id"].as_u64());
+    let [request, late_request] = requests;
+    request.status(404);
+    server.open_legacy("two").await;
+    server.take("GET").await.status(405);
+    server.list(&["echo"]).await;
+    server.take_call("a").await.answer(json!({ "a": 1 }));
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    late_request.status(404);
+    let again = server.take_call("late").await;
+    assert_eq!(again.header("mcp-session-id"), Some("two"));
+    again.answer(json!({ "late": 1 }));
+    assert_eq!(world.calls.end(late).await, r#"{"late":1}"#);
+    world.works(&mut server).await;
+    let untaken = server.untaken();
+    assert!(!untaken.iter().any(|kind| kind == "initialize" || kind == "tools/call"), "{untaken:?}");
 }
