@@ -81,7 +81,10 @@ pub struct Timeouts {
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.headers.keys().collect();
-        let url = self.url.split(['?', '#']).next().unwrap_or_default();
+        let mut url = self.url.split(['?', '#']).next().unwrap_or_default().to_owned();
+        if let (Some(start), Some(end)) = (url.find("//"), url.rfind('@')) {
+            url.replace_range(start + 2..=end, "");
+        }
         f.debug_struct("HttpSpec").field("url", &url).field("headers", &headers).finish_non_exhaustive()
     }
 }

@@ -69,13 +69,16 @@ fn headers(spec: &HttpSpec) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// What is meant for one server, headers above all, must not be led to another.
+/// What is meant for one server, headers above all, must not be led to another. Only two kinds of
+/// redirect lead a POST on as what it is; the others would make a GET without a message of it.
 fn same_origin() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let origin = attempt.previous().first().map(Url::origin);
         if attempt.previous().len() > REDIRECTS {
             attempt.error("it redirects without end")
-        } else if origin.as_ref() == Some(&attempt.url().origin()) {
+        } else if matches!(attempt.status().as_u16(), 307 | 308)
+            && origin.as_ref() == Some(&attempt.url().origin())
+        {
             attempt.follow()
         } else {
             attempt.stop()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use plugbay_core::wire::{Incoming, SseDecoder, SseItem};
 use reqwest::Response;
+use tokio::time::Instant;
 
 use super::peer::Trouble;
 
@@ -13,6 +14,9 @@ pub(super) struct Events {
     decoder: SseDecoder,
     /// How long the server wants to be left alone before the stream is asked for again.
     retry: Option<Duration>,
+    opened: Instant,
+    /// Whether an event has come.
+    fruitful: bool,
 }
 
 /// Where a stream broke off: all that is needed to ask for the rest of it.
@@ -20,8 +24,8 @@ pub(super) struct Events {
 pub(super) struct Bookmark {
     pub(super) last_id: Option<Bytes>,
     retry: Option<Duration>,
-    /// How often it has been asked for since it last brought anything.
-    attempts: u32,
+    /// How often it has been asked for since it last was of use.
+    pub(super) attempts: u32,
 }
 
 pub(super) struct Event {
@@ -33,7 +37,7 @@ impl Events {
     /// `bookmark`: the stream goes on from there.
     pub(super) fn new(response: Response, limit: usize, bookmark: &Bookmark) -> Self {
         let decoder = SseDecoder::resumed(limit, bookmark.last_id.clone());
-        Self { response, decoder, retry: bookmark.retry }
+        Self { response, decoder, retry: bookmark.retry, opened: Instant::now(), fruitful: false }
     }
 
     /// The next event with something in it; why the stream has ended otherwise.
@@ -41,31 +45,46 @@ impl Events {
         loop {
             match self.decoder.take() {
                 Some(SseItem::Retry(pause)) => self.retry = Some(pause),
-                // Sent only for its id.
-                Some(SseItem::Event { data: Incoming::Message(data), .. }) if data.is_empty() => {}
-                Some(SseItem::Event { name, data }) => return Ok(Event { name, data }),
+                Some(SseItem::Event { name, data }) => {
+                    self.fruitful = true;
+                    // An empty one was sent only for its id.
+                    if !matches!(&data, Incoming::Message(data) if data.is_empty()) {
+                        return Ok(Event { name, data });
+                    }
+                }
                 None => match self.response.chunk().await {
                     Ok(Some(chunk)) => self.decoder.push(&chunk),
                     Ok(None) => return Err(Trouble::Broken("its stream ended".to_owned())),
-                    Err(error) => return Err(Trouble::Broken(Trouble::words(&error))),
+                    Err(error) => return Err(Trouble::Broken(Trouble::words(error))),
                 },
             }
         }
     }
 
-    pub(super) fn bookmark(&self, attempts: u32) -> Bookmark {
+    pub(super) fn into_response(self) -> Response {
+        self.response
+    }
+
+    /// `before` is where it began. A stream that brought nothing and was soon over counts as one more
+    /// attempt: otherwise a server that ends each at once would be asked without end.
+    pub(super) fn bookmark(&self, before: &Bookmark) -> Bookmark {
+        let of_use = self.fruitful || self.opened.elapsed() >= LONGEST;
+        let attempts = if of_use { 0 } else { before.attempts };
         Bookmark { last_id: self.decoder.last_id().cloned(), retry: self.retry, attempts }
     }
 }
 
+/// The pause before a stream is asked for again, unless the server has told another.
+const FIRST: Duration = Duration::from_millis(500);
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(30);
+
 impl Bookmark {
-    /// How long to wait before the stream is asked for again, and how often that has been so.
-    pub(super) fn next_attempt(&mut self) -> (Duration, u32) {
-        const FIRST: Duration = Duration::from_millis(500);
-        const LONGEST: Duration = Duration::from_secs(30);
-        let pause =
-            self.retry.unwrap_or(FIRST).saturating_mul(2u32.saturating_pow(self.attempts)).min(LONGEST);
+    /// How long to wait before the stream is asked for again.
+    pub(super) fn next_attempt(&mut self) -> Duration {
+        let first = self.retry.unwrap_or(FIRST).max(SHORTEST);
+        let pause = first.saturating_mul(2u32.saturating_pow(self.attempts)).min(LONGEST.max(first));
         self.attempts = (self.attempts + 1).min(16);
-        (pause, self.attempts)
+        pause
     }
 }

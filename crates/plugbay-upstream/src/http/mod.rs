@@ -23,7 +23,10 @@ use tokio::{
 pub(crate) use peer::{Flavour, Trouble};
 
 use crate::{
-    http::{mirror::Mirror, peer::Peer},
+    http::{
+        mirror::{Headers, Mirror},
+        peer::Peer,
+    },
     link::{Heard, TAIL_LINES},
     process::StderrRing,
     spec::HttpSpec,
@@ -45,6 +48,8 @@ pub(crate) struct HttpLink {
     unsent: Vec<(Ticket, Bytes)>,
     /// Why no more can be sent. What is under way may still be answered.
     lost: Option<Failure>,
+    /// Another link has taken over; this one only waits for its last answers.
+    retired: bool,
     /// What was no message.
     odd: StderrRing,
     tasks: JoinSet<()>,
@@ -90,12 +95,18 @@ impl HttpLink {
             mirrors: HashMap::new(),
             unsent: Vec::new(),
             lost: None,
+            retired: false,
             odd: StderrRing::default(),
             tasks,
         })
     }
 
+    /// To a modern server nothing but requests may be sent.
     pub(crate) fn send(&mut self, message: Bytes) {
+        if self.peer.is_modern() {
+            return;
+        }
+        self.peer.queued(message.len());
         let _ = self.courier.send(message);
     }
 
@@ -103,7 +114,11 @@ impl HttpLink {
         if self.lost.is_some() {
             return self.unsent.push((ticket, message));
         }
-        let headers = mirror::headers(&message, &self.mirrors);
+        let headers = if self.peer.is_legacy() {
+            Headers::default() // also if the host is modern
+        } else {
+            mirror::headers(&message, &self.mirrors)
+        };
         let lasting = headers.lasting;
         let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.notes.clone());
         let task = self.tasks.spawn(posting);
@@ -113,9 +128,14 @@ impl HttpLink {
     /// A modern server is told by closing the stream, a legacy one in words: there a stream that is
     /// closed means nothing.
     pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
-        let Some(posted) = self.requests.remove(&ticket) else { return };
-        posted.task.abort();
-        if !self.peer.is_modern() {
+        // What was posted by the old transport is no longer ours, but may well be under way.
+        let elsewhere = self.peer.flavour == Flavour::Sse;
+        match self.requests.remove(&ticket) {
+            Some(posted) => posted.task.abort(),
+            None if elsewhere => {}
+            None => return,
+        }
+        if self.lost.is_none() {
             self.send(notification);
         }
     }
@@ -123,7 +143,7 @@ impl HttpLink {
     pub(crate) async fn next(&mut self) -> Option<Heard> {
         loop {
             while self.tasks.try_join_next().is_some() {}
-            if self.lost.is_some() && self.requests.values().all(|posted| posted.lasting) {
+            if self.lost.is_some() && (!self.retired || !self.unsent.is_empty() || self.requests.is_empty()) {
                 return None;
             }
             match self.inbox.recv().await? {
@@ -149,8 +169,7 @@ impl HttpLink {
         }
     }
 
-    /// A request that never reached the server may be sent again, once the way is open; the answers
-    /// that are still to come on the old one come first.
+    /// A request that never reached the server may be sent again, once the way is open.
     fn failed(&mut self, ticket: Ticket, message: Bytes, trouble: Trouble) -> Option<Heard> {
         let alone = self.requests.values().all(|posted| posted.lasting);
         let start_anew = match &trouble {
@@ -197,6 +216,28 @@ impl HttpLink {
 
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         std::mem::take(&mut self.unsent)
+    }
+
+    /// Requests that may still be answered, though no more can be sent.
+    pub(crate) fn under_way(&self) -> Vec<Ticket> {
+        self.requests.iter().filter(|(_, posted)| !posted.lasting).map(|(ticket, _)| *ticket).collect()
+    }
+
+    /// Another link takes over. From here only these requests are still waited for.
+    pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
+        self.retired = true;
+        self.requests.retain(|ticket, posted| {
+            let keep = kept.contains(ticket);
+            if !keep {
+                posted.task.abort();
+            }
+            keep
+        });
+        self.lost.clone().unwrap_or_else(|| self.failure("went away"))
+    }
+
+    pub(crate) fn untaken(&self) -> usize {
+        self.peer.untaken()
     }
 
     pub(crate) fn backlog(&self) -> usize {

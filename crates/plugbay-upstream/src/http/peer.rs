@@ -1,8 +1,11 @@
 //! The server at the other end: its address, what was agreed with it, and what can go wrong on the way.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use bytes::{Bytes, BytesMut};
@@ -33,7 +36,6 @@ pub(crate) enum Flavour {
     Sse,
 }
 
-#[derive(Debug)]
 pub(super) struct Peer {
     client: Client,
     pub(super) url: Url,
@@ -46,11 +48,13 @@ pub(super) struct Peer {
     pub(super) endpoint: watch::Sender<Option<Url>>,
     /// Whether a legacy server has heard that the opening is over; before, it need not answer.
     introduced: watch::Sender<bool>,
-    /// Bytes that are on their way to it.
+    /// Bytes of requests that are on their way to it.
     outgoing: AtomicUsize,
+    /// Bytes of notifications and answers that it has not taken yet.
+    untaken: AtomicUsize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Agreed {
     open: bool,
     /// `None` once open: a modern server, which is told the version by each request.
@@ -65,6 +69,8 @@ pub(crate) enum Trouble {
     Unreachable(String),
     /// The server has forgotten the session; it has not looked at the request.
     SessionGone,
+    /// It has answered, but nothing that could be passed on.
+    Unusable(&'static str),
     Status {
         code: u16,
         words: String,
@@ -87,6 +93,7 @@ impl Peer {
             endpoint: watch::channel(None).0,
             introduced: watch::channel(false).0,
             outgoing: AtomicUsize::new(0),
+            untaken: AtomicUsize::new(0),
         })
     }
 
@@ -105,13 +112,14 @@ impl Peer {
         agreed.open && agreed.version.is_none()
     }
 
+    pub(super) fn is_legacy(&self) -> bool {
+        let agreed = self.lock();
+        agreed.open && agreed.version.is_some()
+    }
+
     /// Waits until requests may be sent.
     pub(super) async fn ready(&self) {
-        let legacy = {
-            let agreed = self.lock();
-            agreed.open && agreed.version.is_some()
-        };
-        if legacy {
+        if self.is_legacy() {
             let _ = self.introduced.subscribe().wait_for(|introduced| *introduced).await;
         }
     }
@@ -121,16 +129,29 @@ impl Peer {
     }
 
     pub(super) fn backlog(&self) -> usize {
-        self.outgoing.load(Ordering::Relaxed)
+        self.outgoing.load(Ordering::Relaxed) + self.untaken()
     }
 
-    /// Sends one message. What comes back has a status of success, and any session id has been noted.
+    pub(super) fn untaken(&self) -> usize {
+        self.untaken.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn queued(&self, bytes: usize) {
+        self.untaken.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn taken(&self, bytes: usize) {
+        self.untaken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Sends one message. What comes back has a status of success, or says in JSON why not.
     pub(super) async fn post(&self, message: Bytes, headers: HeaderMap) -> Result<Response, Trouble> {
         let url = match self.flavour {
             Flavour::Streamable => self.url.clone(),
             Flavour::Sse => self.endpoint().await?,
         };
         let _counted = Outgoing::count(&self.outgoing, message.len());
+        let legacy = headers.is_empty();
         let request = self
             .client
             .post(url)
@@ -138,7 +159,11 @@ impl Peer {
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
             .body(message);
-        self.answer(request).await
+        let response = self.answer(request).await?;
+        if legacy && response.status().is_success() {
+            self.note_session(response.headers()); // a modern server has none to give
+        }
+        Ok(response)
     }
 
     /// Asks for a stream; `after` is the last event that was seen of it.
@@ -158,16 +183,15 @@ impl Peer {
 
     async fn answer(&self, request: RequestBuilder) -> Result<Response, Trouble> {
         let (request, in_session) = self.in_session(request);
-        let response = request.send().await.map_err(|error| Trouble::from_client(&error))?;
+        let response = request.send().await.map_err(Trouble::from_client)?;
         let status = response.status();
         if status.is_success() {
-            self.note_session(response.headers());
             return Ok(response);
         }
         if status == StatusCode::NOT_FOUND && in_session {
             return Err(Trouble::SessionGone);
         }
-        if status.is_client_error() && is_json(&response) {
+        if !status.is_redirection() && is_json(&response) {
             return Ok(response); // the reason is for the protocol to tell
         }
         Err(refused(response).await)
@@ -187,7 +211,21 @@ impl Peer {
 
     fn note_session(&self, headers: &HeaderMap) {
         if let Some(session) = headers.get(SESSION_ID) {
-            self.lock().session.get_or_insert_with(|| session.clone());
+            let mut session = session.clone();
+            session.set_sensitive(true);
+            self.lock().session.get_or_insert(session);
+        }
+    }
+
+    /// Some servers have another status for a session that they do not know.
+    pub(super) fn judge(&self, trouble: Trouble) -> Trouble {
+        match &trouble {
+            Trouble::Status { code: 400, words, .. }
+                if words.to_ascii_lowercase().contains("session") && self.lock().session.is_some() =>
+            {
+                Trouble::SessionGone
+            }
+            _ => trouble,
         }
     }
 
@@ -200,6 +238,13 @@ impl Peer {
     fn lock(&self) -> MutexGuard<'_, Agreed> {
         // Nothing can panic half-way through a change.
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without anything secret.
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("url", &shown(&self.url)).finish_non_exhaustive()
     }
 }
 
@@ -238,7 +283,7 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
         return Err(Trouble::TooLarge);
     }
     let mut body = BytesMut::with_capacity(expected.unwrap_or_default());
-    while let Some(chunk) = response.chunk().await.map_err(|error| Trouble::from_client(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(Trouble::from_client)? {
         if body.len() + chunk.len() > limit {
             return Err(Trouble::TooLarge);
         }
@@ -249,11 +294,9 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
 
 pub(super) async fn refused(mut response: Response) -> Trouble {
     let code = response.status().as_u16();
-    let challenge = response.headers().get(WWW_AUTHENTICATE).map(|value| clean(value.as_bytes()));
-    let mut words = match response.headers().get("location") {
-        Some(location) if response.status().is_redirection() => {
-            format!("it leads to {}", clean(location.as_bytes()))
-        }
+    let challenge = challenge(&response);
+    let mut words = match leads_to(&response) {
+        Some(url) if response.status().is_redirection() => format!("it leads to {}", shown(&url)),
         _ => String::new(),
     };
     if words.is_empty() {
@@ -272,15 +315,26 @@ pub(super) async fn refused(mut response: Response) -> Trouble {
     Trouble::Status { code, words, challenge }
 }
 
+pub(super) fn challenge(response: &Response) -> Option<String> {
+    response.headers().get(WWW_AUTHENTICATE).map(|value| clean(value.as_bytes()))
+}
+
+fn leads_to(response: &Response) -> Option<Url> {
+    response.url().join(response.headers().get("location")?.to_str().ok()?).ok()
+}
+
 impl Trouble {
-    pub(super) fn from_client(error: &reqwest::Error) -> Self {
+    pub(super) fn from_client(error: reqwest::Error) -> Self {
+        let connecting = error.is_connect();
         let words = Self::words(error);
-        if error.is_connect() { Self::Unreachable(words) } else { Self::Broken(words) }
+        if connecting { Self::Unreachable(words) } else { Self::Broken(words) }
     }
 
-    /// The cause of the cause: what is above it only repeats that something failed.
-    pub(super) fn words(error: &reqwest::Error) -> String {
-        let mut cause: &dyn std::error::Error = error;
+    /// The cause of the cause: what is above it only repeats that something failed. The address may
+    /// have a secret in it.
+    pub(super) fn words(error: reqwest::Error) -> String {
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {
             cause = source;
         }
@@ -308,6 +362,7 @@ impl Trouble {
                 }
             }
             Self::Broken(why) => new(format!("the connection broke before the answer was whole: {why}")),
+            Self::Unusable(why) => new((*why).to_owned()),
             Self::TooLarge => new("sent more than is allowed".to_owned()),
         }
     }
@@ -328,8 +383,8 @@ impl Trouble {
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
-            Self::Status { code, .. } => matches!(code, 300..=399 | 401 | 403 | 407 | 429 | 500..),
-            Self::SessionGone | Self::Broken(_) | Self::TooLarge => false,
+            Self::Status { code, .. } => matches!(code, 300..=399 | 401 | 403 | 407 | 429 | 502..=504),
+            Self::SessionGone | Self::Broken(_) | Self::Unusable(_) | Self::TooLarge => false,
         }
     }
 

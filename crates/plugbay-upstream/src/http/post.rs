@@ -1,26 +1,34 @@
 //! One message on its way to the server, and its answer on the way back.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
     exchange::Ticket,
     wire::{Head, Incoming, Kind, as_message},
 };
-use reqwest::{Response, StatusCode};
-use tokio::{sync::mpsc, time::sleep};
+use reqwest::{Response, StatusCode, header::HeaderMap};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 
 use crate::{process::text::clean, server::error_text};
 
 use super::{
     Note,
     events::{Bookmark, Events},
-    mirror::{self, Headers},
+    mirror::Headers,
     peer::{self, Flavour, Peer, Trouble, is_json, is_stream},
 };
 
-/// So often in a row a stream that broke off is asked for again without having brought anything.
+/// So often in a row a stream that broke off is asked for again in vain.
 const RESUMPTIONS: u32 = 5;
+
+/// A notification that is not taken by then holds up the others no longer.
+const COURIER_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a stream may take to end after its answer, so that its connection can be used again.
+const LEAVE_TAKING: Duration = Duration::from_secs(1);
 
 /// Notifications and answers, one after the other.
 pub(super) async fn carry(
@@ -29,12 +37,14 @@ pub(super) async fn carry(
     notes: mpsc::Sender<Note>,
 ) {
     while let Some(message) = messages.recv().await {
-        let headers = mirror::headers(&message, &HashMap::new()).map;
-        match peer.post(message, headers).await {
-            Ok(_) => {}
-            Err(trouble @ Trouble::SessionGone) => _ = notes.send(Note::Lost(trouble)).await,
-            Err(trouble) => tracing::debug!(?trouble, "a notification was not taken"),
+        let length = message.len();
+        match timeout(COURIER_PATIENCE, peer.post(message, HeaderMap::new())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(trouble @ Trouble::SessionGone)) => _ = notes.send(Note::Lost(trouble)).await,
+            Ok(Err(trouble)) => tracing::debug!(?trouble, "a notification was not taken"),
+            Err(_) => tracing::debug!("a notification was not taken in time"),
         }
+        peer.taken(length);
         peer.introduce(); // the first notification is the one that ends the opening
     }
 }
@@ -48,11 +58,17 @@ pub(super) async fn request(
     notes: mpsc::Sender<Note>,
 ) {
     let mut exchange = Exchange { peer, ticket, notes, answered: false };
-    let note = match exchange.run(message.clone(), headers).await {
-        Ok(()) => Note::Done(ticket),
-        Err(trouble) => Note::Failed { ticket, message, trouble },
+    let (note, rest) = match exchange.run(message.clone(), headers).await {
+        Ok(rest) => (Note::Done(ticket), rest),
+        Err(trouble) => {
+            let trouble = exchange.peer.judge(trouble);
+            (Note::Failed { ticket, message, trouble }, None)
+        }
     };
     let _ = exchange.notes.send(note).await;
+    if let Some(mut rest) = rest {
+        let _ = timeout(LEAVE_TAKING, async { while let Ok(Some(_)) = rest.chunk().await {} }).await;
+    }
 }
 
 struct Exchange {
@@ -63,36 +79,43 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn run(&mut self, message: Bytes, headers: Headers) -> Result<(), Trouble> {
+    /// Gives a stream that is still open.
+    async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, Trouble> {
         self.peer.ready().await;
         let response = self.peer.post(message, headers.map).await?;
-        if self.peer.flavour == Flavour::Sse {
-            return Ok(()); // the answer comes by the one stream
+        if self.peer.flavour == Flavour::Sse && response.status().is_success() {
+            return Ok(None); // the answer comes by the one stream
         }
         if is_stream(&response) {
-            return self.stream(response).await;
+            return self.stream(response).await.map(Some);
         }
         if is_json(&response) {
-            return self.body(response).await;
+            return self.body(response).await.map(|()| None);
         }
         match response.status() {
-            StatusCode::OK => Err(Trouble::Broken("the answer is neither JSON nor a stream".to_owned())),
+            StatusCode::OK => Err(Trouble::Unusable("what it sent is neither JSON nor a stream")),
             _ => Err(peer::refused(response).await),
         }
     }
 
     async fn body(&mut self, response: Response) -> Result<(), Trouble> {
         let status = response.status();
+        let challenge = peer::challenge(&response);
         let incoming = as_message(peer::body(response, self.peer.limit).await?);
-        if !status.is_success() && !self.is_answer(&incoming) {
-            let Incoming::Message(words) = &incoming else { return Err(Trouble::Broken(status.to_string())) };
-            return Err(Trouble::Status { code: status.as_u16(), words: words_of(words), challenge: None });
+        if self.is_answer(&incoming) {
+            return self.pass_on(incoming).await;
         }
-        self.pass_on(incoming).await
+        match incoming {
+            Incoming::Message(message) if !status.is_success() || is_error(&message) => {
+                Err(Trouble::Status { code: status.as_u16(), words: words_of(&message), challenge })
+            }
+            _ if status.is_success() => Err(Trouble::Unusable("what it sent is no answer to it")),
+            _ => Err(Trouble::Status { code: status.as_u16(), words: String::new(), challenge }),
+        }
     }
 
     /// A stream that ends early is asked for again where it broke off, if it told how.
-    async fn stream(&mut self, mut response: Response) -> Result<(), Trouble> {
+    async fn stream(&mut self, mut response: Response) -> Result<Response, Trouble> {
         let mut bookmark = Bookmark::default();
         loop {
             let mut events = Events::new(response, self.peer.limit, &bookmark);
@@ -102,10 +125,10 @@ impl Exchange {
                     Err(trouble) => break trouble,
                 }
                 if self.answered {
-                    return Ok(());
+                    return Ok(events.into_response());
                 }
             };
-            bookmark = events.bookmark(0);
+            bookmark = events.bookmark(&bookmark);
             if self.peer.is_modern() || bookmark.last_id.is_none() {
                 return Err(broke);
             }
@@ -114,16 +137,14 @@ impl Exchange {
     }
 
     async fn resume(&self, bookmark: &mut Bookmark) -> Option<Response> {
+        let mut failures = 0;
         loop {
-            let (pause, attempt) = bookmark.next_attempt();
-            if attempt > RESUMPTIONS {
-                return None;
-            }
-            sleep(pause).await;
+            sleep(bookmark.next_attempt()).await;
             match self.peer.get(bookmark.last_id.as_ref()).await {
                 Ok(response) if is_stream(&response) => return Some(response),
                 Ok(_) | Err(Trouble::SessionGone | Trouble::Status { .. }) => return None,
-                Err(_) => {}
+                Err(_) if failures < RESUMPTIONS => failures += 1,
+                Err(_) => return None,
             }
         }
     }
@@ -147,6 +168,10 @@ impl Exchange {
             Err(_) => Head::id_of_truncated_response(message, message) == Some(ours),
         }
     }
+}
+
+fn is_error(message: &Bytes) -> bool {
+    matches!(Head::read(message).map(|head| head.kind), Ok(Kind::Error { .. }))
 }
 
 /// The words of a JSON error that is nobody's answer, or the whole of it.

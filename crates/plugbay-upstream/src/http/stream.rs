@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use plugbay_core::wire::Incoming;
 use reqwest::Url;
 use tokio::{sync::mpsc, time::sleep};
@@ -12,28 +13,40 @@ use super::{
     peer::{self, Peer, Trouble, is_stream},
 };
 
+const CHANGED: Bytes =
+    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+
 /// Listens to a Streamable HTTP server for as long as the link lives. Not every server offers this.
 pub(super) async fn listen(peer: Arc<Peer>, notes: mpsc::Sender<Note>) {
     let mut bookmark = Bookmark::default();
+    let mut offered = false;
     peer.ready().await;
     loop {
         match peer.get(bookmark.last_id.as_ref()).await {
             Ok(response) if is_stream(&response) => {
+                if bookmark.attempts == 1 && bookmark.last_id.is_none() {
+                    // Nobody will tell what was said meanwhile.
+                    let _ = notes.send(Note::Incoming(Incoming::Message(CHANGED))).await;
+                }
+                offered = true;
                 let mut events = Events::new(response, peer.limit, &bookmark);
                 while let Ok(event) = events.next().await {
                     let _ = notes.send(Note::Incoming(event.data)).await;
                 }
-                bookmark = events.bookmark(0);
+                bookmark = events.bookmark(&bookmark);
             }
-            Err(trouble @ Trouble::SessionGone) => {
+            // Many servers that have no such stream say "not found" as well.
+            Err(trouble @ Trouble::SessionGone) if offered => {
                 let _ = notes.send(Note::Lost(trouble)).await;
                 return;
             }
+            // In between stands somebody who cannot reach it just now, or asks for patience.
+            Err(Trouble::Status { code: 429 | 502..=504, .. }) => {}
             // It does not offer one, or not to us.
-            Ok(_) | Err(Trouble::Status { .. }) => return,
+            Ok(_) | Err(Trouble::Status { .. } | Trouble::SessionGone) => return,
             Err(_) => {}
         }
-        sleep(bookmark.next_attempt().0).await;
+        sleep(bookmark.next_attempt()).await;
     }
 }
 

@@ -94,6 +94,31 @@ impl Link {
         }
     }
 
+    /// Requests that may still be answered, though the server is gone for all others.
+    pub(crate) fn under_way(&self) -> Vec<Ticket> {
+        match self {
+            Self::Pipe(_) => Vec::new(),
+            Self::Http(http) => http.under_way(),
+        }
+    }
+
+    /// Why the server is gone. The answers to these requests are still waited for: [`Link::next`] ends
+    /// whenever there is something for [`Link::take_unsent`], or nothing is under way any more.
+    pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
+        match self {
+            Self::Pipe(pipe) => pipe.failure("went away"),
+            Self::Http(http) => http.retire(kept),
+        }
+    }
+
+    /// How many bytes of notifications and answers the server has not taken yet.
+    pub(crate) fn untaken(&self) -> usize {
+        match self {
+            Self::Pipe(pipe) => pipe.connection.backlog(),
+            Self::Http(http) => http.untaken(),
+        }
+    }
+
     /// How many bytes the server has not taken yet.
     pub(crate) fn backlog(&self) -> usize {
         match self {

@@ -23,6 +23,9 @@ pub(crate) const ANSWERS_LIMIT: usize = 1024 * 1024;
 /// How long a server may leave `server/discover` unanswered before it is taken for a legacy one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long its answer to that question is waited for when it has refused the other one.
+const LATE_PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a server said of itself.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
@@ -44,6 +47,13 @@ pub(crate) enum OpenError {
     Undelivered(Trouble),
 }
 
+impl OpenError {
+    /// Asking in another way would not help.
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Undelivered(trouble) if trouble.is_final())
+    }
+}
+
 /// Asks a server of unknown era `server/discover` first. One that refuses, or does not answer soon, is
 /// asked to `initialize`; a slow modern server is then known by its late answer to the first question.
 pub(crate) async fn open(
@@ -52,6 +62,7 @@ pub(crate) async fn open(
     tickets: &Tickets,
 ) -> Result<Opened, OpenError> {
     let mut opening = Opening::new(link, tickets);
+    let mut probing = false; // the modern question is asked and not answered
     if known != Some(Era::Legacy) {
         opening.ask_discover();
         match timeout(PROBE_PATIENCE, opening.reply()).await {
@@ -60,19 +71,22 @@ pub(crate) async fn open(
                 return Ok(modern(&message, &result));
             }
             Ok(None) => return Err(OpenError::Closed { probing: true }),
-            Ok(Some((_, Reply::Undelivered(trouble)))) if trouble.is_final() => {
-                return Err(OpenError::Undelivered(trouble));
-            }
-            Ok(Some((_, Reply::Error(_) | Reply::Undelivered(_)))) | Err(_) => {}
+            Ok(Some((_, Reply::No(error)))) if error.is_final() => return Err(error),
+            Ok(Some((_, Reply::No(_)))) => {}
+            Err(_) => probing = true,
         }
     }
     opening.ask_initialize();
-    let (mut discovered, mut refusal) = (None, None);
+    let (mut discovered, mut refusal): (Option<Opened>, Option<OpenError>) = (None, None);
     loop {
-        let patience = if discovered.is_some() { PROBE_PATIENCE } else { Duration::MAX };
+        let patience = match (&discovered, &refusal) {
+            (Some(_), _) => PROBE_PATIENCE,
+            (None, Some(_)) => LATE_PATIENCE,
+            (None, None) => Duration::MAX,
+        };
         let Ok(reply) = timeout(patience, opening.reply()).await else {
-            // Modern, and it passed over a method it does not know.
-            return discovered.ok_or(OpenError::Closed { probing: false });
+            // Modern, and it passed over a method it does not know; or there is only the refusal.
+            return discovered.ok_or_else(|| refusal.unwrap_or(OpenError::Closed { probing: false }));
         };
         match reply.ok_or(OpenError::Closed { probing: false })? {
             (Question::Initialize, Reply::Result(message, result)) => {
@@ -86,21 +100,24 @@ pub(crate) async fn open(
                 }
                 discovered = Some(opened);
             }
-            (Question::Initialize, Reply::Undelivered(trouble)) => {
-                return discovered.ok_or(OpenError::Undelivered(trouble));
-            }
-            (Question::Initialize, Reply::Error(text)) => match (discovered, known) {
-                (Some(opened), _) => return Ok(opened),
-                (None, Some(Era::Legacy)) => {
+            (Question::Initialize, Reply::No(error)) => {
+                if let Some(opened) = discovered {
+                    return Ok(opened);
+                }
+                if probing {
+                    refusal = Some(error); // the first question may still be answered
+                } else if known == Some(Era::Legacy) && !error.is_final() {
                     // It was legacy when we last met; perhaps it has been renewed since.
                     opening.ask_discover();
-                    (discovered, refusal) = (None, Some(text));
+                    (probing, refusal) = (true, Some(error));
+                } else {
+                    return Err(error);
                 }
-                (None, _) => return Err(OpenError::Refused(text)),
-            },
-            (Question::Discover, Reply::Error(_) | Reply::Undelivered(_)) => {
-                if let Some(text) = refusal.take() {
-                    return Err(OpenError::Refused(text));
+            }
+            (Question::Discover, Reply::No(_)) => {
+                probing = false;
+                if let Some(error) = refusal.take() {
+                    return Err(error);
                 }
             }
         }
@@ -137,8 +154,7 @@ enum Question {
 
 enum Reply {
     Result(Bytes, Span),
-    Error(String),
-    Undelivered(Trouble),
+    No(OpenError),
 }
 
 impl<'a> Opening<'a> {
@@ -189,7 +205,9 @@ impl<'a> Opening<'a> {
                     continue;
                 }
                 Heard::Failed { ticket, trouble } => match self.question_of(ticket.0) {
-                    Some(question) => return Some((question, Reply::Undelivered(trouble))),
+                    Some(question) => {
+                        return Some((question, Reply::No(OpenError::Undelivered(trouble))));
+                    }
                     None => continue,
                 },
             };
@@ -207,10 +225,11 @@ impl<'a> Opening<'a> {
                     // An error without an id is about what was said last.
                     let question = id.map_or(Some(self.last), |id| self.question(&message[id]));
                     if let Some(question) = question {
-                        return Some((question, Reply::Error(error_text(&message, &error))));
+                        let error = OpenError::Refused(error_text(&message, &error));
+                        return Some((question, Reply::No(error)));
                     }
                 }
-                (Kind::Request { id, method }, _) if self.link.backlog() < ANSWERS_LIMIT => {
+                (Kind::Request { id, method }, _) if self.link.untaken() < ANSWERS_LIMIT => {
                     self.link.send(answer(&message, &id, &method));
                 }
                 _ => {}

@@ -1,1 +1,29 @@
-//! The HTTP side of a server against scripted answers.
+//! A server behind a URL, played by a scripted HTTP peer on a real socket and in real time.
+#![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
+
+mod cancelling;
+mod crowd;
+mod detection;
+mod failures;
+mod hostile;
+mod legacy;
+mod listening;
+mod modern;
+mod peer;
+mod redirects;
+mod resuming;
+mod secrets;
+mod session;
+mod sizes;
+mod sse;
+mod world;
+
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Awaits what must come. The limit is only for a test that fails.
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(20 * SECOND, future).await;
+    waited.unwrap_or_else(|_| panic!("{what} never came"))
+}

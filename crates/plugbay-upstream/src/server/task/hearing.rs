@@ -36,7 +36,7 @@ impl Task {
                 Kind::Request { id, method } => {
                     let answer = opening::answer(&message, id, method);
                     if let Phase::Up(link) = &mut self.phase
-                        && link.backlog() < opening::ANSWERS_LIMIT
+                        && link.untaken() < opening::ANSWERS_LIMIT
                     {
                         link.send(answer);
                     }
@@ -98,7 +98,7 @@ impl Task {
     }
 
     /// A request of ours found no way to the server, or its answer none back.
-    fn undelivered(&mut self, ticket: Ticket, trouble: &Trouble) {
+    pub(super) fn undelivered(&mut self, ticket: Ticket, trouble: &Trouble) {
         let server = self.spec.name.clone();
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {

@@ -1,6 +1,7 @@
 //! The task that owns one server: a closed loop over everything that can happen to it.
 
 mod hearing;
+mod retired;
 mod start;
 mod tools;
 
@@ -96,6 +97,8 @@ pub(super) struct Task {
     list_again: bool,
     /// Servers on their way out.
     ending: JoinSet<()>,
+    /// Links that can take no more but may still bring answers.
+    retired: Vec<Link>,
 }
 
 enum Phase {
@@ -120,6 +123,8 @@ enum Event {
     Opened(Start),
     Heard(Heard),
     Closed,
+    /// The retired link at this place has said something, or has something to give back.
+    Retired(usize, Option<Heard>),
     Tick,
 }
 
@@ -159,6 +164,7 @@ impl Task {
             listed: false,
             list_again: false,
             ending: JoinSet::new(),
+            retired: Vec::new(),
             spec,
         }
     }
@@ -173,8 +179,9 @@ impl Task {
                 Event::Command(Some(command)) => self.command(command),
                 Event::Opened(Ok(started)) => self.opened(started),
                 Event::Opened(Err(error)) => self.start_failed(error),
-                Event::Heard(heard) => self.heard(heard),
+                Event::Heard(heard) | Event::Retired(_, Some(heard)) => self.heard(heard),
                 Event::Closed => self.closed().await,
+                Event::Retired(place, None) => self.take_back(place),
                 Event::Tick => self.tick(),
             }
             self.show();
@@ -210,6 +217,7 @@ impl Task {
             biased;
             command = self.inbox.recv() => Event::Command(command),
             () = &mut self.timer, if self.wound_up => Event::Tick,
+            (place, heard) = retired::next_of(&mut self.retired) => Event::Retired(place, heard),
             event = server => event,
         }
     }
@@ -279,10 +287,8 @@ impl Task {
 
     fn cancel(&mut self, ticket: Ticket, notification: &Draft) {
         self.queue.retain(|call| call.ticket != ticket);
-        if self.pending.complete(ticket).is_some()
-            && let Phase::Up(link) = &mut self.phase
-        {
-            link.cancel(ticket, notification.render(ticket.0));
+        if self.pending.complete(ticket).is_some() {
+            self.call_off(ticket, &notification.render(ticket.0));
         }
     }
 
@@ -337,7 +343,10 @@ impl Task {
         if let Phase::Up(mut link) = std::mem::replace(&mut self.phase, Phase::Down) {
             let unsent = link.take_unsent();
             let during = if self.calling() { "during a call" } else { "while it was idle" };
-            let failure = link.post_mortem(during, self.spec.timeouts.shutdown).await;
+            let failure = match self.retire(link) {
+                Ok(failure) => failure,
+                Err(link) => link.post_mortem(during, self.spec.timeouts.shutdown).await,
+            };
             self.now = now();
             self.fail_but(failure, unsent);
             if !self.resend.is_empty() {
@@ -365,10 +374,9 @@ impl Task {
         self.resend = if self.life.forgives() { unsent } else { Vec::new() };
         // Others were taken back, or are questions of our own that the next server is asked anyway.
         self.resend.retain(|(ticket, _)| matches!(self.pending.get(*ticket), Some(Waiting::Host(_))));
-        let resend = &self.resend;
-        for (ticket, waiting) in
-            self.pending.drain_but(|ticket| resend.iter().any(|(kept, _)| *kept == ticket))
-        {
+        let mut kept: Vec<Ticket> = self.retired.iter().flat_map(Link::under_way).collect();
+        kept.extend(self.resend.iter().map(|(ticket, _)| *ticket));
+        for (ticket, waiting) in self.pending.drain_but(|ticket| kept.contains(&ticket)) {
             if let Waiting::Host(caller) = waiting {
                 caller.answered(ticket, Answer::Failed(error.clone()));
             }
@@ -410,9 +418,7 @@ impl Task {
         let server = self.spec.name.clone();
         match waiting {
             Waiting::Host(caller) => {
-                if let Phase::Up(link) = &mut self.phase {
-                    link.cancel(ticket, timed_out(ticket));
-                }
+                self.call_off(ticket, &timed_out(ticket));
                 caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after }));
             }
             // Many servers do one thing at a time: the list comes after the call.

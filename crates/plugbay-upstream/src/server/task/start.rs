@@ -10,7 +10,7 @@ use super::super::{
     opening::{self, OpenError, Opened},
 };
 use crate::{
-    http::{Flavour, HttpLink, Trouble},
+    http::{Flavour, HttpLink},
     link::{Link, PipeLink},
     spec::{self, HttpFlavour, ServerSpec, Transport},
 };
@@ -92,7 +92,8 @@ pub(super) async fn start(
 ) -> Result<Started, StartError> {
     let deadline = Instant::now() + spec.timeouts.start;
     let grace = spec.timeouts.shutdown;
-    let mut first_trouble: Option<Trouble> = None;
+    // Of the transport that was tried first, once the other one is.
+    let mut first_failure: Option<Failure> = None;
     loop {
         let mut link = connect(&spec, &around, habits)?;
         let known = if habits.sse { Some(Era::Legacy) } else { habits.era };
@@ -115,10 +116,16 @@ pub(super) async fn start(
                 habits.era = Some(Era::Legacy);
                 tokio::spawn(link.end(grace));
             }
+            // It may have left the old transport since we last met.
+            OpenError::Closed { probing: false }
+                if habits.sse && first_failure.is_none() && is_auto(&spec) =>
+            {
+                habits = Habits { sse: false, era: None, ..habits };
+                first_failure = Some(link.post_mortem("before it answered", grace).await);
+            }
             OpenError::Closed { probing: false } => {
                 let failure = link.post_mortem("before it answered", grace).await;
-                let first = first_trouble.map(|trouble| trouble.failure_of(&spec));
-                return Err(first.unwrap_or(failure).into());
+                return Err(first_failure.unwrap_or(failure).into());
             }
             OpenError::Refused(text) => {
                 let failure = link.failure(format!("refused to be initialised: {text}"));
@@ -127,11 +134,13 @@ pub(super) async fn start(
             }
             OpenError::Undelivered(trouble) => {
                 tokio::spawn(link.end(grace));
-                if !may_be_sse(&spec, habits) || !trouble.speaks_of_another_transport() {
-                    return Err(first_trouble.unwrap_or(trouble).failure_of(&spec).into());
+                let failure = trouble.failure_of(&spec);
+                let other_way = first_failure.is_none() && !habits.sse && is_auto(&spec);
+                if !other_way || !trouble.speaks_of_another_transport() {
+                    return Err(first_failure.unwrap_or(failure).into());
                 }
                 habits.sse = true;
-                first_trouble = Some(trouble);
+                first_failure = Some(failure);
             }
         }
     }
@@ -151,8 +160,8 @@ fn connect(spec: &ServerSpec, around: &Surroundings, habits: Habits) -> Result<L
     }
 }
 
-fn may_be_sse(spec: &ServerSpec, habits: Habits) -> bool {
-    matches!(&spec.transport, Transport::Http(http) if http.flavour == HttpFlavour::Auto) && !habits.sse
+fn is_auto(spec: &ServerSpec) -> bool {
+    matches!(&spec.transport, Transport::Http(http) if http.flavour == HttpFlavour::Auto)
 }
 
 fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {

@@ -1,0 +1,46 @@
+//! Very many calls at once: every answer reaches its own caller, whatever way it comes.
+
+use serde_json::json;
+
+use super::world::{Setup, World};
+
+const CALLS: usize = 200;
+
+#[tokio::test]
+async fn answers_out_of_order_and_by_all_ways_reach_their_callers() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let calls: Vec<_> = (0..CALLS).map(|number| (number, world.call(&format!("canary-{number}")))).collect();
+    let mut requests = Vec::new();
+    for _ in 0..CALLS {
+        requests.push(server.take("tools/call").await);
+    }
+    requests.reverse();
+    requests.sort_by_key(|request| request.message["id"].as_u64().unwrap() * 7919 % 211);
+    let mut open = Vec::new();
+    for (number, request) in requests.into_iter().enumerate() {
+        let result =
+            json!({ "canary": request.message["params"]["name"], "filling": "x".repeat(number * 50) });
+        match number % 3 {
+            0 => request.answer(result),
+            1 => {
+                let stream = request.stream();
+                stream.write(": hello\n\n");
+                stream.answer(result);
+                stream.end();
+            }
+            _ => {
+                let stream = request.stream();
+                let progress = json!({ "progressToken": stream.0.message["id"], "progress": 1 });
+                stream.notify("notifications/progress", progress);
+                stream.answer(result);
+                open.push(stream); // never ended
+            }
+        }
+    }
+    for (number, call) in calls {
+        let end = world.calls.end(call).await;
+        assert!(end.starts_with(&format!(r#"{{"canary":"canary-{number}","#)), "{number}: {end:.60}");
+    }
+    world.works(&mut server).await;
+    assert_eq!(server.untaken(), [""; 0]);
+}

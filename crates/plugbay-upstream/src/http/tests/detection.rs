@@ -1,0 +1,217 @@
+//! A server of which nothing is known: its era and its transport are found out, and remembered.
+
+use plugbay_core::{catalog::Manners, era::Era};
+use serde_json::json;
+
+use super::{
+    SECOND,
+    peer::{Request, Server},
+    sse,
+    world::{Setup, World, capabilities},
+};
+use crate::spec::{HttpFlavour, Timeouts};
+
+type Refusal = (&'static str, fn(Request));
+
+/// Every way in which a legacy server may turn down a question that it does not know.
+const REFUSALS: &[Refusal] = &[
+    ("400", |request| request.status(400)),
+    ("404", |request| request.status(404)),
+    ("405", |request| request.status(405)),
+    ("406", |request| request.status(406)),
+    ("422 in JSON that is no message", |request| request.json(422, r#"{"detail":"what?"}"#)),
+    ("500", |request| request.reply(500, &[], "boom")),
+    ("text", |request| request.reply(400, &[("content-type", "text/plain")], "Missing session ID")),
+    ("an error with its id", |request| {
+        let error = json!({ "code": -32601, "message": "Method not found" });
+        let body = json!({ "jsonrpc": "2.0", "id": request.message["id"], "error": error });
+        request.json(200, body);
+    }),
+    ("400 with its id", |request| {
+        let error = json!({ "code": -32600, "message": "not initialized" });
+        let body = json!({ "jsonrpc": "2.0", "id": request.message["id"], "error": error });
+        request.json(400, body);
+    }),
+    ("400 without an id", |request| request.json(400, NOBODYS)),
+    ("500 without an id", |request| request.json(500, NOBODYS)),
+    ("an error without an id", |request| request.json(200, NOBODYS)),
+    ("an error in a stream", |request| {
+        let stream = request.stream();
+        let error = json!({ "code": -32601, "message": "Method not found" });
+        stream.event(json!({ "jsonrpc": "2.0", "id": stream.0.message["id"], "error": error }));
+        stream.end();
+    }),
+    ("a closed connection", drop),
+];
+
+const NOBODYS: &str =
+    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Server not initialized"}}"#;
+
+#[tokio::test]
+async fn a_legacy_server_is_known_by_its_refusal() {
+    for (what, refuse) in REFUSALS {
+        let mut server = Server::start().await;
+        let mut world = World::new(Setup::unknown(), &server.url());
+        world.handle.refresh();
+        refuse(server.take("server/discover").await);
+        server.open_legacy("one").await;
+        server.take("GET").await.status(405);
+        server.list(&["a"]).await;
+        let offer = world.offer().await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+        assert_eq!(offer.manners, Manners::from(Era::Legacy), "{what}");
+        world.works(&mut server).await;
+        assert_eq!(server.untaken(), [""; 0], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_server_is_never_asked_to_initialise() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::unknown(), &server.url());
+    world.handle.refresh();
+    server.take("server/discover").await.answer(capabilities());
+    server.list(&["a"]).await;
+    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    server.take("subscriptions/listen").await.status(404);
+    world.works(&mut server).await;
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+/// Over HTTP a quick refusal of the second question may overtake a slow answer to the first.
+#[tokio::test]
+async fn a_slow_modern_server_is_still_known_by_its_answer() {
+    let refusals: [fn(Request); 2] = [
+        |request| {
+            let error = json!({ "code": -32601, "message": "Method not found" });
+            let body = json!({ "jsonrpc": "2.0", "id": request.message["id"], "error": error });
+            request.json(404, body);
+        },
+        |request| request.status(400),
+    ];
+    for refuse in refusals {
+        let mut server = Server::start().await;
+        let mut world = World::new(Setup::unknown(), &server.url());
+        world.handle.refresh();
+        let discover = server.take("server/discover").await;
+        refuse(server.take("initialize").await); // after two seconds
+        tokio::time::sleep(SECOND / 10).await;
+        discover.answer(capabilities());
+        server.list(&["a"]).await;
+        assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    }
+}
+
+/// It was legacy when it was last met.
+#[tokio::test]
+async fn a_server_that_has_become_modern_is_recognised() {
+    let refusals: [fn(Request); 2] = [|request| request.status(400), |request| request.json(400, NOBODYS)];
+    for refuse in refusals {
+        let mut server = Server::start().await;
+        let mut world = World::new(Setup::default(), &server.url());
+        world.handle.refresh();
+        refuse(server.take("initialize").await);
+        server.take("server/discover").await.answer(capabilities());
+        server.list(&["a"]).await;
+        assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_old_transport_is_found_and_remembered() {
+    for (code, body) in [(404, ""), (405, ""), (400, ""), (405, NOBODYS), (404, r#"{"detail":"Not Found"}"#)]
+    {
+        let mut server = Server::start().await;
+        let mut world = World::new(Setup::unknown(), &server.url());
+        world.handle.refresh();
+        server.take("server/discover").await.json(code, body);
+        server.take("initialize").await.json(code, body);
+        let stream = sse::open(&mut server, "/messages?s=1").await;
+        sse::list(&mut server, &stream, &["a"]).await;
+        let offer = world.offer().await.unwrap();
+        assert_eq!(offer.manners, Manners { sse: true, ..Era::Legacy.into() });
+        world.handle.stop().await;
+
+        // The next start goes straight there.
+        let mut world = World::new(Setup { known: Some(offer.manners), ..Setup::default() }, &server.url());
+        world.handle.refresh();
+        let first = server.next().await;
+        assert_eq!(first.kind(), "GET", "{:?}", first.message);
+        let stream = first.stream();
+        sse::open_on(&mut server, &stream, "/messages?s=2").await;
+        sse::list(&mut server, &stream, &["a"]).await;
+        assert_eq!(world.report().await, "a");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_has_left_the_old_transport_is_found_at_once() {
+    let mut server = Server::start().await;
+    let known = Some(Manners { sse: true, ..Era::Legacy.into() });
+    let mut world = World::new(Setup { known, ..Setup::default() }, &server.url());
+    let call = world.call("a");
+    server.take("GET").await.status(405);
+    server.take("server/discover").await.answer(capabilities());
+    server.list(&["a"]).await;
+    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    server.take_call("a").await.answer(json!({}));
+    assert_eq!(world.calls.end(call).await, "{}");
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_transport_at_all_is_described_by_its_first_answer() {
+    let mut server = Server::start().await;
+    let world = World::new(Setup::unknown(), &server.url());
+    let call = world.call("a");
+    server.take("server/discover").await.reply(404, &[], "nothing here");
+    server.take("initialize").await.reply(404, &[], "nothing here");
+    server.take("GET").await.reply(403, &[], "go away");
+    let end = world.calls.end(call).await;
+    assert!(end.contains("answered HTTP 404 Not Found: nothing here; try: check the path"), "{end}");
+}
+
+#[tokio::test]
+async fn a_transport_that_the_user_named_is_the_only_one() {
+    let mut server = Server::start().await;
+    let setup = Setup { flavour: HttpFlavour::Streamable, ..Setup::unknown() };
+    let world = World::new(setup, &server.url());
+    let call = world.call("a");
+    server.take("server/discover").await.status(405);
+    server.take("initialize").await.status(405);
+    let end = world.calls.end(call).await;
+    assert!(end.contains("answered HTTP 405 Method Not Allowed"), "{end}");
+    assert_eq!(server.untaken(), [""; 0]);
+
+    let mut server = Server::start().await;
+    let world = World::new(Setup::sse(), &server.url());
+    let call = world.call("a");
+    server.take("GET").await.status(405);
+    let end = world.calls.end(call).await;
+    assert!(end.contains("answered HTTP 405 Method Not Allowed"), "{end}");
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+/// Asking in another way would not help, and each further question may cost: a lock-out, a bill.
+#[tokio::test]
+async fn some_answers_need_no_second_question() {
+    for code in [401, 403, 407, 429, 502, 503] {
+        let mut server = Server::start().await;
+        let world = World::new(Setup::unknown(), &server.url());
+        let call = world.call("a");
+        server.take("server/discover").await.status(code);
+        let end = world.calls.end(call).await;
+        assert!(end.contains(&format!("answered HTTP {code} ")), "{end}");
+        assert_eq!(server.untaken(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn silence_ends_a_start() {
+    let mut server = Server::start().await;
+    let timeouts = Timeouts { start: SECOND / 5, ..Timeouts::default() };
+    let world = World::new(Setup { timeouts, ..Setup::unknown() }, &server.url());
+    let call = world.call("a");
+    let mut silent = server.take("server/discover").await;
+    let end = world.calls.end(call).await;
+    assert!(end.contains("did not answer within 0.2 s of its start"), "{end}");
+    silent.gone().await;
+}

@@ -1,0 +1,183 @@
+//! Everything that can be wrong with one answer, told in words; the other calls are not concerned.
+
+use serde_json::json;
+
+use super::{
+    peer::{Request, Server},
+    world::{Setup, World},
+};
+use crate::server::Condition;
+
+/// How the answer to a call is spoilt, and what its caller is told.
+type Spoil = (&'static str, fn(Request), &'static [&'static str]);
+
+const SPOILT: &[Spoil] = &[
+    (
+        "401",
+        |request| request.reply(401, &[("www-authenticate", "Bearer realm=\"here\"")], ""),
+        &["answered HTTP 401 Unauthorized: Bearer realm=\"here\"", "try: give it credentials"],
+    ),
+    (
+        "401 in JSON",
+        |request| {
+            let headers =
+                [("www-authenticate", "Bearer realm=\"here\""), ("content-type", "application/json")];
+            request.reply(401, &headers, r#"{"error":"invalid_token"}"#);
+        },
+        &[
+            "answered HTTP 401 Unauthorized",
+            "invalid_token",
+            "Bearer realm=\"here\"",
+            "try: give it credentials",
+        ],
+    ),
+    ("403", |request| request.status(403), &["answered HTTP 403 Forbidden; try: check that the credentials"]),
+    ("429", |request| request.status(429), &["answered HTTP 429 Too Many Requests; try: wait"]),
+    (
+        "500",
+        |request| request.reply(500, &[], "boom\nat line 7"),
+        &["answered HTTP 500 Internal Server Error: boom"],
+    ),
+    (
+        "500 in JSON",
+        |request| {
+            request.json(500, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"boom"}}"#);
+        },
+        &["answered HTTP 500 Internal Server Error: boom"],
+    ),
+    (
+        "a page",
+        |request| request.reply(502, &[("content-type", "text/html")], "<!doctype html><h1>secret page</h1>"),
+        &["answered HTTP 502 Bad Gateway"],
+    ),
+    (
+        "a page as answer",
+        |request| request.reply(200, &[("content-type", "text/html")], "<html>"),
+        &["neither JSON nor a stream"],
+    ),
+    ("no type", |request| request.reply(200, &[], "{}"), &["neither JSON nor a stream"]),
+    ("nothing", |request| request.status(204), &["answered HTTP 204 No Content"]),
+    ("accepted", |request| request.status(202), &["answered HTTP 202 Accepted"]),
+    ("empty JSON", |request| request.json(200, ""), &["is no answer to it"]),
+    ("no JSON", |request| request.json(200, "hello"), &["is no answer to it"]),
+    (
+        "an error to nobody",
+        |request| request.json(200, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"boom"}}"#),
+        &["boom"],
+    ),
+    (
+        "the answer to something else",
+        |request| request.json(200, r#"{"jsonrpc":"2.0","id":"other","result":{}}"#),
+        &["is no answer to it"],
+    ),
+    (
+        "malformed JSON",
+        |request| {
+            let id = request.message["id"].clone();
+            request.json(200, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"a":}}}}"#));
+        },
+        &["sent an answer that cannot be forwarded"],
+    ),
+    (
+        "a body cut short",
+        |request| {
+            let body = request.response(json!({ "a": 1 }));
+            request.raw(format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{body}"
+            ));
+        },
+        &["the connection broke before the answer was whole"],
+    ),
+    ("no answer at all", drop, &["the connection broke before the answer was whole"]),
+    (
+        "no HTTP",
+        |request| request.raw("hello\r\n\r\n"),
+        &["the connection broke before the answer was whole"],
+    ),
+];
+
+#[tokio::test]
+async fn one_spoilt_answer_ends_one_call() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let other = world.call("other");
+    let other_request = server.take_call("other").await;
+    for (what, spoil, words) in SPOILT {
+        let call = world.call("a");
+        spoil(server.take_call("a").await);
+        let end = world.calls.end(call).await;
+        for words in *words {
+            assert!(end.contains(words), "{what}: {end}");
+        }
+        assert!(!end.contains('<'), "{end}");
+        world.works(&mut server).await;
+        assert_eq!(server.untaken(), [""; 0], "{what}");
+    }
+    other_request.answer(json!({ "other": 1 }));
+    assert_eq!(world.calls.end(other).await, r#"{"other":1}"#);
+}
+
+#[tokio::test]
+async fn the_servers_own_error_is_passed_on_as_it_is() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    for code in [200, 400, 403, 500] {
+        let call = world.call("a");
+        let request = server.take_call("a").await;
+        let error = r#"{"code": -32602,"message":"so nicht","data":{"n":1.000000000000000000001}}"#;
+        let id = request.message["id"].clone();
+        request.json(code, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+        assert_eq!(world.calls.end(call).await, error);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_found_when_it_is_back() {
+    let (world, server) = World::legacy(Setup::default()).await;
+    let mut server = server;
+    world.works(&mut server).await;
+    let address = server.vanish().await;
+    let call = world.call("a");
+    let end = world.calls.end(call).await;
+    assert!(end.contains(&format!("cannot be reached at http://{address}/mcp")), "{end}");
+    assert!(end.contains("try: start it"), "{end}");
+
+    let mut server = Server::start_at(address).await;
+    world.condition(|condition| *condition != Condition::Ready).await;
+    let call = loop {
+        // While it rests from its failure, calls are refused with the reason.
+        let call = world.call("a");
+        tokio::select! {
+            end = world.calls.end(call) => {
+                assert!(end.contains("it is started again in"), "{end}");
+                tokio::time::sleep(super::SECOND / 10).await;
+            }
+            () = server.open_legacy("two") => break call,
+        }
+    };
+    server.take_call("a").await.answer(json!({ "a": 1 }));
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+}
+
+#[tokio::test]
+async fn a_server_that_was_never_there_is_told() {
+    let server = Server::start().await;
+    let url = server.url();
+    server.vanish().await;
+    let world = World::new(Setup::unknown(), &url);
+    let call = world.call("a");
+    let end = world.calls.end(call).await;
+    assert!(end.contains(&format!("cannot be reached at {url}")), "{end}");
+}
+
+/// The server was started anew behind our back: connections are gone, and so is the session.
+#[tokio::test]
+async fn a_server_that_was_renewed_between_two_calls_is_opened_again() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    world.works(&mut server).await;
+    let address = server.vanish().await;
+    let mut server = Server::start_at(address).await;
+    let call = world.call("a");
+    server.take_call("a").await.status(404);
+    server.open_legacy("two").await;
+    server.take_call("a").await.answer(json!({ "a": 1 }));
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+}

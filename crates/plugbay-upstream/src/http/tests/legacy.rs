@@ -1,0 +1,157 @@
+//! A legacy server over Streamable HTTP: the session, the version, the order of the opening, the end.
+
+use plugbay_core::era::Era;
+use serde_json::json;
+
+use super::{
+    peer::Server,
+    world::{Setup, World, described, holes, page},
+};
+
+#[tokio::test]
+async fn session_and_version_go_with_everything_after_the_opening() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let call = world.call("a");
+    let request = server.take_call("a").await;
+    assert_eq!(request.header("mcp-session-id"), Some("one"));
+    assert_eq!(request.header("mcp-protocol-version"), Some("2025-06-18"));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
+    assert_eq!(request.header("mcp-method"), None);
+    request.answer(json!({ "a": 1 }));
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+
+    let stopping = tokio::spawn({
+        let handle = world.handle.clone();
+        async move { handle.stop().await }
+    });
+    let delete = server.take("DELETE").await;
+    assert_eq!(delete.header("mcp-session-id"), Some("one"));
+    assert_eq!(delete.header("mcp-protocol-version"), Some("2025-06-18"));
+    delete.status(200);
+    super::soon("the end", stopping).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_take_the_end_delays_it_only_for_so_long() {
+    let timeouts = crate::spec::Timeouts { shutdown: super::SECOND / 10, ..Default::default() };
+    let (world, mut server) = World::legacy(Setup { timeouts, ..Setup::default() }).await;
+    let stopping = tokio::spawn(async move { world.handle.stop().await });
+    let _unanswered = server.take("DELETE").await;
+    super::soon("the end", stopping).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_asked_before_the_server_has_taken_the_end_of_the_opening() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::default(), &server.url());
+    let call = world.call("a");
+    let initialize = server.take("initialize").await;
+    let body = initialize.response(described());
+    initialize.reply(200, &[("content-type", "application/json"), ("mcp-session-id", "one")], body);
+    let initialized = server.take("notifications/initialized").await;
+    // All that could go out has had its turn.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(super::SECOND / 10).await;
+    assert_eq!(server.untaken(), [""; 0]);
+    initialized.status(202);
+    server.list(&["a"]).await;
+    server.take_call("a").await.answer(json!({}));
+    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(world.report().await, "a");
+}
+
+#[tokio::test]
+async fn a_server_without_sessions_is_sent_none_and_not_told_of_an_end() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::default(), &server.url());
+    world.handle.refresh();
+    server.take("initialize").await.answer(described());
+    server.take("notifications/initialized").await.status(202);
+    server.take("GET").await.status(405);
+    let list = server.take("tools/list").await;
+    assert_eq!(list.header("mcp-session-id"), None);
+    list.answer(page(&["a"]));
+    assert_eq!(world.report().await, "a");
+    world.handle.stop().await;
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+/// What a modern host says of its era is for a modern server's headers only.
+#[tokio::test]
+async fn the_call_of_a_modern_host_has_the_version_that_was_agreed_upon() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let text = r#"{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a"}}"#;
+    let params = text.find("{\"_meta").unwrap()..text.len() - 1;
+    let call = world.forward(holes(text.to_owned(), &["\"host\""]), Era::Modern, Some(params));
+    let request = server.take_call("a").await;
+    assert_eq!(request.header("mcp-protocol-version"), Some("2025-06-18"));
+    assert_eq!(request.header("mcp-method"), None);
+    request.answer(json!({}));
+    assert_eq!(world.calls.end(call).await, "{}");
+}
+
+#[tokio::test]
+async fn progress_and_questions_on_a_response_stream_find_their_way() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    let token = stream.0.message["params"]["_meta"]["progressToken"].clone();
+    assert_eq!(token, call.0);
+    for count in 1..=3 {
+        stream.notify("notifications/progress", json!({ "progressToken": token, "progress": count }));
+        world.calls.progressed(call, count).await;
+    }
+    for (method, answer) in [
+        ("ping", json!({ "jsonrpc": "2.0", "id": "p", "result": {} })),
+        (
+            "sampling/createMessage",
+            json!({ "jsonrpc": "2.0", "id": "p", "error": { "code": -32601, "message": "Method not found" } }),
+        ),
+    ] {
+        stream.event(json!({ "jsonrpc": "2.0", "id": "p", "method": method, "params": {} }));
+        let posted = server.take("answer").await;
+        assert_eq!(posted.message, answer);
+        assert_eq!(posted.header("mcp-session-id"), Some("one"));
+        posted.status(202);
+    }
+    stream.answer(json!({ "a": 1 }));
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+}
+
+/// A stream that ends a moment after its answer leaves a connection that the next call can use.
+#[tokio::test]
+async fn a_connection_outlives_the_stream_on_it() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        let call = world.call("a");
+        let stream = server.take_call("a").await.stream();
+        connections.push(stream.0.connection);
+        stream.answer(json!({}));
+        world.calls.end(call).await;
+        stream.end();
+        tokio::time::sleep(super::SECOND / 20).await; // the end of a stream has no other sign here
+    }
+    assert_eq!(connections[0], connections[1]);
+    assert_eq!(connections[1], connections[2]);
+}
+
+#[tokio::test]
+async fn the_opening_may_be_answered_by_a_stream() {
+    let mut server = Server::start().await;
+    let world = World::new(Setup::default(), &server.url());
+    let call = world.call("a");
+    let initialize = server.take("initialize").await;
+    let response = initialize.response(described());
+    let headers = [("content-type", "text/event-stream"), ("mcp-session-id", "one")];
+    initialize.reply(200, &headers, format!("event: message\ndata: {response}\n\n"));
+    let initialized = server.take("notifications/initialized").await;
+    assert_eq!(initialized.header("mcp-session-id"), Some("one"));
+    assert_eq!(initialized.header("mcp-protocol-version"), Some("2025-06-18"));
+    initialized.status(204);
+    server.take_call("a").await.answer(json!({}));
+    assert_eq!(world.calls.end(call).await, "{}");
+}

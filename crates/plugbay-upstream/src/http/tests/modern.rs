@@ -1,0 +1,119 @@
+//! A modern server: the first question, the headers of each request, and its subscription.
+
+use serde_json::{Value, json};
+
+use super::{
+    peer::Server,
+    world::{Setup, World, capabilities},
+};
+
+const VERSION: &str = "2026-07-28";
+
+#[tokio::test]
+async fn each_request_is_repeated_in_its_headers() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::unknown(), &server.url());
+    world.handle.refresh();
+    let discover = server.next().await;
+    assert_eq!(discover.kind(), "server/discover");
+    assert_eq!(discover.header("mcp-method"), Some("server/discover"));
+    assert_eq!(discover.header("mcp-protocol-version"), Some(VERSION));
+    assert_eq!(discover.header("accept"), Some("application/json, text/event-stream"));
+    assert_eq!(discover.header("mcp-session-id"), None);
+    // A session is nothing that it could give.
+    let body = discover.response(capabilities());
+    discover.reply(200, &[("content-type", "application/json"), ("mcp-session-id", "no")], body);
+
+    let list = server.take("tools/list").await;
+    assert_eq!(list.header("mcp-method"), Some("tools/list"));
+    assert_eq!(list.header("mcp-protocol-version"), Some(VERSION));
+    assert_eq!(list.header("mcp-name"), None);
+    assert_eq!(list.header("mcp-session-id"), None);
+    let schema = |kind: &str| json!({ "type": "object", "properties": { "where": { "type": kind, "x-mcp-header": "Region" } } });
+    list.answer(json!({ "tools": [
+        { "name": "a", "inputSchema": schema("string") },
+        { "name": "unusable", "inputSchema": schema("number") },
+    ] }));
+    assert_eq!(world.report().await, "a");
+
+    let listen = server.take("subscriptions/listen").await;
+    assert_eq!(listen.header("mcp-method"), Some("subscriptions/listen"));
+    assert_eq!(listen.message["params"]["notifications"], json!({ "toolsListChanged": true }));
+
+    let call = world.call_with("a", r#"{"where":"Köln"}"#);
+    let request = server.take_call("a").await;
+    assert_eq!(request.header("mcp-method"), Some("tools/call"));
+    assert_eq!(request.header("mcp-name"), Some("a"));
+    assert_eq!(request.header("mcp-param-region"), Some("=?base64?S8O2bG4=?="));
+    assert_eq!(request.header("mcp-protocol-version"), Some(VERSION));
+    let meta = &request.message["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], VERSION);
+    request.answer(json!({ "a": 1 }));
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+
+    world.handle.stop().await;
+    assert_eq!(server.untaken(), [""; 0]); // no GET, no DELETE, no notification
+}
+
+#[tokio::test]
+async fn a_change_of_tools_comes_by_the_subscription() {
+    let (mut world, mut server, subscription) = World::modern(Setup::modern()).await;
+    let stream = subscription.stream();
+    let id = stream.0.message["id"].clone();
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+    stream.notify("notifications/subscriptions/acknowledged", json!({ "_meta": meta }));
+    stream.write(": keep-alive\n\n");
+    stream.notify("notifications/tools/list_changed", json!({ "_meta": meta }));
+    server.list(&["a", "b"]).await;
+    assert_eq!(world.report().await, "a b");
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_cut_is_opened_again() {
+    let (mut world, mut server, subscription) = World::modern(Setup::modern()).await;
+    drop(subscription.stream());
+    let again = server.take("subscriptions/listen").await; // after a pause
+    assert_eq!(again.header("last-event-id"), None);
+    server.list(&["b"]).await;
+    assert_eq!(world.report().await, "b");
+}
+
+/// Streams of a modern server cannot be resumed.
+#[tokio::test]
+async fn a_broken_stream_ends_its_call() {
+    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    stream.write("retry: 1\nid: 1\ndata:\n\n");
+    drop(stream);
+    let end = world.calls.end(call).await;
+    assert!(end.contains("the connection broke before the answer was whole"), "{end}");
+    world.works(&mut server).await;
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+/// It may not ask on a stream, and a client may not send responses.
+#[tokio::test]
+async fn a_question_on_a_stream_is_not_answered() {
+    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    stream.event(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
+    stream.answer(json!({}));
+    world.calls.end(call).await;
+    world.works(&mut server).await;
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+/// By its own error, which is the protocol's business and not ours.
+#[tokio::test]
+async fn an_unknown_method_is_the_servers_own_answer() {
+    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
+    let call = world.call("a");
+    let request = server.take_call("a").await;
+    let id: Value = request.message["id"].clone();
+    request.json(404, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#));
+    assert_eq!(world.calls.end(call).await, r#"{"code":-32601,"message":"no"}"#);
+    world.works(&mut server).await;
+    assert_eq!(server.untaken(), [""; 0]);
+}

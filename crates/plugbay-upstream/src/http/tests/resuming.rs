@@ -1,0 +1,105 @@
+//! A response stream that breaks off: asked for again where it can be, and never the call itself.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{
+    SECOND,
+    world::{Setup, World},
+};
+
+#[tokio::test]
+async fn a_stream_with_ids_goes_on_where_it_broke_off() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress",
+        "params": { "progressToken": call.0, "progress": 1 } });
+    let answer = stream.0.response(json!({ "a": 1 }));
+    // A comment, an event that is only there for its id, and one that counts.
+    stream.write(": hello\n\nretry: 10\nid: e0\ndata:\n\n");
+    stream.write(format!("id: e1\nevent: message\ndata: {progress}\n\nid: e2\ndata: {{\"cut\":"));
+    world.calls.progressed(call, 1).await;
+    drop(stream);
+
+    let resumed = server.take("GET").await;
+    assert_eq!(resumed.header("last-event-id"), Some("e1"));
+    assert_eq!(resumed.header("mcp-session-id"), Some("one"));
+    assert_eq!(resumed.header("accept"), Some("text/event-stream"));
+    let resumed = resumed.stream();
+    resumed.write("id: e3\ndata:\n\n");
+    resumed.end(); // in good order this time, and again without the answer
+
+    let resumed = server.take("GET").await;
+    assert_eq!(resumed.header("last-event-id"), Some("e3"));
+    resumed.stream().event(answer);
+    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    world.works(&mut server).await;
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_stream_without_ids_ends_its_call_which_is_not_sent_again() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    for in_order in [true, false] {
+        let call = world.call("a");
+        let stream = server.take_call("a").await.stream();
+        stream.write(": only a comment\n\n");
+        if in_order {
+            stream.end();
+        } else {
+            drop(stream);
+        }
+        let end = world.calls.end(call).await;
+        assert!(end.contains("the connection broke before the answer was whole"), "{end}");
+        world.works(&mut server).await;
+        assert_eq!(server.untaken(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn the_server_says_how_long_it_wants_to_be_left_alone() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    let answer = stream.0.response(json!({}));
+    stream.write("retry: 800\nid: e0\ndata:\n\n");
+    stream.end();
+    let start = Instant::now();
+    let resumed = server.take("GET").await;
+    assert!(start.elapsed() >= SECOND * 7 / 10, "{:?}", start.elapsed());
+    resumed.stream().event(answer);
+    assert_eq!(world.calls.end(call).await, "{}");
+}
+
+/// However short the pause that it wants: streams that bring nothing are asked for ever more seldom.
+#[tokio::test]
+async fn a_server_that_always_ends_the_stream_is_not_asked_without_pause() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    let answer = stream.0.response(json!({}));
+    stream.write("retry: 0\nid: e0\ndata:\n\n");
+    stream.end();
+    let start = Instant::now();
+    for _ in 0..4 {
+        server.take("GET").await.stream().end();
+    }
+    server.take("GET").await.stream().event(answer);
+    assert!(start.elapsed() >= SECOND / 2, "{:?}", start.elapsed());
+    assert_eq!(world.calls.end(call).await, "{}");
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_had_again_ends_the_call() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let call = world.call("a");
+    let stream = server.take_call("a").await.stream();
+    stream.write("retry: 1\nid: e0\ndata:\n\n");
+    stream.end();
+    server.take("GET").await.status(405);
+    let end = world.calls.end(call).await;
+    assert!(end.contains("its stream ended"), "{end}");
+    world.works(&mut server).await;
+}

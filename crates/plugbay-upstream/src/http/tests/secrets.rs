@@ -1,0 +1,144 @@
+//! What is secret in a configuration is nowhere to be read.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{Debug, Write as _},
+    sync::{Arc, Mutex},
+};
+
+use serde_json::json;
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+use super::{
+    peer::Server,
+    world::{Setup, World},
+};
+use crate::{
+    http::{Flavour, peer::Peer},
+    spec::{HttpFlavour, HttpSpec},
+};
+
+const SECRET: &str = "canary-7f3a";
+
+fn setup() -> Setup {
+    let headers = BTreeMap::from([
+        ("Authorization".to_owned(), format!("Bearer {SECRET}")),
+        ("X-Key".to_owned(), SECRET.to_owned()),
+    ]);
+    Setup { headers, ..Setup::default() }
+}
+
+/// Everything that anybody logs, at any level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        attributes.record(&mut Text(&mut self.0.lock().unwrap()));
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+        values.record(&mut Text(&mut self.0.lock().unwrap()));
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Text(&mut self.0.lock().unwrap()));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+struct Text<'a>(&'a mut String);
+
+impl Visit for Text<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = writeln!(self.0, "{field}={value:?}");
+    }
+}
+
+#[tokio::test]
+async fn neither_logs_nor_errors_tell_a_secret_that_every_request_carries() {
+    // With a single subscriber, what other threads log first would be taken for unwanted everywhere.
+    let _second = tracing::Dispatch::new(Log::default());
+    let log = Log::default();
+    let logging = tracing::subscriber::set_default(log.clone());
+    let (world, mut server) = World::legacy(setup()).await;
+    let call = world.call("a");
+    let request = server.take_call("a").await;
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    assert_eq!(request.header("x-key"), Some(SECRET));
+    assert!(request.all_headers().contains(SECRET));
+    request.status(401);
+    let mut ends = vec![world.calls.end(call).await];
+    world.cancel({
+        let call = world.call("b");
+        let _ = server.take_call("b").await;
+        call
+    });
+    server.take("notifications/cancelled").await.status(500);
+    world.works(&mut server).await;
+    let address = server.vanish().await;
+    ends.push(world.calls.end(world.call("c")).await);
+    let status = format!("{:?} {:?}", world.handle.status(), world.handle.spec);
+    drop(logging);
+
+    let log = log.0.lock().unwrap().clone();
+    assert!(log.contains("cannot be reached"), "{log}");
+    assert!(status.contains(&address.to_string()));
+    for text in [log, status, ends.join("\n")] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_secret_is_in_debug_output() {
+    let mut server = Server::start().await;
+    let spec = HttpSpec {
+        url: format!("http://user:{SECRET}@{}/mcp?key={SECRET}", server.address),
+        headers: setup().headers,
+        flavour: HttpFlavour::Auto,
+        ca_file: None,
+    };
+    let peer = Peer::new(&spec, Flavour::Streamable, 1000).unwrap();
+    let posting = peer.post("{}".into(), reqwest::header::HeaderMap::new());
+    let (posted, ()) = tokio::join!(posting, async {
+        let headers = [("mcp-session-id", SECRET), ("content-type", "application/json")];
+        server.take("answer").await.reply(200, &headers, json!({}));
+    });
+    posted.unwrap();
+    let text = format!("{spec:?} {peer:?}");
+    assert!(text.contains(&server.address.to_string()), "{text}");
+    assert!(!text.contains(SECRET), "{text}");
+}
+
+#[tokio::test]
+async fn an_address_is_told_without_what_is_secret_in_it() {
+    let server = Server::start().await;
+    let url = format!("http://user:{SECRET}@{}/mcp?key={SECRET}#{SECRET}", server.address);
+    server.vanish().await;
+    let world = World::new(Setup::unknown(), &url);
+    let end = world.calls.end(world.call("a")).await;
+    assert!(end.contains("cannot be reached at http://") && !end.contains(SECRET), "{end}");
+}
+
+#[tokio::test]
+async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
+    let headers = BTreeMap::from([("X-Key".to_owned(), format!("{SECRET}\nmore"))]);
+    let world = World::new(Setup { headers, ..Setup::default() }, "http://127.0.0.1:9/mcp");
+    let end = world.calls.end(world.call("a")).await;
+    assert!(end.contains("the header \"X-Key\" in its configuration is not valid"), "{end}");
+    assert!(!end.contains(SECRET), "{end}");
+}

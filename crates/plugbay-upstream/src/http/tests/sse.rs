@@ -1,0 +1,156 @@
+//! The transport of 2024-11-05: one stream for everything that comes, and an address for what goes.
+
+use serde_json::{Value, json};
+
+use super::{
+    peer::{Request, Server, Stream},
+    world::{Setup, World, described, page},
+};
+
+/// Opens a session of the old transport; what is posted goes to `endpoint`.
+pub(super) async fn open(server: &mut Server, endpoint: &str) -> Stream {
+    let stream = server.take("GET").await.stream();
+    open_on(server, &stream, endpoint).await;
+    stream
+}
+
+pub(super) async fn open_on(server: &mut Server, stream: &Stream, endpoint: &str) {
+    stream.write(format!("event: endpoint\ndata: {endpoint}\n\n"));
+    let initialize = server.take("initialize").await;
+    answer(stream, initialize, described());
+    server.take("notifications/initialized").await.status(202);
+}
+
+pub(super) async fn list(server: &mut Server, stream: &Stream, tools: &[&str]) {
+    let request = server.take("tools/list").await;
+    answer(stream, request, page(tools));
+}
+
+/// By the stream, as everything.
+fn answer(stream: &Stream, request: Request, result: Value) {
+    let response = request.response(result);
+    request.reply(202, &[], "Accepted");
+    stream.write(format!("event: message\ndata: {response}\n\n"));
+}
+
+async fn ready() -> (World, Server, Stream) {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::sse(), &server.url());
+    world.handle.refresh();
+    let stream = open(&mut server, "/messages?session=1").await;
+    list(&mut server, &stream, &["a"]).await;
+    assert_eq!(world.report().await, "a");
+    (world, server, stream)
+}
+
+#[tokio::test]
+async fn messages_go_where_the_server_wants_them() {
+    let mut server = Server::start().await;
+    for (endpoint, path) in [
+        ("/messages?session=1".to_owned(), "/messages?session=1"),
+        ("messages".to_owned(), "/messages"),
+        ("?session=2".to_owned(), "/mcp?session=2"),
+        (format!("http://{}/elsewhere", server.address), "/elsewhere"),
+    ] {
+        let mut world = World::new(Setup::sse(), &server.url());
+        world.handle.refresh();
+        let stream = open(&mut server, &endpoint).await;
+        list(&mut server, &stream, &["a"]).await;
+        assert_eq!(world.report().await, "a");
+        let call = world.call("a");
+        let request = server.take_call("a").await;
+        assert_eq!(request.path, path);
+        answer(&stream, request, json!({ "a": 1 }));
+        assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+        world.handle.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn another_server_is_not_sent_anything() {
+    let mut other = Server::start().await;
+    for endpoint in [other.url(), format!("//{}/mcp", other.address), "https://127.0.0.1/mcp".to_owned()] {
+        let mut server = Server::start().await;
+        let world = World::new(Setup::sse(), &server.url());
+        let call = world.call("a");
+        let stream = server.take("GET").await.stream();
+        stream.write(format!("event: endpoint\ndata: {endpoint}\n\n"));
+        let end = world.calls.end(call).await;
+        assert!(end.contains("not an address of the same server"), "{end}");
+    }
+    assert_eq!(other.untaken(), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_ends_its_calls_and_the_next_one_connects_again() {
+    let (world, mut server, stream) = ready().await;
+    world
+        .calls
+        .end({
+            let call = world.call("first"); // so that the failure is the first after good service
+            let request = server.take_call("first").await;
+            answer(&stream, request, json!({}));
+            call
+        })
+        .await;
+    let (taken, sent) = (world.call("a"), world.call("b"));
+    server.take_call("a").await.status(202);
+    let _unanswered = server.take_call("b").await;
+    stream.end();
+    for call in [taken, sent] {
+        let end = world.calls.end(call).await;
+        assert!(end.contains("its stream ended"), "{end}");
+    }
+    let next = world.call("c");
+    let stream = open(&mut server, "/new").await;
+    list(&mut server, &stream, &["a"]).await;
+    let request = server.take_call("c").await;
+    assert_eq!(request.path, "/new");
+    answer(&stream, request, json!({ "c": 1 }));
+    assert_eq!(world.calls.end(next).await, r#"{"c":1}"#);
+    let untaken = server.untaken();
+    assert!(!untaken.iter().any(|kind| kind == "tools/call"), "{untaken:?}");
+}
+
+#[tokio::test]
+async fn a_message_that_is_turned_away_ends_its_call() {
+    let (world, mut server, _stream) = ready().await;
+    for (kind, body) in
+        [("text/plain", "no such session"), ("application/json", r#"{"error":"no such session"}"#)]
+    {
+        let call = world.call("a");
+        server.take_call("a").await.reply(400, &[("content-type", kind)], body);
+        let end = world.calls.end(call).await;
+        assert!(end.contains("answered HTTP 400 Bad Request") && end.contains("no such session"), "{end}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_taken_back_is_told_in_words() {
+    let (world, mut server, stream) = ready().await;
+    let call = world.call("a");
+    server.take_call("a").await.status(202);
+    // Something that comes later has been dealt with: so has the 202.
+    let other = world.call("b");
+    let request = server.take_call("b").await;
+    answer(&stream, request, json!({}));
+    world.calls.end(other).await;
+    world.cancel(call);
+    let cancelled = server.take("notifications/cancelled").await;
+    assert_eq!(cancelled.message["params"]["requestId"], call.0);
+    assert_eq!(cancelled.path, "/messages?session=1");
+    cancelled.status(202);
+}
+
+#[tokio::test]
+async fn what_the_server_says_by_itself_is_heard() {
+    let (mut world, mut server, stream) = ready().await;
+    stream.write(": ping\n\n");
+    stream.event(json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }));
+    let posted = server.take("answer").await;
+    assert_eq!(posted.message, json!({ "jsonrpc": "2.0", "id": "p", "result": {} }));
+    posted.status(202);
+    stream.notify("notifications/tools/list_changed", json!({}));
+    list(&mut server, &stream, &["b"]).await;
+    assert_eq!(world.report().await, "b");
+}
