@@ -7,7 +7,7 @@ use plugbay_core::{
     era::{self, Era},
     failure::CallError,
     surface::Listing,
-    wire::{Draft, Fault, Frame, Hole, Malformed},
+    wire::{Draft, Fault, Frame, Head, Hole, Kind, Malformed, Members},
 };
 use serde_json::{Value, json};
 
@@ -96,6 +96,14 @@ pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
         error["data"] = data;
     }
     envelope(id, "error", error.to_string().as_bytes())
+}
+
+/// The code of a message that is an error.
+pub(crate) fn error_code(message: &[u8]) -> Option<i64> {
+    let head = Head::read(message).ok()?;
+    let Kind::Error { .. } = head.kind else { return None };
+    let code = Members::find(message, &head.payload?, "code")?;
+    std::str::from_utf8(&message[code]).ok()?.parse().ok()
 }
 
 /// A result of our own; in the modern era with what every result must say.

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hyper::{HeaderMap, Response, StatusCode};
+use plugbay_core::wire::Frame;
 
 use super::{
     Shared, mirrored,
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     dispatch::{self, Request},
     outbox::Outbox,
-    respond::Refusal,
+    respond::{self, Refusal},
     session::Session,
 };
 
@@ -50,7 +51,7 @@ pub(super) async fn serve(
     let asked = Asked(session);
     dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;
     match reply::start(&sink, wants).await {
-        Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
+        Start::Whole(answer) => Ok(reply::json(status_of(&answer), &answer)),
         Start::Nothing => Ok(reply::nothing()),
         Start::Stream(frames) => {
             let (out, response) = reply::events();
@@ -60,6 +61,16 @@ pub(super) async fn serve(
             });
             Ok(response)
         }
+    }
+}
+
+/// A server's own answer may be one of the errors to which the protocol gives a status.
+fn status_of(answer: &Frame) -> StatusCode {
+    let [whole] = answer.pieces() else { return StatusCode::OK };
+    match respond::error_code(whole) {
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        Some(-32601) => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) enum Era {
     Unsaid,
     Legacy,
     Modern,
+    /// A version that we do not speak.
+    Unknown,
 }
 
 pub(super) fn era(headers: &HeaderMap) -> Result<Era, Rejection> {
@@ -26,11 +28,14 @@ pub(super) fn era(headers: &HeaderMap) -> Result<Era, Rejection> {
         None => Ok(Era::Unsaid),
         Some(MODERN_VERSION) => Ok(Era::Modern),
         Some(version) if LEGACY_VERSIONS.contains(&version) => Ok(Era::Legacy),
-        Some(version) => {
-            let refusal = Refusal::UnsupportedVersion(version.to_owned());
-            Err(Rejection::of(StatusCode::BAD_REQUEST, b"null", &refusal))
-        }
+        Some(_) => Ok(Era::Unknown),
     }
+}
+
+/// The answer to a request of this raw id whose version we do not speak.
+pub(super) fn unknown_version(headers: &HeaderMap, id: &[u8]) -> Rejection {
+    let version = single(headers, VERSION).ok().flatten().unwrap_or_default();
+    Rejection::of(StatusCode::BAD_REQUEST, id, &Refusal::UnsupportedVersion(version.to_owned()))
 }
 
 /// A header that stands twice, or is no text: two readers may see two values.

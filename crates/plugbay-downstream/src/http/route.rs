@@ -42,6 +42,7 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     }
     match (request.method(), negotiate::era(request.headers())?) {
         (&Method::POST, era) => post(shared, caller, era, request).await,
+        (_, Era::Unknown) => Err(negotiate::unknown_version(request.headers(), b"null")),
         // The modern protocol has neither sessions nor streams without a request.
         (&Method::GET | &Method::DELETE, Era::Modern) => Err(Rejection::method("POST")),
         (&Method::GET, _) => legacy::listen(shared, caller, request.headers()),
@@ -73,6 +74,10 @@ async fn post(
     let message =
         Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
     match message {
+        Message::Request(request) if era == Era::Unknown => {
+            Err(negotiate::unknown_version(headers, request.id()))
+        }
+        _ if era == Era::Unknown => Err(negotiate::unknown_version(headers, b"null")),
         Message::Request(request) if request.is_modern() => {
             modern::serve(shared, headers, wants, &request).await
         }
