@@ -97,9 +97,9 @@ impl MetaSlot {
     }
 }
 
-/// Where a legacy server's result takes the `resultType` that every modern result must have, and the
-/// text to put there.
-pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
+/// Where a legacy server's result takes what every modern result must have, and the text to put there.
+/// `cacheable`: also that it had better not be kept, for nobody tells when it changes.
+pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(usize, &'static [u8])> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
     };
@@ -108,8 +108,13 @@ pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
     }
     let at = result.start + 1;
     let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
-    let empty = rest.next() == Some(&b'}');
-    Some((at, if empty { br#""resultType":"complete""# } else { br#""resultType":"complete","# }))
+    let text: &[u8] = match (rest.next() == Some(&b'}'), cacheable) {
+        (true, false) => br#""resultType":"complete""#,
+        (false, false) => br#""resultType":"complete","#,
+        (true, true) => br#""resultType":"complete","ttlMs":0,"cacheScope":"private""#,
+        (false, true) => br#""resultType":"complete","ttlMs":0,"cacheScope":"private","#,
+    };
+    Some((at, text))
 }
 
 #[cfg(test)]

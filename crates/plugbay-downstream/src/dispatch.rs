@@ -4,17 +4,19 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use plugbay_core::{
+    catalog::Ware,
     era::{self, Era, Meta},
     exchange::Call,
-    surface::Plan,
-    wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value},
+    wire::{self, Draft, Frame, Head, Hole, Members, Span, string_value},
 };
 use serde_json::json;
 
 use crate::{
+    lists::{self, Kind, Wanted},
     outbox::Outbox,
     respond::{self, Refusal},
-    session::Session,
+    route::{self, Finder, Route},
+    session::{HostCall, Session},
 };
 
 /// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
@@ -45,10 +47,10 @@ impl Message {
     /// Reads the envelope; gives the answer to what is none.
     pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
         match Head::read(&message) {
-            Ok(Head { kind: Kind::Request { id, method }, payload, .. }) => {
+            Ok(Head { kind: wire::Kind::Request { id, method }, payload, .. }) => {
                 Ok(Self::Request(Request::new(message, id, method, payload)))
             }
-            Ok(Head { kind: Kind::Notification { method }, payload, .. }) => {
+            Ok(Head { kind: wire::Kind::Notification { method }, payload, .. }) => {
                 Ok(Self::Notification(Notification { message, method, params: payload }))
             }
             Ok(_) => Ok(Self::Response),
@@ -85,7 +87,7 @@ pub(crate) struct Request {
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
-const UNAMBIGUOUS: [&str; 3] = ["name", "arguments", "_meta"];
+const UNAMBIGUOUS: [&str; 5] = ["name", "uri", "ref", "arguments", "_meta"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
@@ -142,6 +144,22 @@ impl Request {
         }
     }
 
+    /// The name that the request is about, and where it stands.
+    pub(crate) fn named(&self, what: &str) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.name.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams(format!("\"name\" must be {what}")))
+    }
+
+    /// The URI that the request is about, and where it stands.
+    pub(crate) fn addressed(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.uri.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams("\"uri\" must be the address of a resource".to_owned()))
+    }
+
+    pub(crate) fn params(&self) -> Option<(&[u8], &Span)> {
+        Some((&self.message, self.params.as_ref()?))
+    }
+
     /// What is passed to a tool, as raw JSON.
     pub(crate) fn arguments(&self) -> Option<&[u8]> {
         let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
@@ -178,10 +196,18 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     }
     let era = opened_era(session, request, method)?;
     match (method, era) {
-        (b"tools/list", _) => list_tools(session, sink, request, era),
-        (b"tools/call", _) => call_tool(session, sink, request, era),
+        (b"tools/list", _) => list(session, sink, request, era, Ware::Tool),
+        (b"resources/list", _) => list(session, sink, request, era, Ware::Resource),
+        (b"resources/templates/list", _) => list(session, sink, request, era, Ware::Template),
+        (b"prompts/list", _) => list(session, sink, request, era, Ware::Prompt),
+        (b"tools/call", _) => pass_on(session, sink, request, era, route::tool),
+        (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
+        (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
+        (b"completion/complete", _) => pass_on(session, sink, request, era, route::completion),
         (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
-        (b"server/discover", Era::Modern) => sink.answer(respond::discover(request.id())),
+        (b"server/discover", Era::Modern) => {
+            sink.answer(respond::discover(request.id(), &session.gateway().snapshot()));
+        }
         (b"subscriptions/listen", Era::Modern) => listen(session, sink, request),
         _ => return Err(Refusal::UnknownMethod),
     }
@@ -222,19 +248,19 @@ fn initialize(session: &Session, sink: &Outbox, request: &Request) -> Result<(),
     }
     let version = era::negotiate(requested.as_deref());
     session.opened_legacy(version);
-    sink.answer(respond::initialize(request.id(), version));
+    sink.answer(respond::initialize(request.id(), version, &session.gateway().snapshot()));
     Ok(())
 }
 
-fn list_tools(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
+fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, ware: Ware) {
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
         return sink.answer(respond::error(request.id(), &refusal));
     }
     let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
-        let listing = session.gateway().snapshot().listing;
-        sink.answer(respond::tools(request.id(), era, &listing));
-        session.has_seen(listing);
+        let snapshot = session.gateway().snapshot();
+        sink.answer(respond::list(request.id(), era, ware.list_key(), lists::definitions(&snapshot, ware)));
+        session.has_seen(&snapshot, Kind::of(ware));
     };
     if session.gateway().snapshot().settled {
         return answer(session, sink, request);
@@ -263,43 +289,42 @@ fn when_settled(
     });
 }
 
-fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
-    let settled = session.gateway().snapshot().settled;
-    call_known_tool(session, sink, request, era, settled);
+/// A request that is for one server.
+fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
+    let snapshot = session.gateway().snapshot();
+    match find(request, &snapshot, era) {
+        Ok(route) => forward(session, sink, request, era, route),
+        // Its server may not have been heard of yet: look again when all have.
+        Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. }) if !snapshot.settled => {
+            when_settled(session, sink, request, move |session, sink, request| {
+                match find(request, &session.gateway().snapshot(), era) {
+                    Ok(route) => forward(session, sink, request, era, route),
+                    Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+                }
+            });
+        }
+        Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+    }
 }
 
-/// `settled`: nothing is gained by waiting for more servers to be heard of.
-fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, settled: bool) {
-    let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
-    let name = request.name.as_ref().and_then(|span| Some((request.text(Some(span))?, span)));
-    let Some((name, span)) = name else {
-        return refuse(Refusal::InvalidParams("\"name\" must be the name of a tool".to_owned()));
-    };
-    let snapshot = session.gateway().snapshot();
-    let target = match snapshot.listing.plan(&name) {
-        Plan::Forward(target) => target,
-        // Its server may not have been heard of yet: look again when all have.
-        Plan::Unknown { .. } if !settled => {
-            let again = move |session: &_, sink: &_, request: &_| {
-                call_known_tool(session, sink, request, era, true);
-            };
-            return when_settled(session, sink, request, again);
-        }
-        Plan::Unknown { nearest } => {
-            let nearest = nearest.into_iter().map(str::to_owned).collect();
-            return refuse(Refusal::UnknownTool { name: name.into_owned(), nearest });
-        }
-    };
+fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
     let ticket = session.gateway().tickets.next();
     let token = request.meta.progress_token.clone();
-    let host_token = token.clone().map(|span| request.message.slice(span));
-    let id = request.message.slice(request.id.clone());
-    if !session.register(ticket, id, host_token, era, target.server.clone(), Arc::clone(sink)) {
-        return refuse(Refusal::IdInUse);
+    let call = HostCall {
+        id: request.message.slice(request.id.clone()),
+        progress_token: token.clone().map(|span| request.message.slice(span)),
+        era,
+        server: route.server.clone(),
+        cacheable: request.method() == b"resources/read",
+        sink: Arc::clone(sink),
+    };
+    if !session.register(ticket, call) {
+        return sink.answer(respond::error(request.id(), &Refusal::IdInUse));
     }
+    let (subject, own) = route.subject;
     let mut draft = Draft::new(request.message.clone())
         .with(request.id.clone(), Hole::Ticket)
-        .with(span.clone(), Hole::Text(target.quoted.clone()));
+        .with(subject, Hole::Text(own));
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
     }
@@ -311,16 +336,13 @@ fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request
         params: request.params.clone(),
         timeout: None,
     };
-    session.gateway().servers.forward(&target.server, call);
+    session.gateway().servers.forward(&route.server, call);
 }
 
 fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
-    let wanted = request.notifications.as_ref().and_then(|filter| {
-        let wanted = Members::find(&request.message, filter, "toolsListChanged")?;
-        Some(request.raw(&wanted) == b"true")
-    });
+    let wanted = Wanted::read(&request.message, request.notifications.as_ref());
     let id = request.message.slice(request.id.clone());
-    if !session.subscribe(id, wanted == Some(true), Arc::clone(sink)) {
+    if !session.subscribe(id, wanted, Arc::clone(sink)) {
         sink.answer(respond::error(request.id(), &Refusal::IdInUse));
     }
 }

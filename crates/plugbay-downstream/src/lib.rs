@@ -4,8 +4,10 @@ mod budget;
 mod dispatch;
 mod gateway;
 pub mod http;
+mod lists;
 mod outbox;
 mod respond;
+mod route;
 #[cfg(test)]
 mod scripted;
 mod session;

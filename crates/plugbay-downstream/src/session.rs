@@ -11,7 +11,7 @@ use plugbay_core::{
     era::{self, Era},
     exchange::{Answer, Caller, Ticket},
     name::ServerName,
-    surface::Listing,
+    surface::Snapshot,
     wire::{Draft, Frame, Span},
 };
 use rustc_hash::FxHashMap;
@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 
 use crate::{
     gateway::Gateway,
+    lists::{Kind, Seen, Wanted},
     outbox::Outbox,
     respond::{self, Refusal},
 };
@@ -46,24 +47,25 @@ struct State {
     /// The requests that wait for the catalogue, and where their answers go.
     waiting: HashMap<Bytes, Arc<Outbox>>,
     subscriptions: Vec<Subscription>,
-    /// The listing that the host has, or has been told to fetch.
-    seen: Option<Arc<Listing>>,
+    seen: Seen,
 }
 
 /// A call in flight as its host knows it.
 #[derive(Debug)]
-struct HostCall {
-    id: Bytes,
-    progress_token: Option<Bytes>,
-    era: Era,
-    server: ServerName,
-    sink: Arc<Outbox>,
+pub(crate) struct HostCall {
+    pub(crate) id: Bytes,
+    pub(crate) progress_token: Option<Bytes>,
+    pub(crate) era: Era,
+    pub(crate) server: ServerName,
+    /// A modern result of this kind says how long it may be kept.
+    pub(crate) cacheable: bool,
+    pub(crate) sink: Arc<Outbox>,
 }
 
 #[derive(Debug)]
 struct Subscription {
     id: Bytes,
-    tools: bool,
+    wanted: Wanted,
     sink: Arc<Outbox>,
 }
 
@@ -76,7 +78,7 @@ impl Session {
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
     pub(crate) fn stateless(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        let seen = Some(gateway.snapshot().listing);
+        let seen = Seen::all(&gateway.snapshot());
         let session = Self::new(gateway, outbox);
         session.lock().seen = seen;
         session.opened_modern();
@@ -121,21 +123,13 @@ impl Session {
     // --- calls
 
     /// `false`: the host uses this id for another request that is still in flight.
-    pub(crate) fn register(
-        &self,
-        ticket: Ticket,
-        id: Bytes,
-        progress_token: Option<Bytes>,
-        era: Era,
-        server: ServerName,
-        sink: Arc<Outbox>,
-    ) -> bool {
+    pub(crate) fn register(&self, ticket: Ticket, call: HostCall) -> bool {
         let mut state = self.lock();
-        if state.in_use(&id) {
+        if state.in_use(&call.id) {
             return false;
         }
-        state.by_id.insert(id.clone(), ticket);
-        state.calls.insert(ticket, HostCall { id, progress_token, era, server, sink });
+        state.by_id.insert(call.id.clone(), ticket);
+        state.calls.insert(ticket, call);
         true
     }
 
@@ -218,47 +212,47 @@ impl Session {
         Some(call)
     }
 
-    // --- the list of tools
+    // --- lists
 
-    pub(crate) fn has_seen(&self, listing: Arc<Listing>) {
-        self.lock().seen = Some(listing);
-        self.gateway.first_list.notify_one();
+    pub(crate) fn has_seen(&self, snapshot: &Snapshot, kind: Kind) {
+        self.lock().seen.note(snapshot, kind);
+        if kind == Kind::Tools {
+            self.gateway.first_list.notify_one();
+        }
         self.catalog_changed(); // while the answer was being made
     }
 
     /// `false`: the id is in use.
-    pub(crate) fn subscribe(&self, id: Bytes, tools: bool, sink: Arc<Outbox>) -> bool {
+    pub(crate) fn subscribe(&self, id: Bytes, wanted: Wanted, sink: Arc<Outbox>) -> bool {
         let mut state = self.lock();
         if state.in_use(&id) {
             return false;
         }
-        sink.tell(respond::acknowledged(&id, tools));
-        state.subscriptions.push(Subscription { id, tools, sink });
+        sink.tell(respond::acknowledged(&id, wanted));
+        state.subscriptions.push(Subscription { id, wanted, sink });
         drop(state);
         self.catalog_changed(); // since the host listed
         true
     }
 
-    /// Tells the host to list again, if what it has seen is not what it would see now.
+    /// Tells the host to list again, where what it has seen is not what it would see now.
     pub(crate) fn catalog_changed(&self) {
-        let now = self.gateway.snapshot().listing;
+        let now = self.gateway.snapshot();
         let mut state = self.lock();
-        // A host that has not listed yet will see the change when it does.
-        if state.seen.as_ref().is_none_or(|seen| seen.tools == now.tools) {
-            return;
-        }
-        let legacy = state.initialized && state.opened == Some(Era::Legacy);
-        let mut told = legacy;
-        if legacy {
-            self.outbox.tell_once(respond::tools_changed(None));
-        }
-        for subscription in state.subscriptions.iter().filter(|subscription| subscription.tools) {
-            subscription.sink.tell_once(respond::tools_changed(Some(&subscription.id)));
-            told = true;
-        }
-        // Whoever does not listen yet hears of it when it does.
-        if told {
-            state.seen = Some(now);
+        for kind in Kind::ALL.into_iter().filter(|kind| state.seen.differs(&now, *kind)).collect::<Vec<_>>() {
+            let legacy = state.initialized && state.opened == Some(Era::Legacy);
+            let mut told = legacy;
+            if legacy {
+                self.outbox.tell_once(respond::list_changed(kind, None));
+            }
+            for subscription in state.subscriptions.iter().filter(|one| one.wanted.has(kind)) {
+                subscription.sink.tell_once(respond::list_changed(kind, Some(&subscription.id)));
+                told = true;
+            }
+            // Whoever does not listen yet hears of it when it does.
+            if told {
+                state.seen.note(&now, kind);
+            }
         }
     }
 
@@ -309,7 +303,7 @@ impl Caller for Session {
         let frame = match answer {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
-                let completion = bridged.then(|| era::completion(&message, &head)).flatten();
+                let completion = bridged.then(|| era::completion(&message, &head, call.cacheable)).flatten();
                 head.readdressed(&message, &call.id, completion)
             }
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),

@@ -1,6 +1,7 @@
 //! What a host sees of the catalogue, and what its calls mean: pure functions of a snapshot.
 
 mod all;
+mod shelf;
 
 use std::{
     borrow::Cow,
@@ -9,6 +10,8 @@ use std::{
 };
 
 use bytes::Bytes;
+
+pub use shelf::{Place, Shelf};
 
 use crate::{
     catalog::Catalog,
@@ -22,6 +25,7 @@ use crate::{
 pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     pub listing: Arc<Listing>,
+    pub shelf: Arc<Shelf>,
     /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
 }
@@ -66,7 +70,8 @@ pub enum Plan<'a> {
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: &Layout, settled: bool) -> Self {
         let listing = Arc::new(all::list(&catalog, layout));
-        Self { catalog, listing, settled }
+        let shelf = Arc::new(Shelf::new(&catalog, layout));
+        Self { catalog, listing, shelf, settled }
     }
 }
 

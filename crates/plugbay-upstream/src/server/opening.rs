@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plugbay_core::{
+    catalog::Abilities,
     era::{self, Era},
     exchange::{Ticket, Tickets},
     wire::{Head, Incoming, Kind, Members, Span, string_value},
@@ -32,7 +33,7 @@ pub(crate) struct Opened {
     pub(crate) era: Option<Era>,
     pub(crate) info: Option<Bytes>,
     pub(crate) instructions: Option<String>,
-    pub(crate) has_tools: bool,
+    pub(crate) abilities: Abilities,
 }
 
 #[derive(Debug)]
@@ -278,6 +279,6 @@ fn described(message: &Bytes, result: &Span) -> Opened {
     let instructions = Members::find(message, result, "instructions")
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let capabilities = Members::find(message, result, "capabilities");
-    let has_tools = capabilities.is_some_and(|object| Members::find(message, &object, "tools").is_some());
-    Opened { instructions, has_tools, ..Opened::default() }
+    let abilities = capabilities.map(|object| Abilities::read(message, &object)).unwrap_or_default();
+    Opened { instructions, abilities, ..Opened::default() }
 }

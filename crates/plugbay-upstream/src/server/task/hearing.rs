@@ -85,7 +85,9 @@ impl Task {
                     caller.progressed(ticket, message, token);
                 }
             }
-            b"notifications/tools/list_changed" => self.list_soon(),
+            b"notifications/tools/list_changed"
+            | b"notifications/resources/list_changed"
+            | b"notifications/prompts/list_changed" => self.list_soon(),
             _ => {}
         }
     }

@@ -316,7 +316,7 @@ impl Task {
         self.faults = 0;
         self.life.started(self.now);
         self.list();
-        if self.opened.era == Some(Era::Modern) && self.opened.has_tools {
+        if self.opened.era == Some(Era::Modern) && self.opened.abilities.wares().next().is_some() {
             self.subscribe();
         }
         self.send_again();
