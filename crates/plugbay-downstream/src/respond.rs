@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use plugbay_core::{
     era::{self, Era},
     failure::CallError,
-    surface::Snapshot,
+    surface::{Snapshot, instructions},
     wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members},
 };
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
 pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot) -> Frame {
     let result = json!({
         "protocolVersion": version, "capabilities": capabilities(snapshot),
-        "serverInfo": server_info(), "instructions": INSTRUCTIONS,
+        "serverInfo": server_info(), "instructions": instructions(&snapshot.catalog),
     });
     envelope(id, "result", result.to_string().as_bytes())
 }
@@ -140,7 +140,7 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot) -> Frame {
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
     let body = json!({
         "supportedVersions": versions, "capabilities": capabilities(snapshot),
-        "instructions": INSTRUCTIONS, "ttlMs": 0, "cacheScope": "private",
+        "instructions": instructions(&snapshot.catalog), "ttlMs": 0, "cacheScope": "private",
     });
     result(id, Era::Modern, body)
 }
@@ -201,9 +201,6 @@ pub(crate) fn host_has_gone() -> Draft {
     let message = format!(r#"{before},"reason":"the host has closed its connection"}}}}"#);
     Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
 }
-
-const INSTRUCTIONS: &str = "plugbay stands in front of several MCP servers. \
-    A tool named server__tool belongs to that server and works as if called there directly.";
 
 fn server_info() -> Value {
     json!({ "name": "plugbay", "title": "plugbay", "version": env!("CARGO_PKG_VERSION") })

@@ -1,6 +1,7 @@
 //! What a host sees of the catalogue, and what its calls mean: pure functions of a snapshot.
 
 mod all;
+mod instructions;
 mod shelf;
 
 use std::{
@@ -11,6 +12,7 @@ use std::{
 
 use bytes::Bytes;
 
+pub use instructions::instructions;
 pub use shelf::{Place, Shelf};
 
 use crate::{
