@@ -5,6 +5,7 @@ mod ending;
 mod hostile;
 mod listing;
 mod opening;
+mod shelf;
 mod slow;
 mod stage;
 mod subscriptions;
