@@ -131,7 +131,7 @@ async fn a_server_without_tools_is_not_asked_for_them() {
     world.handle.refresh();
     let mut peer = world.launched().await;
     let request = peer.expect("server/discover").await;
-    peer.answer(&request, json!({ "capabilities": { "resources": {} } })).await;
+    peer.answer(&request, json!({ "capabilities": { "completions": {} } })).await;
     assert_eq!(world.report().await, "");
     peer.expect_nothing().await;
     world.condition(|condition| *condition == crate::Condition::Ready).await;
