@@ -66,6 +66,9 @@ pub trait Servers: Send + Sync {
     /// unless the call is cancelled.
     fn forward(&self, server: &ServerName, call: Call);
 
+    /// Asks every server again what it has.
+    fn refresh(&self);
+
     /// Ends a call without an answer. `notification` is the host's own cancellation.
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft);
 }

@@ -1,6 +1,6 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -14,8 +14,9 @@ use serde_json::json;
 use crate::{
     lists::{self, Kind, Wanted},
     outbox::Outbox,
+    own,
     respond::{self, Refusal},
-    route::{self, Finder, Route},
+    route::{self, Finder, Route, Way},
     session::{HostCall, Session},
 };
 
@@ -83,6 +84,8 @@ pub(crate) struct Request {
     meta: Meta,
     /// A key that not every parser would read alike.
     ambiguous: Option<&'static str>,
+    /// Instead of the server's own.
+    timeout: Option<Duration>,
 }
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
@@ -124,7 +127,12 @@ impl Request {
             protocol_version,
             meta,
             ambiguous,
+            timeout: None,
         }
+    }
+
+    pub(crate) fn with_timeout(self, timeout: Option<Duration>) -> Self {
+        Self { timeout, ..self }
     }
 
     pub(crate) fn id(&self) -> &[u8] {
@@ -200,7 +208,7 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"resources/list", _) => list(session, sink, request, era, Ware::Resource),
         (b"resources/templates/list", _) => list(session, sink, request, era, Ware::Template),
         (b"prompts/list", _) => list(session, sink, request, era, Ware::Prompt),
-        (b"tools/call", _) => pass_on(session, sink, request, era, route::tool),
+        (b"tools/call", _) => call_tool(session, sink, request, era),
         (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
         (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
         (b"completion/complete", _) => pass_on(session, sink, request, era, route::completion),
@@ -289,21 +297,32 @@ fn when_settled(
     });
 }
 
-/// A request that is for one server.
+pub(crate) fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
+    pass_on(session, sink, request, era, route::tool);
+}
+
+/// A request that is for one server, or for ourselves.
 fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
     let snapshot = session.gateway().snapshot();
     match find(request, &snapshot, era) {
-        Ok(route) => forward(session, sink, request, era, route),
+        Ok(way) => go(session, sink, request, era, way),
         // Its server may not have been heard of yet: look again when all have.
         Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. }) if !snapshot.settled => {
             when_settled(session, sink, request, move |session, sink, request| {
                 match find(request, &session.gateway().snapshot(), era) {
-                    Ok(route) => forward(session, sink, request, era, route),
+                    Ok(way) => go(session, sink, request, era, way),
                     Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
                 }
             });
         }
         Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+    }
+}
+
+fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, way: Way) {
+    match way {
+        Way::Server(route) => forward(session, sink, request, era, route),
+        Way::Own(own) => own::serve(session, sink, request, era, own),
     }
 }
 
@@ -334,7 +353,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         request: draft,
         era,
         params: request.params.clone(),
-        timeout: None,
+        timeout: request.timeout,
     };
     session.gateway().servers.forward(&route.server, call);
 }

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use plugbay_core::{
     exchange::{Servers, Tickets},
+    search::Table,
     surface::Snapshot,
 };
 use tokio::sync::{Notify, watch};
@@ -16,6 +17,8 @@ pub struct Gateway {
     pub tickets: Arc<Tickets>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
+    /// What words mean, for whoever searches by meaning.
+    pub table: fn() -> Option<Arc<Table>>,
     /// The longest message accepted from a host, in bytes.
     pub message_limit: usize,
 }

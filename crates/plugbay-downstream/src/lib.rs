@@ -6,6 +6,7 @@ mod gateway;
 pub mod http;
 mod lists;
 mod outbox;
+mod own;
 mod respond;
 mod route;
 #[cfg(test)]

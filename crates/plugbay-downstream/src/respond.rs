@@ -177,6 +177,15 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
     envelope(id, "result", &body)
 }
 
+/// What a tool of our own says.
+pub(crate) fn tool_text(id: &[u8], era: Era, text: &str, failed: bool) -> Frame {
+    let mut body = json!({ "content": [{ "type": "text", "text": text }] });
+    if failed {
+        body["isError"] = true.into();
+    }
+    result(id, era, body)
+}
+
 /// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.
 pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
     notification(kind.changed_method(), subscription, "")

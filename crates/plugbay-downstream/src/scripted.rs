@@ -40,6 +40,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         snapshots: snapshot_receiver,
         tickets: Arc::new(Tickets::default()),
         first_list: Arc::new(Notify::new()),
+        table: || None,
         message_limit: MESSAGE_LIMIT,
     };
     (gateway, snapshots, Servers { events })
@@ -53,6 +54,7 @@ pub(crate) struct Servers {
 enum Event {
     Call(Call),
     Cancel(Ticket, String),
+    Refresh,
 }
 
 impl Servers {
@@ -60,6 +62,7 @@ impl Servers {
         match soon("a call", self.events.recv()).await.expect("the script is there") {
             Event::Call(call) => Forwarded(call),
             Event::Cancel(ticket, _) => panic!("{ticket:?} was cancelled instead"),
+            Event::Refresh => panic!("everything was refreshed instead"),
         }
     }
 
@@ -67,6 +70,7 @@ impl Servers {
         match soon("a cancellation", self.events.recv()).await.expect("the script is there") {
             Event::Call(call) => panic!("{:?} was called instead", call.ticket),
             Event::Cancel(ticket, text) => (ticket, text),
+            Event::Refresh => panic!("everything was refreshed instead"),
         }
     }
 
@@ -82,6 +86,10 @@ impl exchange::Servers for Script {
     fn forward(&self, server: &ServerName, call: Call) {
         assert_eq!(server.as_str(), "s");
         let _ = self.0.send(Event::Call(call));
+    }
+
+    fn refresh(&self) {
+        let _ = self.0.send(Event::Refresh);
     }
 
     fn cancel(&self, _: &ServerName, ticket: Ticket, notification: Draft) {
@@ -140,7 +148,8 @@ pub(crate) fn snapshot_of(tools: &[Value], settled: bool) -> Snapshot {
         tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool")).collect();
     let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
-    let layout = Layout { exposures: [(server(), Exposure::default())].into(), name_limit: 64 };
+    let exposures = [(server(), Exposure::default())].into();
+    let layout = Layout { exposures, name_limit: 64, ..Layout::default() };
     Snapshot::new(Arc::new(catalog), &layout, settled)
 }
 

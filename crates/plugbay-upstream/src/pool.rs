@@ -53,6 +53,12 @@ impl Servers for Pool {
         call.caller.answered(call.ticket, Answer::Failed(error));
     }
 
+    fn refresh(&self) {
+        for handle in self.roster().running.values() {
+            handle.refresh();
+        }
+    }
+
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {
         if let Some(handle) = self.roster().running.get(server) {
             handle.send(Command::Cancel { ticket, notification });
