@@ -1,9 +1,12 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
+mod retry;
+
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use plugbay_core::{
+    ability::Abilities,
     era::{self, Era, Meta},
     exchange::Call,
     surface::Plan,
@@ -27,8 +30,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
             }
         }
         Ok(Message::Notification(notification)) => notified(session, &notification),
-        // No server has asked this host anything yet, so there is nothing to answer.
-        Ok(Message::Response) => {}
+        Ok(Message::Response(response)) => replied(session, response),
         Err(answer) => sink.answer(answer),
     }
 }
@@ -38,7 +40,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
 pub(crate) enum Message {
     Request(Request),
     Notification(Notification),
-    Response,
+    Response(Response),
 }
 
 impl Message {
@@ -51,7 +53,7 @@ impl Message {
             Ok(Head { kind: Kind::Notification { method }, payload, .. }) => {
                 Ok(Self::Notification(Notification { message, method, params: payload }))
             }
-            Ok(_) => Ok(Self::Response),
+            Ok(head) => Ok(Self::Response(Response { message, head })),
             Err(malformed) => {
                 let id = malformed.id.clone().map_or(&b"null"[..], |id| &message[id]);
                 Err(respond::error(id, &Refusal::Malformed(malformed.clone())))
@@ -66,6 +68,12 @@ pub(crate) struct Notification {
     params: Option<Span>,
 }
 
+/// The answer to something that a server has asked.
+pub(crate) struct Response {
+    message: Bytes,
+    head: Head,
+}
+
 #[derive(Clone)]
 pub(crate) struct Request {
     message: Bytes,
@@ -78,6 +86,9 @@ pub(crate) struct Request {
     cursor: Option<Span>,
     notifications: Option<Span>,
     protocol_version: Option<Span>,
+    capabilities: Option<Span>,
+    request_state: Option<Span>,
+    input_responses: Option<Span>,
     meta: Meta,
     /// A key that not every parser would read alike.
     ambiguous: Option<&'static str>,
@@ -85,12 +96,13 @@ pub(crate) struct Request {
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
-const UNAMBIGUOUS: [&str; 3] = ["name", "arguments", "_meta"];
+const UNAMBIGUOUS: [&str; 5] = ["name", "arguments", "_meta", "inputResponses", "requestState"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let (mut name, mut uri, mut cursor) = (None, None, None);
         let (mut notifications, mut protocol_version) = (None, None);
+        let (mut capabilities, mut request_state, mut input_responses) = (None, None, None);
         let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
@@ -106,6 +118,9 @@ impl Request {
                 "cursor" => cursor = Some(member.value),
                 "notifications" => notifications = Some(member.value),
                 "protocolVersion" => protocol_version = Some(member.value),
+                "capabilities" => capabilities = Some(member.value),
+                "requestState" => request_state = Some(member.value),
+                "inputResponses" => input_responses = Some(member.value),
                 "_meta" => meta = Meta::read(&message, &member.value),
                 _ => {}
             }
@@ -120,6 +135,9 @@ impl Request {
             cursor,
             notifications,
             protocol_version,
+            capabilities,
+            request_state,
+            input_responses,
             meta,
             ambiguous,
         }
@@ -155,6 +173,12 @@ impl Request {
 
     pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
         self.text(self.meta.version.as_ref())
+    }
+
+    /// What the host of a modern request can be asked for it.
+    fn abilities(&self) -> Abilities {
+        let declared = self.meta.capabilities.as_ref();
+        declared.map(|object| Abilities::read(&self.message, object)).unwrap_or_default()
     }
 
     fn raw(&self, span: &Span) -> &[u8] {
@@ -208,6 +232,7 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
         return Err(missing(era::CAPABILITIES_KEY));
     }
     session.opened_modern();
+    session.can(request.abilities());
     Ok(Era::Modern)
 }
 
@@ -215,13 +240,15 @@ fn missing(key: &str) -> Refusal {
     Refusal::InvalidParams(format!("the request's \"_meta\" lacks {key:?}"))
 }
 
-fn initialize(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
     let requested = request.text(request.protocol_version.as_ref());
     if requested.is_none() {
         return Err(Refusal::InvalidParams("\"protocolVersion\" is missing".to_owned()));
     }
     let version = era::negotiate(requested.as_deref());
-    session.opened_legacy(version);
+    let declared = request.capabilities.as_ref();
+    let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
+    session.opened_legacy(version, abilities);
     sink.answer(respond::initialize(request.id(), version));
     Ok(())
 }
@@ -290,6 +317,12 @@ fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request
             return refuse(Refusal::UnknownTool { name: name.into_owned(), nearest });
         }
     };
+    let server_era = snapshot.catalog.get(&target.server).map(|entry| entry.offer.manners.era);
+    match retry::come_back(session, sink, request, era, &target.server, server_era) {
+        Ok(true) => return, // the call that it was away from goes on
+        Ok(false) => {}
+        Err(refusal) => return refuse(refusal),
+    }
     let ticket = session.gateway().tickets.next();
     let token = request.meta.progress_token.clone();
     let host_token = token.clone().map(|span| request.message.slice(span));
@@ -303,6 +336,7 @@ fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
     }
+    session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
     let call = Call {
         ticket,
         caller: session.clone(),
@@ -312,6 +346,10 @@ fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request
         timeout: None,
     };
     session.gateway().servers.forward(&target.server, call);
+}
+
+pub(crate) fn replied(session: &Arc<Session>, response: Response) {
+    session.replied(response.message, response.head);
 }
 
 fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
@@ -334,6 +372,9 @@ pub(crate) fn notified(session: &Session, notification: &Notification) {
             let Some(request) = request else { return };
             let notification = Draft::new(message.clone()).with(request.clone(), Hole::Ticket);
             session.cancel(&message[request], notification);
+        }
+        b"notifications/roots/list_changed" if session.has_roots() => {
+            session.gateway().servers.roots_changed(message.clone());
         }
         _ => {}
     }

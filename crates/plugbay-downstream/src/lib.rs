@@ -1,13 +1,17 @@
 //! Towards hosts: sessions, what their messages mean, and the transports that carry them.
 
+mod asking;
 mod budget;
 mod dispatch;
 mod gateway;
 pub mod http;
 mod outbox;
+mod parked;
 mod respond;
+mod rounds;
 #[cfg(test)]
 mod scripted;
+mod seal;
 mod session;
 pub mod stdio;
 
