@@ -41,7 +41,7 @@ pub struct Offer {
     /// Its `serverInfo`, as it came.
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
-    pub abilities: Abilities,
+    pub features: Features,
     /// Sorted by name: some servers list in a new order each time.
     pub tools: Vec<Tool>,
     /// These by their URIs, URI templates and names.
@@ -54,7 +54,7 @@ pub struct Offer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each stands for itself in the protocol")]
-pub struct Abilities {
+pub struct Features {
     pub tools: bool,
     pub resources: bool,
     /// Tells when a resource changes.
@@ -167,17 +167,17 @@ impl Offer {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(ITEM_LIMIT);
-        let abilities = Abilities { tools: true, ..Abilities::default() };
+        let features = Features { tools: true, ..Features::default() };
         let (resources, templates, prompts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { manners: manners.into(), info, instructions, abilities, tools, resources, templates, prompts }
+        Self { manners: manners.into(), info, instructions, features, tools, resources, templates, prompts }
     }
 
     /// With what it offers besides tools.
     #[must_use]
-    pub fn stocked(self, abilities: Abilities, stock: Stock) -> Self {
+    pub fn stocked(self, features: Features, stock: Stock) -> Self {
         let Stock { resources, templates, prompts } = stock;
         let [resources, templates, prompts] = [resources, templates, prompts].map(in_order);
-        Self { abilities, resources, templates, prompts, ..self }
+        Self { features, resources, templates, prompts, ..self }
     }
 
     pub fn tool(&self, name: &str) -> Option<&Tool> {
@@ -200,25 +200,25 @@ fn in_order(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-impl Abilities {
-    /// `capabilities` is the object of that name in a server's opening.
-    pub fn read(message: &[u8], capabilities: &Span) -> Self {
-        let mut abilities = Self::default();
-        for member in Members::of(message, capabilities).flatten() {
+impl Features {
+    /// `capfeatures` is the object of that name in a server's opening.
+    pub fn read(message: &[u8], capfeatures: &Span) -> Self {
+        let mut features = Self::default();
+        for member in Members::of(message, capfeatures).flatten() {
             match &*member.key {
-                "tools" => abilities.tools = true,
-                "prompts" => abilities.prompts = true,
-                "completions" => abilities.completions = true,
-                "logging" => abilities.logging = true,
+                "tools" => features.tools = true,
+                "prompts" => features.prompts = true,
+                "completions" => features.completions = true,
+                "logging" => features.logging = true,
                 "resources" => {
-                    abilities.resources = true;
+                    features.resources = true;
                     let subscribe = Members::find(message, &member.value, "subscribe");
-                    abilities.subscribe = subscribe.is_some_and(|span| &message[span] == b"true");
+                    features.subscribe = subscribe.is_some_and(|span| &message[span] == b"true");
                 }
                 _ => {}
             }
         }
-        abilities
+        features
     }
 
     /// What can be listed, in the order in which it is asked for.

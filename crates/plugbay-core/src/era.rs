@@ -117,6 +117,36 @@ pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(usize, 
     Some((at, text))
 }
 
+/// A modern server's result that says: ask your user this, then call again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRequired {
+    /// The object of questions by key.
+    pub requests: Option<Span>,
+    pub state: Option<Span>,
+}
+
+impl InputRequired {
+    /// `None` for every other answer; a large one is only searched for the word.
+    pub fn read(bytes: &[u8], head: &Head) -> Option<Self> {
+        let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
+            return None;
+        };
+        memchr::memmem::find(bytes, INPUT_REQUIRED)?;
+        let (mut kind, mut requests, mut state) = (None, None, None);
+        for member in Members::of(bytes, result).flatten() {
+            match &*member.key {
+                "resultType" => kind = Some(member.value),
+                "inputRequests" => requests = Some(member.value),
+                "requestState" => state = Some(member.value),
+                _ => {}
+            }
+        }
+        (&bytes[kind?] == INPUT_REQUIRED).then_some(Self { requests, state })
+    }
+}
+
+const INPUT_REQUIRED: &[u8] = br#""input_required""#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +189,21 @@ mod tests {
         assert_eq!(negotiate(Some("2024-11-05")), "2024-11-05");
         assert_eq!(negotiate(Some("1999-01-01")), "2025-11-25");
         assert_eq!(negotiate(None), "2025-11-25");
+    }
+
+    #[test]
+    fn only_a_result_of_this_type_requires_input() {
+        let read = |result: &str| {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            let found =
+                InputRequired::read(message.as_bytes(), &Head::read_quickly(message.as_bytes()).unwrap());
+            let text = |span: Option<Span>| span.map(|span| message[span].to_owned());
+            found.map(|found| (text(found.requests), text(found.state)))
+        };
+        let whole = r#"{"resultType":"input_required","requestState":"s","inputRequests":{"a":{}}}"#;
+        assert_eq!(read(whole), Some((Some(r#"{"a":{}}"#.to_owned()), Some(r#""s""#.to_owned()))));
+        assert_eq!(read(r#"{"resultType":"input_required"}"#), Some((None, None)));
+        assert_eq!(read(r#"{"resultType":"complete","content":["input_required"]}"#), None);
+        assert_eq!(read(r#"{"x":{"resultType":"input_required"}}"#), None);
     }
 }

@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
+    ability::Abilities,
     era::Era,
     failure::CallError,
     name::ServerName,
@@ -60,6 +61,68 @@ pub enum Answer {
     Failed(CallError),
 }
 
+/// A server's request to a host. One number names it on its whole way, as a ticket does a call: it is
+/// the id by which a legacy host is asked.
+#[derive(Debug)]
+pub struct Question {
+    pub number: Ticket,
+    pub server: ServerName,
+    /// The request as it came, read whole; `head` tells where its parts are.
+    pub message: Bytes,
+    pub head: Head,
+    pub method: Span,
+}
+
+impl Question {
+    pub fn method(&self) -> &[u8] {
+        &self.message[self.method.clone()]
+    }
+
+    pub fn params(&self) -> Option<&Span> {
+        self.head.payload.as_ref()
+    }
+}
+
+/// What ends a question.
+#[derive(Debug)]
+pub enum Reply {
+    /// The host's response as it came.
+    Response {
+        message: Bytes,
+        head: Head,
+    },
+    /// Its result alone, as raw JSON.
+    Result(Bytes),
+    Refused(Unanswered),
+}
+
+/// Why nobody answers a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    #[error("no host can be asked")]
+    NoHost,
+    #[error("the host has not declared the capability {0:?}")]
+    Undeclared(&'static str),
+    #[error("the protocol of this host has no such request")]
+    Unknown,
+    #[error("too many questions are open")]
+    TooMany,
+    #[error("the call that this was asked for has ended")]
+    CallEnded,
+    #[error("the host has gone without an answer")]
+    HostGone,
+}
+
+impl Unanswered {
+    /// The JSON-RPC code: either there is no such method, or it was there and failed.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::NoHost | Self::Undeclared(_) | Self::Unknown => -32601,
+            Self::TooMany | Self::CallEnded | Self::HostGone => -32000,
+        }
+    }
+}
+
 /// The server side as the host side sees it.
 pub trait Servers: Send + Sync {
     /// Sends the request, starting the server if need be. Exactly one answer reaches the caller,
@@ -71,6 +134,15 @@ pub trait Servers: Send + Sync {
 
     /// Ends a call without an answer. `notification` is the host's own cancellation.
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft);
+
+    /// Answers a question. One that is no longer open has been dealt with.
+    fn reply(&self, server: &ServerName, question: Ticket, reply: Reply);
+
+    /// A host's roots have changed: every server hears of it that was told of roots.
+    fn roots_changed(&self, notification: Bytes);
+
+    /// The audience can do more than it could.
+    fn audience_grew(&self);
 }
 
 /// The host side as the server side sees it: whoever sent the call.
@@ -85,4 +157,21 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
 
     /// A `notifications/progress` of the server; `token` is the span of its progress token.
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span);
+
+    /// What servers of the modern era are told that they can ask in return.
+    fn abilities(&self) -> Abilities {
+        Abilities::NONE
+    }
+
+    /// A server asks something, for this call if it is known for which. Unless it is refused at once,
+    /// [`Servers::reply`] is called in time, or the question is withdrawn.
+    fn asked(&self, _during: Option<Ticket>, _question: Question) -> Result<(), Unanswered> {
+        Err(Unanswered::NoHost)
+    }
+
+    /// The answer to a question is no longer wanted. `notification` says so, with a hole for its number.
+    fn withdrawn(&self, _during: Option<Ticket>, _question: Ticket, _notification: Draft) {}
+
+    /// Something that a question has led to is over: `notifications/elicitation/complete`.
+    fn completed(&self, _notification: Bytes) {}
 }

@@ -1,5 +1,7 @@
 //! The pure heart of plugbay: no tokio, no files, no clock, no network.
 
+pub mod ability;
+pub mod audience;
 pub mod catalog;
 pub mod era;
 pub mod exchange;

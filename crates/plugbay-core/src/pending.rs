@@ -24,6 +24,8 @@ struct Entry<T> {
     silent_until: Option<Instant>,
     /// Progress does not move this one.
     latest: Option<Instant>,
+    /// How often it has been put on hold.
+    held: u32,
 }
 
 impl<T> Default for Pending<T> {
@@ -35,7 +37,7 @@ impl<T> Default for Pending<T> {
 impl<T> Pending<T> {
     pub fn register(&mut self, ticket: Ticket, what: T, now: Instant, patience: Duration, at_most: Duration) {
         let (silent_until, latest) = (Some(now + patience), Some(now + at_most));
-        let entry = Entry { what, patience, at_most, silent_until, latest };
+        let entry = Entry { what, patience, at_most, silent_until, latest, held: 0 };
         self.earliest = self.earliest.into_iter().chain(entry.deadline()).min();
         self.entries.insert(ticket, entry);
     }
@@ -43,7 +45,7 @@ impl<T> Pending<T> {
     /// For a request that stays open until the other side ends it.
     pub fn register_for_ever(&mut self, ticket: Ticket, what: T) {
         let (patience, at_most) = (Duration::MAX, Duration::MAX);
-        let entry = Entry { what, patience, at_most, silent_until: None, latest: None };
+        let entry = Entry { what, patience, at_most, silent_until: None, latest: None, held: 0 };
         self.entries.insert(ticket, entry);
     }
 
@@ -54,8 +56,33 @@ impl<T> Pending<T> {
     /// A sign of life: the silence starts anew.
     pub fn progress(&mut self, ticket: Ticket, now: Instant) -> Option<&T> {
         let entry = self.entries.get_mut(&ticket)?;
-        entry.silent_until = now.checked_add(entry.patience);
+        if entry.held == 0 {
+            entry.silent_until = now.checked_add(entry.patience);
+        }
         Some(&entry.what)
+    }
+
+    /// The other side waits for us: its silence means nothing until as many releases.
+    pub fn hold(&mut self, ticket: Ticket) {
+        if let Some(entry) = self.entries.get_mut(&ticket) {
+            entry.held += 1;
+            entry.silent_until = None;
+        }
+    }
+
+    pub fn release(&mut self, ticket: Ticket, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&ticket) else { return };
+        entry.held = entry.held.saturating_sub(1);
+        if entry.held == 0 {
+            entry.silent_until = now.checked_add(entry.patience);
+            self.earliest = self.earliest.into_iter().chain(entry.deadline()).min();
+        }
+    }
+
+    /// The latest of the requests that fit.
+    pub fn latest(&self, fits: impl Fn(&T) -> bool) -> Option<(Ticket, &T)> {
+        let fitting = self.entries.iter().filter(|(_, entry)| fits(&entry.what));
+        fitting.max_by_key(|(ticket, _)| **ticket).map(|(ticket, entry)| (*ticket, &entry.what))
     }
 
     /// Takes out everything that has waited too long, with the time that was not enough.
@@ -135,6 +162,25 @@ mod tests {
         }
         assert_eq!(pending.expire(start + 5 * SECOND), [(Ticket(1), "call", 5 * SECOND)]);
         assert_eq!(pending.complete(Ticket(1)), None);
+    }
+
+    #[test]
+    fn silence_counts_for_nothing_while_on_hold() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        pending.register(Ticket(1), "call", start, 2 * SECOND, 60 * SECOND);
+        pending.hold(Ticket(1));
+        pending.hold(Ticket(1));
+        assert!(pending.expire(start + 5 * SECOND).is_empty());
+        pending.release(Ticket(1), start + 5 * SECOND);
+        pending.progress(Ticket(1), start + 6 * SECOND);
+        assert!(pending.expire(start + 30 * SECOND).is_empty(), "held once more than released");
+        pending.release(Ticket(1), start + 30 * SECOND);
+        assert_eq!(pending.next_deadline(), Some(start + 32 * SECOND));
+        assert_eq!(pending.expire(start + 32 * SECOND), [(Ticket(1), "call", 2 * SECOND)]);
+        pending.register(Ticket(2), "call", start, 2 * SECOND, 60 * SECOND);
+        pending.hold(Ticket(2));
+        assert_eq!(pending.expire(start + 60 * SECOND), [(Ticket(2), "call", 60 * SECOND)]);
     }
 
     proptest! {

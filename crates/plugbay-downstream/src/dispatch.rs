@@ -1,9 +1,12 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
+mod retry;
+
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
+    ability::Abilities,
     catalog::Ware,
     era::{self, Era, Meta},
     exchange::Call,
@@ -17,7 +20,7 @@ use crate::{
     own,
     respond::{self, Refusal},
     route::{self, Finder, Route, Way},
-    session::{HostCall, Session},
+    session::{HostCall, Recourse, Session},
 };
 
 /// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
@@ -30,8 +33,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
             }
         }
         Ok(Message::Notification(notification)) => notified(session, &notification),
-        // No server has asked this host anything yet, so there is nothing to answer.
-        Ok(Message::Response) => {}
+        Ok(Message::Response(response)) => replied(session, response),
         Err(answer) => sink.answer(answer),
     }
 }
@@ -41,7 +43,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
 pub(crate) enum Message {
     Request(Request),
     Notification(Notification),
-    Response,
+    Response(Response),
 }
 
 impl Message {
@@ -54,7 +56,7 @@ impl Message {
             Ok(Head { kind: wire::Kind::Notification { method }, payload, .. }) => {
                 Ok(Self::Notification(Notification { message, method, params: payload }))
             }
-            Ok(_) => Ok(Self::Response),
+            Ok(head) => Ok(Self::Response(Response { message, head })),
             Err(malformed) => {
                 let id = malformed.id.clone().map_or(&b"null"[..], |id| &message[id]);
                 Err(respond::error(id, &Refusal::Malformed(malformed.clone())))
@@ -69,6 +71,12 @@ pub(crate) struct Notification {
     params: Option<Span>,
 }
 
+/// The answer to something that a server has asked.
+pub(crate) struct Response {
+    message: Bytes,
+    head: Head,
+}
+
 #[derive(Clone)]
 pub(crate) struct Request {
     message: Bytes,
@@ -81,6 +89,9 @@ pub(crate) struct Request {
     cursor: Option<Span>,
     notifications: Option<Span>,
     protocol_version: Option<Span>,
+    capabilities: Option<Span>,
+    request_state: Option<Span>,
+    input_responses: Option<Span>,
     meta: Meta,
     /// A key that not every parser would read alike.
     ambiguous: Option<&'static str>,
@@ -90,12 +101,13 @@ pub(crate) struct Request {
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
-const UNAMBIGUOUS: [&str; 5] = ["name", "uri", "ref", "arguments", "_meta"];
+const UNAMBIGUOUS: [&str; 7] = ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let (mut name, mut uri, mut cursor) = (None, None, None);
         let (mut notifications, mut protocol_version) = (None, None);
+        let (mut capabilities, mut request_state, mut input_responses) = (None, None, None);
         let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
@@ -111,6 +123,9 @@ impl Request {
                 "cursor" => cursor = Some(member.value),
                 "notifications" => notifications = Some(member.value),
                 "protocolVersion" => protocol_version = Some(member.value),
+                "capabilities" => capabilities = Some(member.value),
+                "requestState" => request_state = Some(member.value),
+                "inputResponses" => input_responses = Some(member.value),
                 "_meta" => meta = Meta::read(&message, &member.value),
                 _ => {}
             }
@@ -125,6 +140,9 @@ impl Request {
             cursor,
             notifications,
             protocol_version,
+            capabilities,
+            request_state,
+            input_responses,
             meta,
             ambiguous,
             timeout: None,
@@ -174,6 +192,11 @@ impl Request {
         Some(self.raw(&arguments))
     }
 
+    /// A modern result of this kind says how long it may be kept.
+    fn is_cacheable(&self) -> bool {
+        self.method() == b"resources/read"
+    }
+
     /// Its `_meta` names a protocol version, whatever that may be.
     pub(crate) fn is_modern(&self) -> bool {
         self.meta.version.is_some()
@@ -181,6 +204,12 @@ impl Request {
 
     pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
         self.text(self.meta.version.as_ref())
+    }
+
+    /// What the host of a modern request can be asked for it.
+    fn abilities(&self) -> Abilities {
+        let declared = self.meta.capabilities.as_ref();
+        declared.map(|object| Abilities::read(&self.message, object)).unwrap_or_default()
     }
 
     fn raw(&self, span: &Span) -> &[u8] {
@@ -242,6 +271,7 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
         return Err(missing(era::CAPABILITIES_KEY));
     }
     session.opened_modern();
+    session.can(request.abilities());
     Ok(Era::Modern)
 }
 
@@ -249,13 +279,15 @@ fn missing(key: &str) -> Refusal {
     Refusal::InvalidParams(format!("the request's \"_meta\" lacks {key:?}"))
 }
 
-fn initialize(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
     let requested = request.text(request.protocol_version.as_ref());
     if requested.is_none() {
         return Err(Refusal::InvalidParams("\"protocolVersion\" is missing".to_owned()));
     }
     let version = era::negotiate(requested.as_deref());
-    session.opened_legacy(version);
+    let declared = request.capabilities.as_ref();
+    let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
+    session.opened_legacy(version, abilities);
     sink.answer(respond::initialize(request.id(), version, &session.gateway().snapshot()));
     Ok(())
 }
@@ -327,6 +359,14 @@ fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, w
 }
 
 fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
+    let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
+    let catalog = session.gateway().snapshot().catalog;
+    let server_era = catalog.get(&route.server).map(|entry| entry.offer.manners.era);
+    match retry::come_back(session, sink, request, era, &route.server, server_era) {
+        Ok(true) => return, // the call that it was away from goes on
+        Ok(false) => {}
+        Err(refusal) => return refuse(refusal),
+    }
     let ticket = session.gateway().tickets.next();
     let token = request.meta.progress_token.clone();
     let call = HostCall {
@@ -334,11 +374,13 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         progress_token: token.clone().map(|span| request.message.slice(span)),
         era,
         server: route.server.clone(),
-        cacheable: request.method() == b"resources/read",
+        cacheable: request.is_cacheable(),
         sink: Arc::clone(sink),
+        recourse: Recourse::None,
+        asked: false,
     };
     if !session.register(ticket, call) {
-        return sink.answer(respond::error(request.id(), &Refusal::IdInUse));
+        return refuse(Refusal::IdInUse);
     }
     let (subject, own) = route.subject;
     let mut draft = Draft::new(request.message.clone())
@@ -347,6 +389,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
     }
+    session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
     let call = Call {
         ticket,
         caller: session.clone(),
@@ -356,6 +399,10 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         timeout: request.timeout,
     };
     session.gateway().servers.forward(&route.server, call);
+}
+
+pub(crate) fn replied(session: &Arc<Session>, response: Response) {
+    session.replied(response.message, response.head);
 }
 
 fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
@@ -375,6 +422,9 @@ pub(crate) fn notified(session: &Session, notification: &Notification) {
             let Some(request) = request else { return };
             let notification = Draft::new(message.clone()).with(request.clone(), Hole::Ticket);
             session.cancel(&message[request], notification);
+        }
+        b"notifications/roots/list_changed" if session.has_roots() => {
+            session.gateway().servers.roots_changed(message.clone());
         }
         _ => {}
     }

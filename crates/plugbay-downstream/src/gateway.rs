@@ -3,11 +3,14 @@
 use std::{fmt, sync::Arc};
 
 use plugbay_core::{
+    audience::Audience,
     exchange::{Servers, Tickets},
     search::Table,
     surface::Snapshot,
 };
 use tokio::sync::{Notify, watch};
+
+use crate::parked::Parking;
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -15,6 +18,10 @@ pub struct Gateway {
     pub servers: Arc<dyn Servers>,
     pub snapshots: watch::Receiver<Snapshot>,
     pub tickets: Arc<Tickets>,
+    /// Told of every host that servers may ask something.
+    pub audience: Arc<Audience>,
+    /// Calls whose hosts are away to find an answer.
+    pub parking: Arc<Parking>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.

@@ -1,5 +1,6 @@
 //! Towards hosts: sessions, what their messages mean, and the transports that carry them.
 
+mod asking;
 mod budget;
 mod dispatch;
 mod gateway;
@@ -7,10 +8,13 @@ pub mod http;
 mod lists;
 mod outbox;
 mod own;
+mod parked;
 mod respond;
+mod rounds;
 mod route;
 #[cfg(test)]
 mod scripted;
+mod seal;
 mod session;
 pub mod stdio;
 

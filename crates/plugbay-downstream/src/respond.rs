@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 use plugbay_core::{
     era::{self, Era},
+    exchange::Question,
     failure::CallError,
     surface::{Snapshot, instructions},
     wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members},
@@ -41,6 +42,10 @@ pub(crate) enum Refusal {
     Unacceptable(Cow<'static, str>),
     /// Too much is going on already; later it may be accepted.
     Busy(&'static str),
+    /// The server wants something of the host that cannot be asked, and why.
+    Unaskable(String),
+    /// The host was asked something for its own call, and answered with this error.
+    NotTold(String),
     Call(CallError),
 }
 
@@ -55,7 +60,12 @@ impl Refusal {
             Self::UnknownResource { era: Era::Legacy, .. } => -32002,
             Self::HeaderMismatch(_) => -32020,
             Self::UnsupportedVersion(_) => -32022,
-            Self::Call(_) | Self::Ending | Self::TooMuchUnread | Self::Busy(_) => -32000,
+            Self::Call(_)
+            | Self::Ending
+            | Self::TooMuchUnread
+            | Self::Busy(_)
+            | Self::Unaskable(_)
+            | Self::NotTold(_) => -32000,
         }
     }
 
@@ -78,6 +88,8 @@ impl Refusal {
             Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
             Self::Unacceptable(what) => what.clone().into_owned(),
             Self::Busy(what) => (*what).to_owned(),
+            Self::Unaskable(why) => format!("the server needs an answer that it cannot get: {why}"),
+            Self::NotTold(why) => format!("the server needs an answer that the host did not give: {why}"),
             Self::Call(error) => error.to_string(),
         }
     }
@@ -147,7 +159,7 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot) -> Frame {
 
 /// What the servers can do together. Those that have not been heard of yet may be able to do anything.
 fn capabilities(snapshot: &Snapshot) -> Value {
-    let able = snapshot.shelf.abilities;
+    let able = snapshot.shelf.features;
     let possible = |able: bool| able || !snapshot.settled;
     let mut capabilities = json!({ "tools": { "listChanged": true } });
     if possible(able.resources) {
@@ -209,6 +221,34 @@ pub(crate) fn host_has_gone() -> Draft {
     let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
     let message = format!(r#"{before},"reason":"the host has closed its connection"}}}}"#);
     Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
+}
+
+/// What a host hears of a question whose answer its own call no longer needs.
+pub(crate) fn call_has_ended() -> Draft {
+    let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
+    let message = format!(r#"{before},"reason":"the call has ended"}}}}"#);
+    Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
+}
+
+/// The requests of a legacy server as a modern host takes them: by their numbers, method and params as
+/// they came.
+pub(crate) fn input_requests<'a>(questions: impl Iterator<Item = &'a Question>) -> String {
+    let entries = questions.map(|question| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let params = question.params().map(|params| &question.message[params.clone()]);
+        let params = params.map(|params| format!(r#","params":{}"#, text(params))).unwrap_or_default();
+        format!(r#""{}":{{"method":"{}"{params}}}"#, question.number.0, text(question.method()))
+    });
+    format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+}
+
+/// `requests` is raw JSON.
+pub(crate) fn input_required(id: &[u8], requests: &str, state: &str) -> Frame {
+    let (state, meta) = (json!(state), json!({ era::SERVER_INFO_KEY: server_info() }));
+    let result = format!(
+        r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":{state},"_meta":{meta}}}"#
+    );
+    envelope(id, "result", result.as_bytes())
 }
 
 fn server_info() -> Value {

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Catalog, Change, Offer, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
-    exchange::{self, Answer, Call, Ticket, Tickets},
+    exchange::{self, Answer, Call, Question, Reply, Ticket, Tickets, Unanswered},
     exposure::Exposure,
     failure::CallError,
     name::ServerName,
     surface::{Layout, Snapshot},
-    wire::{Draft, Head, Members},
+    wire::{Draft, Head, Hole, Kind, Members},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -39,6 +39,8 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         servers: Arc::new(Script(event_sender)),
         snapshots: snapshot_receiver,
         tickets: Arc::new(Tickets::default()),
+        audience: Arc::default(),
+        parking: Arc::default(),
         first_list: Arc::new(Notify::new()),
         table: || None,
         message_limit: MESSAGE_LIMIT,
@@ -51,26 +53,43 @@ pub(crate) struct Servers {
     events: mpsc::UnboundedReceiver<Event>,
 }
 
+#[derive(Debug)]
 enum Event {
     Call(Call),
     Cancel(Ticket, String),
     Refresh,
+    /// What a server that asked is told, as raw JSON.
+    Reply(Ticket, String),
+    RootsChanged(String),
 }
 
 impl Servers {
     pub(crate) async fn forwarded(&mut self) -> Forwarded {
         match soon("a call", self.events.recv()).await.expect("the script is there") {
             Event::Call(call) => Forwarded(call),
-            Event::Cancel(ticket, _) => panic!("{ticket:?} was cancelled instead"),
-            Event::Refresh => panic!("everything was refreshed instead"),
+            other => panic!("{other:?} instead"),
         }
     }
 
     pub(crate) async fn cancelled(&mut self) -> (Ticket, String) {
         match soon("a cancellation", self.events.recv()).await.expect("the script is there") {
-            Event::Call(call) => panic!("{:?} was called instead", call.ticket),
             Event::Cancel(ticket, text) => (ticket, text),
-            Event::Refresh => panic!("everything was refreshed instead"),
+            other => panic!("{other:?} instead"),
+        }
+    }
+
+    /// The next answer to a question: its number, and `result` or the words of an error.
+    pub(crate) async fn replied(&mut self) -> (Ticket, String) {
+        match soon("a reply", self.events.recv()).await.expect("the script is there") {
+            Event::Reply(question, text) => (question, text),
+            other => panic!("{other:?} instead"),
+        }
+    }
+
+    pub(crate) async fn roots_changed(&mut self) -> String {
+        match soon("news of roots", self.events.recv()).await.expect("the script is there") {
+            Event::RootsChanged(text) => text,
+            other => panic!("{other:?} instead"),
         }
     }
 
@@ -96,6 +115,23 @@ impl exchange::Servers for Script {
         let text = String::from_utf8(notification.render(ticket.0).to_vec()).expect("UTF-8");
         let _ = self.0.send(Event::Cancel(ticket, text));
     }
+
+    fn reply(&self, server: &ServerName, question: Ticket, reply: Reply) {
+        assert_eq!(server.as_str(), "s");
+        let text = match reply {
+            Reply::Response { message, .. } => String::from_utf8(message.to_vec()).expect("UTF-8"),
+            Reply::Result(result) => String::from_utf8(result.to_vec()).expect("UTF-8"),
+            Reply::Refused(why) => why.to_string(),
+        };
+        let _ = self.0.send(Event::Reply(question, text));
+    }
+
+    fn roots_changed(&self, notification: Bytes) {
+        let text = String::from_utf8(notification.to_vec()).expect("UTF-8");
+        let _ = self.0.send(Event::RootsChanged(text));
+    }
+
+    fn audience_grew(&self) {}
 }
 
 /// A call as its server gets it.
@@ -121,6 +157,32 @@ impl Forwarded {
         self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Legacy });
     }
 
+    /// The answer of a modern server.
+    pub(crate) fn answer_modern(&self, result: impl Display) {
+        let message =
+            Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.0.ticket.0));
+        let head = Head::read_quickly(&message).expect("an answer");
+        self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Modern });
+    }
+
+    /// The server asks something while it works on the call.
+    pub(crate) fn ask(&self, number: u64, method: &str, params: &str) -> Result<(), Unanswered> {
+        self.0.caller.asked(Some(self.0.ticket), question(number, method, params))
+    }
+
+    /// It does not want to know any more.
+    pub(crate) fn withdraw(&self, number: u64) {
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":?}}"#;
+        let place = text.find('?').expect("a place");
+        let draft = Draft::new(Bytes::from_static(text.as_bytes())).with(place..place + 1, Hole::Ticket);
+        self.0.caller.withdrawn(Some(self.0.ticket), Ticket(number), draft);
+    }
+
+    /// What a modern server would be told that this host can do.
+    pub(crate) fn abilities(&self) -> String {
+        self.0.caller.abilities().declaration()
+    }
+
     pub(crate) fn fail(&self, error: CallError) {
         self.0.caller.answered(self.0.ticket, Answer::Failed(error));
     }
@@ -134,6 +196,15 @@ impl Forwarded {
         let token = Members::find(&message, &head.payload.unwrap(), "progressToken").unwrap();
         self.0.caller.progressed(self.0.ticket, message, token);
     }
+}
+
+/// A question as it comes from the server `s`.
+pub(crate) fn question(number: u64, method: &str, params: &str) -> Question {
+    let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","id":"its own", "params":{params} }}"#);
+    let message = Bytes::from(text);
+    let head = Head::read(&message).expect("a request");
+    let Kind::Request { method, .. } = head.kind.clone() else { panic!("no request") };
+    Question { number: Ticket(number), server: server(), message, head, method }
 }
 
 /// The server `s` with these tools.

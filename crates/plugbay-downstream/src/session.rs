@@ -2,14 +2,15 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use plugbay_core::{
-    era::{self, Era},
-    exchange::{Answer, Caller, Ticket},
+    ability::Abilities,
+    era::{self, Era, InputRequired},
+    exchange::{Answer, Caller, Question, Ticket, Unanswered},
     name::ServerName,
     surface::Snapshot,
     wire::{Draft, Frame, Span},
@@ -18,15 +19,21 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use crate::{
+    asking::Asked,
     gateway::Gateway,
     lists::{Kind, Seen, Wanted},
     outbox::Outbox,
+    parked::Terms,
     respond::{self, Refusal},
+    rounds::Again,
+    seal::Owner,
 };
 
 #[derive(Debug)]
 pub(crate) struct Session {
+    me: Weak<Self>,
     gateway: Gateway,
+    owner: Owner,
     /// For what belongs to no request.
     outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
@@ -36,14 +43,18 @@ pub(crate) struct Session {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     opened: Option<Era>,
     /// What was agreed upon with a legacy host.
     version: Option<&'static str>,
     /// A legacy host takes notifications from then on.
     initialized: bool,
-    calls: FxHashMap<Ticket, HostCall>,
-    by_id: HashMap<Bytes, Ticket>,
+    /// What a legacy host can be asked.
+    pub(crate) abilities: Abilities,
+    pub(crate) calls: FxHashMap<Ticket, HostCall>,
+    pub(crate) by_id: HashMap<Bytes, Ticket>,
+    /// What a legacy host has been asked and has not answered.
+    pub(crate) questions: FxHashMap<Ticket, Asked>,
     /// The requests that wait for the catalogue, and where their answers go.
     waiting: HashMap<Bytes, Arc<Outbox>>,
     subscriptions: Vec<Subscription>,
@@ -60,6 +71,20 @@ pub(crate) struct HostCall {
     /// A modern result of this kind says how long it may be kept.
     pub(crate) cacheable: bool,
     pub(crate) sink: Arc<Outbox>,
+    pub(crate) recourse: Recourse,
+    /// The server has asked something for it, so that others may know of it too.
+    pub(crate) asked: bool,
+}
+
+/// What can be done if the server of a call asks something that its host does not expect.
+#[derive(Debug)]
+pub(crate) enum Recourse {
+    /// The two speak alike.
+    None,
+    /// A modern host sends its request again; the call is kept for it.
+    Park(Terms),
+    /// A modern server is sent the request again; the request is kept for it.
+    Again(Box<Again>),
 }
 
 #[derive(Debug)]
@@ -71,15 +96,25 @@ struct Subscription {
 
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        let state = Mutex::default();
-        Arc::new(Self { gateway, outbox: Arc::new(outbox), state, idle: Notify::new() })
+        Self::of(Owner::default(), gateway, outbox)
+    }
+
+    fn of(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            gateway,
+            owner,
+            outbox: Arc::new(outbox),
+            state: Mutex::default(),
+            idle: Notify::new(),
+        })
     }
 
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
-    pub(crate) fn stateless(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+    pub(crate) fn stateless(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
         let seen = Seen::all(&gateway.snapshot());
-        let session = Self::new(gateway, outbox);
+        let session = Self::of(owner, gateway, outbox);
         session.lock().seen = seen;
         session.opened_modern();
         session
@@ -93,12 +128,32 @@ impl Session {
         &self.outbox
     }
 
+    /// Whose requests these are.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
     // --- opening
 
-    pub(crate) fn opened_legacy(&self, version: &'static str) {
+    pub(crate) fn opened_legacy(&self, version: &'static str, abilities: Abilities) {
         let mut state = self.lock();
         state.opened = Some(Era::Legacy);
         state.version = Some(version);
+        state.abilities = abilities;
+        drop(state);
+        self.gateway.audience.joined(self.me.clone());
+        self.can(abilities);
+    }
+
+    /// The host can do this; servers that have not been told so will be.
+    pub(crate) fn can(&self, abilities: Abilities) {
+        if abilities != Abilities::NONE && self.gateway.audience.can(abilities) {
+            self.gateway.servers.audience_grew();
+        }
+    }
+
+    pub(crate) fn has_roots(&self) -> bool {
+        self.lock().abilities.roots
     }
 
     /// The revision that was agreed upon with a legacy host.
@@ -133,6 +188,38 @@ impl Session {
         true
     }
 
+    /// What to do if the server asks back.
+    pub(crate) fn prepare(&self, ticket: Ticket, recourse: Recourse) {
+        if let Some(call) = self.lock().calls.get_mut(&ticket) {
+            call.recourse = recourse;
+        }
+    }
+
+    /// The host has come back to a call of its own. `false`: the id of its request is in use.
+    pub(crate) fn take_over(&self, ticket: Ticket, call: HostCall) -> bool {
+        let mut state = self.lock();
+        let free = !state.in_use(&call.id);
+        if free {
+            state.by_id.insert(call.id.clone(), ticket);
+            state.calls.insert(ticket, call);
+        }
+        free
+    }
+
+    /// The host will come back to this call, and is told so instead of its answer.
+    pub(crate) fn hand_over(&self, ticket: Ticket) -> Option<HostCall> {
+        self.forget(&mut self.lock(), ticket)
+    }
+
+    /// Ends a call with an error of ours.
+    pub(crate) fn fail(&self, ticket: Ticket, refusal: &Refusal) {
+        self.withdraw_all_of(ticket);
+        let call = self.forget(&mut self.lock(), ticket);
+        if let Some(call) = call {
+            call.sink.answer(respond::error(&call.id, refusal));
+        }
+    }
+
     /// The host takes back a request; by the protocol it gets no answer.
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         let mut state = self.lock();
@@ -142,9 +229,13 @@ impl Session {
             self.tell_if_idle(&state);
         }
         let Some(ticket) = state.by_id.get(id).copied() else { return };
-        let call = self.forget(&mut state, ticket);
         drop(state);
+        self.withdraw_all_of(ticket);
+        let call = self.forget(&mut self.lock(), ticket);
         if let Some(call) = call {
+            if call.asked {
+                self.gateway.parking.forget(ticket);
+            }
             call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, notification);
         }
@@ -159,7 +250,12 @@ impl Session {
         let calls = std::mem::take(&mut state.calls);
         self.tell_if_idle(&state);
         drop(state);
+        self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        self.leave_unanswered();
         for (ticket, call) in calls {
+            if call.asked {
+                self.gateway.parking.forget(ticket);
+            }
             call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());
         }
@@ -240,7 +336,7 @@ impl Session {
         let now = self.gateway.snapshot();
         let mut state = self.lock();
         for kind in Kind::ALL.into_iter().filter(|kind| state.seen.differs(&now, *kind)).collect::<Vec<_>>() {
-            let legacy = state.initialized && state.opened == Some(Era::Legacy);
+            let legacy = state.listens();
             let mut told = legacy;
             if legacy {
                 self.outbox.tell_once(respond::list_changed(kind, None));
@@ -274,11 +370,13 @@ impl Session {
             sink.answer(respond::error(&id, &Refusal::Ending));
         }
         drop(state);
+        self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        self.leave_unanswered();
         self.end_subscriptions();
         self.outbox.close();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing can panic half-way through a change, so a poisoned table is still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -290,16 +388,41 @@ impl State {
         subscribed || self.by_id.contains_key(id) || self.waiting.contains_key(id)
     }
 
+    /// Whether the host takes requests that belong to none of its own.
+    pub(crate) fn listens(&self) -> bool {
+        self.initialized && self.opened == Some(Era::Legacy)
+    }
+
     fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.waiting.is_empty()
     }
 }
 
-impl Caller for Session {
-    fn answered(&self, ticket: Ticket, answer: Answer) {
+/// What a server says to this session, of calls that wait here.
+impl Session {
+    pub(crate) fn answered_here(&self, ticket: Ticket, answer: Answer) {
+        let call = self.forget(&mut self.lock(), ticket);
+        if let Some(call) = call {
+            Self::deliver(&call, answer);
+        }
+    }
+
+    pub(crate) fn asked_here(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
         let mut state = self.lock();
-        let Some(call) = self.forget(&mut state, ticket) else { return };
+        let call = during.and_then(|ticket| Some((ticket, state.calls.get_mut(&ticket)?)));
+        let Some((ticket, call)) = call.filter(|(_, call)| call.era == Era::Modern) else {
+            drop(state);
+            return self.ask(during, question);
+        };
+        let Recourse::Park(terms) = &call.recourse else { return Err(Unanswered::NoHost) };
+        let terms = terms.clone();
+        call.asked = true;
         drop(state);
+        let session = self.me.upgrade().ok_or(Unanswered::HostGone)?;
+        self.gateway.parking.asked_in(&session, ticket, terms, question)
+    }
+
+    fn deliver(call: &HostCall, answer: Answer) {
         let frame = match answer {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
@@ -315,6 +438,31 @@ impl Caller for Session {
         }
     }
 
+    /// A modern server's answer to a legacy host that asks for more.
+    fn asks_for_input(&self, ticket: Ticket, answer: &Answer) -> Option<(Bytes, InputRequired)> {
+        let Answer::Response { message, head, era: Era::Modern } = answer else { return None };
+        let legacy = self.lock().calls.get(&ticket).is_some_and(|call| call.era == Era::Legacy);
+        let required = legacy.then(|| InputRequired::read(message, head)).flatten()?;
+        Some((message.clone(), required))
+    }
+}
+
+/// A call of a modern host may wait in another session than the one that sent it, or in none.
+impl Caller for Session {
+    fn answered(&self, ticket: Ticket, answer: Answer) {
+        if let Some((message, required)) = self.asks_for_input(ticket, &answer)
+            && let Some(session) = self.me.upgrade()
+        {
+            return session.start_round(ticket, &message, &required);
+        }
+        let call = self.forget(&mut self.lock(), ticket);
+        let Some(call) = call else { return self.gateway.parking.answered(ticket, answer) };
+        if call.asked {
+            self.gateway.parking.forget(ticket);
+        }
+        Self::deliver(&call, answer);
+    }
+
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         // Where every request has an outbox of its own this one stays empty, and so a server that many
         // hosts share is not held up for one of them.
@@ -323,9 +471,42 @@ impl Caller for Session {
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
         let state = self.lock();
+        let Some(call) = state.calls.get(&ticket) else {
+            drop(state);
+            let elsewhere = self.gateway.parking.session_of(ticket);
+            if let Some(session) = elsewhere.filter(|session| !std::ptr::eq(&raw const **session, self)) {
+                session.progressed(ticket, notification, token);
+            }
+            return;
+        };
         // A server that reports progress nobody asked for is not passed on.
-        let Some(call) = state.calls.get(&ticket) else { return };
         let Some(wanted) = &call.progress_token else { return };
         call.sink.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.lock().abilities
+    }
+
+    fn asked(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
+        match during {
+            Some(ticket) if !self.lock().calls.contains_key(&ticket) => {
+                self.gateway.parking.asked_elsewhere(ticket, question)
+            }
+            _ => self.asked_here(during, question),
+        }
+    }
+
+    fn withdrawn(&self, during: Option<Ticket>, question: Ticket, notification: Draft) {
+        self.withdraw(question, &notification);
+        if let Some(ticket) = during {
+            self.gateway.parking.withdrawn(ticket, question);
+        }
+    }
+
+    fn completed(&self, notification: Bytes) {
+        if self.lock().listens() {
+            self.outbox.tell(notification.into());
+        }
     }
 }

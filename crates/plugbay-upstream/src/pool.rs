@@ -5,8 +5,9 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use bytes::Bytes;
 use plugbay_core::{
-    exchange::{Answer, Call, Servers, Ticket},
+    exchange::{Answer, Call, Reply, Servers, Ticket},
     failure::{CallError, Failure},
     name::ServerName,
     wire::Draft,
@@ -62,6 +63,24 @@ impl Servers for Pool {
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {
         if let Some(handle) = self.roster().running.get(server) {
             handle.send(Command::Cancel { ticket, notification });
+        }
+    }
+
+    fn reply(&self, server: &ServerName, question: Ticket, reply: Reply) {
+        if let Some(handle) = self.roster().running.get(server) {
+            handle.send(Command::Reply { question, reply });
+        }
+    }
+
+    fn roots_changed(&self, notification: Bytes) {
+        for handle in self.roster().running.values() {
+            handle.send(Command::RootsChanged(notification.clone()));
+        }
+    }
+
+    fn audience_grew(&self) {
+        for handle in self.roster().running.values() {
+            handle.send(Command::AudienceGrew);
         }
     }
 }

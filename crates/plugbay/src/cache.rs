@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Abilities, Item, Manners, Offer, Stock, Tool, Ware},
+    catalog::{Features, Item, Manners, Offer, Stock, Tool, Ware},
     name::ServerName,
 };
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ struct Stored<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<&'a RawValue>>,
     #[serde(default)]
-    abilities: Abilities,
+    features: Features,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     resources: Vec<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -191,7 +191,7 @@ fn parse(text: &[u8]) -> Option<Memory> {
         prompts: items(stored.prompts, Ware::Prompt)?,
     };
     let offer = Offer::new(manners, stored.info.map(bytes), stored.instructions, tools);
-    Some(Memory::Offer(Arc::new(offer.stocked(stored.abilities, stock))))
+    Some(Memory::Offer(Arc::new(offer.stocked(stored.features, stock))))
 }
 
 fn render(server: &ServerName, memory: &Memory) -> Option<String> {
@@ -206,7 +206,7 @@ fn render(server: &ServerName, memory: &Memory) -> Option<String> {
             info: offer.info.as_deref().and_then(raw),
             instructions: offer.instructions.clone(),
             tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
-            abilities: offer.abilities,
+            features: offer.features,
             resources: definitions(&offer.resources),
             templates: definitions(&offer.templates),
             prompts: definitions(&offer.prompts),

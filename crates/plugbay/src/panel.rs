@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use plugbay_core::{
+    audience::Audience,
     exchange::{Servers, Tickets},
     failure::Failure,
     name::ServerName,
@@ -49,7 +50,13 @@ impl Panel {
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (orders, orders_inbox) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
-        let surroundings = Surroundings { launcher, tickets: Arc::clone(&tickets), reports };
+        let audience = Arc::new(Audience::default());
+        let surroundings = Surroundings {
+            launcher,
+            tickets: Arc::clone(&tickets),
+            audience: Arc::clone(&audience),
+            reports,
+        };
 
         let mut catalogue = Catalogue::new(Cache::new(cache_folder), settings.list_wait);
         let manners = catalogue.arrange(arrangement(settings));
@@ -59,6 +66,8 @@ impl Panel {
             servers,
             snapshots: catalogue.snapshots(),
             tickets,
+            audience,
+            parking: Arc::default(),
             first_list: Arc::new(Notify::new()),
             table: || None,
             message_limit: settings.limits.message,

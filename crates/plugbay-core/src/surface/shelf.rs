@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::Layout;
 use crate::{
-    catalog::{Abilities, Catalog, Item, Ware},
+    catalog::{Catalog, Features, Item, Ware},
     exposure::Exposure,
     name::{self, ServerName},
 };
@@ -19,7 +19,7 @@ pub struct Shelf {
     pub templates: Bytes,
     pub prompts: Bytes,
     /// What at least one server can do.
-    pub abilities: Abilities,
+    pub features: Features,
     prompt_index: HashMap<String, Place>,
     uri_index: HashMap<String, Place>,
     /// Templates in the order of their keys, each with its literal beginning.
@@ -43,8 +43,8 @@ impl Shelf {
     pub(super) fn new(catalog: &Catalog, layout: &Layout) -> Self {
         let mut shelf = Self::default();
         for (server, entry) in catalog.iter() {
-            shelf.abilities = shelf.abilities.or(entry.offer.abilities);
-            if entry.offer.abilities.resources {
+            shelf.features = shelf.features.or(entry.offer.features);
+            if entry.offer.features.resources {
                 let listed = entry.offer.resources.iter().chain(&entry.offer.templates);
                 let mut schemes: Vec<String> = listed.filter_map(|item| scheme(&item.key)).collect();
                 schemes.sort();
@@ -211,13 +211,13 @@ mod tests {
         templates: &[&str],
         prompts: &[&str],
     ) -> Catalog {
-        let abilities = Abilities { resources: true, prompts: true, ..Abilities::default() };
+        let features = Features { resources: true, prompts: true, ..Features::default() };
         let stock = Stock {
             resources: items(Ware::Resource, resources),
             templates: items(Ware::Template, templates),
             prompts: items(Ware::Prompt, prompts),
         };
-        let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(abilities, stock);
+        let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
         catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), Arc::new(offer)))
     }
 

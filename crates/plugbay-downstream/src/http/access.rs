@@ -13,10 +13,18 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{listen::Address, negotiate::single, reject::Rejection};
+use crate::seal::Owner;
 
 /// Whoever presented a token, or the one who needs none. A session belongs to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Caller(Option<[u8; 32]>);
+
+impl Caller {
+    /// To whom the calls are given that wait between two requests.
+    pub(super) fn owner(self) -> Owner {
+        Owner(self.0.unwrap_or_default())
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Access {

@@ -17,7 +17,7 @@ use super::{
     stream::EventId,
 };
 use crate::{
-    dispatch::{self, Notification, Request},
+    dispatch::{self, Notification, Request, Response as HostResponse},
     outbox::Outbox,
     respond,
     session::Session,
@@ -48,17 +48,27 @@ pub(super) fn open(
     Ok(response)
 }
 
-/// Takes what needs no answer: a notification, or a response to what nobody asked.
+/// Takes what needs no answer.
 pub(super) fn take(
     shared: &Arc<Shared>,
     caller: Caller,
     headers: &HeaderMap,
-    notification: Option<&Notification>,
+    notification: &Notification,
 ) -> Result<Response<Body>, Rejection> {
     let visit = shared.sessions.find(headers, caller)?;
-    if let Some(notification) = notification {
-        dispatch::notified(&visit.session, notification);
-    }
+    dispatch::notified(&visit.session, notification);
+    Ok(reply::empty(StatusCode::ACCEPTED))
+}
+
+/// Takes the answer to something that a server has asked.
+pub(super) fn take_response(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    headers: &HeaderMap,
+    response: HostResponse,
+) -> Result<Response<Body>, Rejection> {
+    let visit = shared.sessions.find(headers, caller)?;
+    dispatch::replied(&visit.session, response);
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 

@@ -21,6 +21,7 @@ mod tests;
 
 use std::{io, sync::Arc, time::Duration};
 
+use plugbay_core::ability::Abilities;
 use tokio::{
     sync::{Semaphore, watch},
     task::JoinSet,
@@ -76,6 +77,10 @@ pub async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    // Any host may come, with any ability; what one of them lacks is told when it is asked.
+    if gateway.audience.can(Abilities::ALL) {
+        gateway.servers.audience_grew();
+    }
     let budget = Budget::new(limits.waiting);
     let sessions = Sessions::new(Arc::clone(&budget));
     let shared = Arc::new(Shared { gateway, access, sessions, roll: Roll::default(), budget });

@@ -7,7 +7,9 @@ use hyper::{HeaderMap, Response, StatusCode};
 use plugbay_core::wire::Frame;
 
 use super::{
-    Shared, mirrored,
+    Shared,
+    access::Caller,
+    mirrored,
     negotiate::{self, Wants, single},
     reject::Rejection,
     reply::{self, Body, Start},
@@ -21,6 +23,7 @@ use crate::{
 
 pub(super) async fn serve(
     shared: &Arc<Shared>,
+    caller: Caller,
     headers: &HeaderMap,
     wants: Wants,
     request: &Request,
@@ -46,7 +49,8 @@ pub(super) async fn serve(
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
     }
     let sink = Arc::new(Outbox::for_request(&shared.budget));
-    let session = Session::stateless(shared.gateway.clone(), Outbox::for_notifications(&shared.budget));
+    let session =
+        Session::stateless(caller.owner(), shared.gateway.clone(), Outbox::for_notifications(&shared.budget));
     shared.roll.add(&session);
     let asked = Asked(session);
     dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;

@@ -79,22 +79,22 @@ async fn post(
         }
         _ if era == Era::Unknown => Err(negotiate::unknown_version(headers, b"null")),
         Message::Request(request) if request.is_modern() => {
-            modern::serve(shared, headers, wants, &request).await
+            modern::serve(shared, caller, headers, wants, &request).await
         }
         // By its `initialize` a host chooses the legacy protocol, whatever its headers say.
         Message::Request(request) if request.method() == b"initialize" => {
             legacy::open(shared, caller, &request)
         }
         Message::Request(request) if era == Era::Modern => {
-            modern::serve(shared, headers, wants, &request).await
+            modern::serve(shared, caller, headers, wants, &request).await
         }
         Message::Request(request) => legacy::serve(shared, caller, headers, wants, &request).await,
         // No notification means anything to a stateless gateway.
         Message::Notification(_) if era == Era::Modern => Ok(reply::empty(StatusCode::ACCEPTED)),
-        Message::Notification(notification) => legacy::take(shared, caller, headers, Some(&notification)),
-        Message::Response if era == Era::Modern => {
+        Message::Notification(notification) => legacy::take(shared, caller, headers, &notification),
+        Message::Response(_) if era == Era::Modern => {
             Err(Rejection::new(StatusCode::BAD_REQUEST, "a host of this protocol sends no responses"))
         }
-        Message::Response => legacy::take(shared, caller, headers, None),
+        Message::Response(response) => legacy::take_response(shared, caller, headers, response),
     }
 }

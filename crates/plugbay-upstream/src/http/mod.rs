@@ -65,6 +65,11 @@ struct Posted {
 #[derive(Debug)]
 enum Note {
     Incoming(Incoming),
+    /// On the way to the answer of this request the server asks something itself.
+    Asked {
+        ticket: Ticket,
+        message: Bytes,
+    },
     /// The request has been answered.
     Done(Ticket),
     Failed {
@@ -148,6 +153,7 @@ impl HttpLink {
             }
             match self.inbox.recv().await? {
                 Note::Incoming(incoming) => return Some(Heard::Incoming(incoming)),
+                Note::Asked { ticket, message } => return Some(Heard::Asked { ticket, message }),
                 Note::Done(ticket) => {
                     self.requests.remove(&ticket);
                 }

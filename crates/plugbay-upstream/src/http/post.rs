@@ -154,7 +154,13 @@ impl Exchange {
             Incoming::TooLong { .. } => return Err(Trouble::TooLarge),
             incoming => self.answered |= self.is_answer(incoming),
         }
-        let _ = self.notes.send(Note::Incoming(incoming)).await;
+        let note = match incoming {
+            Incoming::Message(message) if is_request(&message) => {
+                Note::Asked { ticket: self.ticket, message }
+            }
+            incoming => Note::Incoming(incoming),
+        };
+        let _ = self.notes.send(note).await;
         Ok(())
     }
 
@@ -168,6 +174,10 @@ impl Exchange {
             Err(_) => Head::id_of_truncated_response(message, message) == Some(ours),
         }
     }
+}
+
+fn is_request(message: &Bytes) -> bool {
+    matches!(Head::read_quickly(message).map(|head| head.kind), Ok(Kind::Request { .. }))
 }
 
 fn is_error(message: &Bytes) -> bool {

@@ -17,6 +17,11 @@ use crate::http::{HttpLink, Trouble};
 #[derive(Debug)]
 pub(crate) enum Heard {
     Incoming(Incoming),
+    /// A request of the server, on the stream of this one of ours.
+    Asked {
+        ticket: Ticket,
+        message: Bytes,
+    },
     /// One request gets no answer; the others are not concerned.
     Failed {
         ticket: Ticket,

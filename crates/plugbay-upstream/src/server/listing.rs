@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Abilities, ITEM_LIMIT, Item, Stock, Tool, Ware, read_page},
+    catalog::{Features, ITEM_LIMIT, Item, Stock, Tool, Ware, read_page},
     wire::Span,
 };
 
@@ -27,8 +27,8 @@ pub(crate) enum Step {
 }
 
 impl Listing {
-    pub(crate) fn new(abilities: Abilities) -> Step {
-        let mut wares: Vec<Ware> = abilities.wares().collect();
+    pub(crate) fn new(features: Features) -> Step {
+        let mut wares: Vec<Ware> = features.wares().collect();
         wares.reverse();
         let (tools, stock) = (Vec::new(), Stock::default());
         Self { wares, tools, stock, pages: 0, cursor: None }.go_on()

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    exchange::{Call, Ticket},
+    exchange::{Call, Reply, Ticket},
     failure::Failure,
     wire::Draft,
 };
@@ -20,6 +21,14 @@ pub(crate) enum Command {
         ticket: Ticket,
         notification: Draft,
     },
+    /// A host answers what the server has asked.
+    Reply {
+        question: Ticket,
+        reply: Reply,
+    },
+    RootsChanged(Bytes),
+    /// Hosts can do more than they could.
+    AudienceGrew,
     /// Start if need be, and list again.
     Refresh,
     /// End the server and the task; the sender hears when nothing is left.

@@ -9,7 +9,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use plugbay_core::{catalog::Manners, exchange::Tickets, failure::CallError, name::ServerName};
+use plugbay_core::{
+    audience::Audience, catalog::Manners, exchange::Tickets, failure::CallError, name::ServerName,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
@@ -31,6 +33,8 @@ pub struct ServerHandle {
 pub struct Surroundings {
     pub launcher: Launcher,
     pub tickets: Arc<Tickets>,
+    /// The hosts that can be asked, and what for.
+    pub audience: Arc<Audience>,
     pub reports: mpsc::UnboundedSender<Report>,
 }
 

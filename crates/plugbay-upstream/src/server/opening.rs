@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::Abilities,
+    ability::Abilities,
+    audience::Audience,
+    catalog::Features,
     era::{self, Era},
     exchange::{Ticket, Tickets},
     wire::{Head, Incoming, Kind, Members, Span, string_value},
@@ -33,7 +35,9 @@ pub(crate) struct Opened {
     pub(crate) era: Option<Era>,
     pub(crate) info: Option<Bytes>,
     pub(crate) instructions: Option<String>,
-    pub(crate) abilities: Abilities,
+    pub(crate) features: Features,
+    /// What a legacy server was told that its host can do.
+    pub(crate) claimed: Abilities,
 }
 
 #[derive(Debug)]
@@ -61,8 +65,9 @@ pub(crate) async fn open(
     link: &mut Link,
     known: Option<Era>,
     tickets: &Tickets,
+    audience: &Audience,
 ) -> Result<Opened, OpenError> {
-    let mut opening = Opening::new(link, tickets);
+    let mut opening = Opening::new(link, tickets, audience);
     let mut probing = false; // the modern question is asked and not answered
     if known != Some(Era::Legacy) {
         opening.ask_discover();
@@ -127,13 +132,16 @@ pub(crate) async fn open(
 
 /// The `_meta` members that each request to a modern server carries when its host sent none.
 pub(crate) fn modern_fields() -> String {
-    let fields = json!({
-        era::VERSION_KEY: era::MODERN_VERSION,
-        era::CLIENT_INFO_KEY: client_info(),
-        era::CAPABILITIES_KEY: {},
-    });
-    let text = fields.to_string();
-    text[1..text.len() - 1].to_owned()
+    modern_fields_with(Abilities::NONE)
+}
+
+/// The same for a host that can be asked something.
+pub(crate) fn modern_fields_with(abilities: Abilities) -> String {
+    // How a host tells of changed roots is a thing of the other era.
+    let declared = Abilities { roots_changes: false, ..abilities }.declaration();
+    let (version, info) = (era::MODERN_VERSION, client_info());
+    let (version_key, info_key, key) = (era::VERSION_KEY, era::CLIENT_INFO_KEY, era::CAPABILITIES_KEY);
+    format!(r#""{version_key}":"{version}","{info_key}":{info},"{key}":{declared}"#)
 }
 
 fn client_info() -> serde_json::Value {
@@ -145,6 +153,8 @@ struct Opening<'a> {
     discover: u64,
     initialize: u64,
     last: Question,
+    audience: &'a Audience,
+    claimed: Abilities,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,8 +169,15 @@ enum Reply {
 }
 
 impl<'a> Opening<'a> {
-    fn new(link: &'a mut Link, tickets: &Tickets) -> Self {
-        Self { link, discover: tickets.next().0, initialize: tickets.next().0, last: Question::Discover }
+    fn new(link: &'a mut Link, tickets: &Tickets, audience: &'a Audience) -> Self {
+        Self {
+            link,
+            discover: tickets.next().0,
+            initialize: tickets.next().0,
+            last: Question::Discover,
+            audience,
+            claimed: Abilities::NONE,
+        }
     }
 
     fn ask_discover(&mut self) {
@@ -175,12 +192,14 @@ impl<'a> Opening<'a> {
 
     fn ask_initialize(&mut self) {
         self.last = Question::Initialize;
-        let version = era::negotiate(None);
-        let request = json!({
-            "jsonrpc": "2.0", "id": self.initialize, "method": "initialize",
-            "params": { "protocolVersion": version, "capabilities": {}, "clientInfo": client_info() },
-        });
-        self.link.request(Ticket(self.initialize), Bytes::from(request.to_string()));
+        // As late as this: the host may have told of itself while the server was starting.
+        self.claimed = self.audience.abilities();
+        let (version, info) = (era::negotiate(None), client_info());
+        let (id, capabilities) = (self.initialize, self.claimed.declaration());
+        let request = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{info}}}}}"#
+        );
+        self.link.request(Ticket(self.initialize), Bytes::from(request));
     }
 
     fn legacy(&mut self, message: &Bytes, result: &Span) -> Opened {
@@ -191,14 +210,14 @@ impl<'a> Opening<'a> {
         let initialized = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         self.link.send(Bytes::from_static(initialized));
         let info = Members::find(message, result, "serverInfo").map(|span| message.slice(span));
-        Opened { era: Some(Era::Legacy), info, ..described(message, result) }
+        Opened { era: Some(Era::Legacy), info, claimed: self.claimed, ..described(message, result) }
     }
 
     /// Reads until one of our questions is answered; `None` when the server has gone.
     async fn reply(&mut self) -> Option<(Question, Reply)> {
         loop {
             let message = match self.link.next().await? {
-                Heard::Incoming(Incoming::Message(message)) => message,
+                Heard::Incoming(Incoming::Message(message)) | Heard::Asked { message, .. } => message,
                 Heard::Incoming(
                     Incoming::Noise(line) | Incoming::NotText(line) | Incoming::TooLong { start: line, .. },
                 ) => {
@@ -279,6 +298,6 @@ fn described(message: &Bytes, result: &Span) -> Opened {
     let instructions = Members::find(message, result, "instructions")
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let capabilities = Members::find(message, result, "capabilities");
-    let abilities = capabilities.map(|object| Abilities::read(message, &object)).unwrap_or_default();
-    Opened { instructions, abilities, ..Opened::default() }
+    let features = capabilities.map(|object| Features::read(message, &object)).unwrap_or_default();
+    Opened { instructions, features, ..Opened::default() }
 }

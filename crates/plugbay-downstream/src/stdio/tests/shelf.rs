@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Abilities, Catalog, Change, Item, Offer, Stock, Ware},
+    catalog::{Catalog, Change, Features, Item, Offer, Stock, Ware},
     era::Era,
     surface::{Layout, Snapshot},
 };
@@ -20,8 +20,8 @@ fn stocked(prompts: &[&str]) -> Snapshot {
         templates: vec![item(Ware::Template, r#"{"uriTemplate":"x://{n}"}"#.to_owned())],
         prompts: prompts.iter().map(|name| item(Ware::Prompt, format!(r#"{{"name":"{name}"}}"#))).collect(),
     };
-    let abilities = Abilities { resources: true, prompts: true, completions: true, ..Abilities::default() };
-    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(abilities, stock);
+    let features = Features { resources: true, prompts: true, completions: true, ..Features::default() };
+    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
     Snapshot::new(Arc::new(catalog), &Layout { name_limit: 64, ..Layout::default() }, true)
 }
@@ -98,9 +98,9 @@ async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
+async fn capfeatures_are_those_of_the_servers_or_all_while_they_are_unknown() {
     let opened =
-        async |snapshot| Stage::with(snapshot).ask(INITIALIZE).await["result"]["capabilities"].clone();
+        async |snapshot| Stage::with(snapshot).ask(INITIALIZE).await["result"]["capfeatures"].clone();
     let tools = json!({ "listChanged": true });
     assert_eq!(opened(super::stage::snapshot(&[], true)).await, json!({ "tools": tools }));
     let all = json!({ "tools": tools, "prompts": tools, "resources": tools, "completions": {} });

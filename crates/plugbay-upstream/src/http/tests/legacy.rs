@@ -108,7 +108,7 @@ async fn progress_and_questions_on_a_response_stream_find_their_way() {
         ("ping", json!({ "jsonrpc": "2.0", "id": "p", "result": {} })),
         (
             "sampling/createMessage",
-            json!({ "jsonrpc": "2.0", "id": "p", "error": { "code": -32601, "message": "Method not found" } }),
+            json!({ "jsonrpc": "2.0", "id": "p", "error": { "code": -32601, "message": "no host can be asked" } }),
         ),
     ] {
         stream.event(json!({ "jsonrpc": "2.0", "id": "p", "method": method, "params": {} }));

@@ -76,6 +76,7 @@ impl World {
         let surroundings = Surroundings {
             launcher: Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new()))),
             tickets: Arc::clone(&tickets),
+            audience: Arc::default(),
             reports: report_sender,
         };
         let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None };

@@ -10,13 +10,14 @@ use plugbay_core::{
     wire::{Fault, Head, Incoming, Kind, Malformed, Members, Span},
 };
 
-use super::{FAULTS_LIMIT, LARGE, Phase, REST, Task, Waiting, opening};
+use super::{FAULTS_LIMIT, LARGE, Phase, REST, Task, Waiting};
 use crate::{http::Trouble, link::Heard};
 
 impl Task {
     pub(super) fn heard(&mut self, heard: Heard) {
         match heard {
             Heard::Incoming(Incoming::Message(message)) => self.message(message),
+            Heard::Asked { ticket, message } => self.message_during(message, Some(ticket)),
             Heard::Incoming(Incoming::NotText(message)) => self.malformed(&message, None, &Fault::Utf8),
             Heard::Incoming(Incoming::Noise(line)) => self.note(&line),
             Heard::Incoming(Incoming::TooLong { start, end }) => self.too_long(&start, &end),
@@ -25,6 +26,10 @@ impl Task {
     }
 
     fn message(&mut self, message: Bytes) {
+        self.message_during(message, None);
+    }
+
+    fn message_during(&mut self, message: Bytes, during: Option<Ticket>) {
         match Head::read_quickly(&message) {
             Ok(head) => match &head.kind {
                 Kind::Result { id } | Kind::Error { id: Some(id) } => {
@@ -33,14 +38,7 @@ impl Task {
                     }
                 }
                 Kind::Error { id: None } => self.note(&message),
-                Kind::Request { id, method } => {
-                    let answer = opening::answer(&message, id, method);
-                    if let Phase::Up(link) = &mut self.phase
-                        && link.untaken() < opening::ANSWERS_LIMIT
-                    {
-                        link.send(answer);
-                    }
-                }
+                Kind::Request { .. } => self.asked(message, head, during),
                 Kind::Notification { method } => {
                     let method = method.clone();
                     self.notified(message, &method, head.payload);
@@ -59,6 +57,7 @@ impl Task {
 
     fn answered(&mut self, ticket: Ticket, message: Bytes, head: Head) {
         self.faults = 0;
+        self.end_questions_of(ticket);
         // An unknown ticket: the call was cancelled or timed out, and its end has been told.
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
@@ -88,6 +87,8 @@ impl Task {
             b"notifications/tools/list_changed"
             | b"notifications/resources/list_changed"
             | b"notifications/prompts/list_changed" => self.list_soon(),
+            b"notifications/cancelled" => self.withdraws(&message, params.as_ref()),
+            b"notifications/elicitation/complete" => self.visit_ended(message, params.as_ref()),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The task that owns one server: a closed loop over everything that can happen to it.
 
+mod asking;
 mod hearing;
 mod retired;
 mod start;
@@ -29,6 +30,7 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
+use self::asking::Questions;
 use self::start::{Habits, StartError, Started};
 use super::{
     Surroundings,
@@ -72,6 +74,8 @@ pub(super) struct Task {
     /// Calls that came while the server was being started.
     queue: VecDeque<Call>,
     pending: Pending<Waiting>,
+    /// What the server has asked and not been told yet.
+    questions: Questions,
     /// Calls that a server died without having got any of: the next one gets them.
     resend: Vec<(Ticket, Bytes)>,
     /// Whoever got a large answer: nothing more is read before it has room, for a while.
@@ -150,6 +154,7 @@ impl Task {
             opened: Opened::default(),
             queue: VecDeque::new(),
             pending: Pending::default(),
+            questions: Questions::default(),
             resend: Vec::new(),
             pressed: None,
             now: now(),
@@ -184,6 +189,8 @@ impl Task {
                 Event::Retired(place, None) => self.take_back(place),
                 Event::Tick => self.tick(),
             }
+            self.end_orphaned_questions();
+            self.open_anew_when_idle();
             self.show();
             // A server with much to say takes turns with the others.
             tokio::task::consume_budget().await;
@@ -247,8 +254,11 @@ impl Task {
         match command {
             Command::Forward(call) => self.forward(call),
             Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
+            Command::Reply { question, reply } => self.replied(question, reply),
+            Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
-            Command::Stop(_) => {}
+            // What is to be done is looked at behind every event.
+            Command::AudienceGrew | Command::Stop(_) => {}
         }
     }
 
@@ -277,7 +287,7 @@ impl Task {
         let Call { ticket, caller, mut request, era, params, timeout } = call;
         if self.opened.era == Some(Era::Modern) && era == Era::Legacy {
             let slot = MetaSlot::find(request.message(), params.as_ref());
-            request = slot.fill(request, &opening::modern_fields());
+            request = slot.fill(request, &opening::modern_fields_with(caller.abilities()));
         }
         link.request(ticket, request.render(ticket.0));
         let patience = timeout.unwrap_or(self.spec.timeouts.call);
@@ -316,7 +326,7 @@ impl Task {
         self.faults = 0;
         self.life.started(self.now);
         self.list();
-        if self.opened.era == Some(Era::Modern) && self.opened.abilities.wares().next().is_some() {
+        if self.opened.era == Some(Era::Modern) && self.opened.features.wares().next().is_some() {
             self.subscribe();
         }
         self.send_again();
@@ -364,6 +374,7 @@ impl Task {
     /// kept for its successor, unless it keeps on failing.
     fn fail_but(&mut self, failure: Failure, unsent: Vec<(Ticket, Bytes)>) {
         self.phase = Phase::Down;
+        self.forget_questions();
         let failure = Arc::new(failure);
         tracing::warn!(server = %self.spec.name, "{failure}");
         self.life.failed(self.now, Arc::clone(&failure));
@@ -407,6 +418,7 @@ impl Task {
             Some(Due::Start) => self.start(),
             Some(Due::Stop) => {
                 self.life.stopped();
+                self.forget_questions();
                 self.pending.drain().for_each(drop);
                 self.end_link();
             }
@@ -454,10 +466,14 @@ impl Task {
             match command {
                 Command::Forward(call) => self.queue.push_back(call),
                 Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
-                Command::Refresh => {}
+                Command::Reply { .. }
+                | Command::RootsChanged(_)
+                | Command::AudienceGrew
+                | Command::Refresh => {}
                 Command::Stop(other) => others.push(other),
             }
         }
+        self.forget_questions();
         for call in self.queue.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
         }
@@ -480,7 +496,8 @@ impl Task {
 
     /// A subscription is open for as long as the server runs, and no use of it.
     fn busy(&self) -> bool {
-        !self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
+        !self.questions.is_empty()
+            || !self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
     }
 
     // --- what others see

@@ -97,7 +97,7 @@ pub(super) async fn start(
     loop {
         let mut link = connect(&spec, &around, habits)?;
         let known = if habits.sse { Some(Era::Legacy) } else { habits.era };
-        let opening = opening::open(&mut link, known, &around.tickets);
+        let opening = opening::open(&mut link, known, &around.tickets, &around.audience);
         let error = match timeout(deadline - Instant::now(), opening).await {
             Ok(Ok(opened)) => {
                 habits.era = opened.era;

@@ -25,7 +25,7 @@ impl Task {
             self.list_again = true;
             return;
         }
-        self.list_on(Listing::new(self.opened.abilities));
+        self.list_on(Listing::new(self.opened.features));
     }
 
     fn list_on(&mut self, step: Step) {
@@ -87,10 +87,10 @@ impl Task {
         self.listed = true;
         self.last_list = Some(self.now);
         self.rest_at = Some(self.now + REST);
-        let Opened { era, info, instructions, abilities } = &self.opened;
+        let Opened { era, info, instructions, features, .. } = &self.opened;
         let (framing, sse) = (self.habits.framing, self.habits.sse);
         let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse };
-        let offer = Offer::new(manners, info.clone(), instructions.clone(), tools).stocked(*abilities, stock);
+        let offer = Offer::new(manners, info.clone(), instructions.clone(), tools).stocked(*features, stock);
         self.tell(Ok(Arc::new(offer)));
         if std::mem::take(&mut self.list_again) {
             self.list_soon();
@@ -102,9 +102,9 @@ impl Task {
         let ticket = self.around.tickets.next();
         let fields = opening::modern_fields();
         let wanted: Vec<&str> = [
-            (self.opened.abilities.tools, r#""toolsListChanged":true"#),
-            (self.opened.abilities.resources, r#""resourcesListChanged":true"#),
-            (self.opened.abilities.prompts, r#""promptsListChanged":true"#),
+            (self.opened.features.tools, r#""toolsListChanged":true"#),
+            (self.opened.features.resources, r#""resourcesListChanged":true"#),
+            (self.opened.features.prompts, r#""promptsListChanged":true"#),
         ]
         .into_iter()
         .filter_map(|(has, wanted)| has.then_some(wanted))

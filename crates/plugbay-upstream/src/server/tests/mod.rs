@@ -1,6 +1,7 @@
 //! A server's task against a scripted server, in memory and on a paused clock.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
+mod asks;
 mod calls;
 mod eras;
 mod handover;

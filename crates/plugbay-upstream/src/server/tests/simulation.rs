@@ -143,7 +143,12 @@ impl Stage {
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });
         let (reports, _) = mpsc::unbounded_channel();
-        let surroundings = Surroundings { launcher, tickets: Arc::new(Tickets::default()), reports };
+        let surroundings = Surroundings {
+            launcher,
+            tickets: Arc::new(Tickets::default()),
+            audience: Arc::default(),
+            reports,
+        };
         let stage = Self { pool: Pool::default(), surroundings, delivered };
         let running = SERVERS.map(|name| {
             let name = ServerName::parse(name).unwrap();

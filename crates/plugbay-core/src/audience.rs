@@ -1,0 +1,99 @@
+//! Who is there to be asked: the hosts that servers may turn to, and what they can do all together.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::{ability::Abilities, exchange::Caller};
+
+/// Fed by the host side, read by the server side.
+#[derive(Debug, Default)]
+pub struct Audience {
+    // A std mutex: held for a look or a push.
+    seats: Mutex<Seats>,
+}
+
+#[derive(Debug, Default)]
+struct Seats {
+    abilities: Abilities,
+    /// Those that can be asked though they have called nobody.
+    listening: Vec<Weak<dyn Caller>>,
+}
+
+impl Audience {
+    /// What servers are told that they can ask for.
+    pub fn abilities(&self) -> Abilities {
+        self.lock().abilities
+    }
+
+    /// Hosts can do this too. `false`: that was known.
+    pub fn can(&self, abilities: Abilities) -> bool {
+        let mut seats = self.lock();
+        let wider = seats.abilities.with(abilities);
+        std::mem::replace(&mut seats.abilities, wider) != wider
+    }
+
+    pub fn joined(&self, host: Weak<dyn Caller>) {
+        let mut seats = self.lock();
+        seats.listening.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&host));
+        seats.listening.push(host);
+    }
+
+    pub fn left(&self, host: &Weak<dyn Caller>) {
+        self.lock().listening.retain(|other| other.strong_count() > 0 && !other.ptr_eq(host));
+    }
+
+    /// The one that listens, if there is no other: among several nobody could tell who is meant.
+    pub fn only(&self) -> Option<Arc<dyn Caller>> {
+        let seats = self.lock();
+        let mut listening = seats.listening.iter().filter_map(Weak::upgrade);
+        listening.next().filter(|_| listening.next().is_none())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seats> {
+        // Nothing can panic half-way through a change.
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        exchange::{Answer, Ticket},
+        wire::Span,
+    };
+
+    #[derive(Debug)]
+    struct Host;
+
+    impl Caller for Host {
+        fn answered(&self, _: Ticket, _: Answer) {}
+        fn progressed(&self, _: Ticket, _: Bytes, _: Span) {}
+    }
+
+    #[test]
+    fn one_alone_is_asked_and_of_several_none() {
+        let hosts: [Arc<dyn Caller>; 2] = [Arc::new(Host), Arc::new(Host)];
+        let audience = Audience::default();
+        assert!(audience.only().is_none());
+        audience.joined(Arc::downgrade(&hosts[0]));
+        assert!(audience.only().is_some());
+        audience.joined(Arc::downgrade(&hosts[1]));
+        assert!(audience.only().is_none());
+        audience.left(&Arc::downgrade(&hosts[0]));
+        assert!(audience.only().is_some_and(|only| Arc::ptr_eq(&only, &hosts[1])));
+        drop(hosts);
+        assert!(audience.only().is_none(), "who has gone without a word is not there either");
+    }
+
+    #[test]
+    fn what_hosts_can_do_only_grows() {
+        let audience = Audience::default();
+        assert!(!audience.can(Abilities::NONE));
+        assert!(audience.can(Abilities { form: true, ..Abilities::NONE }));
+        assert!(audience.can(Abilities { roots: true, ..Abilities::NONE }));
+        assert!(!audience.can(Abilities { form: true, ..Abilities::NONE }));
+        assert_eq!(audience.abilities(), Abilities { form: true, roots: true, ..Abilities::NONE });
+    }
+}

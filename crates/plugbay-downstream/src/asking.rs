@@ -1,0 +1,97 @@
+//! What a legacy host is asked: requests to it, and where its answers go.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    exchange::{Question, Reply, Ticket, Unanswered},
+    name::ServerName,
+    wire::{Draft, Head, Kind},
+};
+
+use crate::{outbox::Outbox, respond, session::Session};
+
+/// A question that the host has not answered yet.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) asker: Asker,
+    pub(crate) during: Option<Ticket>,
+    /// Where it was put.
+    pub(crate) sink: Arc<Outbox>,
+}
+
+/// Who wants to know.
+#[derive(Debug)]
+pub(crate) enum Asker {
+    Server(ServerName),
+    /// A modern server, by a result that held this key; it is told when all is known.
+    Round(String),
+}
+
+impl Session {
+    /// Puts a server's request to the host, under a number of ours and otherwise as it came.
+    pub(crate) fn ask(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
+        let mut state = self.lock();
+        let sink = match during {
+            Some(ticket) => Arc::clone(&state.calls.get(&ticket).ok_or(Unanswered::CallEnded)?.sink),
+            None if state.listens() => Arc::clone(self.outbox()),
+            None => return Err(Unanswered::NoHost),
+        };
+        let lacking = state.abilities.lacks(&question.message, question.method(), question.params());
+        if let Some(lacking) = lacking {
+            return Err(Unanswered::Undeclared(lacking));
+        }
+        let Question { number, server, message, head, .. } = question;
+        let asked = Asked { asker: Asker::Server(server), during, sink: Arc::clone(&sink) };
+        state.questions.insert(number, asked);
+        drop(state);
+        sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), None));
+        Ok(())
+    }
+
+    /// The host answers. Whatever was not asked, or is no longer, is ignored.
+    pub(crate) fn replied(self: &Arc<Self>, message: Bytes, head: Head) {
+        let (Kind::Result { id } | Kind::Error { id: Some(id) }) = &head.kind else { return };
+        let number = std::str::from_utf8(&message[id.clone()]).ok().and_then(|id| id.parse().ok());
+        let Some(number) = number.map(Ticket) else { return };
+        let Some(Asked { asker, during, .. }) = self.lock().questions.remove(&number) else { return };
+        match (asker, during) {
+            (Asker::Server(server), _) => {
+                self.gateway().servers.reply(&server, number, Reply::Response { message, head });
+            }
+            (Asker::Round(key), Some(ticket)) => self.round_answered(ticket, key, &message, &head),
+            (Asker::Round(_), None) => {}
+        }
+    }
+
+    /// Nobody wants to know any more.
+    pub(crate) fn withdraw(&self, question: Ticket, notification: &Draft) {
+        let asked = self.lock().questions.remove(&question);
+        if let Some(asked) = asked {
+            asked.sink.tell(notification.render(question.0).into());
+        }
+    }
+
+    /// The call has ended on this side: the host need not answer what was asked for it.
+    pub(crate) fn withdraw_all_of(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        if state.questions.is_empty() {
+            return;
+        }
+        let ended: Vec<_> = state.questions.extract_if(|_, asked| asked.during == Some(ticket)).collect();
+        drop(state);
+        for (number, asked) in ended {
+            asked.sink.tell(respond::call_has_ended().render(number.0).into());
+        }
+    }
+
+    /// The host is gone: whoever waits for its answers hears so.
+    pub(crate) fn leave_unanswered(&self) {
+        let questions = std::mem::take(&mut self.lock().questions);
+        for (number, asked) in questions {
+            if let Asker::Server(server) = asked.asker {
+                self.gateway().servers.reply(&server, number, Reply::Refused(Unanswered::HostGone));
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What becomes of a request whose server asks back: how it is kept, and how its host returns to it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{era::Era, name::ServerName, wire::Draft};
+
+use super::Request;
+use crate::{
+    outbox::Outbox,
+    parked::{Back, Terms},
+    respond::Refusal,
+    rounds::Again,
+    seal::Subject,
+    session::{HostCall, Recourse, Session},
+};
+
+/// What can be done if the server asks something. Of servers that speak as their host does nothing need
+/// be kept: there it is the host that sees to it.
+pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: &Draft) -> Recourse {
+    match (era, server, &request.params) {
+        (Era::Legacy, Some(Era::Modern), Some(params)) => {
+            Recourse::Again(Box::new(Again::new(draft.clone(), params.clone())))
+        }
+        (Era::Modern, Some(Era::Legacy) | None, _) => {
+            Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) })
+        }
+        _ => Recourse::None,
+    }
+}
+
+/// Whether the request is one by which a host comes back to a call that we have kept for it.
+pub(super) fn come_back(
+    session: &Arc<Session>,
+    sink: &Arc<Outbox>,
+    request: &Request,
+    era: Era,
+    server: &ServerName,
+    server_era: Option<Era>,
+) -> Result<bool, Refusal> {
+    let Some(state) = request.request_state.as_ref().filter(|_| era == Era::Modern) else {
+        return Ok(false);
+    };
+    let state = request.text(Some(state)).unwrap_or_default();
+    let parking = &session.gateway().parking;
+    if !parking.seal.as_ref().is_some_and(|seal| seal.is_ours(&state)) {
+        // A modern server knows its own, and a legacy one has none.
+        return match server_era {
+            Some(Era::Legacy) => Err(Refusal::InvalidParams("unknown \"requestState\"".to_owned())),
+            _ => Ok(false),
+        };
+    }
+    let back = Back {
+        state: &state,
+        subject: subject(request),
+        message: &request.message,
+        responses: request.input_responses.as_ref(),
+    };
+    parking.resume(session, back, waiting(request, sink, server))?;
+    Ok(true)
+}
+
+fn subject(request: &Request) -> Subject {
+    let name = request.name.as_ref().or(request.uri.as_ref());
+    let name = name.map(|span| request.message.slice(span.clone())).unwrap_or_default();
+    Subject { method: request.message.slice(request.method.clone()), name }
+}
+
+/// The call as its host knows it from now on.
+fn waiting(request: &Request, sink: &Arc<Outbox>, server: &ServerName) -> HostCall {
+    let slice = |span: &std::ops::Range<usize>| -> Bytes { request.message.slice(span.clone()) };
+    HostCall {
+        id: slice(&request.id),
+        progress_token: request.meta.progress_token.as_ref().map(slice),
+        era: Era::Modern,
+        server: server.clone(),
+        cacheable: request.is_cacheable(),
+        sink: Arc::clone(sink),
+        recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) }),
+        asked: true,
+    }
+}

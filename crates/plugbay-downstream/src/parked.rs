@@ -1,0 +1,314 @@
+//! Calls of modern hosts that wait for their host to come back: a legacy server has asked something in
+//! the middle of its work, and the host answers by sending its request again.
+//!
+//! The server's part of the call never ends meanwhile, so nothing is done twice.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    ability::{self, Abilities},
+    exchange::{Answer, Question, Reply, Ticket, Unanswered},
+    name::ServerName,
+    wire::{Members, Span},
+};
+use rustc_hash::FxHashMap;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{
+    respond::{self, Refusal},
+    seal::{Owner, Seal, Subject},
+    session::{HostCall, Session},
+};
+
+/// How long a host may take to ask its user.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// What a server asks within this time goes to the host at once.
+const GATHERING: Duration = Duration::from_millis(10);
+/// So many calls may wait for their hosts.
+const LIMIT: usize = 1024;
+
+/// Shared by all sessions: over HTTP a host comes back in another one.
+#[derive(Debug)]
+pub struct Parking {
+    // A std mutex: held for look-ups, never across an await, and never while a session's is taken.
+    parked: Mutex<FxHashMap<Ticket, Parked>>,
+    /// `None`: without random numbers nothing can be sealed, and so nobody can be asked.
+    pub(crate) seal: Option<Seal>,
+}
+
+#[derive(Debug)]
+struct Parked {
+    server: ServerName,
+    abilities: Abilities,
+    owner: Owner,
+    subject: Subject,
+    questions: BTreeMap<Ticket, Question>,
+    /// Where a request of the host waits for this call; nowhere while the host is away.
+    session: Option<Weak<Session>>,
+    /// What the server answered while the host was away.
+    answer: Option<Answer>,
+    /// Counts comings and goings, so that a timer knows whether it is still meant.
+    turn: u64,
+}
+
+impl Default for Parking {
+    fn default() -> Self {
+        Self { parked: Mutex::default(), seal: Seal::new() }
+    }
+}
+
+/// What must be known of a modern host's call in case that its server asks back.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) abilities: Abilities,
+    pub(crate) subject: Subject,
+}
+
+impl Terms {
+    fn allow(&self, question: &Question) -> Result<(), Unanswered> {
+        allow(self.abilities, question)
+    }
+}
+
+fn allow(abilities: Abilities, question: &Question) -> Result<(), Unanswered> {
+    if !ability::is_common(question.method()) {
+        return Err(Unanswered::Unknown);
+    }
+    match abilities.lacks(&question.message, question.method(), question.params()) {
+        Some(lacking) => Err(Unanswered::Undeclared(lacking)),
+        None => Ok(()),
+    }
+}
+
+impl Parking {
+    // --- what servers do
+
+    /// A server asks during a call that waits in `session`. Soon its request will be answered by that
+    /// question.
+    pub(crate) fn asked_in(
+        &self,
+        session: &Arc<Session>,
+        ticket: Ticket,
+        terms: Terms,
+        question: Question,
+    ) -> Result<(), Unanswered> {
+        terms.allow(&question)?;
+        if self.seal.is_none() {
+            return Err(Unanswered::NoHost);
+        }
+        let mut parked = self.lock();
+        if parked.len() >= LIMIT && !parked.contains_key(&ticket) {
+            return Err(Unanswered::TooMany);
+        }
+        let entry = parked.entry(ticket).or_insert_with(|| Parked {
+            server: question.server.clone(),
+            abilities: terms.abilities,
+            owner: session.owner(),
+            subject: terms.subject,
+            questions: BTreeMap::new(),
+            session: Some(Arc::downgrade(session)),
+            answer: None,
+            turn: 0,
+        });
+        let first = entry.questions.is_empty();
+        entry.questions.insert(question.number, question);
+        drop(parked);
+        if first {
+            gather(session, ticket);
+        }
+        Ok(())
+    }
+
+    /// The same for a call that waits in no session, or in another than the server knows.
+    pub(crate) fn asked_elsewhere(&self, ticket: Ticket, question: Question) -> Result<(), Unanswered> {
+        let mut parked = self.lock();
+        let entry = parked.get_mut(&ticket).ok_or(Unanswered::CallEnded)?;
+        if let Some(session) = &entry.session {
+            let session = session.upgrade().ok_or(Unanswered::HostGone)?;
+            drop(parked);
+            return session.asked_here(Some(ticket), question);
+        }
+        allow(entry.abilities, &question)?;
+        entry.questions.insert(question.number, question); // for when the host is back
+        Ok(())
+    }
+
+    pub(crate) fn withdrawn(&self, ticket: Ticket, question: Ticket) {
+        if let Some(entry) = self.lock().get_mut(&ticket) {
+            entry.questions.remove(&question);
+        }
+    }
+
+    /// The answer is kept until the host is back.
+    pub(crate) fn answered(&self, ticket: Ticket, answer: Answer) {
+        let mut parked = self.lock();
+        let Some(entry) = parked.get_mut(&ticket) else { return };
+        let Some(session) = &entry.session else {
+            entry.questions.clear();
+            entry.answer = Some(answer);
+            return;
+        };
+        let session = session.upgrade();
+        parked.remove(&ticket);
+        drop(parked);
+        if let Some(session) = session {
+            session.answered_here(ticket, answer);
+        }
+    }
+
+    /// The session in which the call waits now.
+    pub(crate) fn session_of(&self, ticket: Ticket) -> Option<Arc<Session>> {
+        self.lock().get(&ticket)?.session.as_ref()?.upgrade()
+    }
+
+    /// The call has ended, or was taken back.
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        self.lock().remove(&ticket);
+    }
+
+    // --- what hosts do
+
+    /// A host is back with its request, and goes on waiting for the call that `state` names.
+    pub(crate) fn resume(
+        &self,
+        session: &Arc<Session>,
+        back: Back<'_>,
+        waiting: HostCall,
+    ) -> Result<(), Refusal> {
+        let ended = || Refusal::InvalidParams("the call of this \"requestState\" has ended".to_owned());
+        let seal = self.seal.as_ref().ok_or_else(ended)?;
+        let opened = seal.open(back.state, &session.owner(), &back.subject, Instant::now());
+        let ticket = opened.map_err(|why| Refusal::InvalidParams(why.to_string()))?;
+        let answers = back.answers()?;
+        let mut parked = self.lock();
+        let entry = parked.get_mut(&ticket).ok_or_else(ended)?;
+        if entry.session.is_some() {
+            let what = "the call of this \"requestState\" is being waited for already";
+            return Err(Refusal::InvalidParams(what.to_owned()));
+        }
+        entry.session = Some(Arc::downgrade(session));
+        entry.turn += 1;
+        drop(parked);
+        if !session.take_over(ticket, waiting) {
+            if let Some(entry) = self.lock().get_mut(&ticket) {
+                entry.session = None;
+            }
+            self.expire_later(session, ticket);
+            return Err(Refusal::IdInUse);
+        }
+        self.go_on(session, ticket, answers);
+        Ok(())
+    }
+
+    /// Gives the server its answers. What is still open is asked again.
+    fn go_on(&self, session: &Arc<Session>, ticket: Ticket, answers: Vec<(Ticket, Bytes)>) {
+        let mut parked = self.lock();
+        let Some(entry) = parked.get_mut(&ticket) else { return };
+        if let Some(answer) = entry.answer.take() {
+            parked.remove(&ticket);
+            drop(parked);
+            return session.answered_here(ticket, answer);
+        }
+        let server = entry.server.clone();
+        let answers: Vec<_> =
+            answers.into_iter().filter(|(question, _)| entry.questions.remove(question).is_some()).collect();
+        let more = !entry.questions.is_empty();
+        drop(parked);
+        for (question, answer) in answers {
+            session.gateway().servers.reply(&server, question, Reply::Result(answer));
+        }
+        if more {
+            gather(session, ticket);
+        }
+    }
+
+    // --- what time does
+
+    /// Answers the host's request with everything that its server wants to know.
+    fn present(&self, session: &Arc<Session>, ticket: Ticket) {
+        let Some(seal) = &self.seal else { return };
+        let mut parked = self.lock();
+        let Some(entry) = parked.get_mut(&ticket) else { return };
+        let here = entry.session.as_ref().is_some_and(|waits| waits.ptr_eq(&Arc::downgrade(session)));
+        if !here || entry.questions.is_empty() {
+            return; // it was answered, or withdrawn
+        }
+        entry.session = None;
+        let state = seal.close(ticket, &entry.owner, &entry.subject, Instant::now() + PATIENCE);
+        let questions = respond::input_requests(entry.questions.values());
+        drop(parked);
+        match session.hand_over(ticket) {
+            Some(call) => call.sink.answer(respond::input_required(&call.id, &questions, &state)),
+            None => return self.forget(ticket), // taken back in this very moment
+        }
+        self.expire_later(session, ticket);
+    }
+
+    /// A host that does not come back is not waited for: its call is taken back.
+    fn expire_later(&self, session: &Arc<Session>, ticket: Ticket) {
+        let turn = {
+            let mut parked = self.lock();
+            let Some(entry) = parked.get_mut(&ticket) else { return };
+            entry.turn += 1;
+            entry.turn
+        };
+        let gateway = session.gateway().clone();
+        let deadline = Instant::now() + PATIENCE;
+        tokio::spawn(async move {
+            sleep_until(deadline).await;
+            let mut parked = gateway.parking.lock();
+            let Some(entry) = parked.get(&ticket).filter(|entry| entry.turn == turn) else { return };
+            let (server, answered) = (entry.server.clone(), entry.answer.is_some());
+            parked.remove(&ticket);
+            drop(parked);
+            if !answered {
+                gateway.servers.cancel(&server, ticket, respond::host_has_gone());
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<Ticket, Parked>> {
+        // Nothing can panic half-way through a change, so a poisoned table is still whole.
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a server finish what it has to ask before its host is bothered.
+fn gather(session: &Arc<Session>, ticket: Ticket) {
+    let session = Arc::clone(session);
+    tokio::spawn(async move {
+        sleep(GATHERING).await;
+        session.gateway().parking.present(&session, ticket);
+    });
+}
+
+/// A request by which a host comes back.
+pub(crate) struct Back<'a> {
+    pub(crate) state: &'a str,
+    pub(crate) subject: Subject,
+    pub(crate) message: &'a Bytes,
+    /// Its `inputResponses`.
+    pub(crate) responses: Option<&'a Span>,
+}
+
+impl Back<'_> {
+    /// The answers by question. What we do not know is not looked at, as the protocol says.
+    fn answers(&self) -> Result<Vec<(Ticket, Bytes)>, Refusal> {
+        let Some(responses) = self.responses else { return Ok(Vec::new()) };
+        let mut answers = Vec::new();
+        for member in Members::of(self.message, responses).flatten() {
+            let Ok(number) = member.key.parse() else { continue };
+            if self.message[member.value.start] != b'{' {
+                let what = format!("\"inputResponses\" must hold an object at {:?}", member.key);
+                return Err(Refusal::InvalidParams(what));
+            }
+            answers.push((Ticket(number), self.message.slice(member.value)));
+        }
+        Ok(answers)
+    }
+}

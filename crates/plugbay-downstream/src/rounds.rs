@@ -1,0 +1,190 @@
+//! A legacy host that called a modern server: what the server's result asks for becomes requests to the
+//! host, and their answers become the next call.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    ability::{self, Abilities},
+    era::{Era, InputRequired},
+    exchange::{Call, Ticket},
+    wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value},
+};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::{
+    asking::{Asked, Asker},
+    respond::Refusal,
+    session::{Recourse, Session},
+};
+
+/// A server that still asks after so many rounds will not be satisfied.
+const ROUNDS: u32 = 16;
+/// A server that asks nothing but to be called again is given a moment, longer each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What is needed to send a call again.
+#[derive(Debug)]
+pub(crate) struct Again {
+    request: Draft,
+    params: Span,
+    rounds: u32,
+    /// The server's own, to be handed back untouched.
+    state: Option<Bytes>,
+    open: usize,
+    /// Raw results by key.
+    answers: Vec<(String, Bytes)>,
+}
+
+impl Again {
+    pub(crate) fn new(request: Draft, params: Span) -> Self {
+        Self { request, params, rounds: 0, state: None, open: 0, answers: Vec::new() }
+    }
+
+    /// The request with everything that the server wants in it.
+    fn filled(&self) -> Draft {
+        let mut members = String::new();
+        if !self.answers.is_empty() {
+            let answers = self.answers.iter();
+            let answers = answers.map(|(key, answer)| {
+                format!("{}:{}", Value::from(key.as_str()), String::from_utf8_lossy(answer))
+            });
+            members = format!(r#""inputResponses":{{{}}},"#, answers.collect::<Vec<_>>().join(","));
+        }
+        if let Some(state) = &self.state {
+            members += &format!(r#""requestState":{},"#, String::from_utf8_lossy(state));
+        }
+        // Behind the brace there is at least the name of what is called.
+        let at = self.params.start + 1;
+        self.request.clone().with(at..at, Hole::Text(Bytes::from(members)))
+    }
+}
+
+impl Session {
+    /// Asks the host everything at once.
+    pub(crate) fn start_round(self: &Arc<Self>, ticket: Ticket, message: &Bytes, required: &InputRequired) {
+        if let Err(refusal) = self.try_round(ticket, message, required) {
+            self.fail(ticket, &refusal);
+        }
+    }
+
+    fn try_round(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        message: &Bytes,
+        required: &InputRequired,
+    ) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        let abilities = state.abilities;
+        let Some(call) = state.calls.get_mut(&ticket) else { return Ok(()) };
+        let Recourse::Again(again) = &mut call.recourse else {
+            return Err(Refusal::Unaskable("this request cannot be repeated with an answer".to_owned()));
+        };
+        if again.rounds >= ROUNDS {
+            return Err(Refusal::Unaskable(format!("it has asked {ROUNDS} times already")));
+        }
+        let entries = required.requests.iter().flat_map(|requests| Members::of(message, requests));
+        let entries = entries.map(|member| {
+            let member = member.map_err(|fault| Refusal::Unaskable(fault.to_string()))?;
+            let number = self.gateway().tickets.next();
+            Ok((member.key.into_owned(), number, request(message, &member.value, number, abilities)?))
+        });
+        let entries = entries.collect::<Result<Vec<_>, Refusal>>()?;
+        again.rounds += 1;
+        again.state = required.state.clone().map(|span| message.slice(span));
+        again.open = entries.len();
+        again.answers = Vec::new();
+        let (rounds, sink) = (again.rounds, Arc::clone(&call.sink));
+        for (key, number, _) in &entries {
+            let asker = Asker::Round(key.clone());
+            let asked = Asked { asker, during: Some(ticket), sink: Arc::clone(&sink) };
+            state.questions.insert(*number, asked);
+        }
+        drop(state);
+        if entries.is_empty() {
+            self.call_again_later(ticket, rounds);
+        }
+        for (_, _, frame) in entries {
+            sink.tell(frame);
+        }
+        Ok(())
+    }
+
+    /// One of the answers; with the last the call is sent again.
+    pub(crate) fn round_answered(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        key: String,
+        message: &Bytes,
+        head: &Head,
+    ) {
+        let Some(payload) = head.payload.clone() else { return };
+        if let Kind::Error { .. } = head.kind {
+            // By the protocol a server is not told of it: the request is just not sent again.
+            let words = Members::find(message, &payload, "message").map(|span| message.slice(span));
+            let words = words.as_deref().and_then(string_value).unwrap_or_default().into_owned();
+            return self.fail(ticket, &Refusal::NotTold(words));
+        }
+        let mut state = self.lock();
+        let Some(call) = state.calls.get_mut(&ticket) else { return };
+        let Recourse::Again(again) = &mut call.recourse else { return };
+        again.answers.push((key, message.slice(payload)));
+        again.open -= 1;
+        let complete = again.open == 0;
+        drop(state);
+        if complete {
+            self.call_again(ticket);
+        }
+    }
+
+    fn call_again_later(self: &Arc<Self>, ticket: Ticket, rounds: u32) {
+        let session = Arc::clone(self);
+        let pause = (FIRST_PAUSE * 2u32.saturating_pow(rounds - 1)).min(LONGEST_PAUSE);
+        tokio::spawn(async move {
+            sleep(pause).await;
+            session.call_again(ticket);
+        });
+    }
+
+    /// To the server this is another request, and so it has a ticket of its own.
+    fn call_again(self: &Arc<Self>, ticket: Ticket) {
+        let mut state = self.lock();
+        let Some(call) = state.calls.remove(&ticket) else { return }; // the host has taken it back
+        let Recourse::Again(again) = &call.recourse else { return };
+        let (request, params) = (again.filled(), again.params.clone());
+        let (server, next) = (call.server.clone(), self.gateway().tickets.next());
+        state.by_id.insert(call.id.clone(), next);
+        state.calls.insert(next, call);
+        drop(state);
+        let caller = self.clone();
+        let call =
+            Call { ticket: next, caller, request, era: Era::Legacy, params: Some(params), timeout: None };
+        self.gateway().servers.forward(&server, call);
+    }
+}
+
+/// One entry of `inputRequests` as a request to the host: the server's bytes behind an envelope of ours.
+fn request(message: &Bytes, entry: &Span, number: Ticket, abilities: Abilities) -> Result<Frame, Refusal> {
+    let unaskable = |what: &str| Refusal::Unaskable(what.to_owned());
+    if message[entry.start] != b'{' {
+        return Err(unaskable("what it asks is no request"));
+    }
+    let rest = entry.start + 1..entry.end;
+    let envelope = format!(r#"{{"jsonrpc":"2.0","id":{number},"#, number = number.0);
+    let request = Bytes::from([envelope.as_bytes(), &message[rest]].concat());
+    // It must not hide an envelope of its own.
+    let head = Head::read(&request).map_err(|malformed| unaskable(&malformed.fault.to_string()))?;
+    let Kind::Request { method, .. } = &head.kind else {
+        return Err(unaskable("what it asks is no request"));
+    };
+    let method = &request[method.clone()];
+    if !ability::is_common(method) {
+        return Err(unaskable(&format!("{:?} is no request to a host", String::from_utf8_lossy(method))));
+    }
+    match abilities.lacks(&request, method, head.payload.as_ref()) {
+        Some(lacking) => Err(unaskable(&format!("this host has not declared the capability {lacking:?}"))),
+        None => Ok(Frame::from(request)),
+    }
+}

@@ -1,0 +1,145 @@
+//! What a modern host carries from one request to the next: text that only we can have written, for
+//! one caller, one request and a short time.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use bytes::Bytes;
+use hmac::{Hmac, Mac};
+use plugbay_core::exchange::Ticket;
+use sha2::Sha256;
+use tokio::time::Instant;
+
+/// Who may come back with it: the holder of a token over HTTP, the one host there is on stdio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Owner(pub(crate) [u8; 32]);
+
+/// What the request was about; the next one must be about the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) method: Bytes,
+    /// Raw JSON.
+    pub(crate) name: Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unsealed {
+    #[error("\"requestState\" was not given to this caller for this request")]
+    Foreign,
+    #[error("\"requestState\" has expired; send the request anew, without it")]
+    Expired,
+}
+
+/// The key is of this process alone: what it sealed means nothing to the next one, where no call waits.
+#[derive(Debug)]
+pub(crate) struct Seal {
+    key: [u8; 32],
+    /// What all of our texts begin with, and nobody else's, not even those of another gateway.
+    mark: String,
+    born: Instant,
+}
+
+const TICKET: usize = 8;
+const PAYLOAD: usize = 16;
+
+impl Seal {
+    /// `None`: the system gives no random numbers.
+    pub(crate) fn new() -> Option<Self> {
+        let (mut key, mut own) = ([0; 32], [0; 9]);
+        getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut own)).ok()?;
+        Some(Self { key, mark: format!("plugbay.{}.", BASE64.encode(own)), born: Instant::now() })
+    }
+
+    pub(crate) fn is_ours(&self, state: &str) -> bool {
+        state.starts_with(&self.mark)
+    }
+
+    pub(crate) fn close(&self, ticket: Ticket, owner: &Owner, subject: &Subject, expires: Instant) -> String {
+        let mut sealed = Vec::with_capacity(PAYLOAD + 32);
+        sealed.extend_from_slice(&ticket.0.to_be_bytes());
+        let expires = u64::try_from(expires.duration_since(self.born).as_millis()).unwrap_or(u64::MAX);
+        sealed.extend_from_slice(&expires.to_be_bytes());
+        let tag = self.mac(&sealed, owner, subject).finalize().into_bytes();
+        sealed.extend_from_slice(&tag);
+        format!("{}{}", self.mark, BASE64.encode(sealed))
+    }
+
+    pub(crate) fn open(
+        &self,
+        state: &str,
+        owner: &Owner,
+        subject: &Subject,
+        now: Instant,
+    ) -> Result<Ticket, Unsealed> {
+        let sealed = state.strip_prefix(&self.mark).and_then(|text| BASE64.decode(text).ok());
+        let sealed = sealed.ok_or(Unsealed::Foreign)?;
+        let (payload, tag) = sealed.split_at_checked(PAYLOAD).ok_or(Unsealed::Foreign)?;
+        self.mac(payload, owner, subject).verify_slice(tag).map_err(|_| Unsealed::Foreign)?;
+        let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        let expires = Duration::from_millis(number(&payload[TICKET..]));
+        if now.duration_since(self.born) >= expires {
+            return Err(Unsealed::Expired);
+        }
+        Ok(Ticket(number(&payload[..TICKET])))
+    }
+
+    /// Over everything that must be the same again; the method has a length of its own, so that nothing
+    /// can move from it to the name.
+    fn mac(&self, payload: &[u8], owner: &Owner, subject: &Subject) -> Hmac<Sha256> {
+        // A key of any length is accepted; this one has the best.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).unwrap_or_else(|_| unreachable!());
+        mac.update(payload);
+        mac.update(&owner.0);
+        mac.update(&(subject.method.len() as u64).to_be_bytes());
+        mac.update(&subject.method);
+        mac.update(&subject.name);
+        mac
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(method: &'static str, name: &'static str) -> Subject {
+        Subject { method: Bytes::from(method), name: Bytes::from(name) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn opens_for_whom_and_for_what_it_was_closed() {
+        let seal = Seal::new().unwrap();
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        let (owner, what) = (Owner([1; 32]), subject("tools/call", "s__echo"));
+        let state = seal.close(Ticket(77), &owner, &what, now + minute);
+        assert!(seal.is_ours(&state));
+        assert_eq!(seal.open(&state, &owner, &what, now), Ok(Ticket(77)));
+        assert_eq!(seal.open(&state, &owner, &what, now + minute), Err(Unsealed::Expired));
+        let foreign = [
+            seal.open(&state, &Owner([2; 32]), &what, now),
+            seal.open(&state, &owner, &subject("tools/call", "s__other"), now),
+            seal.open(&state, &owner, &subject("tools/calls", "__echo"), now),
+            seal.open(&state[..state.len() - 1], &owner, &what, now),
+            seal.open(&format!("{state}A"), &owner, &what, now),
+            seal.open("", &owner, &what, now),
+            Seal::new().unwrap().open(&state, &owner, &what, now),
+        ];
+        assert_eq!(foreign, [Err(Unsealed::Foreign); 7]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_letter_of_it_can_be_changed() {
+        let seal = Seal::new().unwrap();
+        let (owner, what) = (Owner::default(), subject("tools/call", "s__echo"));
+        let now = Instant::now();
+        let state = seal.close(Ticket(77), &owner, &what, now + Duration::from_secs(60));
+        for place in 0..state.len() {
+            for letter in ['A', 'b', '_'] {
+                let mut changed: Vec<char> = state.chars().collect();
+                if std::mem::replace(&mut changed[place], letter) != letter {
+                    let changed: String = changed.into_iter().collect();
+                    assert_eq!(seal.open(&changed, &owner, &what, now), Err(Unsealed::Foreign), "{changed}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What a server asks of hosts: who is asked, and how the answer finds its way back.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    exchange::{Caller, Question, Reply, Ticket, Unanswered},
+    wire::{Draft, Head, Hole, Kind, Members, Span},
+};
+use rustc_hash::FxHashMap;
+
+use super::{BACKLOG_LIMIT, Phase, Task, Waiting, opening};
+
+/// So many questions of one server may be open.
+const OPEN_LIMIT: usize = 256;
+/// So many visits to a web page are remembered, so that their end can be told to the right host.
+const VISITS_LIMIT: usize = 64;
+
+/// The questions that a server waits for, and what became of some earlier ones.
+#[derive(Default)]
+pub(super) struct Questions {
+    open: FxHashMap<Ticket, Open>,
+    /// Raw `elicitationId`s that a host was asked to see to, oldest first.
+    visits: VecDeque<(Bytes, Weak<dyn Caller>)>,
+}
+
+struct Open {
+    /// As the server wrote it.
+    id: Bytes,
+    caller: Arc<dyn Caller>,
+    /// The call that waits for the answer too.
+    during: Option<Ticket>,
+}
+
+impl Questions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    fn take_where(&mut self, gone: impl Fn(&Open) -> bool) -> Vec<(Ticket, Open)> {
+        self.open.extract_if(|_, open| gone(open)).collect()
+    }
+}
+
+impl Task {
+    /// `during`: the call on whose own stream the question came.
+    pub(super) fn asked(&mut self, message: Bytes, head: Head, during: Option<Ticket>) {
+        let Kind::Request { id, method } = head.kind.clone() else { return };
+        // A modern server asks by its results, and by nothing else.
+        if &message[method.clone()] == b"ping" || self.opened.era == Some(Era::Modern) {
+            return self.say(opening::answer(&message, &id, &method), opening::ANSWERS_LIMIT);
+        }
+        let id = message.slice(id);
+        if let Err(why) = self.ask(id.clone(), message, head, method, during) {
+            self.say(refusal(&id, why), opening::ANSWERS_LIMIT);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        id: Bytes,
+        message: Bytes,
+        head: Head,
+        method: Span,
+        during: Option<Ticket>,
+    ) -> Result<(), Unanswered> {
+        if self.questions.open.len() >= OPEN_LIMIT {
+            return Err(Unanswered::TooMany);
+        }
+        let (caller, during) = self.whom(during).ok_or(Unanswered::NoHost)?;
+        let number = self.around.tickets.next();
+        let visit = visit(&message, head.payload.as_ref());
+        let server = self.spec.name.clone();
+        caller.asked(during, Question { number, server, message, head, method })?;
+        if let Some(ticket) = during {
+            self.pending.hold(ticket);
+        }
+        if let Some(visit) = visit {
+            self.questions.visits.truncate(VISITS_LIMIT - 1);
+            self.questions.visits.push_front((visit, Arc::downgrade(&caller)));
+        }
+        self.questions.open.insert(number, Open { id, caller, during });
+        Ok(())
+    }
+
+    /// Whoever waits for this call, else for the latest one, else the only host that there is.
+    fn whom(&self, during: Option<Ticket>) -> Option<(Arc<dyn Caller>, Option<Ticket>)> {
+        let named = during.and_then(|ticket| Some((ticket, self.pending.get(ticket)?)));
+        let latest = || self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_)));
+        match named.or_else(latest) {
+            Some((ticket, Waiting::Host(caller))) => Some((Arc::clone(caller), Some(ticket))),
+            _ => Some((self.around.audience.only()?, None)),
+        }
+    }
+
+    /// A host has answered.
+    pub(super) fn replied(&mut self, number: Ticket, reply: Reply) {
+        // Otherwise the question was withdrawn, or its server is gone.
+        let Some(open) = self.questions.open.remove(&number) else { return };
+        if let Some(ticket) = open.during {
+            self.pending.release(ticket, self.now);
+        }
+        let answer = match reply {
+            Reply::Response { message, head } => head.readdressed(&message, &open.id, None).into_bytes(),
+            Reply::Result(result) => response(&open.id, "result", &result),
+            Reply::Refused(why) => refusal(&open.id, why),
+        };
+        self.say(answer, BACKLOG_LIMIT);
+    }
+
+    /// `notifications/cancelled` of the server.
+    pub(super) fn withdraws(&mut self, message: &Bytes, params: Option<&Span>) {
+        let Some(id) = params.and_then(|params| Members::find(message, params, "requestId")) else { return };
+        for (number, open) in self.questions.take_where(|open| open.id == message[id.clone()]) {
+            if let Some(ticket) = open.during {
+                self.pending.release(ticket, self.now);
+            }
+            let notification = Draft::new(message.clone()).with(id.clone(), Hole::Ticket);
+            open.caller.withdrawn(open.during, number, notification);
+        }
+    }
+
+    /// The call has ended, or is about to be answered: what was asked for it is of no use any more.
+    pub(super) fn end_questions_of(&mut self, ticket: Ticket) {
+        if !self.questions.is_empty() {
+            self.end_questions(|open| open.during == Some(ticket));
+        }
+    }
+
+    /// The same for calls that ended in any other way.
+    pub(super) fn end_orphaned_questions(&mut self) {
+        if !self.questions.is_empty() {
+            let orphaned = self.questions.open.values().filter_map(|open| open.during);
+            let orphaned: Vec<Ticket> = orphaned.filter(|ticket| !self.pending.contains(*ticket)).collect();
+            self.end_questions(|open| open.during.is_some_and(|ticket| orphaned.contains(&ticket)));
+        }
+    }
+
+    fn end_questions(&mut self, ended: impl Fn(&Open) -> bool) {
+        for (number, open) in self.questions.take_where(ended) {
+            open.caller.withdrawn(open.during, number, withdrawal("the call has ended"));
+            self.say(refusal(&open.id, Unanswered::CallEnded), opening::ANSWERS_LIMIT);
+        }
+    }
+
+    /// The server is gone, and with it whoever wanted to know.
+    pub(super) fn forget_questions(&mut self) {
+        for (number, open) in self.questions.open.drain() {
+            open.caller.withdrawn(open.during, number, withdrawal("the server has gone"));
+        }
+    }
+
+    /// `notifications/elicitation/complete` goes to the host that was asked, and to no other.
+    pub(super) fn visit_ended(&mut self, message: Bytes, params: Option<&Span>) {
+        let Some(visit) = visit(&message, params) else { return };
+        let Some(place) = self.questions.visits.iter().position(|(known, _)| *known == visit) else { return };
+        let host = self.questions.visits.remove(place).and_then(|(_, host)| host.upgrade());
+        if let Some(host) = host {
+            host.completed(message);
+        }
+    }
+
+    pub(super) fn roots_changed(&mut self, notification: Bytes) {
+        if self.opened.claimed.roots {
+            self.say(notification, opening::ANSWERS_LIMIT);
+        }
+    }
+
+    /// Hosts can do more than this server was told. It can be told only by opening it anew, which must
+    /// not disturb a call.
+    pub(super) fn open_anew_when_idle(&mut self) {
+        let told_less = |task: &Self| {
+            let legacy = task.opened.era == Some(Era::Legacy);
+            legacy && !task.opened.claimed.covers(task.around.audience.abilities())
+        };
+        if matches!(self.phase, Phase::Up(_)) && !self.busy() && told_less(self) {
+            self.life.stopped();
+            self.forget_questions();
+            self.end_link();
+            self.life.wanted(self.now);
+            self.start();
+        }
+    }
+
+    fn say(&mut self, message: Bytes, limit: usize) {
+        if let Phase::Up(link) = &mut self.phase
+            && link.untaken() < limit
+        {
+            link.send(message);
+        }
+    }
+}
+
+fn visit(message: &Bytes, params: Option<&Span>) -> Option<Bytes> {
+    Members::find(message, params?, "elicitationId").map(|id| message.slice(id))
+}
+
+fn refusal(id: &[u8], why: Unanswered) -> Bytes {
+    let error = serde_json::json!({ "code": why.code(), "message": why.to_string() });
+    response(id, "error", error.to_string().as_bytes())
+}
+
+fn response(id: &[u8], key: &str, body: &[u8]) -> Bytes {
+    [br#"{"jsonrpc":"2.0","id":"#, id, b",\"", key.as_bytes(), b"\":", body, b"}"].concat().into()
+}
+
+/// What a host is told of a question that needs no answer any more.
+fn withdrawal(reason: &str) -> Draft {
+    let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
+    let message = format!(r#"{before},"reason":"{reason}"}}}}"#);
+    Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
+}
