@@ -20,6 +20,7 @@ pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 pub const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
+pub const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The legacy revision to speak with a host that asks for `requested`.
@@ -35,6 +36,7 @@ pub struct Meta {
     pub capabilities: Option<Span>,
     pub client_info: Option<Span>,
     pub progress_token: Option<Span>,
+    pub log_level: Option<Span>,
 }
 
 impl Meta {
@@ -46,6 +48,7 @@ impl Meta {
                 VERSION_KEY => meta.version = Some(member.value),
                 CAPABILITIES_KEY => meta.capabilities = Some(member.value),
                 CLIENT_INFO_KEY => meta.client_info = Some(member.value),
+                LOG_LEVEL_KEY => meta.log_level = Some(member.value),
                 "progressToken" => meta.progress_token = Some(member.value),
                 _ => {}
             }

@@ -7,6 +7,7 @@ pub mod era;
 pub mod exchange;
 pub mod exposure;
 pub mod failure;
+pub mod level;
 pub mod lifecycle;
 pub mod name;
 pub mod pending;

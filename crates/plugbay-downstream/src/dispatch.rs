@@ -10,12 +10,14 @@ use plugbay_core::{
     catalog::Ware,
     era::{self, Era, Meta},
     exchange::Call,
-    wire::{self, Draft, Frame, Head, Hole, Members, Span, string_value},
+    level::Level,
+    wire::{self, Draft, Frame, Head, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
 
 use crate::{
     lists::{self, Kind, Wanted},
+    news::Watched,
     outbox::Outbox,
     own,
     respond::{self, Refusal},
@@ -192,6 +194,11 @@ impl Request {
         Some(self.raw(&arguments))
     }
 
+    /// From which level on the log of this request is wanted.
+    fn log_level(&self) -> Option<Level> {
+        Level::parse(&self.text(self.meta.log_level.as_ref())?)
+    }
+
     /// A modern result of this kind says how long it may be kept.
     fn is_cacheable(&self) -> bool {
         self.method() == b"resources/read"
@@ -241,6 +248,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
         (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
         (b"completion/complete", _) => pass_on(session, sink, request, era, route::completion),
+        (b"logging/setLevel", Era::Legacy) => return set_level(session, sink, request),
+        (b"resources/subscribe", Era::Legacy) => return watch(session, sink, request),
+        (b"resources/unsubscribe", Era::Legacy) => return unwatch(session, sink, request),
         (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
         (b"server/discover", Era::Modern) => {
             sink.answer(respond::discover(request.id(), &session.gateway().snapshot()));
@@ -375,6 +385,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         era,
         server: route.server.clone(),
         cacheable: request.is_cacheable(),
+        log_level: request.log_level(),
         sink: Arc::clone(sink),
         recourse: Recourse::None,
         asked: false,
@@ -388,6 +399,9 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         .with(subject, Hole::Text(own));
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
+    }
+    if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
+        session.gateway().servers.log_from(level);
     }
     session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
     let call = Call {
@@ -408,9 +422,50 @@ pub(crate) fn replied(session: &Arc<Session>, response: Response) {
 fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
     let wanted = Wanted::read(&request.message, request.notifications.as_ref());
     let id = request.message.slice(request.id.clone());
-    if !session.subscribe(id, wanted, Arc::clone(sink)) {
+    let watched = resources(session, request, &id);
+    if !session.subscribe(id, wanted, watched, Arc::clone(sink)) {
         sink.answer(respond::error(request.id(), &Refusal::IdInUse));
     }
+}
+
+/// The resources that a subscription names and somebody has.
+fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
+    let filter = request.notifications.as_ref();
+    let uris = filter.and_then(|filter| Members::find(&request.message, filter, "resourceSubscriptions"));
+    let uris = uris.map(|list| elements(&request.message, &list)).unwrap_or_default();
+    let shelf = session.gateway().snapshot().shelf;
+    let watched = |span: Span| {
+        let place = shelf.resource(&string_value(request.raw(&span))?)?;
+        Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
+    };
+    uris.into_iter().filter_map(watched).collect()
+}
+
+fn set_level(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+    let level = request.params().and_then(|(message, params)| {
+        let span = Members::find(message, params, "level")?;
+        Level::parse(&string_value(&message[span])?)
+    });
+    let unknown = || Refusal::InvalidParams("\"level\" must be one of debug to emergency".to_owned());
+    session.log_from(level.ok_or_else(unknown)?);
+    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    Ok(())
+}
+
+fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+    let (uri, span) = request.addressed()?;
+    let place = session.gateway().snapshot().shelf.resource(&uri);
+    let unknown = || Refusal::UnknownResource { uri: uri.into_owned(), era: Era::Legacy };
+    session.watch(Watched::new(place.ok_or_else(unknown)?, request.message.slice(span), None));
+    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    Ok(())
+}
+
+fn unwatch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+    let (_, span) = request.addressed()?;
+    session.unwatch(request.raw(&span));
+    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    Ok(())
 }
 
 pub(crate) fn notified(session: &Session, notification: &Notification) {

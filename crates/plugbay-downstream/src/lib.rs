@@ -6,6 +6,7 @@ mod dispatch;
 mod gateway;
 pub mod http;
 mod lists;
+mod news;
 mod outbox;
 mod own;
 mod parked;

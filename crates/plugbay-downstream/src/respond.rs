@@ -12,7 +12,10 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 
-use crate::lists::{Kind, Wanted};
+use crate::{
+    lists::{Kind, Wanted},
+    news::Watched,
+};
 
 /// Why a request is not served.
 #[derive(Debug)]
@@ -163,10 +166,13 @@ fn capabilities(snapshot: &Snapshot) -> Value {
     let possible = |able: bool| able || !snapshot.settled;
     let mut capabilities = json!({ "tools": { "listChanged": true } });
     if possible(able.resources) {
-        capabilities["resources"] = json!({ "listChanged": true });
+        capabilities["resources"] = json!({ "listChanged": true, "subscribe": possible(able.subscribe) });
     }
     if possible(able.prompts) {
         capabilities["prompts"] = json!({ "listChanged": true });
+    }
+    if possible(able.logging) {
+        capabilities["logging"] = json!({});
     }
     if possible(able.completions) {
         capabilities["completions"] = json!({});
@@ -203,9 +209,13 @@ pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
     notification(kind.changed_method(), subscription, "")
 }
 
-pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted) -> Frame {
+pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted, watched: &[Watched]) -> Frame {
     let granted = Kind::ALL.into_iter().filter(|kind| wanted.has(*kind));
-    let granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
+    let mut granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
+    if !watched.is_empty() {
+        let uris: Vec<_> = watched.iter().map(|one| String::from_utf8_lossy(one.shown())).collect();
+        granted.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    }
     let granted = format!(r#","notifications":{{{}}}"#, granted.join(","));
     notification("notifications/subscriptions/acknowledged", Some(subscription), &granted)
 }

@@ -10,6 +10,7 @@ use plugbay_core::{
     exchange::{self, Answer, Call, Question, Reply, Ticket, Tickets, Unanswered},
     exposure::Exposure,
     failure::CallError,
+    level::Level,
     name::ServerName,
     surface::{Layout, Snapshot},
     wire::{Draft, Head, Hole, Kind, Members},
@@ -61,6 +62,8 @@ enum Event {
     /// What a server that asked is told, as raw JSON.
     Reply(Ticket, String),
     RootsChanged(String),
+    Watch(String),
+    LogFrom(Level),
 }
 
 impl Servers {
@@ -129,6 +132,14 @@ impl exchange::Servers for Script {
     fn roots_changed(&self, notification: Bytes) {
         let text = String::from_utf8(notification.to_vec()).expect("UTF-8");
         let _ = self.0.send(Event::RootsChanged(text));
+    }
+
+    fn watch(&self, _: &ServerName, uri: Bytes) {
+        let _ = self.0.send(Event::Watch(String::from_utf8_lossy(&uri).into_owned()));
+    }
+
+    fn log_from(&self, level: Level) {
+        let _ = self.0.send(Event::LogFrom(level));
     }
 
     fn audience_grew(&self) {}

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     era::{self, Era, InputRequired},
-    exchange::{Answer, Caller, Question, Ticket, Unanswered},
+    exchange::{Answer, Caller, News, Question, Ticket, Unanswered},
+    level::Level,
     name::ServerName,
     surface::Snapshot,
     wire::{Draft, Frame, Span},
@@ -22,6 +23,7 @@ use crate::{
     asking::Asked,
     gateway::Gateway,
     lists::{Kind, Seen, Wanted},
+    news::Watched,
     outbox::Outbox,
     parked::Terms,
     respond::{self, Refusal},
@@ -57,7 +59,10 @@ pub(crate) struct State {
     pub(crate) questions: FxHashMap<Ticket, Asked>,
     /// The requests that wait for the catalogue, and where their answers go.
     waiting: HashMap<Bytes, Arc<Outbox>>,
-    subscriptions: Vec<Subscription>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) watched: Vec<Watched>,
+    /// From which level on a legacy host wants log messages, once it has said so.
+    pub(crate) level: Option<Level>,
     seen: Seen,
 }
 
@@ -70,6 +75,8 @@ pub(crate) struct HostCall {
     pub(crate) server: ServerName,
     /// A modern result of this kind says how long it may be kept.
     pub(crate) cacheable: bool,
+    /// From which level on a modern host wants to read the log of this request.
+    pub(crate) log_level: Option<Level>,
     pub(crate) sink: Arc<Outbox>,
     pub(crate) recourse: Recourse,
     /// The server has asked something for it, so that others may know of it too.
@@ -88,10 +95,10 @@ pub(crate) enum Recourse {
 }
 
 #[derive(Debug)]
-struct Subscription {
-    id: Bytes,
+pub(crate) struct Subscription {
+    pub(crate) id: Bytes,
     wanted: Wanted,
-    sink: Arc<Outbox>,
+    pub(crate) sink: Arc<Outbox>,
 }
 
 impl Session {
@@ -142,6 +149,7 @@ impl Session {
         state.abilities = abilities;
         drop(state);
         self.gateway.audience.joined(self.me.clone());
+        self.gateway.audience.reads(self.me.clone());
         self.can(abilities);
     }
 
@@ -224,6 +232,7 @@ impl Session {
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
+        state.watched.retain(|watched| watched.subscription.as_deref() != Some(id));
         if let Some(sink) = state.waiting.remove(id) {
             sink.taken_back();
             self.tell_if_idle(&state);
@@ -319,14 +328,24 @@ impl Session {
     }
 
     /// `false`: the id is in use.
-    pub(crate) fn subscribe(&self, id: Bytes, wanted: Wanted, sink: Arc<Outbox>) -> bool {
+    pub(crate) fn subscribe(
+        &self,
+        id: Bytes,
+        wanted: Wanted,
+        watched: Vec<Watched>,
+        sink: Arc<Outbox>,
+    ) -> bool {
         let mut state = self.lock();
         if state.in_use(&id) {
             return false;
         }
-        sink.tell(respond::acknowledged(&id, wanted));
+        sink.tell(respond::acknowledged(&id, wanted, &watched));
         state.subscriptions.push(Subscription { id, wanted, sink });
         drop(state);
+        if !watched.is_empty() {
+            self.gateway.audience.reads(self.me.clone());
+        }
+        watched.into_iter().for_each(|watched| self.watch(watched));
         self.catalog_changed(); // since the host listed
         true
     }
@@ -467,6 +486,14 @@ impl Caller for Session {
         // Where every request has an outbox of its own this one stays empty, and so a server that many
         // hosts share is not held up for one of them.
         self.outbox.poll_ahead(context)
+    }
+
+    fn log_level(&self) -> Option<Level> {
+        self.lock().level
+    }
+
+    fn told(&self, during: Option<Ticket>, news: &News) {
+        self.hear(during, news);
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Answer, Call, Reply, Servers, Ticket},
     failure::{CallError, Failure},
+    level::Level,
     name::ServerName,
     wire::Draft,
 };
@@ -75,6 +76,18 @@ impl Servers for Pool {
     fn roots_changed(&self, notification: Bytes) {
         for handle in self.roster().running.values() {
             handle.send(Command::RootsChanged(notification.clone()));
+        }
+    }
+
+    fn watch(&self, server: &ServerName, uri: Bytes) {
+        if let Some(handle) = self.roster().running.get(server) {
+            handle.send(Command::Watch(uri));
+        }
+    }
+
+    fn log_from(&self, level: Level) {
+        for handle in self.roster().running.values() {
+            handle.send(Command::LogFrom(level));
         }
     }
 

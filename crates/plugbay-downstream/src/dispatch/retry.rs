@@ -75,6 +75,7 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, server: &ServerName) -> HostCa
         era: Era::Modern,
         server: server.clone(),
         cacheable: request.is_cacheable(),
+        log_level: request.log_level(),
         sink: Arc::clone(sink),
         recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) }),
         asked: true,

@@ -9,6 +9,7 @@ use plugbay_core::{
     catalog::Features,
     era::{self, Era},
     exchange::{Ticket, Tickets},
+    level::Level,
     wire::{Head, Incoming, Kind, Members, Span, string_value},
 };
 use serde_json::json;
@@ -132,16 +133,18 @@ pub(crate) async fn open(
 
 /// The `_meta` members that each request to a modern server carries when its host sent none.
 pub(crate) fn modern_fields() -> String {
-    modern_fields_with(Abilities::NONE)
+    modern_fields_with(Abilities::NONE, None)
 }
 
-/// The same for a host that can be asked something.
-pub(crate) fn modern_fields_with(abilities: Abilities) -> String {
+/// The same for a host that can be asked something, or wants to read the log.
+pub(crate) fn modern_fields_with(abilities: Abilities, level: Option<Level>) -> String {
     // How a host tells of changed roots is a thing of the other era.
     let declared = Abilities { roots_changes: false, ..abilities }.declaration();
     let (version, info) = (era::MODERN_VERSION, client_info());
     let (version_key, info_key, key) = (era::VERSION_KEY, era::CLIENT_INFO_KEY, era::CAPABILITIES_KEY);
-    format!(r#""{version_key}":"{version}","{info_key}":{info},"{key}":{declared}"#)
+    let level = level.map(|level| format!(r#","{}":"{}""#, era::LOG_LEVEL_KEY, level.word()));
+    let level = level.unwrap_or_default();
+    format!(r#""{version_key}":"{version}","{info_key}":{info},"{key}":{declared}{level}"#)
 }
 
 fn client_info() -> serde_json::Value {

@@ -11,7 +11,7 @@ use plugbay_core::{
 
 use super::{
     super::listing::{Listing, Step},
-    LIST_PAUSE, Phase, REST, RESUBSCRIBE, Task, Waiting,
+    LIST_PAUSE, Phase, REST, RESUBSCRIBE, Task, Waiting, cancellation,
     opening::{self, Opened},
 };
 use crate::http::Trouble;
@@ -101,20 +101,30 @@ impl Task {
         let Phase::Up(link) = &mut self.phase else { return };
         let ticket = self.around.tickets.next();
         let fields = opening::modern_fields();
-        let wanted: Vec<&str> = [
+        let mut wanted: Vec<String> = [
             (self.opened.features.tools, r#""toolsListChanged":true"#),
             (self.opened.features.resources, r#""resourcesListChanged":true"#),
             (self.opened.features.prompts, r#""promptsListChanged":true"#),
         ]
         .into_iter()
-        .filter_map(|(has, wanted)| has.then_some(wanted))
+        .filter_map(|(has, wanted)| has.then(|| wanted.to_owned()))
         .collect();
+        if !self.watched.is_empty() {
+            let uris: Vec<_> = self.watched.iter().map(|uri| String::from_utf8_lossy(uri)).collect();
+            wanted.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
+        }
         let wanted = wanted.join(",");
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"subscriptions/listen","params":{{"_meta":{{{fields}}},"notifications":{{{wanted}}}}}}}"#,
             ticket.0
         );
         link.request(ticket, Bytes::from(request));
+        // One that asks for less has served its time.
+        if let Some(old) = self.subscription.replace(ticket)
+            && self.pending.complete(old).is_some()
+        {
+            link.cancel(old, cancellation(old, "replaced"));
+        }
         self.pending.register_for_ever(ticket, Waiting::Subscription);
         self.last_subscription = Some(self.now);
     }
