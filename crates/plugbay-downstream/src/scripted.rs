@@ -209,9 +209,19 @@ pub(crate) fn snapshot(tools: &[&str], settled: bool) -> Snapshot {
 
 /// The server `s` with tools of these definitions.
 pub(crate) fn snapshot_of(tools: &[Value], settled: bool) -> Snapshot {
+    snapshot_with(Era::Legacy, tools, settled)
+}
+
+/// The server `s` of this era.
+pub(crate) fn snapshot_in(era: Era, tools: &[&str]) -> Snapshot {
+    let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
+    snapshot_with(era, &tools, true)
+}
+
+fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
     let tools =
         tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool")).collect();
-    let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools));
+    let offer = Arc::new(Offer::new(era, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
     let layout = Layout { exposures: [(server(), Exposure::default())].into(), name_limit: 64 };
     Snapshot::new(Arc::new(catalog), &layout, settled)
