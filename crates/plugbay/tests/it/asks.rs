@@ -92,7 +92,7 @@ fn go_through(host: &Host, host_era: &str, ask: &Ask) -> RawMessage {
     let (key, entry) = entries.iter().next().unwrap();
     assert_eq!(entry["method"], ask.method);
     assert!(required.result().contains(ask.params), "as the server wrote it: {required:?}");
-    let id = retry(host, ask.tool, &required, &format!(r#"{{{}:{}}}"#, json!(key), ask.answer));
+    let id = retry(host, ask.tool, &required, &format!("{{{}:{}}}", json!(key), ask.answer));
     host.expect_response(id)
 }
 

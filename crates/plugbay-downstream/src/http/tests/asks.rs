@@ -71,6 +71,25 @@ async fn a_question_without_a_call_travels_on_the_stream_of_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_takes_no_stream_for_its_call_is_asked_on_that_of_its_session() {
+    let mut stage = Stage::new();
+    let session = stage.open_with(ALL).await;
+    let mut listener = stage.connect();
+    listener.open_stream(get(&session, None)).await;
+    listener.event().await; // the empty one that gives an id
+    let mut host = stage.connect();
+    let headers = [("mcp-session-id", &*session), ("accept", "application/json")];
+    host.say(post(&headers, &call(1))).await;
+    let forwarded = stage.servers.forwarded().await;
+    forwarded.ask(900, "roots/list", "{}").unwrap();
+    assert_eq!(listener.hear().await["id"], 900);
+    stage.answer(&session, &json!(900), &json!({ "roots": [] })).await;
+    assert_eq!(stage.servers.replied().await.0.0, 900);
+    forwarded.answer("{}");
+    assert_eq!(host.reply().await.json()["id"], 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn questions_to_two_hosts_never_cross() {
     let mut stage = Stage::new();
     let sessions = [stage.open_with(ALL).await, stage.open_with(ALL).await];
