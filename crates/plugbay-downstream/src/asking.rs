@@ -33,7 +33,10 @@ impl Session {
     pub(crate) fn ask(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
         let mut state = self.lock();
         let sink = match during {
-            Some(ticket) => Arc::clone(&state.calls.get(&ticket).ok_or(Unanswered::CallEnded)?.sink),
+            Some(ticket) => {
+                let call = state.calls.get(&ticket).ok_or(Unanswered::CallEnded)?;
+                self.sink_for_questions(&call.sink)
+            }
             None if state.listens() => Arc::clone(self.outbox()),
             None => return Err(Unanswered::NoHost),
         };
@@ -47,6 +50,11 @@ impl Session {
         drop(state);
         sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), None));
         Ok(())
+    }
+
+    /// Where a call's questions go: with its answer, unless its host takes nothing there but that.
+    pub(crate) fn sink_for_questions(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
+        Arc::clone(if of_call.takes_answers_only() { self.outbox() } else { of_call })
     }
 
     /// The host answers. Whatever was not asked, or is no longer, is ignored.

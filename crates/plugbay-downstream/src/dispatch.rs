@@ -92,8 +92,8 @@ pub(crate) struct Request {
     notifications: Option<Span>,
     protocol_version: Option<Span>,
     capabilities: Option<Span>,
-    request_state: Option<Span>,
-    input_responses: Option<Span>,
+    state: Option<Span>,
+    responses: Option<Span>,
     meta: Meta,
     /// A key that not every parser would read alike.
     ambiguous: Option<&'static str>,
@@ -109,7 +109,7 @@ impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let (mut name, mut uri, mut cursor) = (None, None, None);
         let (mut notifications, mut protocol_version) = (None, None);
-        let (mut capabilities, mut request_state, mut input_responses) = (None, None, None);
+        let (mut capabilities, mut state, mut responses) = (None, None, None);
         let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
@@ -126,8 +126,8 @@ impl Request {
                 "notifications" => notifications = Some(member.value),
                 "protocolVersion" => protocol_version = Some(member.value),
                 "capabilities" => capabilities = Some(member.value),
-                "requestState" => request_state = Some(member.value),
-                "inputResponses" => input_responses = Some(member.value),
+                "requestState" => state = Some(member.value),
+                "inputResponses" => responses = Some(member.value),
                 "_meta" => meta = Meta::read(&message, &member.value),
                 _ => {}
             }
@@ -143,8 +143,8 @@ impl Request {
             notifications,
             protocol_version,
             capabilities,
-            request_state,
-            input_responses,
+            state,
+            responses,
             meta,
             ambiguous,
             timeout: None,

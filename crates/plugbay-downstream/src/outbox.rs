@@ -27,6 +27,8 @@ const HIGH_AMONG_MANY: usize = 256 * 1024;
 pub(crate) struct Outbox {
     /// It ends with its answer: it was made for one request.
     for_one: bool,
+    /// Whatever comes before the answer is lost.
+    answers_only: bool,
     /// What waits here is counted there, and by none if the host is our only one.
     budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
@@ -49,6 +51,15 @@ impl Outbox {
     /// For one request: its progress and then its answer, which closes it.
     pub(crate) fn for_request(budget: &Arc<Budget>) -> Self {
         Self { for_one: true, ..Self::for_notifications(budget) }
+    }
+
+    /// For a request whose host takes no stream.
+    pub(crate) fn for_answer(budget: &Arc<Budget>) -> Self {
+        Self { answers_only: true, ..Self::for_request(budget) }
+    }
+
+    pub(crate) fn takes_answers_only(&self) -> bool {
+        self.answers_only
     }
 
     /// For what belongs to no request, where requests have outboxes of their own.

@@ -177,7 +177,7 @@ impl Parking {
     pub(crate) fn resume(
         &self,
         session: &Arc<Session>,
-        back: Back<'_>,
+        back: &Back<'_>,
         waiting: HostCall,
     ) -> Result<(), Refusal> {
         let ended = || Refusal::InvalidParams("the call of this \"requestState\" has ended".to_owned());

@@ -1,7 +1,7 @@
 //! A legacy host that called a modern server: what the server's result asks for becomes requests to the
 //! host, and their answers become the next call.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -54,7 +54,7 @@ impl Again {
             members = format!(r#""inputResponses":{{{}}},"#, answers.collect::<Vec<_>>().join(","));
         }
         if let Some(state) = &self.state {
-            members += &format!(r#""requestState":{},"#, String::from_utf8_lossy(state));
+            let _ = write!(members, r#""requestState":{},"#, String::from_utf8_lossy(state));
         }
         // Behind the brace there is at least the name of what is called.
         let at = self.params.start + 1;
@@ -96,11 +96,11 @@ impl Session {
         again.state = required.state.clone().map(|span| message.slice(span));
         again.open = entries.len();
         again.answers = Vec::new();
-        let (rounds, sink) = (again.rounds, Arc::clone(&call.sink));
+        let rounds = again.rounds;
+        let sink = self.sink_for_questions(&call.sink);
         for (key, number, _) in &entries {
-            let asker = Asker::Round(key.clone());
-            let asked = Asked { asker, during: Some(ticket), sink: Arc::clone(&sink) };
-            state.questions.insert(*number, asked);
+            let (asker, sink) = (Asker::Round(key.clone()), Arc::clone(&sink));
+            state.questions.insert(*number, Asked { asker, during: Some(ticket), sink });
         }
         drop(state);
         if entries.is_empty() {

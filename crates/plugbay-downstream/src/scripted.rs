@@ -7,7 +7,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Catalog, Change, Offer, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
-    exchange::{self, Answer, Call, Question, Reply, Ticket, Tickets, Unanswered},
+    exchange::{self, Answer, Call, News, Question, Reply, Ticket, Tickets, Unanswered},
     exposure::Exposure,
     failure::CallError,
     level::Level,
@@ -92,6 +92,20 @@ impl Servers {
     pub(crate) async fn roots_changed(&mut self) -> String {
         match soon("news of roots", self.events.recv()).await.expect("the script is there") {
             Event::RootsChanged(text) => text,
+            other => panic!("{other:?} instead"),
+        }
+    }
+
+    pub(crate) async fn log_level(&mut self) -> Level {
+        match soon("a level", self.events.recv()).await.expect("the script is there") {
+            Event::LogFrom(level) => level,
+            other => panic!("{other:?} instead"),
+        }
+    }
+
+    pub(crate) async fn watched(&mut self) -> String {
+        match soon("something to watch", self.events.recv()).await.expect("the script is there") {
+            Event::Watch(uri) => uri,
             other => panic!("{other:?} instead"),
         }
     }
@@ -198,6 +212,11 @@ impl Forwarded {
         self.0.caller.answered(self.0.ticket, Answer::Failed(error));
     }
 
+    /// Its server says something while it works on this.
+    pub(crate) fn log(&self, news: &News) {
+        self.0.caller.told(Some(self.0.ticket), news);
+    }
+
     pub(crate) fn progress(&self) {
         let params = json!({ "progressToken": self.0.ticket.0, "progress": 1 });
         let message =
@@ -226,9 +245,19 @@ pub(crate) fn snapshot(tools: &[&str], settled: bool) -> Snapshot {
 
 /// The server `s` with tools of these definitions.
 pub(crate) fn snapshot_of(tools: &[Value], settled: bool) -> Snapshot {
+    snapshot_with(Era::Legacy, tools, settled)
+}
+
+/// The server `s` of this era.
+pub(crate) fn snapshot_in(era: Era, tools: &[&str]) -> Snapshot {
+    let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
+    snapshot_with(era, &tools, true)
+}
+
+fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
     let tools =
         tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool")).collect();
-    let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools));
+    let offer = Arc::new(Offer::new(era, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
     let exposures = [(server(), Exposure::default())].into();
     let layout = Layout { exposures, name_limit: 64, ..Layout::default() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, Mac, digest::KeyInit};
 use plugbay_core::exchange::Ticket;
 use sha2::Sha256;
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ pub(crate) enum Unsealed {
 /// The key is of this process alone: what it sealed means nothing to the next one, where no call waits.
 #[derive(Debug)]
 pub(crate) struct Seal {
-    key: [u8; 32],
+    key: [u8; 64],
     /// What all of our texts begin with, and nobody else's, not even those of another gateway.
     mark: String,
     born: Instant,
@@ -45,7 +45,7 @@ const PAYLOAD: usize = 16;
 impl Seal {
     /// `None`: the system gives no random numbers.
     pub(crate) fn new() -> Option<Self> {
-        let (mut key, mut own) = ([0; 32], [0; 9]);
+        let (mut key, mut own) = ([0; 64], [0; 9]);
         getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut own)).ok()?;
         Some(Self { key, mark: format!("plugbay.{}.", BASE64.encode(own)), born: Instant::now() })
     }
@@ -86,8 +86,7 @@ impl Seal {
     /// Over everything that must be the same again; the method has a length of its own, so that nothing
     /// can move from it to the name.
     fn mac(&self, payload: &[u8], owner: &Owner, subject: &Subject) -> Hmac<Sha256> {
-        // A key of any length is accepted; this one has the best.
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).unwrap_or_else(|_| unreachable!());
+        let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
         mac.update(payload);
         mac.update(&owner.0);
         mac.update(&(subject.method.len() as u64).to_be_bytes());

@@ -1,7 +1,7 @@
 //! A scripted host: speaks to a spawned gateway (or to any MCP server) over its stdio.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     collections::HashMap,
     fmt::Display,
     io::Write,
@@ -37,6 +37,8 @@ pub struct Host {
     framing: Framing,
     modern: Cell<bool>,
     next_id: Cell<u64>,
+    /// What this host declares that it can be asked, as raw JSON.
+    capabilities: RefCell<String>,
 }
 
 /// A tool as listed: its name, and its definition byte for byte.
@@ -79,6 +81,7 @@ impl Host {
             framing: Framing::Newline,
             modern: Cell::new(false),
             next_id: Cell::new(1),
+            capabilities: RefCell::new("{}".to_owned()),
         }
     }
 
@@ -99,6 +102,11 @@ impl Host {
     /// From now on requests carry the modern `_meta`, without a `server/discover` before them.
     pub fn speak_modern(&self) {
         self.modern.set(true);
+    }
+
+    /// What this host declares from now on, in either era: raw JSON.
+    pub fn declare(&self, capabilities: &str) {
+        capabilities.clone_into(&mut self.capabilities.borrow_mut());
     }
 
     // ---- sending
@@ -159,6 +167,19 @@ impl Host {
         self.expect(method, |m| m.id().is_none() && m.method().as_deref() == Some(method))
     }
 
+    /// The next request to this host of this method.
+    #[track_caller]
+    pub fn expect_request(&self, method: &str) -> RawMessage {
+        self.expect(method, |m| m.id().is_some() && m.method().as_deref() == Some(method))
+    }
+
+    /// Answers a request to this host with a raw result.
+    #[track_caller]
+    pub fn reply(&self, request: &RawMessage, result: &str) {
+        let id = request.id().expect("a request has an id");
+        self.send_raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+    }
+
     #[track_caller]
     pub fn expect(&self, what: &str, fits: impl Fn(&RawMessage) -> bool) -> RawMessage {
         self.transcript.take(what, self.deadline, fits)
@@ -195,7 +216,8 @@ impl Host {
         let id = self.request(
             "initialize",
             &format!(
-                r#"{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"testkit","version":"0"}}}}"#
+                r#"{{"protocolVersion":"{version}","capabilities":{},"clientInfo":{{"name":"testkit","version":"0"}}}}"#,
+                self.capabilities.borrow()
             ),
         );
         let response = self.expect_response(id);
@@ -327,13 +349,14 @@ impl Host {
         if !self.modern.get() {
             return params.to_owned();
         }
+        let meta = modern_meta(&self.capabilities.borrow());
         if let Some(rest) = params.strip_prefix(r#"{"_meta":{"#) {
             let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-            return format!(r#"{{"_meta":{{{MODERN_META}{comma}{rest}"#);
+            return format!(r#"{{"_meta":{{{meta}{comma}{rest}"#);
         }
         let rest = params.trim_start().strip_prefix('{').expect("params: an object");
         let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-        format!(r#"{{"_meta":{{{MODERN_META}}}{comma}{rest}"#)
+        format!(r#"{{"_meta":{{{meta}}}{comma}{rest}"#)
     }
 }
 
@@ -345,6 +368,11 @@ impl Drop for Host {
         // The readers end with the streams; a grandchild may hold those, so they are not joined.
         self.readers.clear();
     }
+}
+
+fn modern_meta(capabilities: &str) -> String {
+    let bare = MODERN_META.strip_suffix("{}").expect("it ends with what can be declared");
+    format!("{bare}{capabilities}")
 }
 
 /// Every line is a message, and no request is answered twice.

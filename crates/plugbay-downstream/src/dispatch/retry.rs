@@ -38,7 +38,7 @@ pub(super) fn come_back(
     server: &ServerName,
     server_era: Option<Era>,
 ) -> Result<bool, Refusal> {
-    let Some(state) = request.request_state.as_ref().filter(|_| era == Era::Modern) else {
+    let Some(state) = request.state.as_ref().filter(|_| era == Era::Modern) else {
         return Ok(false);
     };
     let state = request.text(Some(state)).unwrap_or_default();
@@ -54,9 +54,9 @@ pub(super) fn come_back(
         state: &state,
         subject: subject(request),
         message: &request.message,
-        responses: request.input_responses.as_ref(),
+        responses: request.responses.as_ref(),
     };
-    parking.resume(session, back, waiting(request, sink, server))?;
+    parking.resume(session, &back, waiting(request, sink, server))?;
     Ok(true)
 }
 

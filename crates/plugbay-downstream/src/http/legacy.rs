@@ -90,7 +90,8 @@ pub(super) async fn serve(
         let why = "this session leaves too much unread";
         return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
     }
-    let sink = Arc::new(Outbox::for_request(&visit.budget));
+    let outbox = if wants.stream { Outbox::for_request } else { Outbox::for_answer };
+    let sink = Arc::new(outbox(&visit.budget));
     if let Err(refusal) = dispatch::serve(&visit.session, &sink, request) {
         sink.answer(respond::error(request.id(), &refusal));
     }

@@ -1,5 +1,6 @@
 //! Whole conversations over HTTP with scripted hosts and servers, in memory and on a paused clock.
 
+mod asks;
 mod ending;
 mod guarded;
 mod hostile;

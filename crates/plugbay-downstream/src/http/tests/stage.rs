@@ -1,9 +1,9 @@
 //! A gateway that hosts reach through memory, and hosts that speak HTTP letter by letter.
 
-use std::{collections::HashMap, fmt::Write as _, io};
+use std::{collections::HashMap, fmt::Write as _, io, sync::Arc};
 
 use bytes::{Buf, BytesMut};
-use plugbay_core::{era::MODERN_VERSION, surface::Snapshot};
+use plugbay_core::{audience::Audience, era::MODERN_VERSION, surface::Snapshot};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
@@ -25,6 +25,7 @@ const ROOM: usize = 1_000_000;
 pub(super) struct Stage {
     pub(super) snapshots: watch::Sender<Snapshot>,
     pub(super) servers: Servers,
+    pub(super) audience: Arc<Audience>,
     door: mpsc::UnboundedSender<Stream>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
@@ -53,6 +54,7 @@ impl Stage {
         let origins = vec!["https://good.example".to_owned()];
         let access = Access::new(&address, vec!["good.example".to_owned()], origins, &tokens).unwrap();
         let (gateway, snapshots, servers) = scripted::gateway(first);
+        let audience = Arc::clone(&gateway.audience);
         let (door, connections) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
@@ -61,7 +63,7 @@ impl Stage {
             }
         };
         let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, stopped));
-        Self { snapshots, servers, door, stop: Some(stop), serving }
+        Self { snapshots, servers, audience, door, stop: Some(stop), serving }
     }
 
     pub(super) fn connect(&self) -> Host {
@@ -211,6 +213,12 @@ impl Host {
     pub(super) async fn hear(&mut self) -> Value {
         let event = self.event().await.expect("the stream goes on");
         serde_json::from_str(&event.data).unwrap_or_else(|_| panic!("no JSON: {event:?}"))
+    }
+
+    /// The same, where the first event may only give an id.
+    pub(super) async fn hear_or_empty(&mut self) -> Value {
+        let event = self.event().await.expect("the stream goes on");
+        serde_json::from_str(&event.data).unwrap_or_default()
     }
 
     /// The answer behind everything else on a stream.

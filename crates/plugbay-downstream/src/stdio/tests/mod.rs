@@ -1,10 +1,13 @@
 //! Whole sessions with a scripted host and scripted servers, in memory and on a paused clock.
 
+mod asks;
 mod calls;
 mod ending;
 mod hostile;
 mod listing;
+mod news;
 mod opening;
+mod parked;
 mod shelf;
 mod slow;
 mod stage;

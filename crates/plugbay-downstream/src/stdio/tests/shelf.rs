@@ -13,7 +13,7 @@ use serde_json::json;
 use super::stage::{INITIALIZE, Stage, modern, request, server, unsettled};
 
 /// The server `s` with a resource, a template and these prompts.
-fn stocked(prompts: &[&str]) -> Snapshot {
+pub(super) fn stocked(prompts: &[&str]) -> Snapshot {
     let item = |ware, json: String| Item::parse(Bytes::from(json), ware).expect("an item");
     let stock = Stock {
         resources: vec![item(Ware::Resource, r#"{ "uri":"x://1","size":1.0}"#.to_owned())],
@@ -98,14 +98,19 @@ async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capfeatures_are_those_of_the_servers_or_all_while_they_are_unknown() {
+async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
     let opened =
-        async |snapshot| Stage::with(snapshot).ask(INITIALIZE).await["result"]["capfeatures"].clone();
+        async |snapshot| Stage::with(snapshot).ask(INITIALIZE).await["result"]["capabilities"].clone();
     let tools = json!({ "listChanged": true });
     assert_eq!(opened(super::stage::snapshot(&[], true)).await, json!({ "tools": tools }));
-    let all = json!({ "tools": tools, "prompts": tools, "resources": tools, "completions": {} });
-    assert_eq!(opened(stocked(&[])).await, all);
-    assert_eq!(opened(unsettled()).await, all);
+    let all = |subscribe: bool| {
+        let resources = json!({ "listChanged": true, "subscribe": subscribe });
+        json!({ "tools": tools, "prompts": tools, "resources": resources, "completions": {} })
+    };
+    assert_eq!(opened(stocked(&[])).await, all(false));
+    let mut unknown = all(true);
+    unknown["logging"] = json!({});
+    assert_eq!(opened(unsettled()).await, unknown);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,11 @@
 //! A host, a session, and servers that do as the test says.
 
-use std::{fmt::Display, io};
+use std::{fmt::Display, io, sync::Arc};
 
 use plugbay_core::{
-    exchange::Ticket,
+    audience::Audience,
+    exchange::{Caller, News, Ticket},
+    level::Level,
     surface::Snapshot,
     wire::{Framer, Framing, Incoming},
 };
@@ -22,7 +24,7 @@ use crate::{
 
 pub(super) use crate::scripted::{
     Forwarded, INITIALIZE, INITIALIZED, MESSAGE_LIMIT, call, cancel, list, listen, modern, request, server,
-    snapshot, unsettled,
+    snapshot, snapshot_in, unsettled,
 };
 
 pub(super) struct Stage {
@@ -34,6 +36,7 @@ pub(super) struct Stage {
     output: DuplexStream,
     framer: Framer,
     servers: Servers,
+    audience: Arc<Audience>,
 }
 
 impl Stage {
@@ -44,6 +47,7 @@ impl Stage {
 
     pub(super) fn with(first: Snapshot) -> Self {
         let (gateway, snapshots, servers) = scripted::gateway(first);
+        let audience = Arc::clone(&gateway.audience);
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
         let (stop, stopped) = oneshot::channel();
@@ -54,16 +58,37 @@ impl Stage {
         };
         let serving = tokio::spawn(serve(gateway, their_input, their_output, stopped));
         let framer = Framer::new(100_000_000);
-        Self { snapshots, serving, input: Some(input), stop: Some(stop), output, framer, servers }
+        Self { snapshots, serving, input: Some(input), stop: Some(stop), output, framer, servers, audience }
     }
 
     /// With a legacy host that has been through its opening.
     pub(super) async fn legacy() -> Self {
         let mut stage = Self::new();
-        stage.say(INITIALIZE).await;
-        assert_eq!(stage.hear().await["id"], "init");
-        stage.say(INITIALIZED).await;
+        stage.open().await;
         stage
+    }
+
+    pub(super) async fn open(&mut self) {
+        self.say(INITIALIZE).await;
+        assert_eq!(self.hear().await["id"], "init");
+        self.say(INITIALIZED).await;
+        // Answered in order, so the opening is over.
+        self.ask(request("\"over\"", "ping", "{}")).await;
+    }
+
+    // --- what servers do
+
+    /// Some server tells this, and nobody knows why.
+    pub(super) fn tell(&self, news: &News) {
+        self.audience.each(|host| host.told(None, news));
+    }
+
+    pub(super) async fn log_level(&mut self) -> Level {
+        self.servers.log_level().await
+    }
+
+    pub(super) async fn watched(&mut self) -> String {
+        self.servers.watched().await
     }
 
     // --- what the host does
@@ -158,6 +183,21 @@ impl Stage {
 
     pub(super) async fn cancelled(&mut self) -> (Ticket, String) {
         self.servers.cancelled().await
+    }
+
+    /// The number of a question, and what its server is told.
+    pub(super) async fn replied(&mut self) -> (u64, String) {
+        let (number, text) = self.servers.replied().await;
+        (number.0, text)
+    }
+
+    pub(super) async fn roots_changed(&mut self) -> String {
+        self.servers.roots_changed().await
+    }
+
+    /// Whom a server can ask that works on nothing.
+    pub(super) fn only_host(&self) -> Option<Arc<dyn Caller>> {
+        self.audience.only()
     }
 
     pub(super) async fn nothing_forwarded(&mut self) {

@@ -11,6 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
+    ask,
     request::Params,
     script::{Behaviour, Exit, definitions},
     server::Server,
@@ -30,6 +31,9 @@ struct Call {
     /// How many cancellations `cancelled_log` waits for.
     wait: usize,
     modern: bool,
+    /// What a modern client brings because it was asked to.
+    responses: Option<String>,
+    state: Option<String>,
 }
 
 pub(crate) fn start(server: &Arc<Server>, id: &str, raw: &str, params: Params<'_>, modern: bool) {
@@ -40,6 +44,8 @@ pub(crate) fn start(server: &Arc<Server>, id: &str, raw: &str, params: Params<'_
         tool: params.name,
         wait: params.arguments.wait,
         modern,
+        responses: params.input_responses.map(|responses| responses.get().to_owned()),
+        state: params.request_state,
     };
     server.state.lock().expect("state").calls.push((call.tool.clone(), call.id.clone()));
     let server = Arc::clone(server);
@@ -64,7 +70,8 @@ impl Call {
         if behaviour.hang {
             return;
         }
-        server.send(&self.envelope(server, behaviour));
+        let asked = self.ask(server, behaviour);
+        server.send(&self.envelope(server, behaviour, asked));
         if let Some(code) = behaviour.exit_after {
             process::exit(code);
         }
@@ -81,10 +88,22 @@ impl Call {
         }
     }
 
-    fn envelope(&self, server: &Server, behaviour: &Behaviour) -> String {
+    /// Asks what there is to ask, and gives what the answer is made of.
+    fn ask(&self, server: &Server, behaviour: &Behaviour) -> Asked {
+        match &behaviour.ask[..] {
+            [] => Asked::Nothing,
+            questions if !self.modern => Asked::Answers(ask::in_words(server, &self.id, questions)),
+            questions if self.state.as_deref() != Some(ask::STATE) => {
+                Asked::Result(ask::by_result(questions))
+            }
+            _ => Asked::Answers(self.responses.clone().unwrap_or_default()),
+        }
+    }
+
+    fn envelope(&self, server: &Server, behaviour: &Behaviour, asked: Asked) -> String {
         let (key, body) = match &behaviour.error {
             Some(error) => ("error", error.get().to_owned()),
-            None => ("result", self.result(server, behaviour)),
+            None => ("result", self.result(server, behaviour, asked)),
         };
         let order: Vec<&str> = match (&behaviour.key_order[..], behaviour.id_last) {
             ([], false) => vec!["jsonrpc", "id", "result"],
@@ -105,12 +124,17 @@ impl Call {
         format!("{{{}}}", members.join(","))
     }
 
-    fn result(&self, server: &Server, behaviour: &Behaviour) -> String {
+    fn result(&self, server: &Server, behaviour: &Behaviour, asked: Asked) -> String {
+        if let Asked::Result(result) = asked {
+            return result;
+        }
         if let Some(result) = &behaviour.result {
             return result.get().to_owned();
         }
         let size = behaviour.size.or(behaviour.big_line.map(|mebibytes| mebibytes << 20));
-        let text = if let Some(size) = size {
+        let text = if let Asked::Answers(answers) = asked {
+            answers
+        } else if let Some(size) = size {
             "x".repeat(size)
         } else if behaviour.echo {
             self.params.clone()
@@ -141,6 +165,14 @@ impl Call {
             state.calls.iter().map(|(tool, id)| (tool.as_str(), raw(id))).collect();
         json!({"cancelled": cancelled, "calls": calls}).to_string()
     }
+}
+
+enum Asked {
+    Nothing,
+    /// Not known yet: this result asks for it.
+    Result(String),
+    /// Raw JSON.
+    Answers(String),
 }
 
 fn raw(id: &str) -> Value {

@@ -4,6 +4,7 @@
 //! well-behaved server with one tool. See `script.rs` for everything a script can ask for.
 #![expect(clippy::disallowed_methods, reason = "it is told to exit without cleaning up")]
 
+mod ask;
 mod call;
 mod framing;
 mod request;

@@ -27,6 +27,9 @@ pub(crate) struct Params<'a> {
     #[serde(borrow)]
     pub(crate) request_id: Option<&'a RawValue>,
     pub(crate) notifications: Filter,
+    #[serde(borrow)]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    pub(crate) request_state: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

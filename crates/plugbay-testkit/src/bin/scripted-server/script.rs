@@ -61,6 +61,8 @@ pub(crate) struct Behaviour {
     pub(crate) change_tools: Option<Box<RawValue>>,
     pub(crate) crash: Option<Exit>,
     pub(crate) hang: bool,
+    /// Requests to the client, all at once. The answer is their answers as text, unless another is set.
+    pub(crate) ask: Vec<Ask>,
 
     // The answer: the first of these that is set.
     /// Sent byte for byte as `error`.
@@ -88,6 +90,15 @@ pub(crate) struct Behaviour {
 
     // After the answer.
     pub(crate) exit_after: Option<i32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ask {
+    pub(crate) method: String,
+    /// Sent byte for byte.
+    #[serde(default)]
+    pub(crate) params: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -1,6 +1,7 @@
 //! The server: reads messages, answers the protocol, and leaves tool calls to `call`.
 
 use std::{
+    collections::BTreeMap,
     fs::OpenOptions,
     io::{self, BufReader, Write},
     process::{self, ExitCode},
@@ -37,6 +38,8 @@ pub(crate) struct State {
     pub(crate) cancelled: Vec<String>,
     /// Tool and raw id of each call, as they arrived.
     pub(crate) calls: Vec<(String, String)>,
+    /// What the client answered, whole messages by raw id.
+    pub(crate) answers: BTreeMap<String, String>,
     initialized: bool,
     /// A modern request was served.
     modern: bool,
@@ -100,6 +103,11 @@ impl Server {
         let params = message.read_params();
         match (message.id, message.method.as_deref()) {
             (Some(id), Some(method)) => self.request(id, method, &message, params),
+            (Some(id), None) => {
+                let mut state = self.state.lock().expect("state");
+                state.answers.insert(id.get().to_owned(), text.to_owned());
+                self.changed.notify_all();
+            }
             (None, Some("notifications/initialized")) => self.state.lock().expect("state").initialized = true,
             (None, Some("notifications/cancelled")) => self.cancelled(&params),
             _ => {}

@@ -1,12 +1,14 @@
 //! A legacy server over Streamable HTTP: the session, the version, the order of the opening, the end.
 
-use plugbay_core::era::Era;
+use bytes::Bytes;
+use plugbay_core::{era::Era, exchange::Reply};
 use serde_json::json;
 
 use super::{
     peer::Server,
     world::{Setup, World, described, holes, page},
 };
+use crate::server::Command;
 
 #[tokio::test]
 async fn session_and_version_go_with_everything_after_the_opening() {
@@ -119,6 +121,29 @@ async fn progress_and_questions_on_a_response_stream_find_their_way() {
     }
     stream.answer(json!({ "a": 1 }));
     assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+}
+
+/// Other than a pipe, a stream tells for whom a question is.
+#[tokio::test]
+async fn a_question_belongs_to_the_call_on_whose_stream_it_comes() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    world.calls.listen();
+    let (first, second) = (world.call("a"), world.call("b"));
+    let streams = [server.take_call("a").await.stream(), server.take_call("b").await.stream()];
+    for (n, (stream, call)) in streams.iter().zip([first, second]).enumerate() {
+        stream.event(json!({ "jsonrpc": "2.0", "id": n, "method": "roots/list" }));
+        let (during, question) = world.calls.question(n).await;
+        assert_eq!(during, Some(call));
+        let reply = Reply::Result(Bytes::from_static(b"{\"roots\":[]}"));
+        world.handle.send(Command::Reply { question, reply });
+        let posted = server.take("answer").await;
+        assert_eq!(posted.message, json!({ "jsonrpc": "2.0", "id": n, "result": { "roots": [] } }));
+        posted.status(202);
+    }
+    for (stream, call) in streams.into_iter().zip([first, second]) {
+        stream.answer(json!({}));
+        assert_eq!(world.calls.end(call).await, "{}");
+    }
 }
 
 /// A stream that ends a moment after its answer leaves a connection that the next call can use.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Manners, Offer},
     era::Era,
-    exchange::{Answer, Call, Caller, Ticket, Tickets},
+    exchange::{Answer, Call, Caller, Question, Ticket, Tickets, Unanswered},
     failure::Failure,
     name::ServerName,
     wire::{Draft, Hole, Span},
@@ -217,6 +217,8 @@ pub(super) fn holes(text: String, places: &[&str]) -> Draft {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     heard: watch::Sender<HashMap<Ticket, Heard>>,
+    /// Whether callers can be asked, and for which call they were, by the question's number.
+    asked: watch::Sender<Option<Vec<(Option<Ticket>, Ticket)>>>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -235,6 +237,19 @@ impl Calls {
         let ends = &waited[&ticket].ends;
         assert_eq!(ends.len(), 1, "{ends:?}");
         ends[0].clone()
+    }
+
+    /// From now on callers can be asked.
+    pub(super) fn listen(&self) {
+        self.asked.send_replace(Some(Vec::new()));
+    }
+
+    /// The call and the number of the question that comes as the `n`th.
+    pub(super) async fn question(&self, n: usize) -> (Option<Ticket>, Ticket) {
+        let mut asked = self.asked.subscribe();
+        let enough = |asked: &Option<Vec<_>>| asked.as_ref().is_some_and(|asked| asked.len() > n);
+        let asked = soon("a question", asked.wait_for(enough)).await.expect("the sender is ours");
+        asked.as_ref().expect("callers can be asked")[n]
     }
 
     /// Waits for so many progress notifications; the call must not have ended.
@@ -266,5 +281,16 @@ impl Caller for Calls {
     fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
         assert!(self.ends_of(ticket).is_empty(), "progress of a call that has ended");
         self.heard.send_modify(|heard| heard.entry(ticket).or_default().progress += 1);
+    }
+
+    fn asked(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
+        let mut listens = false;
+        self.asked.send_modify(|asked| {
+            if let Some(asked) = asked {
+                asked.push((during, question.number));
+                listens = true;
+            }
+        });
+        if listens { Ok(()) } else { Err(Unanswered::NoHost) }
     }
 }

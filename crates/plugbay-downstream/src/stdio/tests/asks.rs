@@ -1,0 +1,268 @@
+//! What servers ask of a legacy host, and of whom they learn nothing.
+
+use plugbay_core::exchange::Unanswered;
+use serde_json::{Value, json};
+
+use super::stage::{INITIALIZED, Stage, call, cancel, request, snapshot_in};
+use plugbay_core::era::Era;
+
+/// A legacy host that declares this, at a server of this era.
+async fn host(capabilities: &str, server: Era) -> Stage {
+    let mut stage = Stage::with(snapshot_in(server, &["echo"]));
+    let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
+    stage.ask(request("\"init\"", "initialize", &params)).await;
+    stage.say(INITIALIZED).await;
+    stage
+}
+
+const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_question_and_its_answer_are_passed_on_byte_for_byte() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "sampling/createMessage", r#"{"n":12345678901234567890.0, "é":[]}"#).unwrap();
+    let asked = stage.hear_text().await;
+    let expected = r#"{"jsonrpc":"2.0","method":"sampling/createMessage","id":900, "params":{"n":12345678901234567890.0, "é":[]} }"#;
+    assert_eq!(asked, expected);
+    let answer = r#"{ "id":900,"result":{"b":1.0,"a":2}, "jsonrpc":"2.0"}"#;
+    stage.say(answer).await;
+    assert_eq!(stage.replied().await, (900, answer.to_owned()));
+    stage.say(answer).await; // once more
+    stage.say(r#"{"jsonrpc":"2.0","id":901,"result":{}}"#).await;
+    stage.say(r#"{"jsonrpc":"2.0","id":"900","result":{}}"#).await;
+    stage.nothing_forwarded().await;
+    forwarded.answer("{}");
+    assert_eq!(stage.hear().await["id"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_is_asked_only_what_it_declared() {
+    for (declared, method, params, lacking) in [
+        ("{}", "sampling/createMessage", "{}", "sampling"),
+        (r#"{"sampling":{}}"#, "sampling/createMessage", r#"{"tools":[]}"#, "sampling.tools"),
+        (r#"{"sampling":{}}"#, "elicitation/create", "{}", "elicitation.form"),
+        (r#"{"elicitation":{}}"#, "elicitation/create", r#"{"mode":"url"}"#, "elicitation.url"),
+        (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", r#"{"mode":"form"}"#, "elicitation.form"),
+        (r#"{"elicitation":{}}"#, "roots/list", "{}", "roots"),
+    ] {
+        let mut stage = host(declared, Era::Legacy).await;
+        stage.say(call(1)).await;
+        let forwarded = stage.forwarded().await;
+        assert_eq!(forwarded.ask(900, method, params), Err(Unanswered::Undeclared(lacking)), "{declared}");
+        stage.hear_nothing().await;
+        // What it did declare, or nobody knows of, is asked.
+        assert_eq!(forwarded.ask(901, "x/unheard-of", "{}"), Ok(()));
+        assert_eq!(stage.hear().await["method"], "x/unheard-of");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_a_call_waits_for_the_opening() {
+    let mut stage = Stage::new();
+    let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{ALL}}}"#);
+    stage.ask(request(1, "initialize", &params)).await;
+    let only = stage.only_host().expect("one host");
+    assert_eq!(only.asked(None, crate::scripted::question(900, "roots/list", "{}")), Err(Unanswered::NoHost));
+    stage.say(INITIALIZED).await;
+    stage.ask(request(2, "ping", "{}")).await;
+    only.asked(None, crate::scripted::question(901, "roots/list", "{}")).unwrap();
+    assert_eq!(stage.hear().await["id"], 901);
+    stage.say(r#"{"jsonrpc":"2.0","id":901,"result":{"roots":[]}}"#).await;
+    assert_eq!(stage.replied().await.0, 901);
+    stage.close();
+    stage.heard().await; // the end
+    assert!(stage.only_host().is_none(), "who has gone cannot be asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_withdraws_is_withdrawn_and_its_answer_ignored() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "roots/list", "{}").unwrap();
+    stage.hear().await;
+    forwarded.withdraw(900);
+    let told = stage.hear().await;
+    assert_eq!(
+        (&told["method"], &told["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &json!(900))
+    );
+    forwarded.withdraw(900);
+    stage.say(r#"{"jsonrpc":"2.0","id":900,"result":{}}"#).await;
+    stage.nothing_forwarded().await;
+    stage.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_taken_back_takes_its_questions_with_it() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "roots/list", "{}").unwrap();
+    stage.hear().await;
+    stage.say(cancel(1)).await;
+    assert_eq!(stage.cancelled().await.0, forwarded.ticket());
+    let told = stage.hear().await;
+    assert_eq!(
+        (&told["method"], &told["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &json!(900))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_leaves_leaves_nobody_waiting() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "roots/list", "{}").unwrap();
+    stage.hear().await;
+    stage.close();
+    assert_eq!(stage.replied().await, (900, Unanswered::HostGone.to_string()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_roots_and_ended_visits_are_passed_on() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    let changed = r#"{"jsonrpc":"2.0", "method":"notifications/roots/list_changed"}"#;
+    stage.say(changed).await;
+    assert_eq!(stage.roots_changed().await, changed);
+    let complete =
+        r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}"#;
+    stage.only_host().unwrap().completed(complete.into());
+    assert_eq!(stage.hear_text().await, complete);
+    let mut rootless = host("{}", Era::Legacy).await;
+    rootless.say(changed).await;
+    rootless.nothing_forwarded().await;
+}
+
+// --- a modern server asks by its result
+
+fn required(entries: Value, state: Option<&str>) -> String {
+    let mut result = json!({ "resultType": "input_required", "inputRequests": entries });
+    if let Some(state) = state {
+        result["requestState"] = state.into();
+    }
+    result.to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_asks_becomes_questions_and_their_answers_another_call() {
+    let mut stage = host(ALL, Era::Modern).await;
+    let params = r#"{"name":"s__echo", "arguments":{"n":1.0},"_meta":{"progressToken":"t"}}"#;
+    stage.say(request("\"h\"", "tools/call", params)).await;
+    let first = stage.forwarded().await;
+    assert_eq!(first.abilities(), ALL);
+    first.answer_modern(r#"{"inputRequests":{"a \"b":{"params":{"n":1.0},"method":"sampling/createMessage"},"c":{"method":"roots/list"}},"requestState":"s\u00e9","resultType":"input_required"}"#);
+    let (one, two) = (stage.hear_text().await, stage.hear().await);
+    let one_id = serde_json::from_str::<Value>(&one).unwrap()["id"].clone();
+    assert_eq!(
+        one,
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{one_id},"params":{{"n":1.0}},"method":"sampling/createMessage"}}"#
+        )
+    );
+    assert_eq!(two["method"], "roots/list");
+    stage.say(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[ ]}}}}"#, two["id"])).await;
+    stage.nothing_forwarded().await;
+    stage.say(format!(r#"{{"jsonrpc":"2.0","id":{one_id},"result":{{"model":"m", "n":1.0}}}}"#)).await;
+    let second = stage.forwarded().await;
+    assert_ne!(second.ticket(), first.ticket());
+    let id = second.ticket().0;
+    let expected = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"inputResponses":{{"c":{{"roots":[ ]}},"a \"b":{{"model":"m", "n":1.0}}}},"requestState":"s\u00e9","name":"echo", "arguments":{{"n":1.0}},"_meta":{{"progressToken":{id}}}}}}}"#
+    );
+    assert_eq!(second.text(), expected);
+    second.progress();
+    assert_eq!(stage.hear().await["params"]["progressToken"], "t");
+    second.answer_modern(required(json!({ "d": { "method": "roots/list" } }), None));
+    let third_question = stage.hear().await;
+    stage.say(json!({ "jsonrpc": "2.0", "id": third_question["id"], "result": {} })).await;
+    let third = stage.forwarded().await;
+    assert!(third.text().contains(r#""params":{"inputResponses":{"d":{}},"name""#), "{}", third.text());
+    first.answer_modern(r#"{"late":1}"#);
+    third.answer_modern(r#"{"resultType":"complete","done":1}"#);
+    let answer = stage.hear().await;
+    assert_eq!((&answer["id"], &answer["result"]["done"]), (&json!("h"), &json!(1)));
+    stage.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decline_is_an_answer_and_an_error_ends_the_call() {
+    let mut stage = host(ALL, Era::Modern).await;
+    stage.say(call(1)).await;
+    let first = stage.forwarded().await;
+    let entries = json!({ "a": { "method": "elicitation/create" }, "b": { "method": "roots/list" } });
+    first.answer_modern(required(entries.clone(), None));
+    let (a, b) = (stage.hear().await, stage.hear().await);
+    stage.say(json!({ "jsonrpc": "2.0", "id": a["id"], "result": { "action": "decline" } })).await;
+    stage.say(json!({ "jsonrpc": "2.0", "id": b["id"], "result": {} })).await;
+    let second = stage.forwarded().await;
+    assert!(second.text().contains(r#""a":{"action":"decline"}"#));
+    second.answer_modern(required(entries, None));
+    let (a, b) = (stage.hear().await, stage.hear().await);
+    stage
+        .say(json!({ "jsonrpc": "2.0", "id": a["id"], "error": { "code": -1, "message": "not now" } }))
+        .await;
+    let withdrawn = stage.hear().await;
+    assert_eq!(withdrawn["params"]["requestId"], b["id"]);
+    let answer = stage.hear().await;
+    assert_eq!(answer["id"], 1);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("not now"), "{answer}");
+    stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_asked_ends_the_call_with_the_reason() {
+    for (entry, reason) in [
+        (json!({ "method": "roots/list" }), "has not declared the capability \"roots\""),
+        (json!({ "method": "tools/call" }), "is no request to a host"),
+        (json!({ "method": "sampling/createMessage", "id": 1 }), "twice"),
+        (json!({ "params": {} }), "either"),
+        (json!([]), "no request"),
+    ] {
+        let mut stage = host(r#"{"sampling":{}}"#, Era::Modern).await;
+        stage.say(call(1)).await;
+        // One that could be asked stands before it.
+        let entries = json!({ "0": { "method": "sampling/createMessage" }, "1": entry });
+        stage.forwarded().await.answer_modern(required(entries, None));
+        let answer = stage.hear().await;
+        let text = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(text.contains(reason) && answer["id"] == 1, "{answer}");
+        stage.hear_nothing().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounds_without_questions_are_paused_and_all_rounds_are_bounded() {
+    let mut stage = host(ALL, Era::Modern).await;
+    stage.say(call(1)).await;
+    for round in 0..=16 {
+        let forwarded = stage.forwarded().await;
+        assert_eq!(forwarded.text().contains(r#""params":{"requestState":"s","name""#), round > 0);
+        forwarded.answer_modern(r#"{"resultType":"input_required","requestState":"s"}"#);
+        if round < 16 {
+            stage.hear_nothing().await;
+        }
+    }
+    let answer = stage.hear().await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("16 times"), "{answer}");
+    stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_can_be_taken_back_between_rounds() {
+    let mut stage = host(ALL, Era::Modern).await;
+    stage.say(call(1)).await;
+    stage.forwarded().await.answer_modern(required(json!({ "a": { "method": "roots/list" } }), None));
+    let question = stage.hear().await;
+    stage.say(cancel(1)).await;
+    stage.cancelled().await;
+    assert_eq!(stage.hear().await["params"]["requestId"], question["id"]);
+    stage.say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": {} })).await;
+    stage.nothing_forwarded().await;
+    stage.say(call(1)).await; // its id is free again
+    stage.forwarded().await.answer("{}");
+    assert_eq!(stage.hear().await["id"], 1);
+}

@@ -1,0 +1,278 @@
+//! What servers ask of a modern host: its request is answered with the question, and its next one goes
+//! on with the same call.
+
+use plugbay_core::{
+    era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
+    exchange::Unanswered,
+    failure::CallError,
+};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    SECOND,
+    stage::{Forwarded, Stage, cancel, request, server, snapshot_in},
+};
+use crate::parked::PATIENCE;
+
+const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
+
+fn call_with(id: impl std::fmt::Display, capabilities: &str, members: &str) -> String {
+    let capabilities: Value = serde_json::from_str(capabilities).unwrap();
+    let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: capabilities, "progressToken": "t" });
+    request(id, "tools/call", &format!(r#"{{"_meta":{meta},"name":"s__echo","arguments":{{}}{members}}}"#))
+}
+
+fn retry(id: impl std::fmt::Display, state: &Value, responses: &Value) -> String {
+    call_with(id, ALL, &format!(r#","inputResponses":{responses},"requestState":{state}"#))
+}
+
+/// A call, and the answer that asks the host for input.
+async fn parked(stage: &mut Stage) -> (Forwarded, Value) {
+    stage.say(call_with(1, ALL, "")).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "sampling/createMessage", r#"{"n":1.0}"#).unwrap();
+    let answer = stage.hear().await;
+    (forwarded, answer)
+}
+
+fn state(answer: &Value) -> &Value {
+    &answer["result"]["requestState"]
+}
+
+fn refusal(answer: &Value) -> &str {
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    answer["error"]["message"].as_str().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
+    let mut stage = Stage::new();
+    stage.say(call_with(1, ALL, "")).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "sampling/createMessage", r#"{"n":12345678901234567890.0, "é":[]}"#).unwrap();
+    forwarded.ask(901, "roots/list", "{}").unwrap();
+    let text = stage.hear_text().await;
+    let requests = r#""inputRequests":{"900":{"method":"sampling/createMessage","params":{"n":12345678901234567890.0, "é":[]}},"901":{"method":"roots/list","params":{}}}"#;
+    assert!(text.contains(requests) && text.contains(r#""resultType":"input_required""#), "{text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer["id"], 1);
+    stage.nothing_forwarded().await;
+    let responses = r#"{"901":{"roots":[ ]},"900":{"model":"m", "n":1.0},"extra":7}"#;
+    stage
+        .say(call_with(
+            2,
+            ALL,
+            &format!(r#","inputResponses":{responses},"requestState":{}"#, state(&answer)),
+        ))
+        .await;
+    assert_eq!(stage.replied().await, (901, r#"{"roots":[ ]}"#.to_owned()));
+    assert_eq!(stage.replied().await, (900, r#"{"model":"m", "n":1.0}"#.to_owned()));
+    stage.nothing_forwarded().await; // nothing is done twice
+    forwarded.progress();
+    assert_eq!(stage.hear().await["params"]["progressToken"], "t");
+    forwarded.answer(r#"{"done":1.0}"#);
+    let answer = stage.hear_text().await;
+    assert_eq!(
+        answer,
+        format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete","done":1.0}}}}"#)
+    );
+    stage.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_can_be_many_rounds() {
+    let mut stage = Stage::new();
+    let (forwarded, mut answer) = parked(&mut stage).await;
+    for round in 2..10 {
+        let question = 900 + round - 2;
+        stage.say(retry(round, state(&answer), &json!({ question.to_string(): {} }))).await;
+        assert_eq!(stage.replied().await.0, question);
+        forwarded.ask(question + 1, "roots/list", "{}").unwrap();
+        answer = stage.hear().await;
+        assert_eq!(
+            (&answer["id"], &answer["result"]["resultType"]),
+            (&json!(round), &json!("input_required"))
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_answered_is_asked_again() {
+    let mut stage = Stage::new();
+    let (_forwarded, answer) = parked(&mut stage).await;
+    for (id, responses) in [(2, json!({})), (3, json!({ "7": {} }))] {
+        stage.say(retry(id, state(&answer), &responses)).await;
+        let again = stage.hear().await;
+        assert_eq!(again["id"], id);
+        assert_eq!(again["result"]["inputRequests"], answer["result"]["inputRequests"]);
+    }
+    stage.say(retry(4, state(&answer), &json!({ "900": "no object" }))).await;
+    assert!(refusal(&stage.hear().await).contains("must hold an object"));
+    stage.say(retry(5, state(&answer), &json!({ "900": {} }))).await;
+    assert_eq!(stage.replied().await.0, 900);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_is_asked_only_what_its_request_declares() {
+    let mut stage = Stage::new();
+    stage.say(call_with(1, r#"{"elicitation":{}}"#, "")).await;
+    let forwarded = stage.forwarded().await;
+    for (method, params, why) in [
+        ("sampling/createMessage", "{}", Unanswered::Undeclared("sampling")),
+        ("elicitation/create", r#"{"mode":"url"}"#, Unanswered::Undeclared("elicitation.url")),
+        ("x/unheard-of", "{}", Unanswered::Unknown),
+    ] {
+        assert_eq!(forwarded.ask(900, method, params), Err(why));
+    }
+    stage.hear_nothing().await;
+    forwarded.ask(901, "elicitation/create", "{}").unwrap();
+    assert!(stage.hear().await["result"]["inputRequests"]["901"].is_object());
+    // While the host is away the same holds.
+    assert_eq!(forwarded.ask(902, "roots/list", "{}"), Err(Unanswered::Undeclared("roots")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_not_the_one_given_is_refused() {
+    let mut stage = Stage::with(snapshot_in(Era::Legacy, &["echo", "other"]));
+    let (_forwarded, answer) = parked(&mut stage).await;
+    let given = state(&answer).as_str().unwrap();
+    let mut tampered = given.to_owned();
+    let last = if tampered.pop() == Some('A') { 'E' } else { 'A' };
+    tampered.push(last);
+    for (id, wrong) in [tampered.as_str(), "", "something", &given[..given.len() - 8]].into_iter().enumerate()
+    {
+        stage.say(retry(10 + id, &json!(wrong), &json!({ "900": {} }))).await;
+        refusal(&stage.hear().await);
+    }
+    // For another tool.
+    let other = retry(20, state(&answer), &json!({ "900": {} })).replace("s__echo", "s__other");
+    assert!(refusal(&stage.ask(other).await).contains("not given to this caller for this request"));
+    stage.nothing_forwarded().await;
+    stage.say(retry(30, state(&answer), &json!({ "900": {} }))).await;
+    assert_eq!(stage.replied().await.0, 900, "and the right one still works");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_is_used_once_at_a_time_and_not_after_the_end() {
+    let mut stage = Stage::new();
+    let (forwarded, answer) = parked(&mut stage).await;
+    stage.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
+    assert_eq!(stage.replied().await.0, 900);
+    stage.say(retry(3, state(&answer), &json!({ "900": { "again": 1 } }))).await;
+    assert!(refusal(&stage.hear().await).contains("already"));
+    stage.nothing_forwarded().await;
+    forwarded.answer("{}");
+    assert_eq!(stage.hear().await["id"], 2);
+    stage.say(retry(4, state(&answer), &json!({ "900": {} }))).await;
+    assert!(refusal(&stage.hear().await).contains("has ended"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_come_back_is_not_waited_for() {
+    let mut stage = Stage::new();
+    let (forwarded, answer) = parked(&mut stage).await;
+    sleep(PATIENCE - SECOND).await;
+    stage.nothing_forwarded().await;
+    let (ticket, notification) = stage.cancelled().await;
+    assert_eq!(ticket, forwarded.ticket());
+    assert!(notification.contains("notifications/cancelled"), "{notification}");
+    stage.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
+    assert!(refusal(&stage.hear().await).contains("expired"));
+    assert_eq!(forwarded.ask(901, "roots/list", "{}"), Err(Unanswered::CallEnded), "nothing is left of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn coming_back_starts_the_time_anew() {
+    let mut stage = Stage::new();
+    let (forwarded, answer) = parked(&mut stage).await;
+    sleep(PATIENCE / 2).await;
+    stage.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
+    assert_eq!(stage.replied().await.0, 900);
+    sleep(PATIENCE).await;
+    stage.nothing_forwarded().await;
+    forwarded.answer("{}");
+    assert_eq!(stage.hear().await["id"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_answers_while_its_host_is_away_is_kept() {
+    for failed in [false, true] {
+        let mut stage = Stage::new();
+        let (forwarded, answer) = parked(&mut stage).await;
+        if failed {
+            forwarded.fail(CallError::Gone(server()));
+        } else {
+            forwarded.answer(r#"{"gave up waiting":1}"#);
+        }
+        stage.hear_nothing().await;
+        stage.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
+        let end = stage.hear().await;
+        assert_eq!(end["id"], 2);
+        assert_eq!(
+            (end["result"]["gave up waiting"] == 1, end["error"].is_object()),
+            (!failed, failed),
+            "{end}"
+        );
+        stage.nothing_forwarded().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_question_is_not_asked() {
+    let mut stage = Stage::new();
+    stage.say(call_with(1, ALL, "")).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "roots/list", "{}").unwrap();
+    forwarded.withdraw(900); // before the host was bothered
+    stage.hear_nothing().await;
+    forwarded.ask(901, "roots/list", "{}").unwrap();
+    forwarded.ask(902, "roots/list", "{}").unwrap();
+    let answer = stage.hear().await;
+    forwarded.withdraw(901); // while the host is away
+    stage.say(retry(2, state(&answer), &json!({ "901": {}, "902": {} }))).await;
+    assert_eq!(stage.replied().await.0, 902);
+    stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_or_is_taken_back_before_its_host_is_asked_is_just_that() {
+    let mut stage = Stage::new();
+    stage.say(call_with(1, ALL, "")).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(900, "roots/list", "{}").unwrap();
+    forwarded.answer(r#"{"done":1}"#);
+    assert_eq!(stage.hear().await["result"]["done"], 1);
+    stage.hear_nothing().await;
+    stage.say(call_with(2, ALL, "")).await;
+    let forwarded = stage.forwarded().await;
+    forwarded.ask(901, "roots/list", "{}").unwrap();
+    stage.say(cancel(2)).await;
+    stage.cancelled().await;
+    stage.hear_nothing().await;
+    assert_eq!(forwarded.ask(902, "roots/list", "{}"), Err(Unanswered::CallEnded));
+}
+
+/// Between a host and a server that both speak the modern protocol nothing is touched.
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_asks_a_modern_host_directly() {
+    let mut stage = Stage::with(snapshot_in(Era::Modern, &["echo"]));
+    stage.say(call_with(1, ALL, "")).await;
+    let forwarded = stage.forwarded().await;
+    let result = r#"{"requestState":"é\u00e9","inputRequests":{ "k":{"method":"roots/list"}},"resultType":"input_required"}"#;
+    forwarded.answer_modern(result);
+    assert_eq!(stage.hear_text().await, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+    let again = call_with(
+        2,
+        r#"{"roots":{},"x":{}}"#,
+        r#", "requestState":"é\u00e9","inputResponses":{ "k":{"roots":[1.0]}}"#,
+    );
+    stage.say(&again).await;
+    let forwarded = stage.forwarded().await;
+    let id = forwarded.ticket().0;
+    let expected = again
+        .replace(r#""id":2"#, &format!(r#""id":{id}"#))
+        .replace("s__echo", "echo")
+        .replace(r#""progressToken":"t""#, &format!(r#""progressToken":{id}"#));
+    assert_eq!(forwarded.text(), expected);
+}
