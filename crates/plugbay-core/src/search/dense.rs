@@ -42,6 +42,11 @@ impl Table {
         Some(Self { dimensions, scales, rows: table, vocabulary })
     }
 
+    /// The memory that this holds beside the bytes it reads from.
+    pub fn heap_bytes(&self) -> usize {
+        self.scales.capacity() * size_of::<f32>() + self.vocabulary.capacity() * size_of::<(&str, u32)>()
+    }
+
     /// Adds the vectors of a text's words.
     fn add(&self, text: &str, weight: f32, sum: &mut [f32]) {
         let (mut word, mut piece) = (String::new(), String::new());
@@ -129,6 +134,11 @@ impl Meaning {
             }
         }
         Self { table, tools: directions, words, terms }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let terms = self.terms.capacity() * size_of::<TermId>();
+        self.tools.bytes.capacity() + self.words.bytes.capacity() + terms
     }
 
     /// The direction of a text; `None` if no word of it is known.

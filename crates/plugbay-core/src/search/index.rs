@@ -111,6 +111,18 @@ impl Index {
         if whole > 0.0 { covered / whole } else { 0.0 }
     }
 
+    pub(super) fn heap_bytes(&self) -> usize {
+        let texts: usize = self.lexicon.keys().chain(self.terms.keys()).map(|word| word.len()).sum();
+        let lexicon = self.lexicon.capacity() * size_of::<(Box<str>, Option<TermId>)>();
+        let terms = self.terms.capacity() * size_of::<(Box<str>, TermId)>();
+        let numbers = self.rarity.capacity()
+            + self.starts.capacity()
+            + self.name_starts.capacity()
+            + self.name_terms.capacity();
+        let postings = self.postings.capacity() * size_of::<Posting>();
+        texts + lexicon + terms + postings + numbers * size_of::<u32>()
+    }
+
     fn count(
         &mut self,
         server: &str,

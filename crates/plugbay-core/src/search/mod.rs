@@ -89,6 +89,12 @@ impl Engine {
         hits
     }
 
+    /// The memory that this holds, beside the tools themselves and the table.
+    pub fn heap_bytes(&self) -> usize {
+        let twins = self.twins.capacity() * size_of::<u32>();
+        self.index.heap_bytes() + self.meaning.as_ref().map_or(0, Meaning::heap_bytes) + twins
+    }
+
     /// The sentences that say something.
     fn sentences<'q>(&self, query: &'q str) -> Vec<&'q str> {
         let ends = ['.', '?', '!', ';', '\n', '。', '？', '！'];
