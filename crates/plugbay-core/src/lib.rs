@@ -9,6 +9,7 @@ pub mod lifecycle;
 pub mod name;
 pub mod pending;
 pub mod policy;
+pub mod repair;
 pub mod search;
 pub mod surface;
 pub mod tokens;
