@@ -1,8 +1,12 @@
 //! How good a ranking is, and how large the reply that shows it.
 
-use plugbay_core::search::Engine;
+use plugbay_core::search::{
+    Engine, Hit,
+    reply::{self, Detail, Found},
+};
 
 use super::data::{Catalogue, Mode, Query};
+use crate::stats::median;
 
 /// The ranks at which recall is taken.
 pub(super) const DEPTHS: [usize; 4] = [1, 3, 5, 10];
@@ -17,12 +21,28 @@ pub(super) struct Quality {
     pub(super) recall: [f64; DEPTHS.len()],
     pub(super) mrr: f64,
     pub(super) ndcg: f64,
+    /// How often the first hit is taken to be clearly right, and how often it is, then.
+    pub(super) clear: f64,
+    pub(super) clear_right: f64,
+    /// Of a reply of five hits, in o200k: the median, and the median of lines alone.
+    pub(super) tokens: f64,
+    pub(super) line_tokens: f64,
 }
 
-pub(super) fn quality(engine: &Engine, _catalogue: &Catalogue, queries: &[Query]) -> Quality {
+pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query]) -> Quality {
     let mut sum = Quality::default();
+    let (mut tokens, mut line_tokens) = (Vec::new(), Vec::new());
     for query in queries {
-        let ranking: Vec<u32> = engine.search(&query.text, DEEPEST).iter().map(|hit| hit.tool).collect();
+        let hits = engine.search(&query.text, DEEPEST);
+        let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
+        let clear = reply::is_clear(&hits);
+        if clear {
+            sum.clear += 1.0;
+            sum.clear_right += f64::from(u8::from(recall(&ranking, query, 1) > 0.0));
+        }
+        let shown = &hits[..hits.len().min(SHOWN)];
+        tokens.push(size(catalogue, shown, clear));
+        line_tokens.push(size(catalogue, shown, false));
         for (sum, depth) in sum.recall.iter_mut().zip(DEPTHS) {
             *sum += recall(&ranking, query, depth);
         }
@@ -30,7 +50,26 @@ pub(super) fn quality(engine: &Engine, _catalogue: &Catalogue, queries: &[Query]
         sum.ndcg += ndcg(&ranking, query, SHOWN);
     }
     let mean = |sum: f64| sum / float(queries.len().max(1));
-    Quality { recall: sum.recall.map(mean), mrr: mean(sum.mrr), ndcg: mean(sum.ndcg) }
+    Quality {
+        recall: sum.recall.map(mean),
+        mrr: mean(sum.mrr),
+        ndcg: mean(sum.ndcg),
+        clear: mean(sum.clear),
+        clear_right: sum.clear_right / sum.clear.max(1.0),
+        tokens: median(&tokens).unwrap_or_default(),
+        line_tokens: median(&line_tokens).unwrap_or_default(),
+    }
+}
+
+/// The tokens of the reply that shows these hits.
+fn size(catalogue: &Catalogue, hits: &[Hit], clear: bool) -> f64 {
+    let tools: Vec<_> = hits.iter().map(|hit| &catalogue.tools[hit.tool as usize]).collect();
+    let names: Vec<String> =
+        tools.iter().map(|(server, tool)| format!("{}__{}", server.replace(' ', "-"), tool.name)).collect();
+    let found: Vec<Found<'_>> =
+        names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool }).collect();
+    let reply = reply::found(&found, clear, Detail::Brief, reply::BUDGET);
+    float(tiktoken_rs::o200k_base_singleton().encode_ordinary(&reply).len())
 }
 
 /// The share of the groups that the first `depth` satisfy.

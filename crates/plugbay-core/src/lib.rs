@@ -11,6 +11,7 @@ pub mod pending;
 pub mod policy;
 pub mod repair;
 pub mod search;
+pub mod signature;
 pub mod surface;
 pub mod tokens;
 pub mod wire;

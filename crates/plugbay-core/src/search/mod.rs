@@ -3,6 +3,7 @@
 mod dense;
 mod document;
 mod index;
+pub mod reply;
 mod synonyms;
 mod words;
 
