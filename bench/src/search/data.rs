@@ -131,7 +131,8 @@ fn read_queries(text: &str, numbers: &HashMap<&str, u32>) -> Outcome<Vec<Query>>
     let query = |line: &str| -> Outcome<Query> {
         let line: QueryLine = serde_json::from_str(line)?;
         // A tool that the catalogue does not have cannot be found: its group stays, and may be empty.
-        let group = |ids: &Vec<String>| ids.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect();
+        let group =
+            |ids: &Vec<String>| ids.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect();
         Ok(Query { text: line.query, gold: line.gold.iter().map(group).collect(), mode: line.mode })
     };
     text.lines().filter(|line| !line.trim().is_empty()).map(query).collect()

@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn the_first_right_tool_sets_the_reciprocal_rank() {
         let query = query(&[&[1, 2], &[3]], Mode::All);
-        let ranks = [&[3u32, 9][..], &[9, 2], &[9, 8, 7, 1], &[9]].map(|ranking| reciprocal_rank(ranking, &query));
+        let ranks =
+            [&[3u32, 9][..], &[9, 2], &[9, 8, 7, 1], &[9]].map(|ranking| reciprocal_rank(ranking, &query));
         assert_eq!(ranks.map(|rank| rank.to_string()), ["1", "0.5", "0.25", "0"]);
     }
 

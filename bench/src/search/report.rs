@@ -7,14 +7,13 @@ use super::{Results, Row, Size};
 use crate::table::{Table, number};
 
 pub(super) fn text(results: &Results) -> String {
-    let mut quality =
-        Table::new(
-            2,
-            [
-                "set", "table", "tools", "queries", "R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@5", "clear", "right",
-                "tokens", "lines",
-            ],
-        );
+    let mut quality = Table::new(
+        2,
+        [
+            "set", "table", "tools", "queries", "R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@5", "clear",
+            "right", "tokens", "lines",
+        ],
+    );
     for row in &results.rows {
         let [one, three, five, ten] = row.quality.recall.map(share);
         let Quality { mrr, ndcg, clear, clear_right, tokens, line_tokens, .. } = row.quality;

@@ -20,20 +20,23 @@ fn build(schema: &Schema, at: &Value, depth: u32) -> Value {
     if let Some(given) = given.or_else(|| schema::choices(at)?.first().copied()) {
         return given.clone();
     }
-    if let Some(first) = schema::branches(at).and_then(|branches| {
-        branches.iter().find(|branch| schema::types(schema.resolve(branch)) != ["null"])
-    }) {
+    if let Some(first) = schema::branches(at)
+        .and_then(|branches| branches.iter().find(|branch| schema::types(schema.resolve(branch)) != ["null"]))
+    {
         return build(schema, first, depth - 1);
     }
     match schema::types(at).first().copied() {
         Some("object") => {
             let own = |key: &str| {
-                let value = schema::property(at, key).map_or(Value::Null, |own| build(schema, own, depth - 1));
+                let value =
+                    schema::property(at, key).map_or(Value::Null, |own| build(schema, own, depth - 1));
                 (key.to_owned(), value)
             };
             Value::Object(schema::required(at).map(own).collect::<Map<_, _>>())
         }
-        Some("array") => json!([schema::item(at, 0).map_or(json!("…"), |item| build(schema, item, depth - 1))]),
+        Some("array") => {
+            json!([schema::item(at, 0).map_or(json!("…"), |item| build(schema, item, depth - 1))])
+        }
         Some("integer" | "number") => {
             let bound = at.get("minimum").or_else(|| at.get("maximum"));
             bound.cloned().unwrap_or_else(|| json!(1))

@@ -100,7 +100,8 @@ fn in_bounds(at: &Value, json: &[u8]) -> bool {
     let Some(value) = number(json) else { return true };
     let bound = |key: &str| at.get(key).and_then(Value::as_f64);
     let strict = |key: &str| at.get(key) == Some(&Value::Bool(true)); // as draft 4 says it
-    bound("minimum").is_none_or(|least| value > least || same_number(value, least) && !strict("exclusiveMinimum"))
+    bound("minimum")
+        .is_none_or(|least| value > least || same_number(value, least) && !strict("exclusiveMinimum"))
         && bound("maximum")
             .is_none_or(|most| value < most || same_number(value, most) && !strict("exclusiveMaximum"))
         && bound("exclusiveMinimum").is_none_or(|least| value > least)

@@ -356,9 +356,9 @@ fn wrapped(root: &Value, json: &[u8]) -> Option<Vec<u8>> {
     let is_own = |entry: &Entry<'_>| schema::property(root, &entry.key).is_some();
     let mut around = entries.iter().filter(|entry| WRAPPERS.contains(&entry.key.as_str()) && !is_own(entry));
     let wrapper = around.next().filter(|_| around.next().is_none())?;
-    let alone = entries.iter().all(|entry| {
-        entry.key == wrapper.key || BESIDE.contains(&entry.key.as_str()) && !is_own(entry)
-    });
+    let alone = entries
+        .iter()
+        .all(|entry| entry.key == wrapper.key || BESIDE.contains(&entry.key.as_str()) && !is_own(entry));
     let holds_object = match Kind::of(&wrapper.value) {
         Kind::Object => true,
         Kind::String => raw::text(&wrapper.value).is_some_and(|text| raw::inside(&text).is_some()),

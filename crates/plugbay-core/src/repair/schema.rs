@@ -72,7 +72,8 @@ pub(super) fn item(schema: &Value, at: usize) -> Option<&Value> {
     if let Some(own) = tuple.and_then(|tuple| tuple.get(at)) {
         return Some(own);
     }
-    let rest = if tuple.is_some() && schema.get("prefixItems").is_none() { "additionalItems" } else { "items" };
+    let rest =
+        if tuple.is_some() && schema.get("prefixItems").is_none() { "additionalItems" } else { "items" };
     schema.get(rest).filter(|rest| !rest.is_array())
 }
 

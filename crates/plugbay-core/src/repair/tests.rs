@@ -101,7 +101,9 @@ fn the_message_shows_what_was_missed_and_an_example() {
 fn odd_schemas_ask_for_nothing_and_end() {
     let circular = br##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##;
     let tree = br##"{"$defs":{"n":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}]}},"type":"object","properties":{"n":{"$ref":"#/$defs/n"}}}"##;
-    for schema in [&circular[..], b"", b"not json", b"true", b"[]", b"{\"type\":7}", b"{\"$ref\":\"http://x/y\"}"] {
+    for schema in
+        [&circular[..], b"", b"not json", b"true", b"[]", b"{\"type\":7}", b"{\"$ref\":\"http://x/y\"}"]
+    {
         assert!(fit(schema, b"{\"a\":1}", Mode::Repair).is_ok(), "{schema:?}");
     }
     let _ = fit(tree, br#"{"n":{"next":{"next":5}}}"#, Mode::Repair);
@@ -114,7 +116,8 @@ fn odd_schemas_ask_for_nothing_and_end() {
 fn pairs() -> impl Strategy<Value = (Value, String)> {
     let digits = "-?[1-9][0-9]{0,30}(\\.[0-9]{1,5}0)?";
     let leaf = prop_oneof![
-        "[a-zA-Z0-9 ,{}\\[\\]:\"'é天-]{0,12}".prop_map(|text| (json!({"type":"string"}), json!(text).to_string())),
+        "[a-zA-Z0-9 ,{}\\[\\]:\"'é天-]{0,12}"
+            .prop_map(|text| (json!({"type":"string"}), json!(text).to_string())),
         digits.prop_map(|number| (json!({"type":"number"}), number)),
         (0i64..99).prop_map(|number| (json!({"type":"integer","minimum":0}), number.to_string())),
         any::<bool>().prop_map(|value| (json!({"type":"boolean"}), value.to_string())),

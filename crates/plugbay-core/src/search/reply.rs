@@ -131,7 +131,8 @@ mod tests {
         let full = format!("f__read - Does read.\n{schema}\nf__write(path?: string) - Does write.");
         assert_eq!(found(&hits, true, Detail::Brief, BUDGET), full);
         assert_eq!(found(&hits, true, Detail::Brief, 5), lines, "no room for a schema");
-        let both = format!("f__read - Does read. At length.\n{schema}\nf__write - Does write. At length.\n{schema}");
+        let both =
+            format!("f__read - Does read. At length.\n{schema}\nf__write - Does write. At length.\n{schema}");
         assert_eq!(found(&hits, false, Detail::Full, BUDGET), both);
     }
 

@@ -51,7 +51,12 @@ fn kinds(schema: &Node<'_>, depth: u32, levels: u32) -> Vec<String> {
         }
     }
     let mut seen = Vec::new();
-    found.retain(|kind| !seen.contains(kind) && { seen.push(kind.clone()); true });
+    found.retain(|kind| {
+        !seen.contains(kind) && {
+            seen.push(kind.clone());
+            true
+        }
+    });
     found
 }
 

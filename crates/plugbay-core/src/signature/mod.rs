@@ -91,7 +91,11 @@ fn parameters(schema: &[u8]) -> Vec<Parameter> {
 
 /// Names are shown to a model as part of a line, so they must not break out of it.
 fn one_word(name: &str) -> String {
-    if name.chars().any(|c| c.is_whitespace() || c.is_control()) { format!("{name:?}") } else { name.to_owned() }
+    if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        format!("{name:?}")
+    } else {
+        name.to_owned()
+    }
 }
 
 /// The beginning of a text, up to the end of a word.

@@ -50,7 +50,9 @@ impl<'a> Node<'a> {
     pub(super) fn resolved(&self) -> Self {
         let mut node = self.clone();
         for _ in 0..HOPS {
-            let Some(reference) = node.get("$ref").and_then(|reference| reference.text()) else { return node };
+            let Some(reference) = node.get("$ref").and_then(|reference| reference.text()) else {
+                return node;
+            };
             let Some(path) = reference.strip_prefix('#') else { return node };
             let step = |node: Self, key: &str| node.get(&key.replace("~1", "/").replace("~0", "~"));
             let root = Self::root(self.json);

@@ -34,12 +34,19 @@ fn types_are_told_in_a_word() {
         (r##"{"$ref":"#/$defs/none"}"##, "any"),
         (r#"{"$ref":"https://example.com/x"}"#, "any"),
         (r#"{"type":"object"}"#, "object"),
-        (r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"object","properties":{"c":{}}}}}"#, "{a?, b?: {c?}}"),
+        (
+            r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"object","properties":{"c":{}}}}}"#,
+            "{a?, b?: {c?}}",
+        ),
         ("{}", "any"),
         ("true", "any"),
         ("7", "any"),
     ] {
-        assert_eq!(line(&format!(r#"{{"p":{schema}}}"#), "[]"), format!("s__t(p?: {expected}) - Does it."), "{schema}");
+        assert_eq!(
+            line(&format!(r#"{{"p":{schema}}}"#), "[]"),
+            format!("s__t(p?: {expected}) - Does it."),
+            "{schema}"
+        );
     }
     assert_eq!(line(r#"{"p":{"type":["string","null"]}}"#, r#"["p"]"#), "s__t(p: string|null) - Does it.");
 }
@@ -59,7 +66,10 @@ fn odd_tools_have_signatures_too() {
         (r#"{"name":"t"}"#, "t()"),
         (r#"{"name":"t","inputSchema":null,"description":""}"#, "t()"),
         (r#"{"name":"t","inputSchema":{"type":"object"},"description":"\n\n  A\n  b.  C."}"#, "t() - A b."),
-        (r#"{"name":"t","inputSchema":{"properties":{"a b\n":{"type":"string"}}}}"#, r#"t("a b\n"?: string)"#),
+        (
+            r#"{"name":"t","inputSchema":{"properties":{"a b\n":{"type":"string"}}}}"#,
+            r#"t("a b\n"?: string)"#,
+        ),
     ] {
         assert_eq!(Signature::of("t", &Tool::parse(definition.into()).unwrap()).to_string(), expected);
     }
