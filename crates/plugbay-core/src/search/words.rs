@@ -35,9 +35,11 @@ impl Words {
 /// How a word came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It stands there.
+    /// It stands there between blanks, marks or separators.
     Written,
-    /// The parts of an identifier, joined.
+    /// A part of a word in camel case: `git` of `GitHub`.
+    Hump,
+    /// Parts that separators held apart.
     Joined,
 }
 
@@ -118,12 +120,17 @@ fn ideographic(run: &str, lower: &mut String, found: &mut impl FnMut(&str, Origi
 /// `getHTMLPage_v2` is `get`, `html`, `page`, `v2`, and `gethtmlpagev2`.
 fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str, Origin)) {
     let parts = chunk.split(['_', '-']).filter(|part| !part.is_empty());
+    // `GitHub` is a word of its own; `getUser_name` is not.
+    let one = parts.clone().nth(1).is_none();
+    let camel = one && parts.clone().any(|part| CamelCase(part).nth(1).is_some());
+    let (piece, whole) =
+        if camel { (Origin::Hump, Origin::Written) } else { (Origin::Written, Origin::Joined) };
     let mut count = 0;
     for part in parts.clone() {
         for word in CamelCase(part) {
             count += 1;
             to_lower(word, lower);
-            found(lower, Origin::Written);
+            found(lower, piece);
         }
     }
     if count > 1 {
@@ -131,7 +138,7 @@ fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str, Orig
         for part in parts {
             lower.extend(part.chars().flat_map(char::to_lowercase));
         }
-        found(lower, Origin::Joined);
+        found(lower, whole);
     }
 }
 
