@@ -4,7 +4,8 @@ use super::walk::Walk;
 use crate::{catalog::Tool, wire::string_value};
 
 /// Where a text stands. What a word says about a tool depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Field {
     Name,
     Server,

@@ -117,6 +117,11 @@ impl Index {
         self.lexicon.iter().filter_map(|(text, word)| Some((&**text, word.term?)))
     }
 
+    /// A term as text: slow, for explanations.
+    pub(super) fn spelling(&self, term: TermId) -> &str {
+        self.terms.iter().find(|(_, id)| **id == term).map_or("", |(text, _)| text)
+    }
+
     /// How much a term tells: more if few tools have it.
     pub(super) fn rarity(&self, term: TermId) -> f32 {
         self.rarity[term as usize]

@@ -2,6 +2,7 @@
 
 mod dense;
 mod document;
+mod explain;
 mod index;
 mod question;
 pub mod reply;
@@ -15,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 pub use dense::Table;
 pub use document::Field;
+pub use explain::{Explanation, Match, Relation};
 
 use self::{
     dense::{Direction, Directions, Gathering, Meaning},
@@ -92,6 +94,7 @@ impl Engine {
             hits = scores.into_iter().map(|(tool, score)| Hit { tool, score }).collect();
         }
         keep_best(&mut hits, wanted);
+        hits.retain(|hit| hit.score > 0.0);
         hits.sort_unstable_by(best_first);
         self.one_of_each_first(&mut hits);
         hits.truncate(limit);
