@@ -120,6 +120,22 @@ pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(usize, 
     Some((at, text))
 }
 
+/// Where a result takes a further member of its `_meta`, and the text to put there.
+pub fn remark(bytes: &[u8], head: &Head, member: &[u8]) -> Option<(usize, Vec<u8>)> {
+    let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
+        return None;
+    };
+    let is_object = |span: &Span| bytes[span.start] == b'{';
+    let meta = Members::find(bytes, result, "_meta").filter(is_object);
+    let object = meta.as_ref().or(Some(result).filter(|result| is_object(result)))?;
+    let comma: &[u8] = if Members::of(bytes, object).next().is_none() { b"" } else { b"," };
+    let text = match meta {
+        Some(_) => [member, comma].concat(),
+        None => [b"\"_meta\":{", member, b"}", comma].concat(),
+    };
+    Some((object.start + 1, text))
+}
+
 /// A modern server's result that says: ask your user this, then call again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRequired {

@@ -48,7 +48,7 @@ impl Session {
         let asked = Asked { asker: Asker::Server(server), during, sink: Arc::clone(&sink) };
         state.questions.insert(number, asked);
         drop(state);
-        sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), None));
+        sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), &[]));
         Ok(())
     }
 

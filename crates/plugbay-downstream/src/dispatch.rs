@@ -11,6 +11,7 @@ use plugbay_core::{
     era::{self, Era, Meta},
     exchange::Call,
     level::Level,
+    repair::Repair,
     wire::{self, Draft, Frame, Head, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
@@ -99,7 +100,12 @@ pub(crate) struct Request {
     ambiguous: Option<&'static str>,
     /// Instead of the server's own.
     timeout: Option<Duration>,
+    /// What was put right in it, as a member of the result's `_meta`.
+    repairs: Option<Bytes>,
 }
+
+/// Where a result tells what was put right in its call.
+const REPAIRS_KEY: &str = "plugbay/repairs";
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
@@ -148,11 +154,15 @@ impl Request {
             meta,
             ambiguous,
             timeout: None,
+            repairs: None,
         }
     }
 
-    pub(crate) fn with_timeout(self, timeout: Option<Duration>) -> Self {
-        Self { timeout, ..self }
+    /// The call that was found in another one.
+    pub(crate) fn meant(self, timeout: Option<Duration>, repairs: &[Repair]) -> Self {
+        let told = serde_json::to_string(repairs).ok().filter(|_| !repairs.is_empty());
+        let repairs = told.map(|told| Bytes::from(format!(r#""{REPAIRS_KEY}":{told}"#)));
+        Self { timeout, repairs, ..self }
     }
 
     pub(crate) fn id(&self) -> &[u8] {
@@ -386,6 +396,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         server: route.server.clone(),
         cacheable: request.is_cacheable(),
         log_level: request.log_level(),
+        repairs: request.repairs.clone(),
         sink: Arc::clone(sink),
         recourse: Recourse::None,
         asked: false,

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use plugbay_core::{
     audience::Audience,
     exchange::{Servers, Tickets},
+    repair,
     search::Table,
     surface::Snapshot,
 };
@@ -26,6 +27,8 @@ pub struct Gateway {
     pub first_list: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.
     pub table: fn() -> Option<Arc<Table>>,
+    /// Whether the arguments of found tools are put right.
+    pub repair: repair::Mode,
     /// The longest message accepted from a host, in bytes.
     pub message_limit: usize,
 }

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
+    catalog::Freshness,
     era::Era,
+    repair::{self, Repair},
+    search::{Hit, reply, reply::Detail},
     surface::{Found, Own, Snapshot},
     wire::{Members, Span, elements, string_value},
 };
@@ -19,13 +22,15 @@ use crate::{
 /// How many tools a search shows, unless it asks for another number.
 const HITS: usize = 5;
 const MOST_HITS: usize = 50;
+/// About what a reply in detail may cost, in tokens.
+const DETAILS: usize = 4000;
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     let snapshot = session.gateway().snapshot();
     let reply = match own {
         Own::Search => search(session, &snapshot, request),
         Own::Describe => describe(&snapshot, request),
-        Own::Execute => match execute(&snapshot, request) {
+        Own::Execute => match execute(session, &snapshot, request) {
             Ok(call) => return dispatch::call_tool(session, sink, &call, era),
             Err(reply) => Err(reply),
         },
@@ -47,53 +52,61 @@ type Reply = Result<String, String>;
 
 fn search(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
     let arguments = Arguments::of(request);
-    let query = arguments.text("query").ok_or("\"query\" is missing: say what the tool should do")?;
-    let limit =
-        arguments.number("limit").map_or(HITS, |limit| limit.clamp(1.0, 50.0) as usize).min(MOST_HITS);
-    let server = arguments.text("server");
-    let hits = snapshot.finder.search(&query, limit, server.as_deref(), session.gateway().table);
+    let (query, server) = (arguments.text("query"), arguments.text("server"));
+    let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
+    let finder = &snapshot.finder;
+    let hits = match (&query, &server) {
+        (Some(query), _) => {
+            finder.search(query, limit.unwrap_or(HITS), server.as_deref(), session.gateway().table)
+        }
+        (None, Some(server)) => finder.of_server(server, limit.unwrap_or(MOST_HITS), session.gateway().table),
+        (None, None) => return Err("\"query\" is missing: say what the tool should do".to_owned()),
+    };
     if hits.is_empty() {
         let servers: Vec<&str> = snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect();
-        return Ok(format!(
-            "No tool found. Servers: {}. Try other words, or one of these as \"server\".",
-            servers.join(", ")
-        ));
+        return Ok(reply::nothing(query.as_deref().unwrap_or_default(), &servers));
     }
-    let lines: Vec<String> = hits.iter().map(|(found, _)| line(found)).collect();
-    Ok(lines.join("\n"))
+    let scores: Vec<Hit> = (0..).zip(&hits).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
+    let shown: Vec<reply::Found<'_>> = hits.iter().map(|(found, _)| shown(found)).collect();
+    let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
+    let budget = if detail == Detail::Full { DETAILS } else { reply::BUDGET };
+    Ok(reply::found(&shown, query.is_some() && reply::is_clear(&scores), detail, budget))
 }
 
 fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
-    let names = Arguments::of(request).texts("name");
+    let arguments = Arguments::of(request);
+    let names = [arguments.texts("name"), arguments.texts("names")].concat();
     if names.is_empty() {
         return Err("\"name\" is missing: give the name of a tool, or a list of names".to_owned());
     }
     let mut described = Vec::new();
     for name in names {
         let found = snapshot.finder.get(&name).ok_or_else(|| unknown(snapshot, &name))?;
-        let definition = &found.tool.definition;
-        let (before, after) =
-            (&definition[..found.tool.name_span.start], &definition[found.tool.name_span.end..]);
+        let (definition, name) = (&found.tool.definition, found.tool.name_span.clone());
         let quoted = serde_json::Value::from(found.exposed).to_string();
-        described.push(String::from_utf8_lossy(&[before, quoted.as_bytes(), after].concat()).into_owned());
+        let whole = [&definition[..name.start], quoted.as_bytes(), &definition[name.end..]].concat();
+        described.push(String::from_utf8_lossy(&whole).into_owned());
     }
     Ok(described.join("\n"))
 }
 
 /// The call that is meant: the request with the inner tool's name and arguments in place of ours. All else
 /// that its host said goes with it.
-fn execute(snapshot: &Snapshot, request: &Request) -> Result<Request, String> {
-    let arguments = Arguments::of(request);
-    let name = arguments.text("name").ok_or("\"name\" is missing: say which tool to call")?;
-    snapshot.finder.get(&name).ok_or_else(|| unknown(snapshot, &name))?;
-    let inner = arguments.raw("arguments").unwrap_or(b"{}");
-    let mut message = BytesMut::with_capacity(inner.len() + 200);
+fn execute(session: &Session, snapshot: &Snapshot, request: &Request) -> Result<Request, String> {
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let meant = repair::unwrap_call(outer, &["timeout"], mode).map_err(|refusal| refusal.to_string())?;
+    let found = snapshot.finder.get(&meant.name).ok_or_else(|| unknown(snapshot, &meant.name))?;
+    let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
+    let fitting = repair::fit(schema, &meant.arguments, mode).map_err(|refusal| refusal.to_string())?;
+    let repairs: Vec<Repair> = meant.repairs.iter().chain(&fitting.repairs).cloned().collect();
+
+    let mut message = BytesMut::with_capacity(fitting.arguments.len() + 200);
     message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
     message.put_slice(request.id());
     message.put_slice(br#","method":"tools/call","params":{"name":"#);
-    message.put_slice(serde_json::Value::from(name.as_str()).to_string().as_bytes());
+    message.put_slice(serde_json::Value::from(found.exposed).to_string().as_bytes());
     message.put_slice(br#","arguments":"#);
-    message.put_slice(inner);
+    message.put_slice(&fitting.arguments);
     if let Some((bytes, params)) = request.params() {
         for member in Members::of(bytes, params).flatten() {
             if member.key != "name" && member.key != "arguments" {
@@ -103,35 +116,33 @@ fn execute(snapshot: &Snapshot, request: &Request) -> Result<Request, String> {
         }
     }
     message.put_slice(b"}}");
-    let seconds = arguments.number("timeout").filter(|seconds| *seconds > 0.0);
-    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     match dispatch::Message::read(message.freeze()) {
-        Ok(dispatch::Message::Request(call)) => Ok(call.with_timeout(timeout)),
-        _ => Err("\"arguments\" is not an object".to_owned()),
+        Ok(dispatch::Message::Request(call)) => {
+            Ok(call.meant(Arguments::of(request).seconds("timeout"), &repairs))
+        }
+        _ => Err("\"arguments\" cannot be sent as they are".to_owned()),
     }
 }
 
 fn unknown(snapshot: &Snapshot, name: &str) -> String {
     let nearest = snapshot.listing.nearest(name);
-    match nearest.is_empty() {
-        true => format!("There is no tool {name}. Use search_tools to find one."),
-        false => format!("There is no tool {name}. Did you mean {}?", nearest.join(", ")),
-    }
+    let nearest: Vec<Found> = nearest.into_iter().filter_map(|name| snapshot.finder.get(name)).collect();
+    reply::unknown(name, &nearest.iter().map(shown).collect::<Vec<_>>())
 }
 
 fn status(snapshot: &Snapshot) -> String {
     let lines = snapshot.catalog.iter().map(|(server, entry)| {
-        let state = format!("{:?}", entry.freshness).to_lowercase();
+        let state = match entry.freshness {
+            Freshness::Fresh => "listed since the start",
+            Freshness::Stale => "known from before; not seen since, or failed",
+        };
         format!("{server}: {} tools, {state}", entry.offer.tools.len())
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn line(found: &Found) -> String {
-    let description = found.tool.description().unwrap_or_default();
-    let first = description.split(['\n']).next().unwrap_or_default();
-    let end = first.find(". ").map_or(first.len(), |end| end + 1);
-    format!("{} - {}", found.exposed, &first[..end])
+fn shown(found: &Found) -> reply::Found<'_> {
+    reply::Found { name: &found.exposed, tool: &found.tool }
 }
 
 /// The arguments of a call, looked up by name.
@@ -155,8 +166,17 @@ impl<'a> Arguments<'a> {
         string_value(self.raw(key)?).map(|text| text.into_owned()).filter(|text| !text.trim().is_empty())
     }
 
-    fn number(&self, key: &str) -> Option<f64> {
+    fn whole(&self, key: &str) -> Option<usize> {
         std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()
+    }
+
+    fn seconds(&self, key: &str) -> Option<Duration> {
+        let seconds: f64 = std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+    }
+
+    fn is_true(&self, key: &str) -> bool {
+        self.raw(key).is_some_and(|value| matches!(value, b"true" | b"\"true\"" | b"\"full\""))
     }
 
     /// One text, or a list of them.

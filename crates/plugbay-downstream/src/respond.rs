@@ -145,7 +145,7 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
 pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot) -> Frame {
     let result = json!({
         "protocolVersion": version, "capabilities": capabilities(snapshot),
-        "serverInfo": server_info(), "instructions": instructions(&snapshot.catalog),
+        "serverInfo": server_info(), "instructions": instructions(&snapshot.catalog, snapshot.listing.is_searchable()),
     });
     envelope(id, "result", result.to_string().as_bytes())
 }
@@ -155,7 +155,7 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot) -> Frame {
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
     let body = json!({
         "supportedVersions": versions, "capabilities": capabilities(snapshot),
-        "instructions": instructions(&snapshot.catalog), "ttlMs": 0, "cacheScope": "private",
+        "instructions": instructions(&snapshot.catalog, snapshot.listing.is_searchable()), "ttlMs": 0, "cacheScope": "private",
     });
     result(id, Era::Modern, body)
 }

@@ -44,6 +44,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         parking: Arc::default(),
         first_list: Arc::new(Notify::new()),
         table: || None,
+        repair: plugbay_core::repair::Mode::Repair,
         message_limit: MESSAGE_LIMIT,
     };
     (gateway, snapshots, Servers { events })

@@ -17,6 +17,7 @@ use plugbay_core::{
     wire::{Draft, Frame, Span},
 };
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::{
@@ -77,6 +78,8 @@ pub(crate) struct HostCall {
     pub(crate) cacheable: bool,
     /// From which level on a modern host wants to read the log of this request.
     pub(crate) log_level: Option<Level>,
+    /// What was put right in it: a member for its result's `_meta`.
+    pub(crate) repairs: Option<Bytes>,
     pub(crate) sink: Arc<Outbox>,
     pub(crate) recourse: Recourse,
     /// The server has asked something for it, so that others may know of it too.
@@ -446,7 +449,13 @@ impl Session {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
                 let completion = bridged.then(|| era::completion(&message, &head, call.cacheable)).flatten();
-                head.readdressed(&message, &call.id, completion)
+                let remark = call.repairs.as_ref().and_then(|member| era::remark(&message, &head, member));
+                let remark = remark.as_ref().map(|(at, text)| (*at, &text[..]));
+                // An empty result has no comma to part the two.
+                let remark = remark.filter(|_| completion.is_none_or(|(_, text)| text.ends_with(b",")));
+                let insertions: SmallVec<[(usize, &[u8]); 2]> =
+                    completion.into_iter().chain(remark).collect();
+                head.readdressed(&message, &call.id, &insertions)
             }
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
         };

@@ -21,6 +21,7 @@ use tokio::{
 use crate::{
     cache::{Cache, Memory},
     config::identity,
+    meaning,
 };
 
 /// What the catalogue consists of: which servers there are, and how they appear.
@@ -185,6 +186,11 @@ impl Catalogue {
     fn publish(&self) {
         let settled = self.settled();
         let snapshot = Snapshot::new(Arc::clone(&self.catalog), &self.arrangement.layout, settled);
+        if settled && snapshot.listing.is_searchable() {
+            // Before the first search, and beside everything else: it takes a while with many tools.
+            let finder = Arc::clone(&snapshot.finder);
+            std::thread::spawn(move || finder.prepare(meaning::table));
+        }
         let before = Arc::clone(&self.snapshots.borrow().listing);
         for name in snapshot.listing.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(

@@ -7,6 +7,7 @@ use plugbay_core::{
     exchange::{Servers, Tickets},
     failure::Failure,
     name::ServerName,
+    repair,
     surface::{Layout, Snapshot},
 };
 use plugbay_downstream::Gateway;
@@ -20,6 +21,7 @@ use crate::{
     cache::Cache,
     catalogue::{Arrangement, Catalogue, Order},
     config::{ServerSettings, Settings, identity},
+    meaning,
 };
 
 /// What the panel needs to know of the outside.
@@ -69,7 +71,8 @@ impl Panel {
             audience,
             parking: Arc::default(),
             first_list: Arc::new(Notify::new()),
-            table: || None,
+            table: meaning::table,
+            repair: if settings.repair { repair::Mode::Repair } else { repair::Mode::CheckOnly },
             message_limit: settings.limits.message,
         };
         let running = startable(settings).map(|(server, spec)| {

@@ -16,9 +16,12 @@ const SHORTEST_LINE: usize = 40;
 const ALL: &str =
     "Several MCP servers behind one. A tool or prompt named server__name belongs to that server.";
 
-/// Says what each server is for, in its own words.
-pub fn instructions(catalog: &Catalog) -> String {
-    let mut text = ALL.to_owned();
+const SEARCH: &str =
+    "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool.";
+
+/// Says what each server is for, in its own words. `searchable`: their tools are not all in sight.
+pub fn instructions(catalog: &Catalog, searchable: bool) -> String {
+    let mut text = if searchable { SEARCH } else { ALL }.to_owned();
     let count = catalog.iter().count();
     let room =
         (LONGEST - ALL.len()).checked_div(count).unwrap_or_default().clamp(SHORTEST_LINE, LONGEST_LINE);
@@ -94,7 +97,7 @@ mod tests {
         let catalog = with(&Catalog::default(), "a", None, Some("Does  this.\nThen that."));
         let catalog = with(&catalog, "b", Some(r#"{"name":"b","title":"Bee keeper"}"#), None);
         let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
-        let text = instructions(&catalog);
+        let text = instructions(&catalog, false);
         assert!(text.ends_with("\n- a: Does this. Then that.\n- b: Bee keeper\n- c: spin"), "{text}");
     }
 
@@ -104,11 +107,11 @@ mod tests {
         let mut catalog = Catalog::default();
         for number in 0..200 {
             catalog = with(&catalog, &format!("server-{number}"), None, Some(&words));
-            let text = instructions(&catalog);
+            let text = instructions(&catalog, true);
             assert!(text.len() <= LONGEST, "{number}: {}", text.len());
         }
-        assert!(instructions(&catalog).ends_with(" more"));
-        let few = instructions(&with(&Catalog::default(), "a", None, Some(&words)));
+        assert!(instructions(&catalog, true).ends_with(" more"));
+        let few = instructions(&with(&Catalog::default(), "a", None, Some(&words)), false);
         assert!(few.ends_with("One sentence is short."), "{few}");
     }
 }

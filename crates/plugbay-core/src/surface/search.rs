@@ -44,7 +44,7 @@ impl Own {
     pub fn definition(self) -> &'static str {
         match self {
             Self::Search => {
-                r#"{"name":"search_tools","description":"Find tools by what you want to do.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"server":{"type":"string"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"search_tools","description":"Find tools by what you want to do.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"server":{"type":"string"},"detail":{"type":"boolean"}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Describe => {
                 r#"{"name":"describe_tool","description":"Full schema of found tools.","inputSchema":{"type":"object","properties":{"name":{"type":["string","array"],"items":{"type":"string"}}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
@@ -112,6 +112,17 @@ impl Finder {
             .filter(|(found, _)| server.is_none_or(|server| found.target.server.as_str() == server))
             .take(limit)
             .collect()
+    }
+
+    /// The tools of one server, in the order of their names.
+    pub fn of_server(
+        &self,
+        server: &str,
+        limit: usize,
+        table: impl FnOnce() -> Option<Arc<Table>>,
+    ) -> Vec<(&Found, f32)> {
+        let own = self.index(table).tools.iter().filter(|found| found.target.server.as_str() == server);
+        own.map(|found| (found, 0.0)).take(limit).collect()
     }
 
     pub fn get(&self, exposed: &str) -> Option<Found> {

@@ -99,19 +99,19 @@ impl Head {
         }
     }
 
-    /// The response with another id and, if given, something inserted into its payload.
+    /// The response with another id and these insertions into its payload.
     ///
     /// An unread payload may hide a second `id`, by which a server could answer a request that was
     /// never sent to it. All parsers take either the first or, nearly always, the last of several
     /// equal keys; so our id is made the last in the message, and the one before it is taken out.
-    pub fn readdressed(&self, message: &Bytes, id: &[u8], insertion: Option<(usize, &[u8])>) -> Frame {
+    pub fn readdressed(&self, message: &Bytes, id: &[u8], insertions: &[(usize, &[u8])]) -> Frame {
         let own = match &self.kind {
             Kind::Request { id, .. } | Kind::Result { id } => Some(id.clone()),
             Kind::Error { id } => id.clone(),
             Kind::Notification { .. } => None,
         };
         let mut last: SmallVec<[u8; 32]> = SmallVec::from_slice(b",\"id\":");
-        let mut edits: SmallVec<[(Span, &[u8]); 3]> = SmallVec::new();
+        let mut edits: SmallVec<[(Span, &[u8]); 4]> = SmallVec::new();
         match (&self.unread, own) {
             (Some(member), _) => {
                 let end = message.len() - 1;
@@ -122,7 +122,7 @@ impl Head {
             (None, Some(own)) => edits.push((own, id)),
             (None, None) => {}
         }
-        edits.extend(insertion.map(|(at, text)| (at..at, text)));
+        edits.extend(insertions.iter().map(|(at, text)| (*at..*at, *text)));
         edits.sort_by_key(|(span, _)| span.start);
         Frame::edited(message, &edits)
     }
@@ -408,7 +408,7 @@ mod tests {
             let message = Bytes::from(format!("{start}{tail}"));
             let Ok(head) = Head::read_quickly(&message) else { continue };
             let sent =
-                head.readdressed(&message, b"\"host\"", Some((start.len() - 5, b"\"n\":0,"))).into_bytes();
+                head.readdressed(&message, b"\"host\"", &[(start.len() - 5, b"\"n\":0,")]).into_bytes();
             let seen: serde_json::Value = serde_json::from_slice(&sent).unwrap();
             assert_eq!((&seen["id"], &seen["result"]["n"]), (&"host".into(), &0.into()), "{message:?}");
             let last = sent.windows(5).rposition(|key| key.eq_ignore_ascii_case(b"\"id\":")).unwrap();

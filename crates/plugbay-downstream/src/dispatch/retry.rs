@@ -76,6 +76,7 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, server: &ServerName) -> HostCa
         server: server.clone(),
         cacheable: request.is_cacheable(),
         log_level: request.log_level(),
+        repairs: request.repairs.clone(),
         sink: Arc::clone(sink),
         recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) }),
         asked: true,

@@ -52,6 +52,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Search mode lists its tools for looking after servers too.
     pub admin_tools: bool,
+    /// Arguments of found tools are put right where only one thing can be meant.
+    pub repair: bool,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
     /// Switched off by their entry, sorted by name.

@@ -34,6 +34,8 @@ object! {
         "limits" => limits: Limits,
         /// Search mode also shows `proxy_status` and `proxy_refresh`. They can be called in any case.
         "adminTools" => admin_tools: bool,
+        /// `false`: arguments given to `execute_tool` are checked, but never put right. Default `true`.
+        "repair" => repair: bool,
         /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
         "listWait" => list_wait: Wait,
     }

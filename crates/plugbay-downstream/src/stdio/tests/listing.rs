@@ -8,7 +8,7 @@ const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_cha
 
 impl Stage {
     /// The names that this host sees.
-    async fn tools(&mut self) -> String {
+    pub(super) async fn tools(&mut self) -> String {
         let answer = self.ask(list(1)).await;
         let tools = answer["result"]["tools"].as_array().expect("tools").clone();
         tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")

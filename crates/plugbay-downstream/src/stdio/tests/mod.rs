@@ -7,6 +7,7 @@ mod hostile;
 mod listing;
 mod news;
 mod opening;
+mod own;
 mod parked;
 mod shelf;
 mod slow;

@@ -105,7 +105,7 @@ impl Task {
             self.pending.release(ticket, self.now);
         }
         let answer = match reply {
-            Reply::Response { message, head } => head.readdressed(&message, &open.id, None).into_bytes(),
+            Reply::Response { message, head } => head.readdressed(&message, &open.id, &[]).into_bytes(),
             Reply::Result(result) => response(&open.id, "result", &result),
             Reply::Refused(why) => refusal(&open.id, why),
         };

@@ -1,0 +1,129 @@
+//! The gateway's own tools: finding, describing and calling the others.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Offer, Tool},
+    era::Era,
+    exposure::{Exposure, Mode},
+    surface::{Layout, Snapshot},
+};
+use serde_json::{Value, json};
+
+use super::stage::{Stage, modern, request, server};
+
+/// The server `s` behind search, with two tools.
+fn searchable() -> Snapshot {
+    let schema =
+        json!({ "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"] });
+    let tools = [
+        json!({ "name": "echo", "description": "Says it again.", "inputSchema": schema }),
+        json!({ "name": "draw", "description": "Draws a picture.", "inputSchema": { "type": "object" } }),
+    ];
+    let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
+    let offer = Offer::new(Era::Legacy, None, None, tools.collect());
+    let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
+    let exposure = Exposure { mode: Mode::Search, ..Exposure::default() };
+    let layout = Layout { exposures: [(server(), exposure)].into(), name_limit: 64, admin_tools: false };
+    Snapshot::new(Arc::new(catalog), &layout, true)
+}
+
+async fn stage() -> Stage {
+    let mut stage = Stage::with(searchable());
+    stage.open().await;
+    stage
+}
+
+fn own(name: &str, arguments: &Value) -> String {
+    request(9, "tools/call", &json!({ "name": name, "arguments": arguments }).to_string())
+}
+
+async fn said(stage: &mut Stage, name: &str, arguments: Value) -> (String, bool) {
+    let answer = stage.ask(own(name, &arguments)).await;
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    (text.to_owned(), answer["result"]["isError"] == true)
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_three_are_listed_and_the_rest_is_found() {
+    let mut stage = stage().await;
+    assert_eq!(stage.tools().await, "search_tools describe_tool execute_tool");
+    let (found, failed) = said(&mut stage, "search_tools", json!({ "query": "draw a picture" })).await;
+    assert!(found.starts_with("s__draw") && !found.contains("s__echo") && !failed, "{found}");
+    let (all, _) = said(&mut stage, "search_tools", json!({ "server": "s" })).await;
+    assert!(all.contains("s__draw") && all.contains("s__echo(count: int)"), "{all}");
+    let (nothing, failed) = said(&mut stage, "search_tools", json!({ "query": "zebra" })).await;
+    assert!(nothing.starts_with("No tool found.") && nothing.ends_with(": s") && !failed, "{nothing}");
+    let (missing, failed) = said(&mut stage, "search_tools", json!({})).await;
+    assert!(missing.contains("query") && failed, "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_described_as_its_server_does() {
+    let mut stage = stage().await;
+    let (text, _) = said(&mut stage, "describe_tool", json!({ "name": ["s__draw", "s__echo"] })).await;
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((&lines[0]["name"], &lines[1]["name"]), (&json!("s__draw"), &json!("s__echo")));
+    assert_eq!(lines[1]["inputSchema"]["required"], json!(["count"]));
+    let (unknown, failed) = said(&mut stage, "describe_tool", json!({ "name": "s__ecko" })).await;
+    assert!(unknown.contains("s__echo(count: int)") && failed, "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_found_tool_is_called_as_if_directly() {
+    let mut stage = stage().await;
+    let arguments = r#"{"name":"s__echo","arguments":{"count":12345678901234567890123}}"#;
+    let params = format!(
+        r#"{{"name":"execute_tool","arguments":{arguments},"_meta":{{"progressToken":"t","k":1.0}}}}"#
+    );
+    stage.say(request("\"h\"", "tools/call", &params)).await;
+    let forwarded = stage.forwarded().await;
+    let id = forwarded.ticket().0;
+    let expected = format!(
+        r#"{{"name":"echo","arguments":{{"count":12345678901234567890123}},"_meta":{{"progressToken":{id},"k":1.0}}}}"#
+    );
+    assert_eq!(forwarded.text(), request(id, "tools/call", &expected));
+    forwarded.progress();
+    assert_eq!(stage.hear().await["params"]["progressToken"], "t");
+    forwarded.answer(r#"{"x":1.0}"#);
+    assert!(
+        stage.hear_text().await.contains(r#""result":{"x":1.0}"#),
+        "nothing was put right, nothing is added"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_are_put_right_and_it_is_told() {
+    let mut stage = stage().await;
+    for (arguments, result) in [
+        (json!({ "name": "s__echo", "count": "7" }), json!({ "x": 1 })),
+        (json!({ "name": "s__echo", "arguments": "{\"count\":7}" }), json!({ "_meta": { "y": 2 }, "x": 1 })),
+    ] {
+        stage.say(own("execute_tool", &arguments)).await;
+        let forwarded = stage.forwarded().await;
+        assert!(forwarded.text().contains(r#""arguments":{"count":7}"#), "{}", forwarded.text());
+        forwarded.answer(&result);
+        let told = stage.hear().await["result"].clone();
+        assert!(told["_meta"]["plugbay/repairs"][0]["was"].is_string(), "{told}");
+        assert_eq!(told["x"], 1);
+        assert_eq!(told["_meta"]["y"], result["_meta"]["y"]);
+    }
+    let (refused, failed) =
+        said(&mut stage, "execute_tool", json!({ "name": "s__echo", "arguments": { "count": "many" } }))
+            .await;
+    assert!(refused.contains("count") && refused.contains("integer") && failed, "{refused}");
+    let (unknown, failed) = said(&mut stage, "execute_tool", json!({ "name": "echo" })).await;
+    assert!(unknown.contains("s__echo") && failed, "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_host_is_answered_in_its_own_way() {
+    let mut stage = Stage::with(searchable());
+    let arguments = r#","name":"search_tools","arguments":{"query":"draw"}"#;
+    let answer = stage.ask(modern(1, "tools/call", arguments)).await;
+    assert_eq!(answer["result"]["resultType"], "complete");
+    stage.say(modern(2, "tools/call", r#","name":"execute_tool","arguments":{"name":"s__draw"}"#)).await;
+    stage.forwarded().await.answer("{}");
+    assert_eq!(stage.hear().await["result"], json!({ "resultType": "complete" }));
+}
