@@ -41,6 +41,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         tickets: Arc::new(Tickets::default()),
         audience: Arc::default(),
         parking: Arc::default(),
+        opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
         message_limit: MESSAGE_LIMIT,
     };

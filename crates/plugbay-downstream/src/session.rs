@@ -141,6 +141,7 @@ impl Session {
         drop(state);
         self.gateway.audience.joined(self.me.clone());
         self.can(abilities);
+        self.gateway.opened.notify_one();
     }
 
     /// The host can do this; servers that have not been told so will be.

@@ -68,6 +68,7 @@ impl Panel {
             tickets,
             audience,
             parking: Arc::default(),
+            opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
             message_limit: settings.limits.message,
         };
