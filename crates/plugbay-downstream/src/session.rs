@@ -13,7 +13,7 @@ use plugbay_core::{
     exchange::{Answer, Caller, Question, Ticket, Unanswered},
     name::ServerName,
     surface::Listing,
-    wire::{Draft, Frame, Span},
+    wire::{Draft, Frame, Head, Span},
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
@@ -90,6 +90,14 @@ struct Subscription {
     id: Bytes,
     tools: bool,
     sink: Arc<Outbox>,
+}
+
+impl HostCall {
+    /// What a legacy server's error wants a modern host to see to, if it can.
+    fn visits(&self, message: &[u8], head: &Head) -> Option<Vec<Span>> {
+        let Recourse::Park(terms) = &self.recourse else { return None };
+        era::visits_required(message, head).filter(|_| terms.abilities.url)
+    }
 }
 
 impl Session {
@@ -259,7 +267,7 @@ impl Session {
         let calls = std::mem::take(&mut state.calls);
         self.tell_if_idle(&state);
         drop(state);
-        self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        self.stop_listening();
         self.leave_unanswered();
         for (ticket, call) in calls {
             if call.asked {
@@ -269,6 +277,13 @@ impl Session {
             self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());
         }
         self.outbox.close();
+    }
+
+    fn stop_listening(&self) {
+        // Others have never been heard of there.
+        if self.version().is_some() {
+            self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        }
     }
 
     /// How many requests wait for their answers.
@@ -379,7 +394,7 @@ impl Session {
             sink.answer(respond::error(&id, &Refusal::Ending));
         }
         drop(state);
-        self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        self.stop_listening();
         self.leave_unanswered();
         self.end_subscriptions();
         self.outbox.close();
@@ -435,8 +450,12 @@ impl Session {
         let frame = match answer {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
+                let visits = bridged.then(|| call.visits(&message, &head)).flatten();
                 let completion = bridged.then(|| era::completion(&message, &head)).flatten();
-                head.readdressed(&message, &call.id, completion)
+                match visits {
+                    Some(visits) => respond::visits_required(&call.id, &message, &visits),
+                    None => head.readdressed(&message, &call.id, completion),
+                }
             }
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
         };
