@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::wire::{Draft, Head, Hole, Kind, Members, Span};
+use crate::wire::{Draft, Head, Hole, Kind, Members, Span, elements};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -163,6 +163,21 @@ impl InputRequired {
         (&bytes[kind?] == INPUT_REQUIRED).then_some(Self { requests, state })
     }
 }
+
+/// The visits to web pages that a legacy server's error demands before it is called again. The modern
+/// protocol has no such error: there they are asked for by a result.
+pub fn visits_required(bytes: &[u8], head: &Head) -> Option<Vec<Span>> {
+    let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return None };
+    let code = Members::find(bytes, error, "code")?;
+    if &bytes[code] != VISITS_REQUIRED {
+        return None;
+    }
+    let data = Members::find(bytes, error, "data")?;
+    let visits = elements(bytes, &Members::find(bytes, &data, "elicitations")?);
+    (!visits.is_empty() && visits.iter().all(|visit| bytes[visit.start] == b'{')).then_some(visits)
+}
+
+const VISITS_REQUIRED: &[u8] = b"-32042";
 
 const INPUT_REQUIRED: &[u8] = br#""input_required""#;
 

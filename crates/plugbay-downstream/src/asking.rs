@@ -44,6 +44,10 @@ impl Session {
         if let Some(lacking) = lacking {
             return Err(Unanswered::Undeclared(lacking));
         }
+        // A server that asks and withdraws without end must not fill our memory.
+        if !sink.has_room() {
+            return Err(Unanswered::TooMany);
+        }
         let Question { number, server, message, head, .. } = question;
         let asked = Asked { asker: Asker::Server(server), during, sink: Arc::clone(&sink) };
         state.questions.insert(number, asked);

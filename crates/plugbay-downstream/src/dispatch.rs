@@ -292,6 +292,7 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
     }
     session.opened_modern();
     session.can(request.abilities());
+    session.gateway().opened.notify_one();
     Ok(Era::Modern)
 }
 

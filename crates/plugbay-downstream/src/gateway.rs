@@ -23,6 +23,8 @@ pub struct Gateway {
     pub audience: Arc<Audience>,
     /// Calls whose hosts are away to find an answer.
     pub parking: Arc<Parking>,
+    /// Told when it is known what hosts can be asked, which servers want to know when they start.
+    pub opened: Arc<Notify>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.

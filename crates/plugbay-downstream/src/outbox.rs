@@ -96,12 +96,16 @@ impl Outbox {
 
     /// A notification that is dropped when the host does not keep up.
     pub(crate) fn tell_if_room(&self, frame: Frame) {
-        let room = match &self.budget {
+        if self.has_room() {
+            self.push(frame);
+        }
+    }
+
+    /// Whether the host keeps up, so that more than answers can be sent to it.
+    pub(crate) fn has_room(&self) -> bool {
+        match &self.budget {
             None => self.lock().bytes < HIGH,
             Some(budget) => self.lock().bytes < HIGH_AMONG_MANY && budget.has_room(),
-        };
-        if room {
-            self.push(frame);
         }
     }
 

@@ -8,7 +8,7 @@ use plugbay_core::{
     exchange::Question,
     failure::CallError,
     surface::{Snapshot, instructions},
-    wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members},
+    wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members, Span},
 };
 use serde_json::{Value, json};
 
@@ -250,6 +250,19 @@ pub(crate) fn input_requests<'a>(questions: impl Iterator<Item = &'a Question>) 
         format!(r#""{}":{{"method":"{}"{params}}}"#, question.number.0, text(question.method()))
     });
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+}
+
+/// The same for visits to web pages, of which a server that was called in vain keeps nothing: without a
+/// state the next request is a new call.
+pub(crate) fn visits_required(id: &[u8], message: &[u8], visits: &[Span]) -> Frame {
+    let entries = visits.iter().enumerate().map(|(number, visit)| {
+        let params = String::from_utf8_lossy(&message[visit.clone()]);
+        format!(r#""{number}":{{"method":"elicitation/create","params":{params}}}"#)
+    });
+    let (entries, meta) =
+        (entries.collect::<Vec<_>>().join(","), json!({ era::SERVER_INFO_KEY: server_info() }));
+    let result = format!(r#"{{"resultType":"input_required","inputRequests":{{{entries}}},"_meta":{meta}}}"#);
+    envelope(id, "result", result.as_bytes())
 }
 
 /// `requests` is raw JSON.

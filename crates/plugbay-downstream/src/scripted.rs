@@ -42,6 +42,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         tickets: Arc::new(Tickets::default()),
         audience: Arc::default(),
         parking: Arc::default(),
+        opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
         table: || None,
         repair: plugbay_core::repair::Mode::Repair,

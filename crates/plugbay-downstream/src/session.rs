@@ -14,7 +14,7 @@ use plugbay_core::{
     level::Level,
     name::ServerName,
     surface::Snapshot,
-    wire::{Draft, Frame, Span},
+    wire::{Draft, Frame, Head, Span},
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -104,6 +104,25 @@ pub(crate) struct Subscription {
     pub(crate) sink: Arc<Outbox>,
 }
 
+impl HostCall {
+    /// The server's answer with the host's id, and what must be added for this host.
+    fn passed_on(&self, message: &Bytes, head: &Head, bridged: bool) -> Frame {
+        let completion = bridged.then(|| era::completion(message, head, self.cacheable)).flatten();
+        let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
+        let remark = remark.as_ref().map(|(at, text)| (*at, &text[..]));
+        // An empty result has no comma to part the two.
+        let remark = remark.filter(|_| completion.is_none_or(|(_, text)| text.ends_with(b",")));
+        let insertions: SmallVec<[(usize, &[u8]); 2]> = completion.into_iter().chain(remark).collect();
+        head.readdressed(message, &self.id, &insertions)
+    }
+
+    /// What a legacy server's error wants a modern host to see to, if it can.
+    fn visits(&self, message: &[u8], head: &Head) -> Option<Vec<Span>> {
+        let Recourse::Park(terms) = &self.recourse else { return None };
+        era::visits_required(message, head).filter(|_| terms.abilities.url)
+    }
+}
+
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
         Self::of(Owner::default(), gateway, outbox)
@@ -154,6 +173,7 @@ impl Session {
         self.gateway.audience.joined(self.me.clone());
         self.gateway.audience.reads(self.me.clone());
         self.can(abilities);
+        self.gateway.opened.notify_one();
     }
 
     /// The host can do this; servers that have not been told so will be.
@@ -262,7 +282,7 @@ impl Session {
         let calls = std::mem::take(&mut state.calls);
         self.tell_if_idle(&state);
         drop(state);
-        self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        self.stop_listening();
         self.leave_unanswered();
         for (ticket, call) in calls {
             if call.asked {
@@ -272,6 +292,13 @@ impl Session {
             self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());
         }
         self.outbox.close();
+    }
+
+    fn stop_listening(&self) {
+        // Others have never been heard of there.
+        if self.version().is_some() {
+            self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        }
     }
 
     /// How many requests wait for their answers.
@@ -392,7 +419,7 @@ impl Session {
             sink.answer(respond::error(&id, &Refusal::Ending));
         }
         drop(state);
-        self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        self.stop_listening();
         self.leave_unanswered();
         self.end_subscriptions();
         self.outbox.close();
@@ -448,14 +475,10 @@ impl Session {
         let frame = match answer {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
-                let completion = bridged.then(|| era::completion(&message, &head, call.cacheable)).flatten();
-                let remark = call.repairs.as_ref().and_then(|member| era::remark(&message, &head, member));
-                let remark = remark.as_ref().map(|(at, text)| (*at, &text[..]));
-                // An empty result has no comma to part the two.
-                let remark = remark.filter(|_| completion.is_none_or(|(_, text)| text.ends_with(b",")));
-                let insertions: SmallVec<[(usize, &[u8]); 2]> =
-                    completion.into_iter().chain(remark).collect();
-                head.readdressed(&message, &call.id, &insertions)
+                match bridged.then(|| call.visits(&message, &head)).flatten() {
+                    Some(visits) => respond::visits_required(&call.id, &message, &visits),
+                    None => call.passed_on(&message, &head, bridged),
+                }
             }
             Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
         };

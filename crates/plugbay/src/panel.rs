@@ -70,6 +70,7 @@ impl Panel {
             tickets,
             audience,
             parking: Arc::default(),
+            opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
             table: meaning::table,
             repair: if settings.repair { repair::Mode::Repair } else { repair::Mode::CheckOnly },

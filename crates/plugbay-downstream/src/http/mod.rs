@@ -81,6 +81,7 @@ pub async fn serve(
     if gateway.audience.can(Abilities::ALL) {
         gateway.servers.audience_grew();
     }
+    gateway.opened.notify_one();
     let budget = Budget::new(limits.waiting);
     let sessions = Sessions::new(Arc::clone(&budget));
     let shared = Arc::new(Shared { gateway, access, sessions, roll: Roll::default(), budget });

@@ -21,7 +21,8 @@ use crate::{
 };
 
 /// With a warm cache, servers are started when the host has its first list, or after this long:
-/// starting many programs takes the machine's attention, and the host is waiting.
+/// starting many programs takes the machine's attention, and the host is waiting. Otherwise they are
+/// started when the host has said what it can be asked, so that they need not be opened twice.
 const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
@@ -54,13 +55,15 @@ where
     let settings = source.load_and_log();
     let panel = Panel::assemble(&settings, outside);
     let gateway = panel.gateway();
-    let first_list = gateway.first_list.clone();
+    let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
     let hosts = tokio::spawn(hosts(gateway));
     let mut watch = Watch::new(&settings.sources);
     let servers = async {
         if panel.snapshots().borrow().settled {
             let _ = timeout(START_DELAY, first_list.notified()).await;
+        } else {
+            let _ = timeout(START_DELAY, opened.notified()).await;
         }
         panel.refresh();
         loop {

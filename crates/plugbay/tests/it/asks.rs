@@ -180,6 +180,32 @@ fn servers_are_told_what_the_host_declared_and_no_more() {
 }
 
 #[test]
+fn a_server_is_not_opened_twice_to_be_told_of_its_host() {
+    for host_era in ["legacy", "modern"] {
+        let workspace = Workspace::new();
+        for run in 1..=2 {
+            let host = open(&workspace, host_era, "legacy", ALL); // then with what is known from before
+            go_through(&host, host_era, &ASKS[3]);
+            assert_eq!(workspace.starts("s").len(), run, "{host_era}");
+            host.finish();
+        }
+    }
+}
+
+#[test]
+fn a_server_that_was_started_before_its_host_spoke_is_opened_anew() {
+    let workspace = Workspace::new();
+    let host = workspace.serve_with(&gateway(), &[("s", server("legacy"))]);
+    workspace.await_log("s", "listed", 1);
+    host.declare(ALL);
+    host.initialize();
+    workspace.await_log("s", "listed", 2);
+    host.await_tools(&["s__roots"]);
+    assert!(go_through(&host, "legacy", &ASKS[0]).content_text().contains("é!"));
+    host.finish();
+}
+
+#[test]
 fn a_call_taken_back_takes_its_question_with_it() {
     let workspace = Workspace::new();
     let host = open(&workspace, "legacy", "legacy", ALL);

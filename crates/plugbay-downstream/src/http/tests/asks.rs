@@ -181,22 +181,22 @@ async fn a_modern_host_comes_back_on_another_connection() {
     assert_eq!(answer["result"]["inputRequests"]["900"]["params"]["message"], "m");
     drop(host); // to close this connection takes nothing back: its request was answered
     stage.servers.nothing_forwarded().await;
-    let state = &answer["result"]["requestState"];
+    let given = &answer["result"]["requestState"];
     let accepted = json!({ "900": { "action": "accept" } });
 
-    let foreign = stage.ask(retry("two", 2, state, &accepted)).await;
+    let foreign = stage.ask(retry("two", 2, given, &accepted)).await;
     assert_eq!(foreign.code(), -32602, "{foreign:?}");
     stage.servers.nothing_forwarded().await;
 
     let mut host = stage.connect();
-    host.say(retry("one", 3, state, &accepted)).await;
+    host.say(retry("one", 3, given, &accepted)).await;
     assert_eq!(stage.servers.replied().await.1, r#"{"action":"accept"}"#);
     forwarded.ask(901, "roots/list", "{}").unwrap(); // another round
     let answer = host.reply().await.json();
     assert_eq!(answer["id"], 3);
-    let state = &answer["result"]["requestState"];
+    let given = &answer["result"]["requestState"];
     let mut host = stage.connect();
-    host.say(retry("one", 4, state, &json!({ "901": {} }))).await;
+    host.say(retry("one", 4, given, &json!({ "901": {} }))).await;
     stage.servers.replied().await;
     forwarded.answer(r#"{"done":1}"#);
     let answer = host.reply().await.json();
@@ -211,12 +211,12 @@ async fn a_host_that_leaves_after_it_came_back_takes_its_call_back() {
     let forwarded = stage.servers.forwarded().await;
     forwarded.ask(900, "roots/list", "{}").unwrap();
     let answer = host.reply().await.json();
-    let state = &answer["result"]["requestState"];
+    let given = &answer["result"]["requestState"];
     let mut host = stage.connect();
-    host.say(retry("one", 2, state, &json!({ "900": {} }))).await;
+    host.say(retry("one", 2, given, &json!({ "900": {} }))).await;
     stage.servers.replied().await;
     drop(host);
     assert_eq!(stage.servers.cancelled().await.0, forwarded.ticket());
-    let late = stage.ask(retry("one", 3, state, &json!({ "900": {} }))).await;
+    let late = stage.ask(retry("one", 3, given, &json!({ "900": {} }))).await;
     assert!(late.body.contains("has ended"), "{late:?}");
 }

@@ -112,6 +112,20 @@ async fn a_call_that_is_taken_back_takes_its_questions_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_read_is_not_asked_without_end() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    let params = format!(r#"{{"x":"{}"}}"#, "x".repeat(1_000_000));
+    let asked = (900..1000).take_while(|number| {
+        let asked = forwarded.ask(*number, "roots/list", &params);
+        forwarded.withdraw(*number);
+        asked != Err(Unanswered::TooMany)
+    });
+    assert!((5..20).contains(&asked.count()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_leaves_leaves_nobody_waiting() {
     let mut stage = host(ALL, Era::Legacy).await;
     stage.say(call(1)).await;
@@ -139,12 +153,8 @@ async fn changed_roots_and_ended_visits_are_passed_on() {
 
 // --- a modern server asks by its result
 
-fn required(entries: Value, state: Option<&str>) -> String {
-    let mut result = json!({ "resultType": "input_required", "inputRequests": entries });
-    if let Some(state) = state {
-        result["requestState"] = state.into();
-    }
-    result.to_string()
+fn required(entries: &Value) -> String {
+    json!({ "resultType": "input_required", "inputRequests": entries }).to_string()
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,7 +186,7 @@ async fn a_result_that_asks_becomes_questions_and_their_answers_another_call() {
     assert_eq!(second.text(), expected);
     second.progress();
     assert_eq!(stage.hear().await["params"]["progressToken"], "t");
-    second.answer_modern(required(json!({ "d": { "method": "roots/list" } }), None));
+    second.answer_modern(required(&json!({ "d": { "method": "roots/list" } })));
     let third_question = stage.hear().await;
     stage.say(json!({ "jsonrpc": "2.0", "id": third_question["id"], "result": {} })).await;
     let third = stage.forwarded().await;
@@ -194,13 +204,13 @@ async fn a_decline_is_an_answer_and_an_error_ends_the_call() {
     stage.say(call(1)).await;
     let first = stage.forwarded().await;
     let entries = json!({ "a": { "method": "elicitation/create" }, "b": { "method": "roots/list" } });
-    first.answer_modern(required(entries.clone(), None));
+    first.answer_modern(required(&entries));
     let (a, b) = (stage.hear().await, stage.hear().await);
     stage.say(json!({ "jsonrpc": "2.0", "id": a["id"], "result": { "action": "decline" } })).await;
     stage.say(json!({ "jsonrpc": "2.0", "id": b["id"], "result": {} })).await;
     let second = stage.forwarded().await;
     assert!(second.text().contains(r#""a":{"action":"decline"}"#));
-    second.answer_modern(required(entries, None));
+    second.answer_modern(required(&entries));
     let (a, b) = (stage.hear().await, stage.hear().await);
     stage
         .say(json!({ "jsonrpc": "2.0", "id": a["id"], "error": { "code": -1, "message": "not now" } }))
@@ -226,7 +236,7 @@ async fn what_cannot_be_asked_ends_the_call_with_the_reason() {
         stage.say(call(1)).await;
         // One that could be asked stands before it.
         let entries = json!({ "0": { "method": "sampling/createMessage" }, "1": entry });
-        stage.forwarded().await.answer_modern(required(entries, None));
+        stage.forwarded().await.answer_modern(required(&entries));
         let answer = stage.hear().await;
         let text = answer["error"]["message"].as_str().unwrap_or_default();
         assert!(text.contains(reason) && answer["id"] == 1, "{answer}");
@@ -255,7 +265,7 @@ async fn rounds_without_questions_are_paused_and_all_rounds_are_bounded() {
 async fn a_call_can_be_taken_back_between_rounds() {
     let mut stage = host(ALL, Era::Modern).await;
     stage.say(call(1)).await;
-    stage.forwarded().await.answer_modern(required(json!({ "a": { "method": "roots/list" } }), None));
+    stage.forwarded().await.answer_modern(required(&json!({ "a": { "method": "roots/list" } })));
     let question = stage.hear().await;
     stage.say(cancel(1)).await;
     stage.cancelled().await;

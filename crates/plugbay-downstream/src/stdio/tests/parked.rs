@@ -172,7 +172,7 @@ async fn a_state_is_used_once_at_a_time_and_not_after_the_end() {
 async fn a_host_that_does_not_come_back_is_not_waited_for() {
     let mut stage = Stage::new();
     let (forwarded, answer) = parked(&mut stage).await;
-    sleep(PATIENCE - SECOND).await;
+    sleep(PATIENCE.saturating_sub(2 * SECOND)).await;
     stage.nothing_forwarded().await;
     let (ticket, notification) = stage.cancelled().await;
     assert_eq!(ticket, forwarded.ticket());
@@ -251,6 +251,26 @@ async fn a_call_that_ends_or_is_taken_back_before_its_host_is_asked_is_just_that
     stage.cancelled().await;
     stage.hear_nothing().await;
     assert_eq!(forwarded.ask(902, "roots/list", "{}"), Err(Unanswered::CallEnded));
+}
+
+/// The older way to demand a visit to a web page is an error, which the modern protocol does not have.
+#[tokio::test(start_paused = true)]
+async fn an_error_that_demands_a_visit_becomes_a_result_that_does() {
+    let visit = r#"{"mode":"url","elicitationId":"e", "url":"https://x","message":"m"}"#;
+    let error = format!(r#"{{"code":-32042,"message":"go","data":{{"elicitations":[{visit}]}}}}"#);
+    for (declared, visits) in [(ALL, true), (r#"{"elicitation":{}}"#, false)] {
+        let mut stage = Stage::new();
+        stage.say(call_with(1, declared, "")).await;
+        let forwarded = stage.forwarded().await;
+        let id = forwarded.ticket().0;
+        forwarded.answer_with(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+        let answer = stage.hear_text().await;
+        let entry = format!(r#""inputRequests":{{"0":{{"method":"elicitation/create","params":{visit}}}}}"#);
+        assert_eq!((answer.contains(&entry), answer.contains(&error)), (visits, !visits), "{answer}");
+        assert!(!answer.contains("requestState"), "{answer}");
+        stage.say(call_with(2, declared, r#","inputResponses":{"0":{"action":"accept"}}"#)).await;
+        stage.forwarded().await; // the server is called anew, as it wanted
+    }
 }
 
 /// Between a host and a server that both speak the modern protocol nothing is touched.

@@ -218,8 +218,10 @@ pub(super) fn holes(text: String, places: &[&str]) -> Draft {
 pub(super) struct Calls {
     heard: watch::Sender<HashMap<Ticket, Heard>>,
     /// Whether callers can be asked, and for which call they were, by the question's number.
-    asked: watch::Sender<Option<Vec<(Option<Ticket>, Ticket)>>>,
+    asked: watch::Sender<Option<Vec<AskedFor>>>,
 }
+
+pub(super) type AskedFor = (Option<Ticket>, Ticket);
 
 #[derive(Debug, Default, Clone)]
 struct Heard {
@@ -245,7 +247,7 @@ impl Calls {
     }
 
     /// The call and the number of the question that comes as the `n`th.
-    pub(super) async fn question(&self, n: usize) -> (Option<Ticket>, Ticket) {
+    pub(super) async fn question(&self, n: usize) -> AskedFor {
         let mut asked = self.asked.subscribe();
         let enough = |asked: &Option<Vec<_>>| asked.as_ref().is_some_and(|asked| asked.len() > n);
         let asked = soon("a question", asked.wait_for(enough)).await.expect("the sender is ours");

@@ -342,7 +342,8 @@ async fn the_end_of_a_visit_is_told_to_whom_it_was_asked() {
     assert_eq!(host.hear().await, Heard::Completed(complete.to_owned()));
     peer.say(complete).await; // once is enough
     peer.expect_nothing().await;
-    (host.heard_nothing_more(), other.heard_nothing_more());
+    host.heard_nothing_more();
+    other.heard_nothing_more();
 }
 
 #[tokio::test(start_paused = true)]
