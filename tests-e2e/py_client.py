@@ -32,7 +32,16 @@ async def run_v1(plan: dict) -> dict:
             tools = await list_until(plan["expect"], lambda: list_v1(session))
             results = [await call(session.call_tool, item) for item in plan["calls"]]
             await list_until(plan.get("afterwards", []), lambda: list_v1(session))
-            return {"version": opened.protocolVersion, "era": "legacy", "tools": tools, "results": results}
+            shelf = await look_at_shelf(session, plan.get("shelf"), complete_v1)
+            version = opened.protocolVersion
+            return {"version": version, "era": "legacy", "tools": tools, "results": results, "shelf": shelf}
+
+
+async def complete_v1(session, params: dict):
+    from mcp.types import PromptReference, ResourceTemplateReference
+
+    kind = PromptReference if params["ref"]["type"] == "ref/prompt" else ResourceTemplateReference
+    return await session.complete(kind(**params["ref"]), params["argument"])
 
 
 def connect_v1(plan: dict):
@@ -70,7 +79,8 @@ async def run_v2(plan: dict) -> dict:
         await list_until(plan.get("afterwards", []), lambda: list_v2(client))
         spoken = client.protocol_version
         era = "modern" if spoken >= "2026" else "legacy"
-        return {"version": spoken, "era": era, "tools": tools, "results": results}
+        shelf = await look_at_shelf(client, plan.get("shelf"), complete_v1)
+        return {"version": spoken, "era": era, "tools": tools, "results": results, "shelf": shelf}
 
 
 def target_v2(plan: dict):
@@ -90,6 +100,28 @@ async def list_v2(client) -> list:
         cursor = page.next_cursor
         if not cursor:
             return tools
+
+
+async def look_at_shelf(client, wanted: dict | None, complete) -> dict | None:
+    if wanted is None:
+        return None
+    asks = [(client.read_resource, (uri,)) for uri in wanted["reads"]]
+    asks += [(client.get_prompt, (prompt["name"], prompt["arguments"])) for prompt in wanted["prompts"]]
+    asks += [(complete, (client, params)) for params in wanted["completions"]]
+    asked = []
+    for ask, arguments in asks:
+        try:
+            asked.append({"result": dump(await ask(*arguments))})
+        except Exception as error:  # as above
+            data = getattr(error, "error", error)
+            asked.append({"error": {"code": getattr(data, "code", None), "message": getattr(data, "message", str(error))}})
+    templates = dump(await client.list_resource_templates())
+    return {
+        "resources": dump(await client.list_resources())["resources"],
+        "templates": templates["resourceTemplates"],
+        "prompts": dump(await client.list_prompts())["prompts"],
+        "asked": asked,
+    }
 
 
 def spawn(plan: dict) -> dict:

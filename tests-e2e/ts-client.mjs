@@ -5,8 +5,10 @@
 // PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern",
 //          "command", "args", "env", "cwd", or instead of these "url" and "type": "http" | "sse",
 //          "expect": [names that must be listed], "calls": [{"name", "arguments"}],
-//          "afterwards": [names that must be listed after the calls]}
-// prints: {"version", "era", "tools": [definitions], "results": [{"result", "progress"} | {"error", "progress"}]}
+//          "afterwards": [names that must be listed after the calls],
+//          "shelf": {"reads": [uris], "prompts": [{"name", "arguments"}], "completions": [params]}}
+// prints: {"version", "era", "tools": [definitions], "results": [{"result", "progress"} | {"error", "progress"}],
+//          "shelf": {"resources", "templates", "prompts": [definitions], "asked": [{"result"} | {"error"}]}}
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -30,7 +32,8 @@ try {
     await listUntil(plan.afterwards ?? []);
     const era = client.getProtocolEra?.() ?? "legacy";
     const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
-    process.stdout.write(JSON.stringify({ version, era, tools, results }));
+    const shelf = plan.shelf ? await lookAtShelf(plan.shelf) : null;
+    process.stdout.write(JSON.stringify({ version, era, tools, results, shelf }));
 } finally {
     await client.close();
 }
@@ -84,6 +87,32 @@ async function listAll() {
         cursor = page.nextCursor;
     } while (cursor);
     return tools;
+}
+
+async function lookAtShelf({ reads, prompts, completions }) {
+    const asks = [
+        ...reads.map((uri) => () => client.readResource({ uri })),
+        ...prompts.map((prompt) => () => client.getPrompt(prompt)),
+        ...completions.map((params) => () => client.complete(params)),
+    ];
+    const asked = [];
+    for (const ask of asks) {
+        asked.push(await outcome(ask));
+    }
+    return {
+        resources: (await client.listResources()).resources,
+        templates: (await client.listResourceTemplates()).resourceTemplates,
+        prompts: (await client.listPrompts()).prompts,
+        asked,
+    };
+}
+
+async function outcome(ask) {
+    try {
+        return { result: await ask() };
+    } catch (error) {
+        return { error: { code: error.code ?? null, message: String(error.message) } };
+    }
 }
 
 async function callTool(call) {

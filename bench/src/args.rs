@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use crate::Outcome;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | http | start | memory] [options]
+usage: plugbay-bench [calls | http | start | memory | search] [options]
 
   calls    latency, CPU and throughput per call (the default)
   http     the same with a host over HTTP, and servers over stdio and HTTP
   start    time from spawn until the tools are listed
   memory   memory of the gateway's own processes
+  search   how often, how fast and for how many tokens the right tool is found
 
   --gateway PATH       the plugbay binary (default: build it with cargo)
   --rounds N           rounds of calls (default 25), or spawns of start (default 11)
@@ -22,6 +23,7 @@ usage: plugbay-bench [calls | http | start | memory] [options]
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
   --id-last            answers carry their id after the payload, as many servers write them
+  --data DIR           search: the folder with catalogues and queries
   --json               a JSON object instead of tables
 ";
 
@@ -31,6 +33,7 @@ pub(crate) enum Section {
     Http,
     Start,
     Memory,
+    Search,
 }
 
 /// Where the measured processes run.
@@ -54,6 +57,8 @@ pub(crate) struct Settings {
     only: Option<Vec<String>>,
     /// Only cases whose label contains this.
     pub(crate) case: Option<String>,
+    /// Where the catalogues and queries are.
+    pub(crate) data: Option<PathBuf>,
 }
 
 /// A further gateway to compare with.
@@ -78,6 +83,7 @@ impl Settings {
             also: Vec::new(),
             only: None,
             case: None,
+            data: None,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -87,6 +93,8 @@ impl Settings {
                 "http" => settings.section = Section::Http,
                 "start" => settings.section = Section::Start,
                 "memory" => settings.section = Section::Memory,
+                "search" => settings.section = Section::Search,
+                "--data" => settings.data = Some(PathBuf::from(value()?)),
                 "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),
                 "--rounds" => settings.rounds = Some(positive(value()?)?),
                 "--only" => settings.only = Some(value()?.split(',').map(str::to_owned).collect()),

@@ -1,4 +1,5 @@
-//! What a call, a start and a server cost through plugbay, beside a direct call and a blind pump.
+//! What a call, a start and a server cost through plugbay, beside a direct call and a blind pump; and how
+//! well its search finds tools.
 
 mod answer;
 mod args;
@@ -16,6 +17,7 @@ mod process;
 mod pump;
 mod rounds;
 mod sandbox;
+mod search;
 mod start;
 mod stats;
 mod stub;
@@ -58,5 +60,6 @@ fn run(args: &[String]) -> Outcome<()> {
         Section::Http => http::run(&settings),
         Section::Start => start::run(&settings),
         Section::Memory => memory::run(&settings),
+        Section::Search => search::run(&settings),
     }
 }

@@ -16,6 +16,8 @@ struct Seats {
     abilities: Abilities,
     /// Those that can be asked though they have called nobody.
     listening: Vec<Weak<dyn Caller>>,
+    /// Those that want to hear the news.
+    reading: Vec<Weak<dyn Caller>>,
 }
 
 impl Audience {
@@ -39,6 +41,20 @@ impl Audience {
 
     pub fn left(&self, host: &Weak<dyn Caller>) {
         self.lock().listening.retain(|other| other.strong_count() > 0 && !other.ptr_eq(host));
+    }
+
+    /// Whoever reads hears of everything; what concerns it, it knows itself.
+    pub fn reads(&self, host: Weak<dyn Caller>) {
+        let mut seats = self.lock();
+        seats.reading.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&host));
+        seats.reading.push(host);
+    }
+
+    pub fn each(&self, tell: impl Fn(&dyn Caller)) {
+        let reading: Vec<_> = self.lock().reading.iter().filter_map(Weak::upgrade).collect();
+        for host in reading {
+            tell(&*host);
+        }
     }
 
     /// The one that listens, if there is no other: among several nobody could tell who is meant.

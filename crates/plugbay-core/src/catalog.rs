@@ -10,8 +10,8 @@ use crate::{
     wire::{Framing, Members, Span, elements, string_value},
 };
 
-/// More tools than this from one server are not taken.
-pub const TOOL_LIMIT: usize = 10_000;
+/// More of one kind than this from one server is not taken.
+pub const ITEM_LIMIT: usize = 10_000;
 
 /// All servers at one moment. Changes make a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,8 +41,46 @@ pub struct Offer {
     /// Its `serverInfo`, as it came.
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
+    pub features: Features,
     /// Sorted by name: some servers list in a new order each time.
     pub tools: Vec<Tool>,
+    /// These by their URIs, URI templates and names.
+    pub resources: Vec<Item>,
+    pub templates: Vec<Item>,
+    pub prompts: Vec<Item>,
+}
+
+/// What a server says it can do, of what concerns a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each stands for itself in the protocol")]
+pub struct Features {
+    pub tools: bool,
+    pub resources: bool,
+    /// Tells when a resource changes.
+    pub subscribe: bool,
+    pub prompts: bool,
+    pub completions: bool,
+    pub logging: bool,
+}
+
+/// What a server can list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ware {
+    Tool,
+    Resource,
+    Template,
+    Prompt,
+}
+
+/// A resource, a resource template or a prompt: its definition as the server wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What it is asked for by.
+    pub key: String,
+    pub definition: Bytes,
+    /// The key in the definition, with its quotes.
+    pub key_span: Span,
 }
 
 /// A tool: its definition as the server wrote it, and where in it the parts are that we may replace.
@@ -128,12 +166,122 @@ impl Offer {
     ) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
-        tools.truncate(TOOL_LIMIT);
-        Self { manners: manners.into(), info, instructions, tools }
+        tools.truncate(ITEM_LIMIT);
+        let features = Features { tools: true, ..Features::default() };
+        let (resources, templates, prompts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { manners: manners.into(), info, instructions, features, tools, resources, templates, prompts }
+    }
+
+    /// With what it offers besides tools.
+    #[must_use]
+    pub fn stocked(self, features: Features, stock: Stock) -> Self {
+        let Stock { resources, templates, prompts } = stock;
+        let [resources, templates, prompts] = [resources, templates, prompts].map(in_order);
+        Self { features, resources, templates, prompts, ..self }
     }
 
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok().map(|at| &self.tools[at])
+    }
+}
+
+/// What a server offers besides tools.
+#[derive(Debug, Clone, Default)]
+pub struct Stock {
+    pub resources: Vec<Item>,
+    pub templates: Vec<Item>,
+    pub prompts: Vec<Item>,
+}
+
+fn in_order(mut items: Vec<Item>) -> Vec<Item> {
+    items.sort_by(|a, b| a.key.cmp(&b.key));
+    items.dedup_by(|a, b| a.key == b.key);
+    items.truncate(ITEM_LIMIT);
+    items
+}
+
+impl Features {
+    /// `capfeatures` is the object of that name in a server's opening.
+    pub fn read(message: &[u8], capfeatures: &Span) -> Self {
+        let mut features = Self::default();
+        for member in Members::of(message, capfeatures).flatten() {
+            match &*member.key {
+                "tools" => features.tools = true,
+                "prompts" => features.prompts = true,
+                "completions" => features.completions = true,
+                "logging" => features.logging = true,
+                "resources" => {
+                    features.resources = true;
+                    let subscribe = Members::find(message, &member.value, "subscribe");
+                    features.subscribe = subscribe.is_some_and(|span| &message[span] == b"true");
+                }
+                _ => {}
+            }
+        }
+        features
+    }
+
+    /// What can be listed, in the order in which it is asked for.
+    pub fn wares(self) -> impl Iterator<Item = Ware> {
+        let all = [
+            (self.tools, Ware::Tool),
+            (self.resources, Ware::Resource),
+            (self.resources, Ware::Template),
+            (self.prompts, Ware::Prompt),
+        ];
+        all.into_iter().filter_map(|(has, ware)| has.then_some(ware))
+    }
+
+    /// What at least one of two can do.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools | other.tools,
+            resources: self.resources | other.resources,
+            subscribe: self.subscribe | other.subscribe,
+            prompts: self.prompts | other.prompts,
+            completions: self.completions | other.completions,
+            logging: self.logging | other.logging,
+        }
+    }
+}
+
+impl Ware {
+    pub fn list_method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/list",
+            Self::Resource => "resources/list",
+            Self::Template => "resources/templates/list",
+            Self::Prompt => "prompts/list",
+        }
+    }
+
+    /// Where a list of it stands in a result.
+    pub fn list_key(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Resource => "resources",
+            Self::Template => "resourceTemplates",
+            Self::Prompt => "prompts",
+        }
+    }
+
+    /// The member of a definition by which it is asked for.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+            Self::Template => "uriTemplate",
+        }
+    }
+}
+
+impl Item {
+    /// `definition` is one JSON object; `None` if it has no key.
+    pub fn parse(definition: Bytes, ware: Ware) -> Option<Self> {
+        let key_span = Members::find(&definition, &(0..definition.len()), ware.key())?;
+        let key = string_value(&definition[key_span.clone()])?.into_owned();
+        (!key.is_empty()).then_some(Self { key, definition, key_span })
     }
 }
 
@@ -167,21 +315,18 @@ impl Tool {
     }
 }
 
-/// One page of a `tools/list` result: its tools, how many of them were unusable, and the next cursor.
-pub fn read_page(message: &Bytes, result: &Span) -> (Vec<Tool>, usize, Option<Bytes>) {
-    let Some(array) = Members::find(message, result, "tools") else {
-        return (Vec::new(), 0, None);
+/// One page of a list: its definitions, and the next cursor.
+pub fn read_page(message: &Bytes, result: &Span, ware: Ware) -> (Vec<Bytes>, Option<Bytes>) {
+    let Some(array) = Members::find(message, result, ware.list_key()) else {
+        return (Vec::new(), None);
     };
-    let spans = elements(message, &array);
-    let count = spans.len();
-    // Copied out of the message, so that one tool does not keep a whole page alive.
-    let copy = |span: Span| Tool::parse(Bytes::copy_from_slice(&message[span]));
-    let tools: Vec<Tool> = spans.into_iter().filter_map(copy).collect();
+    // Copied out of the message, so that one definition does not keep a whole page alive.
+    let definitions =
+        elements(message, &array).into_iter().map(|span| Bytes::copy_from_slice(&message[span]));
     let cursor = Members::find(message, result, "nextCursor")
         .map(|span| message.slice(span))
         .filter(|cursor| cursor.starts_with(b"\"") && &cursor[..] != b"\"\"");
-    let unusable = count - tools.len();
-    (tools, unusable, cursor)
+    (definitions.collect(), cursor)
 }
 
 #[cfg(test)]
@@ -218,9 +363,10 @@ mod tests {
             br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"zeta":1.0,"name":"a","description":"x\u00e9"},{"nameless":1}],"nextCursor":"p2"}}"#,
         );
         let head = crate::wire::Head::read(&message).unwrap();
-        let (tools, unusable, cursor) = read_page(&message, &head.payload.unwrap());
+        let (definitions, cursor) = read_page(&message, &head.payload.unwrap(), Ware::Tool);
+        let tools: Vec<Tool> = definitions.into_iter().filter_map(Tool::parse).collect();
         assert_eq!(tools[0].definition, r#"{"zeta":1.0,"name":"a","description":"x\u00e9"}"#);
         assert_eq!(tools[0].description().unwrap(), "xé");
-        assert_eq!((unusable, cursor), (1, Some(Bytes::from_static(b"\"p2\""))));
+        assert_eq!((tools.len(), cursor), (1, Some(Bytes::from_static(b"\"p2\""))));
     }
 }

@@ -20,6 +20,7 @@ pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 pub const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 pub const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
+pub const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The legacy revision to speak with a host that asks for `requested`.
@@ -35,6 +36,7 @@ pub struct Meta {
     pub capabilities: Option<Span>,
     pub client_info: Option<Span>,
     pub progress_token: Option<Span>,
+    pub log_level: Option<Span>,
 }
 
 impl Meta {
@@ -46,6 +48,7 @@ impl Meta {
                 VERSION_KEY => meta.version = Some(member.value),
                 CAPABILITIES_KEY => meta.capabilities = Some(member.value),
                 CLIENT_INFO_KEY => meta.client_info = Some(member.value),
+                LOG_LEVEL_KEY => meta.log_level = Some(member.value),
                 "progressToken" => meta.progress_token = Some(member.value),
                 _ => {}
             }
@@ -97,9 +100,9 @@ impl MetaSlot {
     }
 }
 
-/// Where a legacy server's result takes the `resultType` that every modern result must have, and the
-/// text to put there.
-pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
+/// Where a legacy server's result takes what every modern result must have, and the text to put there.
+/// `cacheable`: also that it had better not be kept, for nobody tells when it changes.
+pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(usize, &'static [u8])> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
     };
@@ -108,8 +111,13 @@ pub fn completion(bytes: &[u8], head: &Head) -> Option<(usize, &'static [u8])> {
     }
     let at = result.start + 1;
     let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
-    let empty = rest.next() == Some(&b'}');
-    Some((at, if empty { br#""resultType":"complete""# } else { br#""resultType":"complete","# }))
+    let text: &[u8] = match (rest.next() == Some(&b'}'), cacheable) {
+        (true, false) => br#""resultType":"complete""#,
+        (false, false) => br#""resultType":"complete","#,
+        (true, true) => br#""resultType":"complete","ttlMs":0,"cacheScope":"private""#,
+        (false, true) => br#""resultType":"complete","ttlMs":0,"cacheScope":"private","#,
+    };
+    Some((at, text))
 }
 
 /// A modern server's result that says: ask your user this, then call again.

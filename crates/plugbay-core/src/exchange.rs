@@ -17,6 +17,7 @@ use crate::{
     ability::Abilities,
     era::Era,
     failure::CallError,
+    level::Level,
     name::ServerName,
     wire::{Draft, Head, Span},
 };
@@ -83,6 +84,24 @@ impl Question {
     }
 }
 
+/// A notification of a server that may concern many hosts.
+#[derive(Debug)]
+pub struct News {
+    pub server: ServerName,
+    pub message: Bytes,
+    pub topic: Topic,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topic {
+    Log(Option<Level>),
+    /// A resource has changed; `uri` is its span with quotes.
+    Updated {
+        uri: Span,
+        params: Span,
+    },
+}
+
 /// What ends a question.
 #[derive(Debug)]
 pub enum Reply {
@@ -129,6 +148,9 @@ pub trait Servers: Send + Sync {
     /// unless the call is cancelled.
     fn forward(&self, server: &ServerName, call: Call);
 
+    /// Asks every server again what it has.
+    fn refresh(&self);
+
     /// Ends a call without an answer. `notification` is the host's own cancellation.
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft);
 
@@ -137,6 +159,12 @@ pub trait Servers: Send + Sync {
 
     /// A host's roots have changed: every server hears of it that was told of roots.
     fn roots_changed(&self, notification: Bytes);
+
+    /// Somebody wants to hear when a resource changes; `uri` is the server's own, as a JSON string.
+    fn watch(&self, server: &ServerName, uri: Bytes);
+
+    /// A host wants log messages from this level on.
+    fn log_from(&self, level: Level);
 
     /// The audience can do more than it could.
     fn audience_grew(&self);
@@ -159,6 +187,14 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     fn abilities(&self) -> Abilities {
         Abilities::NONE
     }
+
+    /// From which level on log messages are wanted; `None` leaves it to the server.
+    fn log_level(&self) -> Option<Level> {
+        None
+    }
+
+    /// Something that nobody asked for; for this call, as far as one can tell.
+    fn told(&self, _during: Option<Ticket>, _news: &News) {}
 
     /// A server asks something, for this call if it is known for which. Unless it is refused at once,
     /// [`Servers::reply`] is called in time, or the question is withdrawn.

@@ -2,9 +2,13 @@
 //!
 //! Counting itself is left to the caller, so that nobody carries a vocabulary who does not count.
 
+mod estimate;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+
+pub use estimate::estimate;
 
 use crate::{
     catalog::Tool,

@@ -2,22 +2,27 @@
 
 mod retry;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
+    catalog::Ware,
     era::{self, Era, Meta},
     exchange::Call,
-    surface::Plan,
-    wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value},
+    level::Level,
+    wire::{self, Draft, Frame, Head, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
 
 use crate::{
+    lists::{self, Kind, Wanted},
+    news::Watched,
     outbox::Outbox,
+    own,
     respond::{self, Refusal},
-    session::Session,
+    route::{self, Finder, Route, Way},
+    session::{HostCall, Recourse, Session},
 };
 
 /// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
@@ -47,10 +52,10 @@ impl Message {
     /// Reads the envelope; gives the answer to what is none.
     pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
         match Head::read(&message) {
-            Ok(Head { kind: Kind::Request { id, method }, payload, .. }) => {
+            Ok(Head { kind: wire::Kind::Request { id, method }, payload, .. }) => {
                 Ok(Self::Request(Request::new(message, id, method, payload)))
             }
-            Ok(Head { kind: Kind::Notification { method }, payload, .. }) => {
+            Ok(Head { kind: wire::Kind::Notification { method }, payload, .. }) => {
                 Ok(Self::Notification(Notification { message, method, params: payload }))
             }
             Ok(head) => Ok(Self::Response(Response { message, head })),
@@ -92,11 +97,13 @@ pub(crate) struct Request {
     meta: Meta,
     /// A key that not every parser would read alike.
     ambiguous: Option<&'static str>,
+    /// Instead of the server's own.
+    timeout: Option<Duration>,
 }
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
-const UNAMBIGUOUS: [&str; 5] = ["name", "arguments", "_meta", "inputResponses", "requestState"];
+const UNAMBIGUOUS: [&str; 7] = ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
@@ -140,7 +147,12 @@ impl Request {
             responses,
             meta,
             ambiguous,
+            timeout: None,
         }
+    }
+
+    pub(crate) fn with_timeout(self, timeout: Option<Duration>) -> Self {
+        Self { timeout, ..self }
     }
 
     pub(crate) fn id(&self) -> &[u8] {
@@ -160,10 +172,36 @@ impl Request {
         }
     }
 
+    /// The name that the request is about, and where it stands.
+    pub(crate) fn named(&self, what: &str) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.name.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams(format!("\"name\" must be {what}")))
+    }
+
+    /// The URI that the request is about, and where it stands.
+    pub(crate) fn addressed(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.uri.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams("\"uri\" must be the address of a resource".to_owned()))
+    }
+
+    pub(crate) fn params(&self) -> Option<(&[u8], &Span)> {
+        Some((&self.message, self.params.as_ref()?))
+    }
+
     /// What is passed to a tool, as raw JSON.
     pub(crate) fn arguments(&self) -> Option<&[u8]> {
         let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
         Some(self.raw(&arguments))
+    }
+
+    /// From which level on the log of this request is wanted.
+    fn log_level(&self) -> Option<Level> {
+        Level::parse(&self.text(self.meta.log_level.as_ref())?)
+    }
+
+    /// A modern result of this kind says how long it may be kept.
+    fn is_cacheable(&self) -> bool {
+        self.method() == b"resources/read"
     }
 
     /// Its `_meta` names a protocol version, whatever that may be.
@@ -202,10 +240,21 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     }
     let era = opened_era(session, request, method)?;
     match (method, era) {
-        (b"tools/list", _) => list_tools(session, sink, request, era),
+        (b"tools/list", _) => list(session, sink, request, era, Ware::Tool),
+        (b"resources/list", _) => list(session, sink, request, era, Ware::Resource),
+        (b"resources/templates/list", _) => list(session, sink, request, era, Ware::Template),
+        (b"prompts/list", _) => list(session, sink, request, era, Ware::Prompt),
         (b"tools/call", _) => call_tool(session, sink, request, era),
+        (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
+        (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
+        (b"completion/complete", _) => pass_on(session, sink, request, era, route::completion),
+        (b"logging/setLevel", Era::Legacy) => return set_level(session, sink, request),
+        (b"resources/subscribe", Era::Legacy) => return watch(session, sink, request),
+        (b"resources/unsubscribe", Era::Legacy) => return unwatch(session, sink, request),
         (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
-        (b"server/discover", Era::Modern) => sink.answer(respond::discover(request.id())),
+        (b"server/discover", Era::Modern) => {
+            sink.answer(respond::discover(request.id(), &session.gateway().snapshot()));
+        }
         (b"subscriptions/listen", Era::Modern) => listen(session, sink, request),
         _ => return Err(Refusal::UnknownMethod),
     }
@@ -250,19 +299,19 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     let declared = request.capabilities.as_ref();
     let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
     session.opened_legacy(version, abilities);
-    sink.answer(respond::initialize(request.id(), version));
+    sink.answer(respond::initialize(request.id(), version, &session.gateway().snapshot()));
     Ok(())
 }
 
-fn list_tools(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
+fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, ware: Ware) {
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
         return sink.answer(respond::error(request.id(), &refusal));
     }
     let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
-        let listing = session.gateway().snapshot().listing;
-        sink.answer(respond::tools(request.id(), era, &listing));
-        session.has_seen(listing);
+        let snapshot = session.gateway().snapshot();
+        sink.answer(respond::list(request.id(), era, ware.list_key(), lists::definitions(&snapshot, ware)));
+        session.has_seen(&snapshot, Kind::of(ware));
     };
     if session.gateway().snapshot().settled {
         return answer(session, sink, request);
@@ -291,51 +340,69 @@ fn when_settled(
     });
 }
 
-fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
-    let settled = session.gateway().snapshot().settled;
-    call_known_tool(session, sink, request, era, settled);
+pub(crate) fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
+    pass_on(session, sink, request, era, route::tool);
 }
 
-/// `settled`: nothing is gained by waiting for more servers to be heard of.
-fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, settled: bool) {
-    let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
-    let name = request.name.as_ref().and_then(|span| Some((request.text(Some(span))?, span)));
-    let Some((name, span)) = name else {
-        return refuse(Refusal::InvalidParams("\"name\" must be the name of a tool".to_owned()));
-    };
+/// A request that is for one server, or for ourselves.
+fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
     let snapshot = session.gateway().snapshot();
-    let target = match snapshot.listing.plan(&name) {
-        Plan::Forward(target) => target,
+    match find(request, &snapshot, era) {
+        Ok(way) => go(session, sink, request, era, way),
         // Its server may not have been heard of yet: look again when all have.
-        Plan::Unknown { .. } if !settled => {
-            let again = move |session: &_, sink: &_, request: &_| {
-                call_known_tool(session, sink, request, era, true);
-            };
-            return when_settled(session, sink, request, again);
+        Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. }) if !snapshot.settled => {
+            when_settled(session, sink, request, move |session, sink, request| {
+                match find(request, &session.gateway().snapshot(), era) {
+                    Ok(way) => go(session, sink, request, era, way),
+                    Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+                }
+            });
         }
-        Plan::Unknown { nearest } => {
-            let nearest = nearest.into_iter().map(str::to_owned).collect();
-            return refuse(Refusal::UnknownTool { name: name.into_owned(), nearest });
-        }
-    };
-    let server_era = snapshot.catalog.get(&target.server).map(|entry| entry.offer.manners.era);
-    match retry::come_back(session, sink, request, era, &target.server, server_era) {
+        Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+    }
+}
+
+fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, way: Way) {
+    match way {
+        Way::Server(route) => forward(session, sink, request, era, route),
+        Way::Own(own) => own::serve(session, sink, request, era, own),
+    }
+}
+
+fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
+    let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
+    let catalog = session.gateway().snapshot().catalog;
+    let server_era = catalog.get(&route.server).map(|entry| entry.offer.manners.era);
+    match retry::come_back(session, sink, request, era, &route.server, server_era) {
         Ok(true) => return, // the call that it was away from goes on
         Ok(false) => {}
         Err(refusal) => return refuse(refusal),
     }
     let ticket = session.gateway().tickets.next();
     let token = request.meta.progress_token.clone();
-    let host_token = token.clone().map(|span| request.message.slice(span));
-    let id = request.message.slice(request.id.clone());
-    if !session.register(ticket, id, host_token, era, target.server.clone(), Arc::clone(sink)) {
+    let call = HostCall {
+        id: request.message.slice(request.id.clone()),
+        progress_token: token.clone().map(|span| request.message.slice(span)),
+        era,
+        server: route.server.clone(),
+        cacheable: request.is_cacheable(),
+        log_level: request.log_level(),
+        sink: Arc::clone(sink),
+        recourse: Recourse::None,
+        asked: false,
+    };
+    if !session.register(ticket, call) {
         return refuse(Refusal::IdInUse);
     }
+    let (subject, own) = route.subject;
     let mut draft = Draft::new(request.message.clone())
         .with(request.id.clone(), Hole::Ticket)
-        .with(span.clone(), Hole::Text(target.quoted.clone()));
+        .with(subject, Hole::Text(own));
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
+    }
+    if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
+        session.gateway().servers.log_from(level);
     }
     session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
     let call = Call {
@@ -344,9 +411,9 @@ fn call_known_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request
         request: draft,
         era,
         params: request.params.clone(),
-        timeout: None,
+        timeout: request.timeout,
     };
-    session.gateway().servers.forward(&target.server, call);
+    session.gateway().servers.forward(&route.server, call);
 }
 
 pub(crate) fn replied(session: &Arc<Session>, response: Response) {
@@ -354,14 +421,52 @@ pub(crate) fn replied(session: &Arc<Session>, response: Response) {
 }
 
 fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
-    let wanted = request.notifications.as_ref().and_then(|filter| {
-        let wanted = Members::find(&request.message, filter, "toolsListChanged")?;
-        Some(request.raw(&wanted) == b"true")
-    });
+    let wanted = Wanted::read(&request.message, request.notifications.as_ref());
     let id = request.message.slice(request.id.clone());
-    if !session.subscribe(id, wanted == Some(true), Arc::clone(sink)) {
+    let watched = resources(session, request, &id);
+    if !session.subscribe(id, wanted, watched, Arc::clone(sink)) {
         sink.answer(respond::error(request.id(), &Refusal::IdInUse));
     }
+}
+
+/// The resources that a subscription names and somebody has.
+fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
+    let filter = request.notifications.as_ref();
+    let uris = filter.and_then(|filter| Members::find(&request.message, filter, "resourceSubscriptions"));
+    let uris = uris.map(|list| elements(&request.message, &list)).unwrap_or_default();
+    let shelf = session.gateway().snapshot().shelf;
+    let watched = |span: Span| {
+        let place = shelf.resource(&string_value(request.raw(&span))?)?;
+        Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
+    };
+    uris.into_iter().filter_map(watched).collect()
+}
+
+fn set_level(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+    let level = request.params().and_then(|(message, params)| {
+        let span = Members::find(message, params, "level")?;
+        Level::parse(&string_value(&message[span])?)
+    });
+    let unknown = || Refusal::InvalidParams("\"level\" must be one of debug to emergency".to_owned());
+    session.log_from(level.ok_or_else(unknown)?);
+    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    Ok(())
+}
+
+fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+    let (uri, span) = request.addressed()?;
+    let place = session.gateway().snapshot().shelf.resource(&uri);
+    let unknown = || Refusal::UnknownResource { uri: uri.into_owned(), era: Era::Legacy };
+    session.watch(Watched::new(place.ok_or_else(unknown)?, request.message.slice(span), None));
+    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    Ok(())
+}
+
+fn unwatch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+    let (_, span) = request.addressed()?;
+    session.unwatch(request.raw(&span));
+    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    Ok(())
 }
 
 pub(crate) fn notified(session: &Session, notification: &Notification) {

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use plugbay_core::{
     audience::Audience,
     exchange::{Servers, Tickets},
+    search::Table,
     surface::Snapshot,
 };
 use tokio::sync::{Notify, watch};
@@ -25,6 +26,8 @@ pub struct Gateway {
     pub opened: Arc<Notify>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
+    /// What words mean, for whoever searches by meaning.
+    pub table: fn() -> Option<Arc<Table>>,
     /// The longest message accepted from a host, in bytes.
     pub message_limit: usize,
 }

@@ -5,10 +5,14 @@ mod budget;
 mod dispatch;
 mod gateway;
 pub mod http;
+mod lists;
+mod news;
 mod outbox;
+mod own;
 mod parked;
 mod respond;
 mod rounds;
+mod route;
 #[cfg(test)]
 mod scripted;
 mod seal;

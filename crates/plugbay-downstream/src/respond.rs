@@ -7,10 +7,15 @@ use plugbay_core::{
     era::{self, Era},
     exchange::Question,
     failure::CallError,
-    surface::Listing,
-    wire::{Draft, Fault, Frame, Head, Hole, Kind, Malformed, Members, Span},
+    surface::{Snapshot, instructions},
+    wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members, Span},
 };
 use serde_json::{Value, json};
+
+use crate::{
+    lists::{Kind, Wanted},
+    news::Watched,
+};
 
 /// Why a request is not served.
 #[derive(Debug)]
@@ -19,9 +24,15 @@ pub(crate) enum Refusal {
     UnknownMethod,
     InvalidParams(String),
     UnsupportedVersion(String),
-    UnknownTool {
+    /// A tool or a prompt that no server has.
+    Unknown {
+        what: &'static str,
         name: String,
         nearest: Vec<String>,
+    },
+    UnknownResource {
+        uri: String,
+        era: Era,
     },
     IdInUse,
     /// The gateway ends before the answer came.
@@ -47,7 +58,9 @@ impl Refusal {
             Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
             Self::Malformed(_) | Self::IdInUse | Self::Unacceptable(_) => -32600,
             Self::UnknownMethod => -32601,
-            Self::InvalidParams(_) | Self::UnknownTool { .. } => -32602,
+            Self::InvalidParams(_) | Self::Unknown { .. } => -32602,
+            Self::UnknownResource { era: Era::Modern, .. } => -32602,
+            Self::UnknownResource { era: Era::Legacy, .. } => -32002,
             Self::HeaderMismatch(_) => -32020,
             Self::UnsupportedVersion(_) => -32022,
             Self::Call(_)
@@ -65,10 +78,11 @@ impl Refusal {
             Self::UnknownMethod => "Method not found".to_owned(),
             Self::InvalidParams(what) => what.clone(),
             Self::UnsupportedVersion(_) => "Unsupported protocol version".to_owned(),
-            Self::UnknownTool { name, nearest } if nearest.is_empty() => format!("Unknown tool: {name}"),
-            Self::UnknownTool { name, nearest } => {
-                format!("Unknown tool: {name}. Did you mean {}?", nearest.join(", "))
+            Self::Unknown { what, name, nearest } if nearest.is_empty() => format!("Unknown {what}: {name}"),
+            Self::Unknown { what, name, nearest } => {
+                format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
             }
+            Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
             Self::Ending => "plugbay is shutting down and waits no longer for the answer".to_owned(),
             Self::TooMuchUnread => {
@@ -90,6 +104,7 @@ impl Refusal {
                 let supported: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
                 Some(json!({ "supported": supported, "requested": requested }))
             }
+            Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
             Self::Call(CallError::Down { server, failure } | CallError::Resting { server, failure, .. }) => {
                 Some(json!({
                     "server": server.as_str(), "reason": failure.what,
@@ -113,7 +128,7 @@ pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
 /// The code of a message that is an error.
 pub(crate) fn error_code(message: &[u8]) -> Option<i64> {
     let head = Head::read(message).ok()?;
-    let Kind::Error { .. } = head.kind else { return None };
+    let wire::Kind::Error { .. } = head.kind else { return None };
     let code = Members::find(message, &head.payload?, "code")?;
     std::str::from_utf8(&message[code]).ok()?.parse().ok()
 }
@@ -127,31 +142,49 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
     envelope(id, "result", result.to_string().as_bytes())
 }
 
-pub(crate) fn initialize(id: &[u8], version: &str) -> Frame {
-    let capabilities = json!({ "tools": { "listChanged": true } });
+pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot) -> Frame {
     let result = json!({
-        "protocolVersion": version, "capabilities": capabilities,
-        "serverInfo": server_info(), "instructions": INSTRUCTIONS,
+        "protocolVersion": version, "capabilities": capabilities(snapshot),
+        "serverInfo": server_info(), "instructions": instructions(&snapshot.catalog),
     });
     envelope(id, "result", result.to_string().as_bytes())
 }
 
-pub(crate) fn discover(id: &[u8]) -> Frame {
+pub(crate) fn discover(id: &[u8], snapshot: &Snapshot) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
-    let capabilities = json!({ "tools": { "listChanged": true } });
     let body = json!({
-        "supportedVersions": versions, "capabilities": capabilities,
-        "instructions": INSTRUCTIONS, "ttlMs": 0, "cacheScope": "private",
+        "supportedVersions": versions, "capabilities": capabilities(snapshot),
+        "instructions": instructions(&snapshot.catalog), "ttlMs": 0, "cacheScope": "private",
     });
     result(id, Era::Modern, body)
 }
 
-/// The tools are sent as they stand in the listing: definitions are never rebuilt.
-pub(crate) fn tools(id: &[u8], era: Era, listing: &Listing) -> Frame {
-    let mut body = BytesMut::with_capacity(listing.tools.len() + 200);
-    body.put_slice(b"{\"tools\":");
-    body.put_slice(&listing.tools);
+/// What the servers can do together. Those that have not been heard of yet may be able to do anything.
+fn capabilities(snapshot: &Snapshot) -> Value {
+    let able = snapshot.shelf.features;
+    let possible = |able: bool| able || !snapshot.settled;
+    let mut capabilities = json!({ "tools": { "listChanged": true } });
+    if possible(able.resources) {
+        capabilities["resources"] = json!({ "listChanged": true, "subscribe": possible(able.subscribe) });
+    }
+    if possible(able.prompts) {
+        capabilities["prompts"] = json!({ "listChanged": true });
+    }
+    if possible(able.logging) {
+        capabilities["logging"] = json!({});
+    }
+    if possible(able.completions) {
+        capabilities["completions"] = json!({});
+    }
+    capabilities
+}
+
+/// A list is sent as it stands in the snapshot: definitions are never rebuilt.
+pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame {
+    let mut body = BytesMut::with_capacity(definitions.len() + 200);
+    body.put_slice(format!("{{\"{key}\":").as_bytes());
+    body.put_slice(definitions);
     if era == Era::Modern {
         // Zero: a change is told at once, and a list costs us nothing.
         let meta = json!({ era::SERVER_INFO_KEY: server_info() });
@@ -162,15 +195,29 @@ pub(crate) fn tools(id: &[u8], era: Era, listing: &Listing) -> Frame {
     envelope(id, "result", &body)
 }
 
-/// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.
-pub(crate) fn tools_changed(subscription: Option<&[u8]>) -> Frame {
-    notification("notifications/tools/list_changed", subscription, "")
+/// What a tool of our own says.
+pub(crate) fn tool_text(id: &[u8], era: Era, text: &str, failed: bool) -> Frame {
+    let mut body = json!({ "content": [{ "type": "text", "text": text }] });
+    if failed {
+        body["isError"] = true.into();
+    }
+    result(id, era, body)
 }
 
-pub(crate) fn acknowledged(subscription: &[u8], tools: bool) -> Frame {
-    let granted =
-        if tools { r#","notifications":{"toolsListChanged":true}"# } else { r#","notifications":{}"# };
-    notification("notifications/subscriptions/acknowledged", Some(subscription), granted)
+/// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.
+pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
+    notification(kind.changed_method(), subscription, "")
+}
+
+pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted, watched: &[Watched]) -> Frame {
+    let granted = Kind::ALL.into_iter().filter(|kind| wanted.has(*kind));
+    let mut granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
+    if !watched.is_empty() {
+        let uris: Vec<_> = watched.iter().map(|one| String::from_utf8_lossy(one.shown())).collect();
+        granted.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    }
+    let granted = format!(r#","notifications":{{{}}}"#, granted.join(","));
+    notification("notifications/subscriptions/acknowledged", Some(subscription), &granted)
 }
 
 /// The graceful end of a subscription.
@@ -226,9 +273,6 @@ pub(crate) fn input_required(id: &[u8], requests: &str, state: &str) -> Frame {
     );
     envelope(id, "result", result.as_bytes())
 }
-
-const INSTRUCTIONS: &str = "plugbay stands in front of several MCP servers. \
-    A tool named server__tool belongs to that server and works as if called there directly.";
 
 fn server_info() -> Value {
     json!({ "name": "plugbay", "title": "plugbay", "version": env!("CARGO_PKG_VERSION") })

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Catalog, Change, Offer, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
-    exchange::{self, Answer, Call, Question, Reply, Ticket, Tickets, Unanswered},
+    exchange::{self, Answer, Call, News, Question, Reply, Ticket, Tickets, Unanswered},
     exposure::Exposure,
     failure::CallError,
+    level::Level,
     name::ServerName,
     surface::{Layout, Snapshot},
     wire::{Draft, Head, Hole, Kind, Members},
@@ -43,6 +44,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         parking: Arc::default(),
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
+        table: || None,
         message_limit: MESSAGE_LIMIT,
     };
     (gateway, snapshots, Servers { events })
@@ -57,9 +59,12 @@ pub(crate) struct Servers {
 enum Event {
     Call(Call),
     Cancel(Ticket, String),
+    Refresh,
     /// What a server that asked is told, as raw JSON.
     Reply(Ticket, String),
     RootsChanged(String),
+    Watch(String),
+    LogFrom(Level),
 }
 
 impl Servers {
@@ -92,6 +97,20 @@ impl Servers {
         }
     }
 
+    pub(crate) async fn log_level(&mut self) -> Level {
+        match soon("a level", self.events.recv()).await.expect("the script is there") {
+            Event::LogFrom(level) => level,
+            other => panic!("{other:?} instead"),
+        }
+    }
+
+    pub(crate) async fn watched(&mut self) -> String {
+        match soon("something to watch", self.events.recv()).await.expect("the script is there") {
+            Event::Watch(uri) => uri,
+            other => panic!("{other:?} instead"),
+        }
+    }
+
     pub(crate) async fn nothing_forwarded(&mut self) {
         let forwarded = timeout(SECOND, self.events.recv()).await;
         assert!(!matches!(forwarded, Ok(Some(_))), "something reached a server");
@@ -104,6 +123,10 @@ impl exchange::Servers for Script {
     fn forward(&self, server: &ServerName, call: Call) {
         assert_eq!(server.as_str(), "s");
         let _ = self.0.send(Event::Call(call));
+    }
+
+    fn refresh(&self) {
+        let _ = self.0.send(Event::Refresh);
     }
 
     fn cancel(&self, _: &ServerName, ticket: Ticket, notification: Draft) {
@@ -124,6 +147,14 @@ impl exchange::Servers for Script {
     fn roots_changed(&self, notification: Bytes) {
         let text = String::from_utf8(notification.to_vec()).expect("UTF-8");
         let _ = self.0.send(Event::RootsChanged(text));
+    }
+
+    fn watch(&self, _: &ServerName, uri: Bytes) {
+        let _ = self.0.send(Event::Watch(String::from_utf8_lossy(&uri).into_owned()));
+    }
+
+    fn log_from(&self, level: Level) {
+        let _ = self.0.send(Event::LogFrom(level));
     }
 
     fn audience_grew(&self) {}
@@ -182,6 +213,11 @@ impl Forwarded {
         self.0.caller.answered(self.0.ticket, Answer::Failed(error));
     }
 
+    /// Its server says something while it works on this.
+    pub(crate) fn log(&self, news: &News) {
+        self.0.caller.told(Some(self.0.ticket), news);
+    }
+
     pub(crate) fn progress(&self) {
         let params = json!({ "progressToken": self.0.ticket.0, "progress": 1 });
         let message =
@@ -224,7 +260,8 @@ fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
         tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool")).collect();
     let offer = Arc::new(Offer::new(era, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
-    let layout = Layout { exposures: [(server(), Exposure::default())].into(), name_limit: 64 };
+    let exposures = [(server(), Exposure::default())].into();
+    let layout = Layout { exposures, name_limit: 64, ..Layout::default() };
     Snapshot::new(Arc::new(catalog), &layout, settled)
 }
 

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     era::{self, Era, InputRequired},
-    exchange::{Answer, Caller, Question, Ticket, Unanswered},
+    exchange::{Answer, Caller, News, Question, Ticket, Unanswered},
+    level::Level,
     name::ServerName,
-    surface::Listing,
+    surface::Snapshot,
     wire::{Draft, Frame, Head, Span},
 };
 use rustc_hash::FxHashMap;
@@ -21,6 +22,8 @@ use tokio::sync::Notify;
 use crate::{
     asking::Asked,
     gateway::Gateway,
+    lists::{Kind, Seen, Wanted},
+    news::Watched,
     outbox::Outbox,
     parked::Terms,
     respond::{self, Refusal},
@@ -56,9 +59,11 @@ pub(crate) struct State {
     pub(crate) questions: FxHashMap<Ticket, Asked>,
     /// The requests that wait for the catalogue, and where their answers go.
     waiting: HashMap<Bytes, Arc<Outbox>>,
-    subscriptions: Vec<Subscription>,
-    /// The listing that the host has, or has been told to fetch.
-    seen: Option<Arc<Listing>>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) watched: Vec<Watched>,
+    /// From which level on a legacy host wants log messages, once it has said so.
+    pub(crate) level: Option<Level>,
+    seen: Seen,
 }
 
 /// A call in flight as its host knows it.
@@ -68,6 +73,10 @@ pub(crate) struct HostCall {
     pub(crate) progress_token: Option<Bytes>,
     pub(crate) era: Era,
     pub(crate) server: ServerName,
+    /// A modern result of this kind says how long it may be kept.
+    pub(crate) cacheable: bool,
+    /// From which level on a modern host wants to read the log of this request.
+    pub(crate) log_level: Option<Level>,
     pub(crate) sink: Arc<Outbox>,
     pub(crate) recourse: Recourse,
     /// The server has asked something for it, so that others may know of it too.
@@ -86,10 +95,10 @@ pub(crate) enum Recourse {
 }
 
 #[derive(Debug)]
-struct Subscription {
-    id: Bytes,
-    tools: bool,
-    sink: Arc<Outbox>,
+pub(crate) struct Subscription {
+    pub(crate) id: Bytes,
+    wanted: Wanted,
+    pub(crate) sink: Arc<Outbox>,
 }
 
 impl HostCall {
@@ -119,7 +128,7 @@ impl Session {
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
     pub(crate) fn stateless(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        let seen = Some(gateway.snapshot().listing);
+        let seen = Seen::all(&gateway.snapshot());
         let session = Self::of(owner, gateway, outbox);
         session.lock().seen = seen;
         session.opened_modern();
@@ -148,6 +157,7 @@ impl Session {
         state.abilities = abilities;
         drop(state);
         self.gateway.audience.joined(self.me.clone());
+        self.gateway.audience.reads(self.me.clone());
         self.can(abilities);
         self.gateway.opened.notify_one();
     }
@@ -185,22 +195,12 @@ impl Session {
     // --- calls
 
     /// `false`: the host uses this id for another request that is still in flight.
-    pub(crate) fn register(
-        &self,
-        ticket: Ticket,
-        id: Bytes,
-        progress_token: Option<Bytes>,
-        era: Era,
-        server: ServerName,
-        sink: Arc<Outbox>,
-    ) -> bool {
+    pub(crate) fn register(&self, ticket: Ticket, call: HostCall) -> bool {
         let mut state = self.lock();
-        if state.in_use(&id) {
+        if state.in_use(&call.id) {
             return false;
         }
-        state.by_id.insert(id.clone(), ticket);
-        let recourse = Recourse::None;
-        let call = HostCall { id, progress_token, era, server, sink, recourse, asked: false };
+        state.by_id.insert(call.id.clone(), ticket);
         state.calls.insert(ticket, call);
         true
     }
@@ -241,6 +241,7 @@ impl Session {
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
+        state.watched.retain(|watched| watched.subscription.as_deref() != Some(id));
         if let Some(sink) = state.waiting.remove(id) {
             sink.taken_back();
             self.tell_if_idle(&state);
@@ -332,47 +333,57 @@ impl Session {
         Some(call)
     }
 
-    // --- the list of tools
+    // --- lists
 
-    pub(crate) fn has_seen(&self, listing: Arc<Listing>) {
-        self.lock().seen = Some(listing);
-        self.gateway.first_list.notify_one();
+    pub(crate) fn has_seen(&self, snapshot: &Snapshot, kind: Kind) {
+        self.lock().seen.note(snapshot, kind);
+        if kind == Kind::Tools {
+            self.gateway.first_list.notify_one();
+        }
         self.catalog_changed(); // while the answer was being made
     }
 
     /// `false`: the id is in use.
-    pub(crate) fn subscribe(&self, id: Bytes, tools: bool, sink: Arc<Outbox>) -> bool {
+    pub(crate) fn subscribe(
+        &self,
+        id: Bytes,
+        wanted: Wanted,
+        watched: Vec<Watched>,
+        sink: Arc<Outbox>,
+    ) -> bool {
         let mut state = self.lock();
         if state.in_use(&id) {
             return false;
         }
-        sink.tell(respond::acknowledged(&id, tools));
-        state.subscriptions.push(Subscription { id, tools, sink });
+        sink.tell(respond::acknowledged(&id, wanted, &watched));
+        state.subscriptions.push(Subscription { id, wanted, sink });
         drop(state);
+        if !watched.is_empty() {
+            self.gateway.audience.reads(self.me.clone());
+        }
+        watched.into_iter().for_each(|watched| self.watch(watched));
         self.catalog_changed(); // since the host listed
         true
     }
 
-    /// Tells the host to list again, if what it has seen is not what it would see now.
+    /// Tells the host to list again, where what it has seen is not what it would see now.
     pub(crate) fn catalog_changed(&self) {
-        let now = self.gateway.snapshot().listing;
+        let now = self.gateway.snapshot();
         let mut state = self.lock();
-        // A host that has not listed yet will see the change when it does.
-        if state.seen.as_ref().is_none_or(|seen| seen.tools == now.tools) {
-            return;
-        }
-        let legacy = state.listens();
-        let mut told = legacy;
-        if legacy {
-            self.outbox.tell_once(respond::tools_changed(None));
-        }
-        for subscription in state.subscriptions.iter().filter(|subscription| subscription.tools) {
-            subscription.sink.tell_once(respond::tools_changed(Some(&subscription.id)));
-            told = true;
-        }
-        // Whoever does not listen yet hears of it when it does.
-        if told {
-            state.seen = Some(now);
+        for kind in Kind::ALL.into_iter().filter(|kind| state.seen.differs(&now, *kind)).collect::<Vec<_>>() {
+            let legacy = state.listens();
+            let mut told = legacy;
+            if legacy {
+                self.outbox.tell_once(respond::list_changed(kind, None));
+            }
+            for subscription in state.subscriptions.iter().filter(|one| one.wanted.has(kind)) {
+                subscription.sink.tell_once(respond::list_changed(kind, Some(&subscription.id)));
+                told = true;
+            }
+            // Whoever does not listen yet hears of it when it does.
+            if told {
+                state.seen.note(&now, kind);
+            }
         }
     }
 
@@ -451,7 +462,7 @@ impl Session {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
                 let visits = bridged.then(|| call.visits(&message, &head)).flatten();
-                let completion = bridged.then(|| era::completion(&message, &head)).flatten();
+                let completion = bridged.then(|| era::completion(&message, &head, call.cacheable)).flatten();
                 match visits {
                     Some(visits) => respond::visits_required(&call.id, &message, &visits),
                     None => head.readdressed(&message, &call.id, completion),
@@ -495,6 +506,14 @@ impl Caller for Session {
         // Where every request has an outbox of its own this one stays empty, and so a server that many
         // hosts share is not held up for one of them.
         self.outbox.poll_ahead(context)
+    }
+
+    fn log_level(&self) -> Option<Level> {
+        self.lock().level
+    }
+
+    fn told(&self, during: Option<Ticket>, news: &News) {
+        self.hear(during, news);
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Answer, Call, Reply, Servers, Ticket},
     failure::{CallError, Failure},
+    level::Level,
     name::ServerName,
     wire::Draft,
 };
@@ -54,6 +55,12 @@ impl Servers for Pool {
         call.caller.answered(call.ticket, Answer::Failed(error));
     }
 
+    fn refresh(&self) {
+        for handle in self.roster().running.values() {
+            handle.refresh();
+        }
+    }
+
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {
         if let Some(handle) = self.roster().running.get(server) {
             handle.send(Command::Cancel { ticket, notification });
@@ -69,6 +76,18 @@ impl Servers for Pool {
     fn roots_changed(&self, notification: Bytes) {
         for handle in self.roster().running.values() {
             handle.send(Command::RootsChanged(notification.clone()));
+        }
+    }
+
+    fn watch(&self, server: &ServerName, uri: Bytes) {
+        if let Some(handle) = self.roster().running.get(server) {
+            handle.send(Command::Watch(uri));
+        }
+    }
+
+    fn log_from(&self, level: Level) {
+        for handle in self.roster().running.values() {
+            handle.send(Command::LogFrom(level));
         }
     }
 

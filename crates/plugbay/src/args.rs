@@ -7,7 +7,12 @@ use plugbay_downstream::http::Address;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
-    commands::{self, CommandError, Context, call::Order, tools::Query},
+    commands::{
+        self, CommandError, Context,
+        call::Order,
+        search::Wish,
+        tools::{Form, Query},
+    },
     log::Log,
     output::Output,
     panel, sample,
@@ -59,7 +64,28 @@ enum Command {
         /// Only the tools of this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
+        /// Print each tool as one line: its parameters with their types, and its purpose.
+        #[arg(long, conflicts_with = "json")]
+        signature: bool,
         /// Print the definitions as the host gets them.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find tools by what they are for, among all that are remembered. No server is started.
+    Search {
+        /// What is wanted, in words.
+        #[arg(required = true)]
+        query: Vec<String>,
+        /// At most so many hits.
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+        limit: u16,
+        /// Only tools of this server.
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
+        /// Tell which words were found where, and what meaning added.
+        #[arg(long)]
+        explain: bool,
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -150,8 +176,17 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             Ok(ExitCode::SUCCESS)
         }
         Command::List { json } => runtime.block_on(commands::list::list(&context, json)),
-        Command::Tools { query, server, json } => {
-            runtime.block_on(commands::tools::tools(&context, &Query { words: query, server }, json))
+        Command::Tools { query, server, signature, json } => {
+            let form = match (signature, json) {
+                (true, _) => Form::Signatures,
+                (false, true) => Form::Definitions,
+                (false, false) => Form::Table,
+            };
+            runtime.block_on(commands::tools::tools(&context, &Query { words: query, server }, form))
+        }
+        Command::Search { query, limit, server, explain, json } => {
+            let wish = Wish { query: query.join(" "), limit: limit.into(), server, explain };
+            runtime.block_on(commands::search::search(&context, &wish, json))
         }
         Command::Call { tool, arguments, timeout, json } => {
             let order = Order { tool, arguments, timeout, raw: json };

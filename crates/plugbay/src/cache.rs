@@ -16,13 +16,13 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Manners, Offer, Tool},
+    catalog::{Features, Item, Manners, Offer, Stock, Tool, Ware},
     name::ServerName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The cache folder, and the thread that writes to it.
@@ -54,7 +54,7 @@ struct Job {
     content: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Stored<'a> {
     format: u32,
     server: String,
@@ -67,6 +67,14 @@ struct Stored<'a> {
     /// Absent for a server that never answered.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    features: Features,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    templates: Vec<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    prompts: Vec<&'a RawValue>,
 }
 
 impl Cache {
@@ -174,16 +182,23 @@ fn parse(text: &[u8]) -> Option<Memory> {
     };
     let bytes = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
     let tools = tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
-    Some(Memory::Offer(Arc::new(Offer::new(manners, stored.info.map(bytes), stored.instructions, tools))))
+    let items = |raw: Vec<&RawValue>, ware| {
+        raw.into_iter().map(|raw| Item::parse(bytes(raw), ware)).collect::<Option<Vec<_>>>()
+    };
+    let stock = Stock {
+        resources: items(stored.resources, Ware::Resource)?,
+        templates: items(stored.templates, Ware::Template)?,
+        prompts: items(stored.prompts, Ware::Prompt)?,
+    };
+    let offer = Offer::new(manners, stored.info.map(bytes), stored.instructions, tools);
+    Some(Memory::Offer(Arc::new(offer.stocked(stored.features, stock))))
 }
 
 fn render(server: &ServerName, memory: &Memory) -> Option<String> {
     let server = server.to_string();
     let stored = match memory {
         Memory::Nothing => return None,
-        Memory::Unanswered => {
-            Stored { format: FORMAT, server, manners: None, info: None, instructions: None, tools: None }
-        }
+        Memory::Unanswered => Stored { format: FORMAT, server, ..Stored::default() },
         Memory::Offer(offer) => Stored {
             format: FORMAT,
             server,
@@ -191,9 +206,17 @@ fn render(server: &ServerName, memory: &Memory) -> Option<String> {
             info: offer.info.as_deref().and_then(raw),
             instructions: offer.instructions.clone(),
             tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
+            features: offer.features,
+            resources: definitions(&offer.resources),
+            templates: definitions(&offer.templates),
+            prompts: definitions(&offer.prompts),
         },
     };
     serde_json::to_string(&stored).ok()
+}
+
+fn definitions(items: &[Item]) -> Vec<&RawValue> {
+    items.iter().filter_map(|item| raw(&item.definition)).collect()
 }
 
 fn raw(json: &[u8]) -> Option<&RawValue> {

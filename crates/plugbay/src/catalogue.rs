@@ -173,9 +173,9 @@ impl Catalogue {
 
     /// The same tools as before.
     fn publish_unchanged(&self) {
-        let listing = Arc::clone(&self.snapshots.borrow().listing);
         let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
-        self.snapshots.send_replace(Snapshot { catalog, listing, settled });
+        let before = self.snapshots.borrow().clone();
+        self.snapshots.send_replace(Snapshot { catalog, settled, ..before });
     }
 
     fn settled(&self) -> bool {

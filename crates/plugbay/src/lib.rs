@@ -6,6 +6,7 @@ mod catalogue;
 mod commands;
 pub mod config;
 mod log;
+mod meaning;
 mod output;
 mod panel;
 mod sample;

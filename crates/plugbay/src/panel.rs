@@ -70,6 +70,7 @@ impl Panel {
             parking: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
+            table: || None,
             message_limit: settings.limits.message,
         };
         let running = startable(settings).map(|(server, spec)| {
@@ -168,7 +169,8 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
 
 fn arrangement(settings: &Settings) -> Arrangement {
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
-    let layout = Layout { exposures: exposures.collect(), name_limit: settings.limits.name_length };
+    let (name_limit, admin_tools) = (settings.limits.name_length, settings.admin_tools);
+    let layout = Layout { exposures: exposures.collect(), name_limit, admin_tools };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);
         (server.name.clone(), identity)

@@ -2,23 +2,30 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::{
-    document::{Field, each_text},
-    index::TermId,
-    words,
+    document::Field,
+    index::{Said, TermId, Word},
+    words::Origin,
 };
-use crate::catalog::Tool;
 
-/// A table of word pieces and their vectors.
+/// A table of word pieces and their vectors, read where it lies.
 pub struct Table {
     dimensions: usize,
-    scales: Vec<f32>,
+    /// A factor per row.
+    scales: &'static [[u8; 4]],
     /// One row of signed bytes per word piece.
     rows: &'static [u8],
-    vocabulary: FxHashMap<&'static str, u32>,
+    /// One piece per line, in the order of their bytes: found by halving, so nothing has to be built.
+    pieces: &'static [u8],
+    /// Where the lines begin; one more at the end.
+    lines: Vec<u32>,
+    /// The lines by their first bytes: of pieces that begin a word, and of those that continue one.
+    beginning: Vec<u32>,
+    continuing: Vec<u32>,
 }
+
+/// What stands before a piece that continues a word.
+const CONTINUING: &str = "##";
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,7 +34,8 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// `TVEC`, the numbers of rows and columns, a scale per row, the rows, and a word piece per line.
+    /// `TVEC`, the numbers of rows and columns, a scale per row, the rows, and a word piece per line, in
+    /// order.
     pub fn read(bytes: &'static [u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(b"TVEC")?;
         let (rows, rest) = rest.split_first_chunk()?;
@@ -35,51 +43,105 @@ impl Table {
         let (rows, dimensions) =
             (u32::from_le_bytes(*rows) as usize, u32::from_le_bytes(*dimensions) as usize);
         let (scales, rest) = rest.split_at_checked(rows.checked_mul(4)?)?;
-        let scales = scales.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         let (table, pieces) = rest.split_at_checked(rows.checked_mul(dimensions)?)?;
-        let pieces = std::str::from_utf8(pieces).ok()?;
-        let vocabulary = pieces.lines().zip(0..).take(rows).collect();
-        Some(Self { dimensions, scales, rows: table, vocabulary })
-    }
-
-    /// Adds the vectors of a text's words.
-    fn add(&self, text: &str, weight: f32, sum: &mut [f32]) {
-        let (mut word, mut piece) = (String::new(), String::new());
-        for part in text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()) {
-            word.clear();
-            word.extend(part.chars().flat_map(char::to_lowercase));
-            self.add_word(&word, weight, &mut piece, sum);
+        let ends = memchr::memchr_iter(b'\n', pieces).take(rows);
+        let mut lines = Vec::with_capacity(rows + 1);
+        lines.push(0);
+        for end in ends {
+            lines.push(u32::try_from(end + 1).ok()?);
         }
+        if lines.len() != rows + 1 {
+            return None;
+        }
+        let scales = scales.as_chunks().0;
+        let (beginning, continuing) = (Vec::new(), Vec::new());
+        let mut table = Self { dimensions, scales, rows: table, pieces, lines, beginning, continuing };
+        table.beginning = table.first_bytes("");
+        table.continuing = table.first_bytes(CONTINUING);
+        Some(table)
     }
 
-    /// A word is spelt with the longest pieces that are known, from its beginning on.
-    fn add_word(&self, word: &str, weight: f32, piece: &mut String, sum: &mut [f32]) {
+    /// For each byte, the first line that has it or a later one behind `before`; one more at the end.
+    fn first_bytes(&self, before: &str) -> Vec<u32> {
+        let mut wanted = before.as_bytes().to_vec();
+        wanted.push(0);
+        let mut starts: Vec<u32> = (0..=u8::MAX)
+            .map(|byte| {
+                if let Some(last) = wanted.last_mut() {
+                    *last = byte;
+                }
+                self.first_from(&wanted)
+            })
+            .collect();
+        // Nothing is greater than this and still begins alike.
+        let end = [before.as_bytes(), &[u8::MAX, u8::MAX]].concat();
+        starts.push(self.first_from(&end));
+        starts
+    }
+
+    fn first_from(&self, wanted: &[u8]) -> u32 {
+        let count = self.lines.len() - 1;
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.line(middle) < wanted { low = middle + 1 } else { high = middle }
+        }
+        u32::try_from(low).unwrap_or(u32::MAX)
+    }
+
+    /// The memory that this holds beside the bytes it reads from.
+    pub fn heap_bytes(&self) -> usize {
+        let numbers = self.lines.capacity() + self.beginning.capacity() + self.continuing.capacity();
+        numbers * size_of::<u32>()
+    }
+
+    fn line(&self, row: usize) -> &'static [u8] {
+        &self.pieces[self.lines[row] as usize..self.lines[row + 1] as usize - 1]
+    }
+
+    /// The row of a piece that begins a word, or continues one.
+    fn find(&self, piece: &str, continues: bool) -> Option<usize> {
+        let piece = piece.as_bytes();
+        let (starts, before) =
+            if continues { (&self.continuing, CONTINUING.len()) } else { (&self.beginning, 0) };
+        let first = usize::from(*piece.first()?);
+        let (mut low, mut high) = (starts[first] as usize, starts[first + 1] as usize);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.line(middle)[before..].cmp(piece) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(middle),
+            }
+        }
+        None
+    }
+
+    /// Adds the vector of a word in small letters, which is spelt with the longest pieces that are known,
+    /// from its beginning on.
+    fn add(&self, word: &str, sum: &mut [f32]) {
         let mut start = 0;
         while start < word.len() {
-            let mut end = word.len();
-            let row = loop {
-                if end == start {
-                    return; // the rest cannot be spelt
-                }
-                if word.is_char_boundary(end) {
-                    piece.clear();
-                    piece.push_str(if start == 0 { "" } else { "##" });
-                    piece.push_str(&word[start..end]);
-                    if let Some(row) = self.vocabulary.get(piece.as_str()) {
-                        break *row as usize;
-                    }
-                }
-                end -= 1;
-            };
-            let scale = self.scales[row] * weight;
-            let row = &self.rows[row * self.dimensions..][..self.dimensions];
-            for (sum, value) in sum.iter_mut().zip(row) {
-                *sum += scale * f32::from(value.cast_signed());
-            }
+            let ends = (start + 1..=word.len()).rev().filter(|end| word.is_char_boundary(*end));
+            let longest =
+                ends.take(LONGEST).find_map(|end| Some((end, self.find(&word[start..end], start > 0)?)));
+            let Some((end, row)) = longest else { return }; // the rest cannot be spelt
+            self.add_row(row, sum);
             start = end;
         }
     }
+
+    fn add_row(&self, row: usize, sum: &mut [f32]) {
+        let scale = f32::from_le_bytes(self.scales[row]);
+        let row = &self.rows[row * self.dimensions..][..self.dimensions];
+        for (sum, value) in sum.iter_mut().zip(row) {
+            *sum += scale * f32::from(value.cast_signed());
+        }
+    }
 }
+
+/// Of a word without end, so many beginnings are tried.
+const LONGEST: usize = 40;
 
 /// What is kept of the meaning of a catalogue.
 #[derive(Debug)]
@@ -99,51 +161,99 @@ const NEIGHBOURS: usize = 4;
 /// What a server's name says of a tool is said of its neighbours too.
 const SERVER: f32 = 0.5;
 
-impl Meaning {
-    pub(super) fn build<'w>(
-        table: Arc<Table>,
-        tools: &[(&str, &Tool)],
-        catalogue: impl Iterator<Item = (&'w str, TermId)>,
-    ) -> Self {
-        let mut directions = Directions::new(&table);
-        let mut sum = vec![0.0; table.dimensions];
-        for (server, tool) in tools {
-            sum.fill(0.0);
-            each_text(server, tool, |field, text| match field {
-                Field::Server => table.add(text, SERVER, &mut sum),
-                Field::Name => words::each(text, |word| table.add(word, 1.0, &mut sum)),
-                Field::Description => table.add(text, 1.0, &mut sum),
-                Field::Parameter | Field::Detail => {}
-            });
-            directions.push(&sum);
+/// The meaning of a catalogue while its words are being met.
+pub(super) struct Gathering {
+    table: Arc<Table>,
+    tools: Directions,
+    /// Of the tool whose words are being met.
+    sum: Vec<f32>,
+    /// The vectors of the words met so far, in the order in which they were first needed.
+    vectors: Vec<f32>,
+    /// For each word by its number, where its vector is.
+    places: Vec<Option<usize>>,
+}
+
+impl Gathering {
+    pub(super) fn new(table: Arc<Table>) -> Self {
+        let sum = vec![0.0; table.dimensions];
+        Self { tools: Directions::new(&table), sum, vectors: Vec::new(), places: Vec::new(), table }
+    }
+
+    /// A word of a tool; `None` at its end.
+    pub(super) fn hear(&mut self, said: Option<Said<'_>>) {
+        let Some((field, text, word, origin)) = said else {
+            self.tools.push(&self.sum);
+            self.sum.fill(0.0);
+            return;
+        };
+        let weight = match field {
+            Field::Name => 1.0,
+            Field::Server if origin == Origin::Written => SERVER,
+            Field::Description if origin == Origin::Written => 1.0,
+            _ => return,
+        };
+        let start = self.place(text, word);
+        let vector = &self.vectors[start..][..self.sum.len()];
+        for (sum, value) in self.sum.iter_mut().zip(vector) {
+            *sum += weight * value;
         }
-        let known: Vec<(&str, TermId)> =
-            catalogue.filter(|(word, _)| table.vocabulary.contains_key(word)).collect();
+    }
+
+    fn place(&mut self, text: &str, word: Word) -> usize {
+        let number = word.number as usize;
+        if self.places.len() <= number {
+            self.places.resize(number + 1, None);
+        }
+        *self.places[number].get_or_insert_with(|| {
+            let start = self.vectors.len();
+            self.vectors.resize(start + self.sum.len(), 0.0);
+            self.table.add(text, &mut self.vectors[start..]);
+            start
+        })
+    }
+
+    pub(super) fn finish<'w>(self, catalogue: impl Iterator<Item = (&'w str, TermId)>) -> Meaning {
+        let table = self.table;
+        let mut known: Vec<(usize, TermId)> =
+            catalogue.filter_map(|(word, term)| Some((table.find(word, false)?, term))).collect();
         let (mut words, mut terms) = (Directions::new(&table), Vec::new());
         if known.len() <= COMPARED_WORDS {
-            for (word, term) in known {
+            known.sort_unstable();
+            let mut sum = self.sum;
+            for (row, term) in known {
                 sum.fill(0.0);
-                table.add(word, 1.0, &mut sum);
+                table.add_row(row, &mut sum);
                 words.push(&sum);
                 terms.push(term);
             }
         }
-        Self { table, tools: directions, words, terms }
+        Meaning { tools: self.tools, words, terms, table }
+    }
+}
+
+impl Meaning {
+    pub(super) fn heap_bytes(&self) -> usize {
+        let terms = self.terms.capacity() * size_of::<TermId>();
+        self.tools.bytes.capacity() + self.words.bytes.capacity() + terms
     }
 
-    /// The direction of a text; `None` if no word of it is known.
-    pub(super) fn direction(&self, text: &str) -> Option<Vec<i8>> {
-        let mut sum = vec![0.0; self.table.dimensions];
-        self.table.add(text, 1.0, &mut sum);
-        sum.iter().any(|value| *value != 0.0).then(|| unit(&sum).collect())
+    /// A sum to which the words of a text are added.
+    pub(super) fn nothing(&self) -> Vec<f32> {
+        vec![0.0; self.table.dimensions]
+    }
+
+    pub(super) fn add(&self, word: &str, sum: &mut [f32]) {
+        self.table.add(word, sum);
     }
 
     /// The terms of the catalogue that are nearest to a word in meaning, with their cosine.
     pub(super) fn neighbours(&self, word: &str) -> Vec<(TermId, f32)> {
-        if self.terms.is_empty() || !self.table.vocabulary.contains_key(word) {
+        let Some(row) = self.table.find(word, false).filter(|_| !self.terms.is_empty()) else {
             return Vec::new();
-        }
-        let Some(direction) = self.direction(word) else { return Vec::new() };
+        };
+        let mut sum = self.nothing();
+        self.table.add_row(row, &mut sum);
+        let Some(direction) = Direction::of(&sum) else { return Vec::new() };
         let near = self.terms.iter().enumerate().map(|(at, term)| (*term, self.words.cosine(at, &direction)));
         let mut near: Vec<_> = near.filter(|(_, cosine)| *cosine > AKIN).collect();
         near.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -159,8 +269,19 @@ pub(super) struct Directions {
     bytes: Vec<i8>,
 }
 
+/// A direction to compare with others: wide enough to be multiplied as it is.
+#[derive(Debug)]
+pub(super) struct Direction(Vec<i16>);
+
 /// What a coordinate of one is in a byte.
 const ONE: f32 = 127.0;
+
+impl Direction {
+    /// `None` for a text of which no word is known.
+    pub(super) fn of(sum: &[f32]) -> Option<Self> {
+        sum.iter().any(|value| *value != 0.0).then(|| Self(unit(sum).map(i16::from).collect()))
+    }
+}
 
 impl Directions {
     fn new(table: &Table) -> Self {
@@ -172,9 +293,9 @@ impl Directions {
     }
 
     /// The cosine of the angle between one of them and another.
-    pub(super) fn cosine(&self, at: usize, other: &[i8]) -> f32 {
+    pub(super) fn cosine(&self, at: usize, other: &Direction) -> f32 {
         let row = &self.bytes[at * self.dimensions..][..self.dimensions];
-        let product: i32 = row.iter().zip(other).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+        let product = row.iter().zip(&other.0).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>();
         #[expect(clippy::cast_precision_loss, reason = "at most a million or so")]
         let product = product as f32;
         product / (ONE * ONE)

@@ -1,12 +1,11 @@
 //! What of a tool can be searched: its texts, by where they stand.
 
-use crate::{
-    catalog::Tool,
-    wire::{Members, Span, elements, string_value},
-};
+use super::walk::Walk;
+use crate::{catalog::Tool, wire::string_value};
 
 /// Where a text stands. What a word says about a tool depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Field {
     Name,
     Server,
@@ -45,55 +44,38 @@ impl Field {
 const DEPTH: u32 = 6;
 
 /// Calls `found` with each text of a tool.
-pub(super) fn each_text(server: &str, tool: &Tool, mut found: impl FnMut(Field, &str)) {
+pub(super) fn each_text(server: &str, tool: &Tool, found: &mut dyn FnMut(Field, &str)) {
     found(Field::Server, server);
     found(Field::Name, &tool.name);
-    let bytes = &tool.definition;
-    for member in Members::of(bytes, &(0..bytes.len())).flatten() {
-        match &*member.key {
-            "title" | "description" => text(bytes, &member.value, Field::Description, &mut found),
-            "inputSchema" => schema(bytes, &member.value, DEPTH, &mut found),
-            _ => {}
-        }
-    }
+    Walk::new(&tool.definition).object(|walk, key| match key {
+        b"\"title\"" | b"\"description\"" => text(walk, Field::Description, found),
+        b"\"inputSchema\"" => schema(walk, DEPTH, found),
+        _ => walk.skip(),
+    });
 }
 
-fn text(bytes: &[u8], span: &Span, field: Field, found: &mut impl FnMut(Field, &str)) {
-    if let Some(text) = string_value(&bytes[span.clone()]) {
+fn text(walk: &mut Walk<'_>, field: Field, found: &mut dyn FnMut(Field, &str)) {
+    if let Some(text) = string_value(walk.string()) {
         found(field, &text);
     }
 }
 
-fn schema(bytes: &[u8], span: &Span, depth: u32, found: &mut impl FnMut(Field, &str)) {
+fn schema(walk: &mut Walk<'_>, depth: u32, found: &mut dyn FnMut(Field, &str)) {
     if depth == 0 {
-        return;
+        return walk.skip();
     }
-    for member in Members::of(bytes, span).flatten() {
-        match &*member.key {
-            "properties" => {
-                for property in Members::of(bytes, &member.value).flatten() {
-                    found(Field::Parameter, &property.key);
-                    schema(bytes, &property.value, depth - 1, found);
-                }
+    walk.object(|walk, key| match key {
+        b"\"properties\"" => walk.object(|walk, name| {
+            if let Some(name) = string_value(name) {
+                found(Field::Parameter, &name);
             }
-            "$defs" | "definitions" => {
-                for definition in Members::of(bytes, &member.value).flatten() {
-                    schema(bytes, &definition.value, depth - 1, found);
-                }
-            }
-            "description" | "title" => text(bytes, &member.value, Field::Detail, found),
-            "items" | "additionalProperties" => schema(bytes, &member.value, depth - 1, found),
-            "enum" => {
-                for value in elements(bytes, &member.value) {
-                    text(bytes, &value, Field::Detail, found);
-                }
-            }
-            "anyOf" | "oneOf" | "allOf" => {
-                for part in elements(bytes, &member.value) {
-                    schema(bytes, &part, depth - 1, found);
-                }
-            }
-            _ => {}
-        }
-    }
+            schema(walk, depth - 1, found);
+        }),
+        b"\"$defs\"" | b"\"definitions\"" => walk.object(|walk, _| schema(walk, depth - 1, found)),
+        b"\"description\"" | b"\"title\"" => text(walk, Field::Detail, found),
+        b"\"items\"" | b"\"additionalProperties\"" => schema(walk, depth - 1, found),
+        b"\"enum\"" => walk.array(|walk| text(walk, Field::Detail, found)),
+        b"\"anyOf\"" | b"\"oneOf\"" | b"\"allOf\"" => walk.array(|walk| schema(walk, depth - 1, found)),
+        _ => walk.skip(),
+    });
 }

@@ -2,8 +2,12 @@
 
 mod dense;
 mod document;
+mod explain;
 mod index;
+mod question;
+pub mod reply;
 mod synonyms;
+mod walk;
 mod words;
 
 use std::sync::Arc;
@@ -12,10 +16,12 @@ use rustc_hash::FxHashMap;
 
 pub use dense::Table;
 pub use document::Field;
+pub use explain::{Explanation, Match, Relation};
 
 use self::{
-    dense::{Directions, Meaning},
-    index::{Index, TermId, Weighted},
+    dense::{Direction, Directions, Gathering, Meaning},
+    index::{Index, TermId},
+    question::{Part, Question, Weighted},
     synonyms::Synonyms,
 };
 use crate::catalog::Tool;
@@ -24,8 +30,6 @@ use crate::catalog::Tool;
 const SYNONYM: f32 = 0.4;
 /// What a name adds that the query covers wholly.
 const COVERED_NAME: f32 = 0.5;
-/// How soon more of the same word stops counting.
-const SATURATION: f32 = 1.2;
 /// The share of meaning in a score.
 const MEANING: f32 = 0.45;
 /// Words are measured against the best tool, and a little against a perfect one: where even the best
@@ -34,8 +38,6 @@ const PERFECTION: f32 = 0.25;
 /// So many of the best by words are looked at for their meaning; in a small catalogue, all are.
 const RESCORED: usize = 200;
 const SMALL_CATALOGUE: usize = 1024;
-/// A long request is also read sentence by sentence, because it may ask for several things.
-const SENTENCES: usize = 8;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
@@ -59,21 +61,29 @@ pub struct Hit {
 impl Engine {
     /// Each tool with the name of its server.
     pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<Table>>) -> Self {
-        let index = Index::build(tools);
+        let mut gathering = table.map(Gathering::new);
+        let index = Index::build(tools, |said| {
+            if let Some(gathering) = &mut gathering {
+                gathering.hear(said);
+            }
+        });
         let synonyms = Synonyms::new(|word| index.term(word));
-        let meaning = table.map(|table| Meaning::build(table, tools, index.words()));
+        let meaning = gathering.map(|gathering| gathering.finish(index.words()));
         Self { synonyms, meaning, twins: twins(tools), index }
     }
 
     /// The best `limit` tools, best first; equal ones in the order of the catalogue.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let wanted = limit.max(CANDIDATES);
-        let mut hits = self.rank(query);
-        let sentences = self.sentences(query);
-        if sentences.len() > 1 {
+        let question = Question::read(query, &self.index, self.meaning.as_ref());
+        let mut scratch = Scratch::new(self.index.len());
+        let mut hits = self.rank(&question.whole, &mut scratch);
+        if !question.sentences.is_empty() {
             let mut scores: FxHashMap<u32, f32> = FxHashMap::default();
-            for part in sentences {
-                for hit in self.rank(part).into_iter().take(wanted) {
+            for part in &question.sentences {
+                let mut best = self.rank(part, &mut scratch);
+                keep_best(&mut best, wanted);
+                for hit in best {
                     let best = scores.entry(hit.tool).or_default();
                     *best = best.max(hit.score);
                 }
@@ -84,72 +94,48 @@ impl Engine {
             hits = scores.into_iter().map(|(tool, score)| Hit { tool, score }).collect();
         }
         keep_best(&mut hits, wanted);
+        hits.retain(|hit| hit.score > 0.0);
+        hits.sort_unstable_by(best_first);
         self.one_of_each_first(&mut hits);
         hits.truncate(limit);
         hits
     }
 
-    /// The sentences that say something.
-    fn sentences<'q>(&self, query: &'q str) -> Vec<&'q str> {
-        let ends = ['.', '?', '!', ';', '\n', '。', '？', '！'];
-        let telling = |part: &&str| self.index.weighted(part).len() > 1;
-        query.split(ends).filter(telling).take(SENTENCES).collect()
+    /// The memory that this holds, beside the tools themselves and the table.
+    pub fn heap_bytes(&self) -> usize {
+        let twins = self.twins.capacity() * size_of::<u32>();
+        self.index.heap_bytes() + self.meaning.as_ref().map_or(0, Meaning::heap_bytes) + twins
     }
 
-    fn rank(&self, query: &str) -> Vec<Hit> {
-        let mut terms = self.index.weighted(query);
-        if let Some(meaning) = &self.meaning {
-            self.add_neighbours(query, meaning, &mut terms);
-        }
-        let mut hits = self.by_words(&terms);
-        if let Some(meaning) = &self.meaning
-            && let Some(direction) = meaning.direction(query)
-        {
-            let perfect = terms.iter().map(|term| term.weight * self.index.rarity(term.id)).sum();
-            self.rescore(&mut hits, perfect, &meaning.tools, &direction);
+    /// The best tools for one part of a question, in no order.
+    fn rank(&self, part: &Part, scratch: &mut Scratch) -> Vec<Hit> {
+        let mut hits = self.by_words(&part.terms, scratch);
+        if let (Some(meaning), Some(direction)) = (&self.meaning, &part.direction) {
+            let perfect = part.terms.iter().map(|term| term.weight * self.index.rarity(term.id)).sum();
+            self.rescore(&mut hits, perfect, &meaning.tools, direction);
         }
         keep_best(&mut hits, RESCORED);
         hits
     }
 
-    /// A word that no tool contains may have a neighbour that some do: rain, weather.
-    fn add_neighbours(&self, query: &str, meaning: &Meaning, terms: &mut Vec<Weighted>) {
-        words::each(query, |word| {
-            if words::is_stop(word) || self.index.term(word).is_some() {
-                return;
-            }
-            for (id, cosine) in meaning.neighbours(word) {
-                if !terms.iter().any(|term| term.id == id) {
-                    terms.push(Weighted { id, weight: cosine, said: false });
-                }
-            }
-        });
-    }
-
-    fn by_words(&self, terms: &[Weighted]) -> Vec<Hit> {
+    fn by_words(&self, terms: &[Weighted], scratch: &mut Scratch) -> Vec<Hit> {
         let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
-        let related = related.into_iter().map(|id| Weighted { id, weight: SYNONYM, said: false });
-        let mut scores = vec![0.0f32; self.index.len()];
-        let mut touched = Vec::new();
-        for term in terms.iter().copied().chain(related) {
-            let weight = term.weight * self.index.rarity(term.id);
-            for posting in self.index.postings(term.id) {
-                let score = &mut scores[posting.tool as usize];
-                if *score == 0.0 {
-                    touched.push(posting.tool);
-                }
-                *score += weight * posting.count / (SATURATION + posting.count);
+        let related = related.into_iter().map(|id| (id, SYNONYM));
+        for (id, weight) in terms.iter().map(|term| (term.id, term.weight)).chain(related) {
+            for posting in self.index.postings(id) {
+                scratch.add(posting.tool, weight * posting.value);
             }
         }
-        let hit = |tool: u32| {
-            let covered = self.index.name_coverage(tool, &said);
-            Hit { tool, score: scores[tool as usize] * (1.0 + COVERED_NAME * covered) }
-        };
-        touched.into_iter().map(hit).collect()
+        for id in said {
+            for posting in self.index.names(id) {
+                scratch.covered[posting.tool as usize] += posting.value;
+            }
+        }
+        scratch.take()
     }
 
-    fn rescore(&self, hits: &mut Vec<Hit>, perfect: f32, tools: &Directions, direction: &[i8]) {
+    fn rescore(&self, hits: &mut Vec<Hit>, perfect: f32, tools: &Directions, direction: &Direction) {
         if self.index.len() <= SMALL_CATALOGUE {
             let mut scores = vec![0.0; self.index.len()];
             for hit in hits.iter() {
@@ -192,13 +178,54 @@ fn twins(tools: &[(&str, &Tool)]) -> Vec<u32> {
         .collect()
 }
 
+/// The best of them, in no order.
 fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
-    let best_first = |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool));
     if limit > 0 && hits.len() > limit {
         hits.select_nth_unstable_by(limit - 1, best_first);
     }
     hits.truncate(limit);
-    hits.sort_unstable_by(best_first);
+}
+
+fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
+    b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
+}
+
+/// A place for scores, used again for each part of a question.
+struct Scratch {
+    scores: Vec<f32>,
+    /// The share of each tool's name that is asked for.
+    covered: Vec<f32>,
+    touched: Vec<u32>,
+}
+
+impl Scratch {
+    fn new(tools: usize) -> Self {
+        Self {
+            scores: vec![0.0; tools],
+            covered: vec![0.0; tools],
+            touched: Vec::with_capacity(tools.min(1024)),
+        }
+    }
+
+    fn add(&mut self, tool: u32, value: f32) {
+        let score = &mut self.scores[tool as usize];
+        if *score == 0.0 {
+            self.touched.push(tool);
+        }
+        *score += value;
+    }
+
+    /// The tools that have a score, and everything as it was before.
+    fn take(&mut self) -> Vec<Hit> {
+        let (scores, covered) = (&mut self.scores, &mut self.covered);
+        let hit = |tool: u32| {
+            let at = tool as usize;
+            let score =
+                std::mem::take(&mut scores[at]) * (1.0 + COVERED_NAME * std::mem::take(&mut covered[at]));
+            Hit { tool, score }
+        };
+        self.touched.drain(..).map(hit).collect()
+    }
 }
 
 #[cfg(test)]

@@ -73,8 +73,8 @@ fn a_word_that_no_tool_has_is_found_by_its_meaning() {
     table.extend(4u32.to_le_bytes());
     table.extend(2u32.to_le_bytes());
     table.extend([1.0f32; 4].iter().flat_map(|scale| scale.to_le_bytes()));
-    table.extend([100, 0, 99, 5, 0, 100, 5, 99]);
-    table.extend(b"rain\nweather\nmail\nletter");
+    table.extend([0, 100, 5, 99, 100, 0, 99, 5]);
+    table.extend(b"letter\nmail\nrain\nweather\n");
     let table = Arc::new(Table::read(table.leak()).unwrap());
     let tools = tools(&[
         ("a", r#"{"name":"mail","description":"mail"}"#),

@@ -32,21 +32,50 @@ impl Words {
     }
 }
 
-pub(super) fn is_stop(word: &str) -> bool {
-    STOP_WORDS.binary_search(&word).is_ok()
+/// How a word came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It stands there between blanks, marks or separators.
+    Written,
+    /// A part of a word in camel case: `git` of `GitHub`.
+    Hump,
+    /// Parts that separators held apart.
+    Joined,
 }
 
 /// Calls `found` with each word of a text in small letters: the parts of an identifier and the whole of
 /// it, pairs of neighbours where a script has no spaces.
-pub(super) fn each(text: &str, mut found: impl FnMut(&str)) {
+pub(super) fn each(text: &str, mut found: impl FnMut(&str, Origin)) {
     let mut lower = String::new();
-    for chunk in text.split(|c: char| !is_word(c) && c != '_' && c != '-') {
+    let joins = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let mut rest = text;
+    while !rest.is_empty() {
+        // Nearly every word of nearly every text is plain letters of one case, and needs no more than this.
+        let bytes = rest.as_bytes();
+        let end = bytes.iter().position(|byte| !joins(*byte)).unwrap_or(bytes.len());
+        if end == bytes.len() || bytes[end].is_ascii() {
+            let chunk = &rest[..end];
+            if is_plain(chunk) {
+                found(chunk, Origin::Written)
+            } else {
+                identifier(chunk, &mut lower, &mut found)
+            }
+            rest = rest.get(end + 1..).unwrap_or_default();
+            continue;
+        }
+        let end = rest.find(|c: char| !is_word(c) && c != '_' && c != '-').unwrap_or(rest.len());
+        let (chunk, behind) = rest.split_at(end);
+        rest = &behind[behind.chars().next().map_or(0, char::len_utf8)..];
         if chunk.chars().any(is_ideographic) {
             chunk.split(['_', '-']).for_each(|run| ideographic(run, &mut lower, &mut found));
         } else {
             identifier(chunk, &mut lower, &mut found);
         }
     }
+}
+
+fn is_plain(chunk: &str) -> bool {
+    !chunk.is_empty() && chunk.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 fn is_word(c: char) -> bool {
@@ -66,7 +95,7 @@ fn is_ideographic(c: char) -> bool {
         | '\u{ac00}'..='\u{d7af}' | '\u{e00}'..='\u{e7f}' | '\u{20000}'..='\u{3ffff}')
 }
 
-fn ideographic(run: &str, lower: &mut String, found: &mut impl FnMut(&str)) {
+fn ideographic(run: &str, lower: &mut String, found: &mut impl FnMut(&str, Origin)) {
     let mut rest = run;
     while let Some(first) = rest.chars().next() {
         let same = |c: char| is_ideographic(c) == is_ideographic(first);
@@ -79,24 +108,29 @@ fn ideographic(run: &str, lower: &mut String, found: &mut impl FnMut(&str)) {
         }
         let starts: Vec<usize> = stretch.char_indices().map(|(at, _)| at).collect();
         if starts.len() == 1 {
-            found(stretch);
+            found(stretch, Origin::Written);
         }
         for pair in starts.windows(2) {
             let end = stretch[pair[1]..].chars().next().map_or(stretch.len(), |c| pair[1] + c.len_utf8());
-            found(&stretch[pair[0]..end]);
+            found(&stretch[pair[0]..end], Origin::Written);
         }
     }
 }
 
 /// `getHTMLPage_v2` is `get`, `html`, `page`, `v2`, and `gethtmlpagev2`.
-fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str)) {
+fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str, Origin)) {
     let parts = chunk.split(['_', '-']).filter(|part| !part.is_empty());
+    // `GitHub` is a word of its own; `getUser_name` is not.
+    let one = parts.clone().nth(1).is_none();
+    let camel = one && parts.clone().any(|part| CamelCase(part).nth(1).is_some());
+    let (piece, whole) =
+        if camel { (Origin::Hump, Origin::Written) } else { (Origin::Written, Origin::Joined) };
     let mut count = 0;
     for part in parts.clone() {
         for word in CamelCase(part) {
             count += 1;
             to_lower(word, lower);
-            found(lower);
+            found(lower, piece);
         }
     }
     if count > 1 {
@@ -104,7 +138,7 @@ fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str)) {
         for part in parts {
             lower.extend(part.chars().flat_map(char::to_lowercase));
         }
-        found(lower);
+        found(lower, whole);
     }
 }
 
@@ -166,7 +200,7 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         let mut words = Vec::new();
-        each(text, |word| words.push(word.to_owned()));
+        each(text, |word, _| words.push(word.to_owned()));
         words
     }
 

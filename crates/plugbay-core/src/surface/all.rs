@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use bytes::{BufMut, BytesMut};
 
-use super::{Layout, Listing, Target};
+use super::{Layout, Listing, Own, Target, search};
 use crate::{
     catalog::{Catalog, Tool},
-    exposure::Exposure,
+    exposure::{Exposure, Mode},
     name::{self, ServerName},
     wire::Span,
 };
@@ -32,20 +32,26 @@ pub(super) fn list(catalog: &Catalog, layout: &Layout) -> Listing {
     let collisions = wanted_twice(&mut shown);
     shown.retain(|one| !collisions.contains(&one.exposed));
 
+    let searchable = layout.exposures.values().any(|exposure| exposure.mode == Mode::Search);
     let mut tools = BytesMut::from("[");
+    if searchable {
+        tools.put_slice(&search::definitions(layout.admin_tools));
+    }
     let mut index = HashMap::with_capacity(shown.len());
     for Shown { exposed, tool, exposure, target, .. } in shown {
-        if !index.is_empty() {
-            tools.put_u8(b',');
+        if exposure.mode == Mode::All {
+            if tools.len() > 1 {
+                tools.put_u8(b',');
+            }
+            let description = exposure.describe.get(&tool.name);
+            write_definition(&mut tools, tool, &exposed, description.map(String::as_str));
         }
-        let description = exposure.describe.get(&tool.name);
-        write_definition(&mut tools, tool, &exposed, description.map(String::as_str));
         index.insert(exposed, target);
     }
     tools.put_u8(b']');
     let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
     let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-    Listing { tools: tools.freeze(), index, collisions, ambiguous, unheard }
+    Listing { tools: tools.freeze(), index, searchable, collisions, ambiguous, unheard }
 }
 
 /// A tool on its way into the listing.
@@ -75,9 +81,8 @@ fn name_in_full(shown: &mut [Shown<'_>], catalog: &Catalog, layout: &Layout) -> 
 
 fn reads_joined(one: &Shown<'_>, catalog: &Catalog, layout: &Layout) -> bool {
     let server = name::split(&one.exposed).and_then(|(server, _)| ServerName::parse(server).ok());
-    one.exposed != one.full
-        && server
-            .is_some_and(|server| catalog.get(&server).is_some() || layout.exposures.contains_key(&server))
+    let known = |server: &ServerName| catalog.get(server).is_some() || layout.exposures.contains_key(server);
+    one.exposed != one.full && (server.as_ref().is_some_and(known) || Own::named(&one.exposed).is_some())
 }
 
 /// Sorts by exposed name and returns those that stand there more than once.
@@ -136,7 +141,7 @@ mod tests {
 
     fn layout(server: &str, exposure: Exposure) -> Layout {
         let exposures = [(ServerName::parse(server).unwrap(), exposure)].into();
-        Layout { exposures, name_limit: 64 }
+        Layout { exposures, name_limit: 64, ..Layout::default() }
     }
 
     #[test]
@@ -158,6 +163,7 @@ mod tests {
             &[r#"{"name":"get","description":"old"}"#, r#"{"name":"put"}"#, r#"{"name":"del"}"#],
         )]);
         let exposure = Exposure {
+            mode: Mode::All,
             policy: Policy { allow: None, deny: Patterns::compile(["d*"]).unwrap() },
             bare: false,
             rename: [("get".to_owned(), "fetch".to_owned())].into(),
@@ -190,7 +196,7 @@ mod tests {
     fn bare(servers: &[&str]) -> Layout {
         let exposure = Exposure { bare: true, ..Exposure::default() };
         let exposures = servers.iter().map(|name| (ServerName::parse(name).unwrap(), exposure.clone()));
-        Layout { exposures: exposures.collect(), name_limit: 64 }
+        Layout { exposures: exposures.collect(), name_limit: 64, ..Layout::default() }
     }
 
     #[test]
@@ -222,6 +228,22 @@ mod tests {
         assert!(
             matches!(listing.plan("git__push"), Plan::Forward(target) if target.server.as_str() == "git")
         );
+    }
+
+    #[test]
+    fn tools_behind_search_can_be_called_but_are_not_listed() {
+        let servers = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+        let exposure = Exposure { mode: Mode::Search, ..Exposure::default() };
+        let listing = list(&servers, &layout("a", exposure));
+        let tools = String::from_utf8(listing.tools.to_vec()).unwrap();
+        assert!(
+            tools.starts_with(r#"[{"name":"search_tools""#) && tools.ends_with(r#",{"name":"b__y"}]"#),
+            "{tools}"
+        );
+        assert!(!tools.contains("a__x") && !tools.contains("proxy_status"), "{tools}");
+        assert!(matches!(listing.plan("a__x"), Plan::Forward(_)));
+        assert_eq!(listing.plan("proxy_status"), Plan::Own(Own::Status), "callable all the same");
+        assert!(matches!(list(&servers, &Layout::default()).plan("search_tools"), Plan::Unknown { .. }));
     }
 
     #[test]

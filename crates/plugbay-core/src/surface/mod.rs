@@ -1,6 +1,9 @@
 //! What a host sees of the catalogue, and what its calls mean: pure functions of a snapshot.
 
 mod all;
+mod instructions;
+mod search;
+mod shelf;
 
 use std::{
     borrow::Cow,
@@ -9,6 +12,10 @@ use std::{
 };
 
 use bytes::Bytes;
+
+pub use instructions::instructions;
+pub use search::{Finder, Found, Own};
+pub use shelf::{Place, Shelf};
 
 use crate::{
     catalog::Catalog,
@@ -22,6 +29,8 @@ use crate::{
 pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     pub listing: Arc<Listing>,
+    pub shelf: Arc<Shelf>,
+    pub finder: Arc<Finder>,
     /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
 }
@@ -31,6 +40,8 @@ pub struct Snapshot {
 pub struct Layout {
     pub exposures: BTreeMap<ServerName, Exposure>,
     pub name_limit: usize,
+    /// Search mode also shows its tools for looking after servers.
+    pub admin_tools: bool,
 }
 
 /// The tools that a host sees, ready to send.
@@ -38,7 +49,10 @@ pub struct Layout {
 pub struct Listing {
     /// A JSON array of definitions.
     pub tools: Bytes,
+    /// Also of tools that are not in the array but behind others.
     index: HashMap<String, Target>,
+    /// The gateway's own tools are there.
+    searchable: bool,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
     /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
@@ -60,23 +74,29 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<'a> {
     Forward(Cow<'a, Target>),
+    Own(Own),
     Unknown { nearest: Vec<&'a str> },
 }
 
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: &Layout, settled: bool) -> Self {
         let listing = Arc::new(all::list(&catalog, layout));
-        Self { catalog, listing, settled }
+        let shelf = Arc::new(Shelf::new(&catalog, layout));
+        let finder = Arc::new(Finder::new(Arc::clone(&catalog), Arc::clone(&listing)));
+        Self { catalog, listing, shelf, finder, settled }
     }
 }
 
 impl Listing {
     pub fn plan(&self, name: &str) -> Plan<'_> {
+        if let Some(own) = Own::named(name).filter(|_| self.searchable) {
+            return Plan::Own(own);
+        }
         match self.index.get(name) {
             Some(target) => Plan::Forward(Cow::Borrowed(target)),
             None => match self.unheard_target(name) {
                 Some(target) => Plan::Forward(Cow::Owned(target)),
-                None => Plan::Unknown { nearest: name::nearest(name, self.index.keys().map(String::as_str)) },
+                None => Plan::Unknown { nearest: self.nearest(name) },
             },
         }
     }
@@ -89,6 +109,20 @@ impl Listing {
         self.unheard.get(&server).filter(|policy| policy.may(tool))?;
         let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
         Some(Target { server, tool: tool.to_owned(), quoted })
+    }
+
+    /// The names that are most like one that is not there.
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        name::nearest(name, self.index.keys().map(String::as_str))
+    }
+
+    /// Whether tools can be searched for.
+    pub fn is_searchable(&self) -> bool {
+        self.searchable
+    }
+
+    pub fn target(&self, exposed: &str) -> Option<&Target> {
+        self.index.get(exposed)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Target)> {

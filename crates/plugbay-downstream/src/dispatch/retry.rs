@@ -74,6 +74,8 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, server: &ServerName) -> HostCa
         progress_token: request.meta.progress_token.as_ref().map(slice),
         era: Era::Modern,
         server: server.clone(),
+        cacheable: request.is_cacheable(),
+        log_level: request.log_level(),
         sink: Arc::clone(sink),
         recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) }),
         asked: true,

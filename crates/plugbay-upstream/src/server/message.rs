@@ -8,6 +8,7 @@ use plugbay_core::{
     era::Era,
     exchange::{Call, Reply, Ticket},
     failure::Failure,
+    level::Level,
     wire::Draft,
 };
 use tokio::sync::oneshot;
@@ -27,6 +28,9 @@ pub(crate) enum Command {
         reply: Reply,
     },
     RootsChanged(Bytes),
+    /// Tell when this resource changes.
+    Watch(Bytes),
+    LogFrom(Level),
     /// Hosts can do more than they could.
     AudienceGrew,
     /// Start if need be, and list again.

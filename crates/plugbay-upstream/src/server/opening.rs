@@ -6,8 +6,10 @@ use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     audience::Audience,
+    catalog::Features,
     era::{self, Era},
     exchange::{Ticket, Tickets},
+    level::Level,
     wire::{Head, Incoming, Kind, Members, Span, string_value},
 };
 use serde_json::json;
@@ -34,7 +36,7 @@ pub(crate) struct Opened {
     pub(crate) era: Option<Era>,
     pub(crate) info: Option<Bytes>,
     pub(crate) instructions: Option<String>,
-    pub(crate) has_tools: bool,
+    pub(crate) features: Features,
     /// What a legacy server was told that its host can do.
     pub(crate) claimed: Abilities,
 }
@@ -131,16 +133,18 @@ pub(crate) async fn open(
 
 /// The `_meta` members that each request to a modern server carries when its host sent none.
 pub(crate) fn modern_fields() -> String {
-    modern_fields_with(Abilities::NONE)
+    modern_fields_with(Abilities::NONE, None)
 }
 
-/// The same for a host that can be asked something.
-pub(crate) fn modern_fields_with(abilities: Abilities) -> String {
+/// The same for a host that can be asked something, or wants to read the log.
+pub(crate) fn modern_fields_with(abilities: Abilities, level: Option<Level>) -> String {
     // How a host tells of changed roots is a thing of the other era.
     let declared = Abilities { roots_changes: false, ..abilities }.declaration();
     let (version, info) = (era::MODERN_VERSION, client_info());
     let (version_key, info_key, key) = (era::VERSION_KEY, era::CLIENT_INFO_KEY, era::CAPABILITIES_KEY);
-    format!(r#""{version_key}":"{version}","{info_key}":{info},"{key}":{declared}"#)
+    let level = level.map(|level| format!(r#","{}":"{}""#, era::LOG_LEVEL_KEY, level.word()));
+    let level = level.unwrap_or_default();
+    format!(r#""{version_key}":"{version}","{info_key}":{info},"{key}":{declared}{level}"#)
 }
 
 fn client_info() -> serde_json::Value {
@@ -297,6 +301,6 @@ fn described(message: &Bytes, result: &Span) -> Opened {
     let instructions = Members::find(message, result, "instructions")
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let capabilities = Members::find(message, result, "capabilities");
-    let has_tools = capabilities.is_some_and(|object| Members::find(message, &object, "tools").is_some());
-    Opened { instructions, has_tools, ..Opened::default() }
+    let features = capabilities.map(|object| Features::read(message, &object)).unwrap_or_default();
+    Opened { instructions, features, ..Opened::default() }
 }

@@ -48,7 +48,6 @@ pub struct Row {
 pub enum State {
     Warming,
     /// It works, and its tools stay out of the host's context until they are asked for.
-    #[expect(dead_code, reason = "every mode there is puts all tools before the host")]
     Ready,
     /// It works, and its tools are in the host's context.
     Active,
@@ -117,5 +116,6 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
 fn working(mode: Mode) -> State {
     match mode {
         Mode::Auto | Mode::All => State::Active,
+        Mode::Search => State::Ready,
     }
 }

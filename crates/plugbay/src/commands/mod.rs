@@ -6,6 +6,7 @@ pub mod demo;
 mod error;
 pub mod list;
 pub mod schema;
+pub mod search;
 pub mod serve;
 mod start;
 pub mod tools;

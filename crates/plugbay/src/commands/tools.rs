@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use plugbay_core::{
     name::{self, ServerName},
+    signature::Signature,
     tokens::{Entry, Ledger},
 };
 use serde::{Serialize, Serializer};
@@ -25,6 +26,27 @@ impl Serialize for Tools {
     }
 }
 
+/// The tools as lines.
+#[derive(Debug, Serialize)]
+pub struct Signatures(pub Vec<String>);
+
+impl Signatures {
+    fn of(entries: &[Entry]) -> Self {
+        let line = |entry: &Entry| Signature::of(&entry.tool.name, &entry.tool).to_string();
+        Self(entries.iter().map(line).collect())
+    }
+}
+
+/// How the tools are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// With what each costs.
+    Table,
+    Signatures,
+    /// As JSON.
+    Definitions,
+}
+
 /// Which tools are wanted.
 #[derive(Debug, Default)]
 pub struct Query {
@@ -33,12 +55,12 @@ pub struct Query {
     pub server: Option<String>,
 }
 
-pub async fn tools(context: &Context, query: &Query, as_json: bool) -> Result<ExitCode, CommandError> {
+pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let server = query.server.as_deref().map(|name| find(&settings, name)).transpose()?;
-    // Definitions are printed without their price, which takes a moment to find out.
-    let count = if as_json { |_: &str| 0 } else { tokenizer::count };
-    if !as_json {
+    // Only the table has prices, which take a moment to find out.
+    let count = if form == Form::Table { tokenizer::count } else { |_: &str| 0 };
+    if form == Form::Table {
         tokenizer::prepare();
     }
     let panel = Panel::assemble(&settings, context.outside.clone());
@@ -50,8 +72,11 @@ pub async fn tools(context: &Context, query: &Query, as_json: bool) -> Result<Ex
     entries
         .retain(|entry| server.as_ref().is_none_or(|server| entry.server == *server) && query.matches(entry));
     let found = !entries.is_empty();
-    if found || as_json {
-        context.output.show(&Tools { entries }, as_json);
+    let as_json = form == Form::Definitions;
+    match form {
+        Form::Signatures => context.output.show(&Signatures::of(&entries), false),
+        _ if found || as_json => context.output.show(&Tools { entries }, as_json),
+        _ => {}
     }
     if !unknown.is_empty() {
         let these = unknown.join(", ");
@@ -91,7 +116,7 @@ async fn learn(
 }
 
 /// The configured server of this name, in any case.
-fn find(settings: &Settings, wanted: &str) -> Result<ServerName, CommandError> {
+pub(super) fn find(settings: &Settings, wanted: &str) -> Result<ServerName, CommandError> {
     let names = || settings.servers.iter().map(|server| &server.name);
     if let Some(name) = names().find(|name| name.as_str().eq_ignore_ascii_case(wanted)) {
         return Ok(name.clone());

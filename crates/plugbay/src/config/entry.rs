@@ -55,7 +55,8 @@ pub(super) fn build(
             let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
             let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
             let bare = own.prefix == Some(false);
-            let exposure = Exposure { policy, bare, rename, describe: own.describe.unwrap_or_default() };
+            let describe = own.describe.unwrap_or_default();
+            let exposure = Exposure { mode: mode.shown(), policy, bare, rename, describe };
             ServerSettings { name, spec, exposure, mode }
         }
     }

@@ -59,6 +59,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
     Settings {
         mode: common.mode,
+        admin_tools: common.admin_tools,
         servers: outcome.servers,
         disabled: outcome.disabled,
         limits: common.limits,
@@ -72,6 +73,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
 /// What holds for all servers: each file laid over the one before, key by key.
 struct Common {
     mode: Mode,
+    admin_tools: bool,
     limits: Limits,
     list_wait: Duration,
     defaults: Plugbay,
@@ -79,12 +81,13 @@ struct Common {
 
 impl Common {
     fn of<'a>(configs: impl Iterator<Item = &'a raw::ConfigFile>) -> Self {
-        let mut mode = Mode::default();
+        let (mut mode, mut admin_tools) = (Mode::default(), false);
         let mut list_wait = LIST_WAIT;
         let mut limits = raw::Limits::default();
         let mut defaults = Plugbay::default();
         for config in configs {
             mode = config.mode.map_or(mode, |mode| mode.0);
+            admin_tools = config.admin_tools.unwrap_or(admin_tools);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
             limits = config.limits.clone().unwrap_or_default().over(limits);
             defaults = config.defaults.clone().unwrap_or_default().over(defaults);
@@ -94,7 +97,7 @@ impl Common {
             message: limits.message.map_or(standard.message, |size| size.0),
             name_length: limits.name_length.map_or(standard.name_length, |length| length.0),
         };
-        Self { mode, limits, list_wait, defaults }
+        Self { mode, admin_tools, limits, list_wait, defaults }
     }
 }
 

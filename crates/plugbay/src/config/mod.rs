@@ -31,7 +31,7 @@ mod word;
 use std::{path::PathBuf, time::Duration};
 
 use plugbay_core::{
-    exposure::Exposure,
+    exposure::{self, Exposure},
     name::{DEFAULT_NAME_LIMIT, ServerName},
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
@@ -50,6 +50,8 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub mode: Mode,
+    /// Search mode lists its tools for looking after servers too.
+    pub admin_tools: bool,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
     /// Switched off by their entry, sorted by name.
@@ -90,6 +92,18 @@ pub enum Mode {
     Auto,
     /// Every allowed tool under its own name.
     All,
+    /// Three tools that find, describe and call the others.
+    Search,
+}
+
+impl Mode {
+    /// What it means to a host of which nothing is known.
+    pub fn shown(self) -> exposure::Mode {
+        match self {
+            Self::Auto | Self::All => exposure::Mode::All,
+            Self::Search => exposure::Mode::Search,
+        }
+    }
 }
 
 impl Default for Limits {

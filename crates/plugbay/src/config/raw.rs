@@ -24,7 +24,7 @@ object! {
     /// The servers behind plugbay and how they are shown. Accepts what MCP hosts write under `mcpServers`.
     #[schemars(title = "plugbay configuration")]
     pub(super) struct ConfigFile {
-        /// How tools are shown: `all` shows each as `server__tool`, `auto` what fits the host.
+        /// How tools are shown: `all` shows each as `server__tool`, `search` three tools that find, describe and call the others, `auto` what fits the host.
         "mode" => mode: Word<Mode>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
@@ -32,6 +32,8 @@ object! {
         "defaults" => defaults: Plugbay,
         /// Sizes that are refused or shortened.
         "limits" => limits: Limits,
+        /// Search mode also shows `proxy_status` and `proxy_refresh`. They can be called in any case.
+        "adminTools" => admin_tools: bool,
         /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
         "listWait" => list_wait: Wait,
     }

@@ -31,8 +31,9 @@ pub(super) enum Reach {
 }
 
 impl Choice for Mode {
-    const WORDS: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("all", Self::All)];
-    const PLANNED: &'static [&'static str] = &["search", "activate", "suite"];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("all", Self::All), ("search", Self::Search)];
+    const PLANNED: &'static [&'static str] = &["activate", "suite"];
 }
 
 impl Choice for Framing {

@@ -8,6 +8,7 @@ mod demo;
 mod explain;
 mod json;
 mod list;
+mod search;
 mod style;
 mod table;
 mod tools;

@@ -1,11 +1,13 @@
-//! The table of tools.
+//! The table of tools, and their signatures.
+
+use plugbay_core::signature::first_sentence;
 
 use super::{
     Style, View, one_line,
     table::{Cell, Column, Table},
     units::{count, plural},
 };
-use crate::commands::tools::Tools;
+use crate::commands::tools::{Signatures, Tools};
 
 impl View for Tools {
     fn human(&self, style: Style) -> String {
@@ -14,7 +16,11 @@ impl View for Tools {
         for entry in &self.entries {
             let description = entry.tool.description().unwrap_or_default();
             let name = one_line(&entry.tool.name);
-            table.row(vec![name.into(), count(entry.tokens).into(), first_sentence(&description).into()]);
+            table.row(vec![
+                name.into(),
+                count(entry.tokens).into(),
+                one_line(&first_sentence(&description)).into(),
+            ]);
         }
         let tokens: usize = self.entries.iter().map(|entry| entry.tokens).sum();
         let total = plural(self.entries.len(), "tool");
@@ -27,17 +33,10 @@ impl View for Tools {
     }
 }
 
-/// The first sentence of a text, or its first paragraph if that has no end.
-fn first_sentence(text: &str) -> String {
-    let text = text.trim_start();
-    let paragraph = one_line(text.split("\n\n").next().unwrap_or_default());
-    let ends = paragraph.match_indices(['.', '!', '?']).map(|(at, mark)| at + mark.len());
-    let end = ends.into_iter().find(|end| {
-        let (before, behind) = paragraph.split_at(*end);
-        let word = before.rsplit([' ', '(']).next().unwrap_or_default();
-        behind.starts_with(' ') && !["e.g.", "i.e.", "etc.", "vs.", "cf."].contains(&word)
-    });
-    paragraph[..end.unwrap_or(paragraph.len())].to_owned()
+impl View for Signatures {
+    fn human(&self, _: Style) -> String {
+        self.0.iter().map(|line| format!("{}\n", one_line(line))).collect()
+    }
 }
 
 #[cfg(test)]
@@ -45,22 +44,6 @@ mod tests {
     use plugbay_core::{catalog::Tool, name::ServerName, tokens::Entry};
 
     use super::*;
-
-    #[test]
-    fn the_first_sentence_is_enough() {
-        let cases = [
-            ("One. Two.", "One."),
-            ("\n  Wrapped over\n  lines! Then more.", "Wrapped over lines!"),
-            ("Converts units, e.g. km to mi. Fast.", "Converts units, e.g. km to mi."),
-            ("Reads v1.2 files", "Reads v1.2 files"),
-            ("A title\n\nArgs:\n  x: a thing.", "A title"),
-            ("\x1b[31mRed\u{202e}. x", "Red."),
-            ("", ""),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(first_sentence(text), expected, "{text:?}");
-        }
-    }
 
     #[test]
     fn names_costs_and_purposes_line_up() {
@@ -71,7 +54,7 @@ mod tests {
         };
         let tools = Tools {
             entries: vec![
-                entry(r#"{"name":"s__a","description":"Does. More."}"#, 1500),
+                entry(r#"{"name":"s__a","description":"\u001b[31mDoes\u202e. More."}"#, 1500),
                 entry(r#"{"name":"s__long"}"#, 7),
             ],
         };
@@ -82,7 +65,7 @@ s__long       7
 2 tools   1,507
 ";
         assert_eq!(tools.human(Style::PLAIN), expected);
-        let json = "[\n  {\"name\":\"s__a\",\"description\":\"Does. More.\"},\n  {\"name\":\"s__long\"}\n]";
+        let json = "[\n  {\"name\":\"s__a\",\"description\":\"\\u001b[31mDoes\\u202e. More.\"},\n  {\"name\":\"s__long\"}\n]";
         assert_eq!(serde_json::to_string_pretty(&tools).unwrap(), json);
     }
 }

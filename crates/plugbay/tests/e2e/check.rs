@@ -94,7 +94,7 @@ pub(crate) fn check_growth(client: Client, era: Era, host: Transport) {
 }
 
 /// What is installed, if this client can run with it.
-fn usable(client: Client) -> Option<&'static Installed> {
+pub(crate) fn usable(client: Client) -> Option<&'static Installed> {
     let installed = installed()?;
     if client == Client::Inspector && installed.newer_node().is_none() {
         skipped("no node here is new enough for the inspector");
@@ -116,7 +116,7 @@ fn suited(servers: &[Server], client: Client) -> Vec<Server> {
     servers
 }
 
-fn only(servers: &[Server], name: &str) -> Vec<Server> {
+pub(crate) fn only(servers: &[Server], name: &str) -> Vec<Server> {
     servers.iter().filter(|server| server.name == name).cloned().collect()
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct Seen {
     pub(crate) tools: Vec<Value>,
     /// `{"result": …}` or `{"error": …}` for each call, and from the SDKs `"progress": […]`.
     pub(crate) results: Vec<Value>,
+    /// What it was asked to look at besides tools.
+    #[serde(default)]
+    pub(crate) shelf: Value,
 }
 
 impl Client {
@@ -63,6 +66,24 @@ impl Client {
         }
         let mut plan = plan(workspace, self, era, entry, calls);
         plan["afterwards"] = json!(afterwards);
+        self.follow(workspace, installed, &plan)
+    }
+
+    /// Looks at resources, prompts and completions: `shelf` tells at which.
+    pub(crate) fn look(
+        self,
+        workspace: &Workspace,
+        installed: &Installed,
+        era: Era,
+        entry: &Value,
+        shelf: Value,
+    ) -> Seen {
+        let mut plan = plan(workspace, self, era, entry, &[]);
+        plan["shelf"] = shelf;
+        self.follow(workspace, installed, &plan)
+    }
+
+    fn follow(self, workspace: &Workspace, installed: &Installed, plan: &Value) -> Seen {
         let mut command = match self {
             Self::Python1 => Command::new(installed.path("py1/bin/python")),
             Self::Python2 => Command::new(installed.path("py2/bin/python")),
@@ -129,7 +150,7 @@ fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value
             inspect(&["tools/call", "--tool-name", &call.tool, "--tool-args-json", &arguments])
         })
         .collect();
-    Seen { era, tools, results }
+    Seen { era, tools, results, shelf: Value::Null }
 }
 
 /// The workspace's, under what the entry itself sets.

@@ -8,6 +8,7 @@ mod clients;
 mod gateway;
 mod installed;
 mod peers;
+mod shelf;
 mod world;
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
         Era::{Legacy, Modern},
     },
     gateway::Transport::{Http, Stdio},
+    shelf::{check_definitions, check_shelf},
 };
 
 /// A test for each name.
@@ -103,5 +105,17 @@ mod peers_themselves {
         python_sdk_1: check_peers(Python1, Legacy);
         python_sdk_2_modern: check_peers(Python2, Modern);
         inspector_modern: check_peers(Inspector, Modern);
+    }
+}
+
+/// What servers have besides tools.
+mod shelves {
+    use super::*;
+
+    tests! {
+        typescript_sdk_1: check_shelf(TypeScript1, Legacy, Stdio);
+        typescript_sdk_2_modern: check_shelf(TypeScript2, Modern, Http);
+        python_sdk_2_modern: check_shelf(Python2, Modern, Stdio);
+        definitions_by_python_sdk_1: check_definitions(Python1, Legacy);
     }
 }

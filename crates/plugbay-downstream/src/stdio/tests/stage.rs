@@ -4,7 +4,8 @@ use std::{fmt::Display, io, sync::Arc};
 
 use plugbay_core::{
     audience::Audience,
-    exchange::{Caller, Ticket},
+    exchange::{Caller, News, Ticket},
+    level::Level,
     surface::Snapshot,
     wire::{Framer, Framing, Incoming},
 };
@@ -63,10 +64,31 @@ impl Stage {
     /// With a legacy host that has been through its opening.
     pub(super) async fn legacy() -> Self {
         let mut stage = Self::new();
-        stage.say(INITIALIZE).await;
-        assert_eq!(stage.hear().await["id"], "init");
-        stage.say(INITIALIZED).await;
+        stage.open().await;
         stage
+    }
+
+    pub(super) async fn open(&mut self) {
+        self.say(INITIALIZE).await;
+        assert_eq!(self.hear().await["id"], "init");
+        self.say(INITIALIZED).await;
+        // Answered in order, so the opening is over.
+        self.ask(request("\"over\"", "ping", "{}")).await;
+    }
+
+    // --- what servers do
+
+    /// Some server tells this, and nobody knows why.
+    pub(super) fn tell(&self, news: &News) {
+        self.audience.each(|host| host.told(None, news));
+    }
+
+    pub(super) async fn log_level(&mut self) -> Level {
+        self.servers.log_level().await
+    }
+
+    pub(super) async fn watched(&mut self) -> String {
+        self.servers.watched().await
     }
 
     // --- what the host does

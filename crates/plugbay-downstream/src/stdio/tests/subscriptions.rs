@@ -32,7 +32,7 @@ async fn each_subscription_is_acknowledged_told_and_ended_by_its_own_id() {
     stage.subscribe("10").await;
     stage.subscribe("\"10\"").await;
     stage.subscribe("\"other\"").await;
-    stage.say(modern(11, "subscriptions/listen", r#","notifications":{"promptsListChanged":true}"#)).await;
+    stage.say(modern(11, "subscriptions/listen", r#","notifications":{"moonListChanged":true}"#)).await;
     let acknowledged = stage.hear().await;
     assert_eq!(acknowledged["params"]["notifications"], json!({}), "what is not there is not granted");
 

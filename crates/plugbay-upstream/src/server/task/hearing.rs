@@ -70,7 +70,7 @@ impl Task {
             }
             Some(Waiting::Listing(listing)) => self.list_page(listing, &message, &head),
             Some(Waiting::Subscription) => self.subscription_ended(&head),
-            None => {}
+            Some(Waiting::Nobody) | None => {}
         }
     }
 
@@ -84,7 +84,11 @@ impl Task {
                     caller.progressed(ticket, message, token);
                 }
             }
-            b"notifications/tools/list_changed" => self.list_soon(),
+            b"notifications/tools/list_changed"
+            | b"notifications/resources/list_changed"
+            | b"notifications/prompts/list_changed" => self.list_soon(),
+            b"notifications/message" => self.logs(message, params.as_ref()),
+            b"notifications/resources/updated" => self.updated(message, params),
             b"notifications/cancelled" => self.withdraws(&message, params.as_ref()),
             b"notifications/elicitation/complete" => self.visit_ended(message, params.as_ref()),
             _ => {}
@@ -113,7 +117,7 @@ impl Task {
                 self.list_failed(format!("did not list its tools: {}", trouble.failure_of(&self.spec)));
             }
             Some(Waiting::Subscription) => self.subscription_lost(trouble),
-            None => {}
+            Some(Waiting::Nobody) | None => {}
         }
     }
 
@@ -126,7 +130,7 @@ impl Task {
             Some(Waiting::Host(caller)) => caller.answered(ticket, Answer::Failed(error)),
             Some(Waiting::Listing(_)) => self.list_failed(format!("its list of tools is unusable: {error}")),
             // A late answer is not noted either: others read the notes.
-            Some(Waiting::Subscription) | None => {}
+            Some(Waiting::Subscription | Waiting::Nobody) | None => {}
         }
     }
 

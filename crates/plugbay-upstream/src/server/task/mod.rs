@@ -2,12 +2,13 @@
 
 mod asking;
 mod hearing;
+mod news;
 mod retired;
 mod start;
 mod tools;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
@@ -20,6 +21,7 @@ use plugbay_core::{
     era::{Era, MetaSlot},
     exchange::{Answer, Call, Caller, Ticket},
     failure::{CallError, Failure},
+    level::Level,
     lifecycle::{Admission, Due, Lifecycle, Patience, State},
     pending::Pending,
     wire::Draft,
@@ -95,6 +97,12 @@ pub(super) struct Task {
     last_subscription: Option<std::time::Instant>,
     /// Unusable messages since the last good one.
     faults: u32,
+    /// Resources of whose changes somebody wants to hear, as JSON strings.
+    watched: BTreeSet<Bytes>,
+    /// From which level on log messages are wanted.
+    level: Option<Level>,
+    /// The subscription that is open.
+    subscription: Option<Ticket>,
     /// Whether the running server has listed its tools at least once.
     listed: bool,
     /// The list changed while it was being read.
@@ -119,6 +127,8 @@ enum Waiting {
     Listing(Listing),
     /// A modern server's list changes; answered only when the server ends it.
     Subscription,
+    /// The answer changes nothing.
+    Nobody,
 }
 
 #[expect(clippy::large_enum_variant, reason = "one event lives at a time, and a box would cost each call")]
@@ -166,6 +176,9 @@ impl Task {
             subscribe_at: None,
             last_subscription: None,
             faults: 0,
+            watched: BTreeSet::new(),
+            level: None,
+            subscription: None,
             listed: false,
             list_again: false,
             ending: JoinSet::new(),
@@ -255,6 +268,8 @@ impl Task {
             Command::Forward(call) => self.forward(call),
             Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
             Command::Reply { question, reply } => self.replied(question, reply),
+            Command::Watch(uri) => self.watch(uri),
+            Command::LogFrom(level) => self.log_from(level),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
             // What is to be done is looked at behind every event.
@@ -287,7 +302,8 @@ impl Task {
         let Call { ticket, caller, mut request, era, params, timeout } = call;
         if self.opened.era == Some(Era::Modern) && era == Era::Legacy {
             let slot = MetaSlot::find(request.message(), params.as_ref());
-            request = slot.fill(request, &opening::modern_fields_with(caller.abilities()));
+            request =
+                slot.fill(request, &opening::modern_fields_with(caller.abilities(), caller.log_level()));
         }
         link.request(ticket, request.render(ticket.0));
         let patience = timeout.unwrap_or(self.spec.timeouts.call);
@@ -326,9 +342,10 @@ impl Task {
         self.faults = 0;
         self.life.started(self.now);
         self.list();
-        if self.opened.era == Some(Era::Modern) && self.opened.has_tools {
+        if self.opened.era == Some(Era::Modern) && self.opened.features.wares().next().is_some() {
             self.subscribe();
         }
+        self.ask_for_news();
         self.send_again();
         while let Some(call) = self.queue.pop_front() {
             self.send(call);
@@ -430,7 +447,7 @@ impl Task {
         let server = self.spec.name.clone();
         match waiting {
             Waiting::Host(caller) => {
-                self.call_off(ticket, &timed_out(ticket));
+                self.call_off(ticket, &cancellation(ticket, "timed out"));
                 caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after }));
             }
             // Many servers do one thing at a time: the list comes after the call.
@@ -440,7 +457,7 @@ impl Task {
             Waiting::Listing(_) => {
                 self.list_failed(format!("did not list its tools within {} s", after.as_secs()));
             }
-            Waiting::Subscription => {}
+            Waiting::Subscription | Waiting::Nobody => {}
         }
     }
 
@@ -468,6 +485,8 @@ impl Task {
                 Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
                 Command::Reply { .. }
                 | Command::RootsChanged(_)
+                | Command::Watch(_)
+                | Command::LogFrom(_)
                 | Command::AudienceGrew
                 | Command::Refresh => {}
                 Command::Stop(other) => others.push(other),
@@ -494,9 +513,11 @@ impl Task {
         self.pending.iter().any(|waiting| matches!(waiting, Waiting::Host(_)))
     }
 
-    /// A subscription is open for as long as the server runs, and no use of it.
+    /// A subscription to lists is open for as long as the server runs, and no use of it; what somebody
+    /// watches is.
     fn busy(&self) -> bool {
         !self.questions.is_empty()
+            || !self.watched.is_empty()
             || !self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
     }
 
@@ -525,10 +546,10 @@ impl Task {
     }
 }
 
-/// Our own cancellation of a call that took too long.
-fn timed_out(ticket: Ticket) -> Bytes {
+/// Our own cancellation of a request.
+fn cancellation(ticket: Ticket, reason: &str) -> Bytes {
     Bytes::from(format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":"timed out"}}}}"#,
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":"{reason}"}}}}"#,
         ticket.0
     ))
 }

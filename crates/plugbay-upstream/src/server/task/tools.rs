@@ -1,17 +1,17 @@
-//! A server's tools: asked for, asked for again when they change, and reported.
+//! What a server offers: asked for, asked for again when it changes, and reported.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Manners, Offer, Tool},
+    catalog::{Manners, Offer, Stock, Tool, Ware},
     era::Era,
     wire::{Head, Kind},
 };
 
 use super::{
-    super::listing::{self, Listing, Step},
-    LIST_PAUSE, Phase, REST, RESUBSCRIBE, Task, Waiting,
+    super::listing::{Listing, Step},
+    LIST_PAUSE, Phase, REST, RESUBSCRIBE, Task, Waiting, cancellation,
     opening::{self, Opened},
 };
 use crate::http::Trouble;
@@ -21,14 +21,18 @@ impl Task {
         if !matches!(self.phase, Phase::Up(_)) {
             return;
         }
-        if !self.opened.has_tools {
-            return self.report(Vec::new());
-        }
         if self.listing() {
             self.list_again = true;
             return;
         }
-        self.ask_for_page(Listing::default(), None);
+        self.list_on(Listing::new(self.opened.features));
+    }
+
+    fn list_on(&mut self, step: Step) {
+        match step {
+            Step::Ask(listing) => self.ask_for_page(listing),
+            Step::Complete(tools, stock) => self.report(tools, stock),
+        }
     }
 
     /// At once, unless the last list is so fresh that this could go on for ever.
@@ -39,23 +43,26 @@ impl Task {
         }
     }
 
-    fn ask_for_page(&mut self, listing: Listing, cursor: Option<&Bytes>) {
+    fn ask_for_page(&mut self, listing: Listing) {
         let Phase::Up(link) = &mut self.phase else { return };
         let ticket = self.around.tickets.next();
         let modern = self.opened.era == Some(Era::Modern);
         let fields = if modern { opening::modern_fields() } else { String::new() };
-        link.request(ticket, listing::request(ticket.0, cursor, &fields));
+        link.request(ticket, listing.request(ticket.0, &fields));
         let patience = self.spec.timeouts.start;
         self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
     }
 
-    pub(super) fn list_page(&mut self, mut listing: Listing, message: &Bytes, head: &Head) {
+    pub(super) fn list_page(&mut self, listing: Listing, message: &Bytes, head: &Head) {
         let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
         match (&head.kind, &head.payload, whole) {
-            (Kind::Result { .. }, Some(result), Ok(_)) => match listing.page(message, result) {
-                Step::Next(cursor) => self.ask_for_page(listing, Some(&cursor)),
-                Step::Complete(tools) => self.report(tools),
-            },
+            (Kind::Result { .. }, Some(result), Ok(_)) => self.list_on(listing.page(message, result)),
+            (_, Some(error), Ok(_)) if listing.ware() != Some(Ware::Tool) => {
+                let (what, why) =
+                    (listing.ware().map(Ware::list_method), opening::error_text(message, error));
+                tracing::warn!(server = %self.spec.name, method = what, "refused: {why}");
+                self.list_on(listing.next_ware());
+            }
             (_, Some(error), Ok(_)) => {
                 let what = format!("refused to list its tools: {}", opening::error_text(message, error));
                 self.list_failed(what);
@@ -74,16 +81,16 @@ impl Task {
         }
     }
 
-    fn report(&mut self, tools: Vec<Tool>) {
+    fn report(&mut self, tools: Vec<Tool>, stock: Stock) {
         let Phase::Up(link) = &mut self.phase else { return };
         let tools = link.usable(tools);
         self.listed = true;
         self.last_list = Some(self.now);
         self.rest_at = Some(self.now + REST);
-        let Opened { era, info, instructions, .. } = &self.opened;
+        let Opened { era, info, instructions, features, .. } = &self.opened;
         let (framing, sse) = (self.habits.framing, self.habits.sse);
         let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse };
-        let offer = Offer::new(manners, info.clone(), instructions.clone(), tools);
+        let offer = Offer::new(manners, info.clone(), instructions.clone(), tools).stocked(*features, stock);
         self.tell(Ok(Arc::new(offer)));
         if std::mem::take(&mut self.list_again) {
             self.list_soon();
@@ -94,11 +101,30 @@ impl Task {
         let Phase::Up(link) = &mut self.phase else { return };
         let ticket = self.around.tickets.next();
         let fields = opening::modern_fields();
+        let mut wanted: Vec<String> = [
+            (self.opened.features.tools, r#""toolsListChanged":true"#),
+            (self.opened.features.resources, r#""resourcesListChanged":true"#),
+            (self.opened.features.prompts, r#""promptsListChanged":true"#),
+        ]
+        .into_iter()
+        .filter_map(|(has, wanted)| has.then(|| wanted.to_owned()))
+        .collect();
+        if !self.watched.is_empty() {
+            let uris: Vec<_> = self.watched.iter().map(|uri| String::from_utf8_lossy(uri)).collect();
+            wanted.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
+        }
+        let wanted = wanted.join(",");
         let request = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"method":"subscriptions/listen","params":{{"_meta":{{{fields}}},"notifications":{{"toolsListChanged":true}}}}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{},"method":"subscriptions/listen","params":{{"_meta":{{{fields}}},"notifications":{{{wanted}}}}}}}"#,
             ticket.0
         );
         link.request(ticket, Bytes::from(request));
+        // One that asks for less has served its time.
+        if let Some(old) = self.subscription.replace(ticket)
+            && self.pending.complete(old).is_some()
+        {
+            link.cancel(old, cancellation(old, "replaced"));
+        }
         self.pending.register_for_ever(ticket, Waiting::Subscription);
         self.last_subscription = Some(self.now);
     }

@@ -131,8 +131,39 @@ async fn a_server_without_tools_is_not_asked_for_them() {
     world.handle.refresh();
     let mut peer = world.launched().await;
     let request = peer.expect("server/discover").await;
-    peer.answer(&request, json!({ "capabilities": { "resources": {} } })).await;
+    peer.answer(&request, json!({ "capabilities": { "completions": {} } })).await;
     assert_eq!(world.report().await, "");
     peer.expect_nothing().await;
     world.condition(|condition| *condition == crate::Condition::Ready).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind_only() {
+    let mut world = World::new(Setup { era: None, ..Setup::default() });
+    world.handle.refresh();
+    let mut peer = world.launched().await;
+    let request = peer.expect("server/discover").await;
+    let able = json!({ "tools": {}, "resources": { "subscribe": true }, "prompts": {}, "completions": {} });
+    peer.answer(&request, json!({ "capabilities": able })).await;
+    let request = peer.expect("tools/list").await;
+    peer.answer(&request, page(&["a"])).await;
+    let listened = peer.expect("subscriptions/listen").await;
+    let wanted =
+        json!({ "toolsListChanged": true, "resourcesListChanged": true, "promptsListChanged": true });
+    assert_eq!(listened["params"]["notifications"], wanted);
+    let request = peer.expect("resources/list").await;
+    peer.answer(&request, json!({ "resources": [{ "uri": "x:2" }], "nextCursor": "more" })).await;
+    let request = peer.expect("resources/list").await;
+    assert_eq!(request["params"]["cursor"], "more");
+    peer.answer(&request, json!({ "resources": [{ "uri": "x:1" }, { "no": "uri" }] })).await;
+    let request = peer.expect("resources/templates/list").await;
+    peer.refuse(&request, "what is that?").await;
+    let request = peer.expect("prompts/list").await;
+    peer.answer(&request, json!({ "prompts": [{ "name": "p" }] })).await;
+    let offer = world.offer().await;
+    let keys = |items: &[plugbay_core::catalog::Item]| {
+        items.iter().map(|item| item.key.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!([keys(&offer.resources), keys(&offer.templates), keys(&offer.prompts)], ["x:1 x:2", "", "p"]);
+    assert!(offer.features.subscribe && offer.features.completions && !offer.features.logging);
 }

@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
+    catalog::Offer,
     era::Era,
     exchange::{Answer, Call, Caller, Ticket, Tickets},
     failure::Failure,
@@ -141,6 +142,12 @@ impl World {
             Ok(offer) => offer.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" "),
             Err(failure) => failure.to_string(),
         }
+    }
+
+    /// The next report, which must be an offer.
+    pub(super) async fn offer(&mut self) -> Arc<Offer> {
+        let report = soon("a report", self.reports.recv()).await.expect("the task reports");
+        report.outcome.expect("an offer")
     }
 
     /// Waits for the status to be so.

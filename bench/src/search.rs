@@ -1,0 +1,102 @@
+//! Section `search`: how often the right tool is found, for how many tokens, how fast.
+
+mod data;
+mod metrics;
+mod report;
+mod speed;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plugbay_core::catalog::Tool;
+use plugbay_core::search::{Engine, Table};
+
+use self::data::{Catalogue, Data, Query};
+use self::metrics::Quality;
+use self::speed::{Cost, Load};
+use crate::args::Settings;
+use crate::{Outcome, output};
+
+/// The table that is linked into plugbay.
+const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
+
+/// Where the data is if nobody says otherwise, seen from the workspace.
+const DATA: &str = "../shared/data";
+
+/// What the engine did on one set of queries.
+struct Row {
+    set: String,
+    tools: usize,
+    queries: usize,
+    meaning: bool,
+    quality: Quality,
+}
+
+/// What an index costs.
+struct Size {
+    catalogue: String,
+    tools: usize,
+    meaning: bool,
+    cost: Cost,
+}
+
+struct Results {
+    rows: Vec<Row>,
+    sizes: Vec<Size>,
+    load: Load,
+}
+
+pub(crate) fn run(settings: &Settings) -> Outcome<()> {
+    let folder = settings.data.clone().unwrap_or_else(default_folder);
+    if !folder.is_dir() {
+        output::show(&format!(
+            "there is no data in {}; --data DIR names the folder with the catalogues and queries",
+            folder.display()
+        ));
+        return Ok(());
+    }
+    let data = Data::read(&folder)?;
+    let (table, load) = speed::load(TABLE)?;
+    let table = Arc::new(table);
+    let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load };
+    for catalogue in &data.catalogues {
+        if settings.case.as_ref().is_none_or(|case| catalogue.name.contains(case)) {
+            for meaning in [true, false] {
+                output::progress(&format!(
+                    "{}: {} tools, {} the table …",
+                    catalogue.name,
+                    catalogue.tools.len(),
+                    if meaning { "with" } else { "without" }
+                ));
+                evaluate(catalogue, meaning.then(|| Arc::clone(&table)), settings.quick, &mut results);
+            }
+        }
+    }
+    output::show(&if settings.json { report::json(&results).to_string() } else { report::text(&results) });
+    Ok(())
+}
+
+fn evaluate(catalogue: &Catalogue, table: Option<Arc<Table>>, quick: bool, results: &mut Results) {
+    let tools: Vec<(&str, &Tool)> =
+        catalogue.tools.iter().map(|(server, tool)| (server.as_str(), tool)).collect();
+    let meaning = table.is_some();
+    let build = || Engine::build(&tools, table.clone());
+    let engine = build();
+    for set in &catalogue.sets {
+        results.rows.push(Row {
+            set: format!("{}/{}", catalogue.name, set.name),
+            tools: tools.len(),
+            queries: set.queries.len(),
+            meaning,
+            quality: metrics::quality(&engine, catalogue, &set.queries),
+        });
+    }
+    let queries: Vec<&Query> = catalogue.sets.iter().flat_map(|set| &set.queries).collect();
+    let cost = speed::measure(&engine, build, &queries, quick);
+    results.sizes.push(Size { catalogue: catalogue.name.clone(), tools: tools.len(), meaning, cost });
+}
+
+fn default_folder() -> PathBuf {
+    // The workspace is where this was built; a binary that was carried away needs --data.
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(DATA)
+}

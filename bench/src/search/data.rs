@@ -1,0 +1,159 @@
+//! Reads catalogues and queries with their expected tools.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use plugbay_core::catalog::Tool;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Outcome;
+
+/// The folders that have queries, smallest catalogue first.
+const FOLDERS: [&str; 4] = ["metatool", "bfcl", "real", "sealtools"];
+/// Tools without queries, to be lost among.
+const DISTRACTORS: &str = "toucan-catalog.jsonl.gz";
+
+pub(super) struct Data {
+    pub(super) catalogues: Vec<Catalogue>,
+}
+
+pub(super) struct Catalogue {
+    pub(super) name: String,
+    /// Each with its server.
+    pub(super) tools: Vec<(String, Tool)>,
+    pub(super) sets: Vec<Set>,
+}
+
+#[derive(Clone)]
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) queries: Vec<Query>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Query {
+    pub(super) text: String,
+    /// Tools by their numbers; any tool of a group satisfies it.
+    pub(super) gold: Vec<Vec<u32>>,
+    pub(super) mode: Mode,
+}
+
+/// What satisfies a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Mode {
+    /// Each group counts.
+    All,
+    /// One group is enough.
+    Any,
+}
+
+#[derive(Deserialize)]
+struct ToolLine<'a> {
+    id: String,
+    server: String,
+    #[serde(borrow)]
+    name: &'a RawValue,
+    #[serde(borrow)]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, rename = "inputSchema")]
+    input_schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct QueryLine {
+    query: String,
+    gold: Vec<Vec<String>>,
+    mode: Mode,
+}
+
+impl Data {
+    /// What is there of the known folders; each may be missing.
+    pub(super) fn read(folder: &Path) -> Outcome<Self> {
+        let mut catalogues = Vec::new();
+        for name in FOLDERS.iter().filter(|name| folder.join(name).is_dir()) {
+            catalogues.push(catalogue(&folder.join(name), name)?);
+        }
+        let real = catalogues.iter().find(|catalogue| catalogue.name == "real");
+        if let (Some(real), true) = (real, folder.join(DISTRACTORS).is_file()) {
+            let mut text = String::new();
+            GzDecoder::new(File::open(folder.join(DISTRACTORS))?).read_to_string(&mut text)?;
+            let mut tools = real.tools.clone();
+            tools.extend(read_tools(&text)?.into_iter().map(|(_, server, tool)| (server, tool)));
+            let sets = real.sets.clone();
+            catalogues.push(Catalogue { name: "real+distractors".to_owned(), tools, sets });
+        }
+        if catalogues.is_empty() {
+            return Err(format!("{} holds none of {}", folder.display(), FOLDERS.join(", ")).into());
+        }
+        Ok(Self { catalogues })
+    }
+}
+
+fn catalogue(folder: &Path, name: &str) -> Outcome<Catalogue> {
+    let lines = read_tools(&fs::read_to_string(folder.join("catalog.jsonl"))?)?;
+    let numbers: HashMap<&str, u32> = lines.iter().zip(0..).map(|((id, ..), at)| (id.as_str(), at)).collect();
+    let mut sets = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        if let Some(set) = stem.strip_prefix("queries_") {
+            let queries = read_queries(&fs::read_to_string(&path)?, &numbers)?;
+            sets.push(Set { name: set.to_owned(), queries });
+        }
+    }
+    sets.sort_by(|a, b| a.name.cmp(&b.name));
+    let tools = lines.iter().map(|(_, server, tool)| (server.clone(), tool.clone())).collect();
+    Ok(Catalogue { name: name.to_owned(), tools, sets })
+}
+
+fn read_tools(text: &str) -> Outcome<Vec<(String, String, Tool)>> {
+    let tool = |line: &str| -> Outcome<_> {
+        let line: ToolLine<'_> = serde_json::from_str(line)?;
+        let mut definition = format!("{{\"name\":{}", line.name);
+        let members = [("description", line.description), ("inputSchema", line.input_schema)];
+        for (key, value) in members.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            definition.push_str(&format!(",\"{key}\":{value}"));
+        }
+        definition.push('}');
+        let tool = Tool::parse(Bytes::from(definition)).ok_or("a tool has no name")?;
+        Ok((line.id, line.server, tool))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(tool).collect()
+}
+
+fn read_queries(text: &str, numbers: &HashMap<&str, u32>) -> Outcome<Vec<Query>> {
+    let query = |line: &str| -> Outcome<Query> {
+        let line: QueryLine = serde_json::from_str(line)?;
+        // A tool that the catalogue does not have cannot be found: its group stays, and may be empty.
+        let group =
+            |ids: &Vec<String>| ids.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect();
+        Ok(Query { text: line.query, gold: line.gold.iter().map(group).collect(), mode: line.mode })
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(query).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_tools_and_queries() {
+        let tools = read_tools(
+            "{\"id\":\"a__x\",\"server\":\"a\",\"server_desc\":\"\",\"name\":\"x\",\"description\":\"d\",\"inputSchema\":{\"n\":1.0}}\n\n\
+             {\"id\":\"a__y\",\"server\":\"a\",\"name\":\"y\"}\n",
+        )
+        .unwrap();
+        assert_eq!(tools[0].2.definition, r#"{"name":"x","description":"d","inputSchema":{"n":1.0}}"#);
+        let numbers = HashMap::from([("a__x", 0), ("a__y", 1)]);
+        let line = r#"{"qid":"1","query":"q","gold":[["a__y","gone"],["gone"]],"mode":"any","meta":{}}"#;
+        let expected = Query { text: "q".to_owned(), gold: vec![vec![1], vec![]], mode: Mode::Any };
+        assert_eq!(read_queries(line, &numbers).unwrap(), [expected]);
+        assert!(read_queries("{}", &numbers).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! How good a ranking is, and how large the reply that shows it.
+
+use plugbay_core::search::{
+    Engine, Hit,
+    reply::{self, Detail, Found},
+};
+
+use super::data::{Catalogue, Mode, Query};
+use crate::stats::median;
+
+/// The ranks at which recall is taken.
+pub(super) const DEPTHS: [usize; 4] = [1, 3, 5, 10];
+const DEEPEST: usize = 10;
+/// As many hits as a reply shows.
+const SHOWN: usize = 5;
+
+/// Means over the queries of a set.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Quality {
+    /// At each of [`DEPTHS`].
+    pub(super) recall: [f64; DEPTHS.len()],
+    pub(super) mrr: f64,
+    pub(super) ndcg: f64,
+    /// How often the first hit is taken to be clearly right, and how often it is, then.
+    pub(super) clear: f64,
+    pub(super) clear_right: f64,
+    /// Of a reply of five hits, in o200k: the median, and the median of lines alone.
+    pub(super) tokens: f64,
+    pub(super) line_tokens: f64,
+}
+
+pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query]) -> Quality {
+    let mut sum = Quality::default();
+    let (mut tokens, mut line_tokens) = (Vec::new(), Vec::new());
+    for query in queries {
+        let hits = engine.search(&query.text, DEEPEST);
+        let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
+        let clear = reply::is_clear(&hits);
+        if clear {
+            sum.clear += 1.0;
+            sum.clear_right += f64::from(u8::from(recall(&ranking, query, 1) > 0.0));
+        }
+        let shown = &hits[..hits.len().min(SHOWN)];
+        tokens.push(size(catalogue, shown, clear));
+        line_tokens.push(size(catalogue, shown, false));
+        for (sum, depth) in sum.recall.iter_mut().zip(DEPTHS) {
+            *sum += recall(&ranking, query, depth);
+        }
+        sum.mrr += reciprocal_rank(&ranking, query);
+        sum.ndcg += ndcg(&ranking, query, SHOWN);
+    }
+    let mean = |sum: f64| sum / float(queries.len().max(1));
+    Quality {
+        recall: sum.recall.map(mean),
+        mrr: mean(sum.mrr),
+        ndcg: mean(sum.ndcg),
+        clear: mean(sum.clear),
+        clear_right: sum.clear_right / sum.clear.max(1.0),
+        tokens: median(&tokens).unwrap_or_default(),
+        line_tokens: median(&line_tokens).unwrap_or_default(),
+    }
+}
+
+/// The tokens of the reply that shows these hits.
+fn size(catalogue: &Catalogue, hits: &[Hit], clear: bool) -> f64 {
+    let tools: Vec<_> = hits.iter().map(|hit| &catalogue.tools[hit.tool as usize]).collect();
+    let names: Vec<String> =
+        tools.iter().map(|(server, tool)| format!("{}__{}", server.replace(' ', "-"), tool.name)).collect();
+    let found: Vec<Found<'_>> =
+        names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool }).collect();
+    let reply = reply::found(&found, clear, Detail::Brief, reply::BUDGET);
+    float(tiktoken_rs::o200k_base_singleton().encode_ordinary(&reply).len())
+}
+
+/// The share of the groups that the first `depth` satisfy.
+fn recall(ranking: &[u32], query: &Query, depth: usize) -> f64 {
+    let seen = &ranking[..depth.min(ranking.len())];
+    let satisfied = |group: &&Vec<u32>| group.iter().any(|tool| seen.contains(tool));
+    let count = query.gold.iter().filter(satisfied).count();
+    match query.mode {
+        Mode::Any => f64::from(u8::from(count > 0)),
+        Mode::All => float(count) / float(query.gold.len().max(1)),
+    }
+}
+
+/// One over the rank of the first tool that is right for anything.
+fn reciprocal_rank(ranking: &[u32], query: &Query) -> f64 {
+    let right = |tool: &u32| query.gold.iter().any(|group| group.contains(tool));
+    ranking.iter().position(right).map_or(0.0, |at| 1.0 / float(at + 1))
+}
+
+/// Normalised discounted cumulative gain: a group counts once, less the later it is satisfied.
+fn ndcg(ranking: &[u32], query: &Query, depth: usize) -> f64 {
+    let mut open: Vec<&Vec<u32>> = query.gold.iter().collect();
+    let mut gain = 0.0;
+    for (at, tool) in ranking.iter().take(depth).enumerate() {
+        if let Some(group) = open.iter().position(|group| group.contains(tool)) {
+            open.swap_remove(group);
+            gain += discount(at);
+        }
+    }
+    let ideal: f64 = (0..query.gold.len().min(depth)).map(discount).sum();
+    if ideal > 0.0 { gain / ideal } else { 0.0 }
+}
+
+fn discount(at: usize) -> f64 {
+    1.0 / float(at + 2).log2()
+}
+
+fn float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(gold: &[&[u32]], mode: Mode) -> Query {
+        Query { text: String::new(), gold: gold.iter().map(|group| group.to_vec()).collect(), mode }
+    }
+
+    #[test]
+    fn recall_counts_groups_or_any_of_them() {
+        let all = query(&[&[1, 2], &[3]], Mode::All);
+        let any = query(&[&[1, 2], &[3]], Mode::Any);
+        let ranking = [9, 2, 1, 3];
+        let at = |query: &Query| DEPTHS.map(|depth| recall(&ranking, query, depth).to_string());
+        assert_eq!(at(&all), ["0", "0.5", "1", "1"]);
+        assert_eq!(at(&any), ["0", "1", "1", "1"]);
+        assert_eq!(recall(&[], &all, 5).to_string(), "0");
+    }
+
+    #[test]
+    fn the_first_right_tool_sets_the_reciprocal_rank() {
+        let query = query(&[&[1, 2], &[3]], Mode::All);
+        let ranks =
+            [&[3u32, 9][..], &[9, 2], &[9, 8, 7, 1], &[9]].map(|ranking| reciprocal_rank(ranking, &query));
+        assert_eq!(ranks.map(|rank| rank.to_string()), ["1", "0.5", "0.25", "0"]);
+    }
+
+    #[test]
+    fn gain_is_one_for_the_best_order_and_less_for_any_other() {
+        let query = query(&[&[1, 2], &[3]], Mode::All);
+        let close = |ranking: &[u32], expected: f64| (ndcg(ranking, &query, 5) - expected).abs() < 1e-9;
+        assert!(close(&[3, 1], 1.0) && close(&[2, 3, 1], 1.0));
+        let ideal = 1.0 + 1.0 / 3f64.log2();
+        // A second tool of the same group is no further gain.
+        assert!(close(&[1, 2], 1.0 / ideal));
+        assert!(close(&[9, 1, 3], (1.0 / 3f64.log2() + 0.5) / ideal));
+        assert!(close(&[9, 9, 9, 9, 9, 1], 0.0));
+    }
+}

@@ -1,0 +1,136 @@
+//! Arguments that arrive right: checked against a tool's schema, and repaired where only one thing can
+//! have been meant.
+//!
+//! What fits is not touched. What is repaired keeps every value that was right byte for byte, and each
+//! repair is told. What cannot be repaired is refused with the place, the part of the schema that was
+//! missed, and an example. A keyword that we do not know is left to the server, which checks again.
+
+mod envelope;
+mod example;
+mod fits;
+mod mend;
+mod name;
+mod raw;
+mod refusal;
+mod scalar;
+mod schema;
+
+use std::{borrow::Cow, fmt};
+
+use serde::Serialize;
+
+pub use envelope::{Call, unwrap_call};
+pub use refusal::{Problem, Refusal};
+
+use self::{mend::Mender, schema::Schema};
+
+/// Whether arguments may be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    #[default]
+    Repair,
+    /// What does not fit is refused.
+    CheckOnly,
+}
+
+/// Arguments that fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fitting<'a> {
+    pub arguments: Cow<'a, [u8]>,
+    /// What was done to them; nothing, if they were right.
+    pub repairs: Vec<Repair>,
+}
+
+/// One thing that was put right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// Where: `filter.tags[0]`; empty for the arguments as a whole.
+    #[serde(rename = "at")]
+    pub place: String,
+    #[serde(rename = "was")]
+    pub fault: Fault,
+}
+
+/// What was wrong with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// JSON, written into a string.
+    JsonInString,
+    /// One object too many around it: `{"arguments": …}`.
+    Nested,
+    /// Beside the tool's name instead of below `arguments`.
+    Flattened,
+    /// Nothing at all, for a tool that needs nothing.
+    Missing,
+    NumberInString,
+    BooleanInString,
+    /// A number or a boolean where text belongs.
+    BareText,
+    /// 0 or 1 for a boolean.
+    NumberForBoolean,
+    /// `"null"` for null.
+    NullInString,
+    /// A key in another case or with other separators.
+    KeySpelling,
+    /// One of the allowed values in another case or with other separators.
+    ValueSpelling,
+    /// One value where a list belongs.
+    SingleForList,
+    /// A list of one where a value belongs.
+    ListForSingle,
+    /// Null for something that could have been left out.
+    NullForAbsent,
+    /// The value of the only parameter, without its name.
+    BareParameter,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.place.is_empty() { "arguments" } else { &self.place };
+        write!(f, "{place}: {}", self.fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::JsonInString => "JSON in a string",
+            Self::Nested => "nested too deep",
+            Self::Flattened => "not below arguments",
+            Self::Missing => "missing",
+            Self::NumberInString => "a number in a string",
+            Self::BooleanInString => "a boolean in a string",
+            Self::BareText => "text without quotes",
+            Self::NumberForBoolean => "a number for a boolean",
+            Self::NullInString => "null in a string",
+            Self::KeySpelling => "key spelt differently",
+            Self::ValueSpelling => "value spelt differently",
+            Self::SingleForList => "a single value for a list",
+            Self::ListForSingle => "a list for a single value",
+            Self::NullForAbsent => "null for an absent value",
+            Self::BareParameter => "a value without its name",
+        })
+    }
+}
+
+/// Fits `arguments` to a tool's `inputSchema`. A schema that cannot be read asks for nothing.
+pub fn fit<'a>(schema: &[u8], arguments: &'a [u8], mode: Mode) -> Result<Fitting<'a>, Refusal> {
+    if !raw::is_json(arguments) {
+        return Err(Refusal::new(vec![Problem::root("the arguments are not JSON, or nested too deep")]));
+    }
+    let schema = Schema::read(schema);
+    if fits::fits(&schema, schema.root(), arguments) {
+        return Ok(Fitting { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
+    }
+    let mut mender = Mender::new(&schema, mode);
+    let mended = mender.arguments(arguments).map_err(Refusal::new)?;
+    // The last word is the check's: nothing that it does not accept is ever sent.
+    if mode == Mode::CheckOnly || !fits::fits(&schema, schema.root(), &mended) {
+        return Err(Refusal::new(vec![Problem::of(&schema, schema.root(), "", "the arguments do not fit")]));
+    }
+    Ok(Fitting { arguments: mended, repairs: mender.repairs })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! What is said about arguments that cannot be repaired: where, what was missed, and an example.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::{example::example, schema::Schema};
+
+/// So much of a schema is shown.
+const FRAGMENT: usize = 400;
+/// So many problems are told at once.
+const TOLD: usize = 5;
+
+/// Why arguments were not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// `filter.tags[0]`; empty for the arguments as a whole.
+    pub place: String,
+    /// A sentence without its end.
+    pub message: String,
+    /// The part of the schema that was missed.
+    pub fragment: Option<String>,
+    /// A value that would fit there.
+    pub example: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(problems: Vec<Problem>) -> Self {
+        Self { problems }
+    }
+}
+
+impl Problem {
+    pub(super) fn root(message: &str) -> Self {
+        Self { place: String::new(), message: message.to_owned(), fragment: None, example: None }
+    }
+
+    pub(super) fn of(schema: &Schema, at: &Value, place: &str, message: impl Into<String>) -> Self {
+        Self {
+            place: place.to_owned(),
+            message: message.into(),
+            fragment: Some(cut(&schema.resolve(at).to_string())),
+            example: Some(example(schema, at).to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::new();
+        for problem in self.problems.iter().take(TOLD) {
+            let _ = write!(text, "{}", problem.message);
+            if let Some(fragment) = &problem.fragment {
+                let _ = write!(text, "; schema: {fragment}");
+            }
+            if let Some(example) = &problem.example {
+                let _ = write!(text, "; for example: {example}");
+            }
+            text.push('\n');
+        }
+        if self.problems.len() > TOLD {
+            let _ = writeln!(text, "and {} more", self.problems.len() - TOLD);
+        }
+        f.write_str(text.trim_end())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(FRAGMENT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Why a tool was found: which words, where they stand, and what meaning added.
+
+use serde::Serialize;
+
+use super::{
+    Engine, SYNONYM,
+    document::{FIELDS, Field, each_text},
+    index::TermId,
+    question::{Question, Weighted},
+    words,
+};
+use crate::catalog::Tool;
+
+/// How a tool came to its score. A long request is explained as a whole, not by its sentences.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The most telling first.
+    pub matches: Vec<Match>,
+    /// The share of the tool's name that was asked for.
+    pub name_covered: f32,
+    /// How near the tool's meaning is to that of the query; without a table, nothing is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<f32>,
+}
+
+/// A word of the tool that answers one of the query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Match {
+    /// As it stands in the index: without its ending.
+    pub word: String,
+    pub relation: Relation,
+    /// Its part in all that words say for this tool.
+    pub share: f32,
+    /// Where it stands in the tool, with the part that each place has in it.
+    pub fields: Vec<(Field, f32)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Relation {
+    Said,
+    /// From the groups of words that tools use for the same thing.
+    Synonym,
+    /// By the table: near in meaning to a word that no tool has.
+    Akin,
+}
+
+impl Engine {
+    /// `tool` is its number, and the tool that was given under it.
+    pub fn explain(&self, query: &str, number: u32, (server, tool): (&str, &Tool)) -> Explanation {
+        let whole = Question::read(query, &self.index, self.meaning.as_ref()).whole;
+        let said: Vec<TermId> = whole.terms.iter().filter(|term| term.said).map(|term| term.id).collect();
+        let given = whole.terms.iter().map(|term| (*term, relation(term)));
+        let related = self.synonyms.of(&said).into_iter().map(|id| {
+            let term = Weighted { id, weight: SYNONYM, said: false };
+            (term, Relation::Synonym)
+        });
+        let mut matches: Vec<Match> = Vec::new();
+        for (term, relation) in given.chain(related) {
+            let postings = self.index.postings(term.id).iter();
+            let value: f32 =
+                postings.filter(|posting| posting.tool == number).map(|posting| posting.value).sum();
+            if value > 0.0 {
+                let fields = self.fields(term.id, server, tool);
+                let word = self.index.spelling(term.id).to_owned();
+                matches.push(Match { word, relation, share: term.weight * value, fields });
+            }
+        }
+        let all: f32 = matches.iter().map(|found| found.share).sum();
+        for found in &mut matches {
+            found.share /= all.max(f32::MIN_POSITIVE);
+        }
+        matches.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let of_name = |id: &TermId| {
+            let postings = self.index.names(*id).iter().filter(|posting| posting.tool == number);
+            postings.map(|posting| posting.value).sum::<f32>()
+        };
+        let direction = whole.direction.as_ref();
+        let meaning = self.meaning.as_ref().zip(direction);
+        Explanation {
+            matches,
+            name_covered: said.iter().map(of_name).sum(),
+            meaning: meaning.map(|(meaning, direction)| meaning.tools.cosine(number as usize, direction)),
+        }
+    }
+
+    /// Where a term stands in a tool, by the weight of the places.
+    fn fields(&self, term: TermId, server: &str, tool: &Tool) -> Vec<(Field, f32)> {
+        let mut weights = [0.0f32; FIELDS];
+        each_text(server, tool, &mut |field, text| {
+            words::each(text, |word, _| {
+                if self.index.term(word) == Some(term) {
+                    weights[field as usize] += field.weight();
+                }
+            });
+        });
+        let whole: f32 = weights.iter().sum();
+        let with = Field::ALL.into_iter().filter(|field| weights[*field as usize] > 0.0);
+        with.map(|field| (field, weights[field as usize] / whole)).collect()
+    }
+}
+
+fn relation(term: &Weighted) -> Relation {
+    if term.said { Relation::Said } else { Relation::Akin }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_with_their_places() {
+        let definition = r#"{"name":"create_issue","description":"Opens an issue","inputSchema":{"properties":{"title":{}}}}"#;
+        let tool = Tool::parse(definition.into()).unwrap();
+        let other = Tool::parse(r#"{"name":"add","description":"adds nothing"}"#.into()).unwrap();
+        let engine = Engine::build(&[("github", &tool), ("y", &other)], None);
+        let explanation = engine.explain("add an issue title", 0, ("github", &tool));
+        let told: Vec<_> =
+            explanation.matches.iter().map(|found| (found.word.as_str(), found.relation)).collect();
+        assert!(
+            told.contains(&("issu", Relation::Said)) && told.contains(&("titl", Relation::Said)),
+            "{told:?}"
+        );
+        assert!(told.contains(&("creat", Relation::Synonym)), "{told:?}");
+        let issue = explanation.matches.iter().find(|found| found.word == "issu").unwrap();
+        assert_eq!(issue.fields, [(Field::Name, 0.8), (Field::Description, 0.2)]);
+        let sum: f32 = explanation.matches.iter().map(|found| found.share).sum();
+        assert!((sum - 1.0).abs() < 1e-5);
+        assert!(explanation.name_covered > 0.0 && explanation.meaning.is_none());
+    }
+}

@@ -1,0 +1,105 @@
+//! What is asked: the terms and the direction of a query, whole and sentence by sentence.
+
+use super::{
+    dense::{Direction, Meaning},
+    index::{Index, TermId},
+    words::{self, Origin},
+};
+
+/// A long request is also read sentence by sentence, because it may ask for several things.
+const SENTENCES: usize = 8;
+const ENDS: [char; 8] = ['.', '?', '!', ';', '\n', '。', '？', '！'];
+/// Nobody asks for a tool in more different words than this.
+const TERMS: usize = 128;
+/// So many words that no tool has are compared with those that tools have.
+const COMPARED: usize = 8;
+
+pub(super) struct Question {
+    pub(super) whole: Part,
+    /// The sentences that say something, if there are several.
+    pub(super) sentences: Vec<Part>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) terms: Vec<Weighted>,
+    pub(super) direction: Option<Direction>,
+}
+
+/// A term of a query. `said`: it stands there, and is not only akin to something that does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Weighted {
+    pub(super) id: TermId,
+    pub(super) weight: f32,
+    pub(super) said: bool,
+}
+
+impl Question {
+    pub(super) fn read(query: &str, index: &Index, meaning: Option<&Meaning>) -> Self {
+        let mut whole = Part::default();
+        let mut sentences = Vec::new();
+        let mut compared: Vec<(String, Vec<(TermId, f32)>)> = Vec::new();
+        let mut sum = meaning.map(Meaning::nothing).unwrap_or_default();
+        for text in query.split(ENDS).filter(|text| !text.is_empty()) {
+            let mut part = Part::default();
+            let mut part_sum = vec![0.0; sum.len()];
+            let mut unknown: Vec<String> = Vec::new();
+            words::each(text, |word, origin| {
+                if let Some(meaning) = meaning.filter(|_| origin == Origin::Written) {
+                    meaning.add(word, &mut part_sum);
+                }
+                match index.term(word) {
+                    Some(id) => part.say(id),
+                    None if meaning.is_some() && !index.is_little(word) => unknown.push(word.to_owned()),
+                    None => {}
+                }
+            });
+            // A word that no tool contains may have a neighbour that some do: rain, weather.
+            for word in unknown {
+                let Some(meaning) = meaning else { break };
+                if !compared.iter().any(|(known, _)| *known == word) && compared.len() < COMPARED {
+                    let near = meaning.neighbours(&word);
+                    compared.push((word.clone(), near));
+                }
+                let near = compared.iter().find(|(known, _)| *known == word);
+                for (id, cosine) in near.into_iter().flat_map(|(_, near)| near) {
+                    part.add(Weighted { id: *id, weight: *cosine, said: false });
+                }
+            }
+            whole.merge(&part);
+            for (sum, value) in sum.iter_mut().zip(&part_sum) {
+                *sum += value;
+            }
+            part.direction = Direction::of(&part_sum);
+            if part.terms.iter().filter(|term| term.said).count() > 1 && sentences.len() < SENTENCES {
+                sentences.push(part);
+            }
+        }
+        whole.direction = Direction::of(&sum);
+        if sentences.len() < 2 {
+            sentences.clear();
+        }
+        Self { whole, sentences }
+    }
+}
+
+impl Part {
+    fn say(&mut self, id: TermId) {
+        self.add(Weighted { id, weight: 1.0, said: true });
+    }
+
+    /// Each term once; one that is said counts as said.
+    fn add(&mut self, new: Weighted) {
+        match self.terms.iter().position(|term| term.id == new.id) {
+            Some(at) if new.said => self.terms[at] = new,
+            None if self.terms.len() < TERMS => self.terms.push(new),
+            _ => {}
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for term in &other.terms {
+            self.add(*term);
+        }
+    }
+}

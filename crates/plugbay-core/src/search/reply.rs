@@ -1,0 +1,159 @@
+//! What a model reads of a search: compact lines, and more of the first where it is clearly right.
+
+use std::fmt::Write;
+
+use super::Hit;
+use crate::{
+    catalog::Tool,
+    name,
+    signature::{self, Signature},
+    tokens::{compact, estimate},
+};
+
+/// About what a reply may cost, in tokens, beyond the lines of its hits.
+pub const BUDGET: usize = 300;
+/// The best hit is clearly right if the next one's score is less than this share of its own.
+const CLEAR: f32 = 0.72;
+/// Beside a hit that is clearly right, the others are told in so many tokens a line.
+const BESIDE: usize = 24;
+/// Of many servers, so many are named.
+const SERVERS: usize = 12;
+
+/// A tool that was found, by the name that hosts use.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    pub name: &'a str,
+    pub tool: &'a Tool,
+}
+
+/// How much a reply tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// A line for each hit, and the schema of the first if it is clearly right and within the budget.
+    #[default]
+    Brief,
+    /// The schema of each hit, as long as the budget lasts.
+    Full,
+}
+
+/// Is the first hit so far ahead that a model will hardly choose another?
+pub fn is_clear(hits: &[Hit]) -> bool {
+    match hits {
+        [] => false,
+        [_] => true,
+        [first, second, ..] => second.score < first.score * CLEAR,
+    }
+}
+
+/// The reply to a search that found something.
+pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> String {
+    let mut reply = String::new();
+    let mut room = budget;
+    for (rank, hit) in hits.iter().enumerate() {
+        let signature = Signature::of(hit.name, hit.tool);
+        let schema = match detail {
+            Detail::Full => schema(hit.tool),
+            Detail::Brief => schema(hit.tool).filter(|_| clear && rank == 0),
+        };
+        let schema = schema.filter(|schema| estimate(schema) <= room);
+        if let Some(schema) = schema {
+            room -= estimate(&schema);
+            // The schema tells the parameters; the line need not.
+            let purpose = described(hit.tool, detail).unwrap_or(signature.purpose);
+            let _ = write!(reply, "{} - {purpose}\n{schema}\n", hit.name);
+            continue;
+        }
+        let line = if clear && rank > 0 && room < budget { BESIDE } else { signature::LINE };
+        reply.push_str(&signature.line(line));
+        reply.push('\n');
+    }
+    reply.truncate(reply.trim_end().len());
+    reply
+}
+
+/// The reply to a search that found nothing: who there is to ask, and how.
+pub fn nothing(query: &str, servers: &[&str]) -> String {
+    let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+    let mut near: Vec<&str> = Vec::new();
+    for word in words {
+        near.extend(name::nearest(word, servers.iter().copied()));
+    }
+    near.dedup();
+    let (which, named) = if near.is_empty() { ("servers", servers) } else { ("nearest servers", &near[..]) };
+    let more = named.len().saturating_sub(SERVERS);
+    let mut list = named[..named.len() - more].join(", ");
+    if more > 0 {
+        let _ = write!(list, " and {more} more");
+    }
+    format!(
+        "No tool found. Say what it should do, as a verb and a thing (\"create issue\"), in English; or \
+         give `server` alone to see all of its tools. {which}: {list}"
+    )
+}
+
+/// The reply to a call of a tool that does not exist.
+pub fn unknown(wanted: &str, nearest: &[Found<'_>]) -> String {
+    let mut reply = format!("There is no tool {wanted:?}.");
+    reply.push_str(if nearest.is_empty() { " Use search_tools to find one." } else { " Nearest:" });
+    for hit in nearest {
+        let _ = write!(reply, "\n{}", Signature::of(hit.name, hit.tool).line(signature::LINE));
+    }
+    reply
+}
+
+fn schema(tool: &Tool) -> Option<String> {
+    tool.raw("inputSchema").map(compact).filter(|schema| schema.len() > 2)
+}
+
+/// Whoever asks for details gets the whole description.
+fn described(tool: &Tool, detail: Detail) -> Option<String> {
+    (detail == Detail::Full).then(|| tool.description()).flatten().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str) -> Tool {
+        let definition = format!(
+            r#"{{"name":"{name}","description":"Does {name}. At length.","inputSchema":{{"type": "object", "properties":{{"path":{{"type":"string"}}}}}}}}"#
+        );
+        Tool::parse(definition.into()).unwrap()
+    }
+
+    #[test]
+    fn the_first_is_told_in_full_only_if_it_is_clearly_right() {
+        let (read, write) = (tool("read"), tool("write"));
+        let hits = [Found { name: "f__read", tool: &read }, Found { name: "f__write", tool: &write }];
+        let lines = "f__read(path?: string) - Does read.\nf__write(path?: string) - Does write.";
+        assert_eq!(found(&hits, false, Detail::Brief, BUDGET), lines);
+        let schema = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#;
+        let full = format!("f__read - Does read.\n{schema}\nf__write(path?: string) - Does write.");
+        assert_eq!(found(&hits, true, Detail::Brief, BUDGET), full);
+        assert_eq!(found(&hits, true, Detail::Brief, 5), lines, "no room for a schema");
+        let both =
+            format!("f__read - Does read. At length.\n{schema}\nf__write - Does write. At length.\n{schema}");
+        assert_eq!(found(&hits, false, Detail::Full, BUDGET), both);
+    }
+
+    #[test]
+    fn a_lead_makes_a_hit_clear() {
+        let hits = |scores: &[f32]| -> Vec<Hit> {
+            (0..).zip(scores).map(|(tool, score)| Hit { tool, score: *score }).collect()
+        };
+        assert!(!is_clear(&[]) && is_clear(&hits(&[0.1])));
+        assert!(is_clear(&hits(&[1.0, 0.5])) && !is_clear(&hits(&[1.0, 0.9])));
+    }
+
+    #[test]
+    fn who_finds_nothing_learns_where_to_look() {
+        let reply = nothing("open a githb ticket", &["github", "mail"]);
+        assert!(reply.ends_with("nearest servers: github"), "{reply}");
+        let reply = nothing("xyzzy", &["github", "mail"]);
+        assert!(reply.ends_with(". servers: github, mail"), "{reply}");
+        let read = tool("read");
+        let reply = unknown("files.read", &[Found { name: "f__read", tool: &read }]);
+        assert_eq!(reply, "There is no tool \"files.read\". Nearest:\nf__read(path?: string) - Does read.");
+        assert_eq!(unknown("x", &[]), "There is no tool \"x\". Use search_tools to find one.");
+    }
+}

@@ -1,0 +1,109 @@
+//! A tool in one line: `files__read(path: string, limit?: int) - Reads a file.`
+
+mod kind;
+mod node;
+mod sentence;
+
+pub use sentence::first_sentence;
+
+use self::{kind::kind, node::Node};
+use crate::{catalog::Tool, tokens::estimate};
+
+/// What a line may cost, in tokens. Needed parameters are shown whatever they cost.
+pub const LINE: usize = 44;
+/// A purpose is cut here, in characters.
+const PURPOSE: usize = 90;
+
+/// What a model must know to call a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    pub name: String,
+    /// The needed ones first; otherwise in the order of the schema.
+    pub parameters: Vec<Parameter>,
+    /// The first sentence of its description.
+    pub purpose: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    pub name: String,
+    pub needed: bool,
+    /// As in TypeScript: `string`, `int[]`, `"a"|"b"`, `{x: number}`.
+    pub kind: String,
+}
+
+impl Signature {
+    /// `name` is the one that hosts use.
+    pub fn of(name: &str, tool: &Tool) -> Self {
+        let mut parameters = tool.raw("inputSchema").map(parameters).unwrap_or_default();
+        parameters.sort_by_key(|parameter| !parameter.needed);
+        let description = tool.description().unwrap_or_default();
+        Self { name: name.to_owned(), parameters, purpose: shorten(&first_sentence(&description), PURPOSE) }
+    }
+
+    /// One line of about `budget` tokens: what does not fit is counted, not shown.
+    pub fn line(&self, budget: usize) -> String {
+        let head = format!("{}(", self.name);
+        let tail = if self.purpose.is_empty() { ")".to_owned() } else { format!(") - {}", self.purpose) };
+        let mut room = budget.saturating_sub(estimate(&head) + estimate(&tail));
+        let mut shown = Vec::new();
+        for parameter in &self.parameters {
+            let text = parameter.to_string();
+            let cost = estimate(&text) + 1;
+            if !parameter.needed && cost > room {
+                break; // a later one may fit, but the order says what matters
+            }
+            room = room.saturating_sub(cost);
+            shown.push(text);
+        }
+        let hidden = self.parameters.len() - shown.len();
+        if hidden > 0 {
+            shown.push(format!("+{hidden}"));
+        }
+        format!("{head}{}{tail}", shown.join(", "))
+    }
+}
+
+impl std::fmt::Display for Signature {
+    /// All of it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.line(usize::MAX))
+    }
+}
+
+impl std::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}: {}", self.name, if self.needed { "" } else { "?" }, self.kind)
+    }
+}
+
+fn parameters(schema: &[u8]) -> Vec<Parameter> {
+    let root = Node::root(schema);
+    let schema = root.resolved();
+    let needed = schema.texts("required");
+    let parameter = |(name, own): (String, Node<'_>)| {
+        let needed = needed.contains(&name);
+        let kind = kind(&own, needed);
+        Parameter { name: one_word(&name), needed, kind }
+    };
+    schema.members("properties").into_iter().map(parameter).collect()
+}
+
+/// Names are shown to a model as part of a line, so they must not break out of it.
+fn one_word(name: &str) -> String {
+    if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        format!("{name:?}")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The beginning of a text, up to the end of a word.
+fn shorten(text: &str, limit: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
+    let end = text[..end].rfind(' ').unwrap_or(end);
+    format!("{}…", text[..end].trim_end_matches([',', ';', ':', ' ']))
+}
+
+#[cfg(test)]
+mod tests;

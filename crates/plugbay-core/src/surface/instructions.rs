@@ -1,0 +1,114 @@
+//! What a model is told of the servers behind the gateway, in as few words as hosts let through.
+
+use std::fmt::Write;
+
+use crate::{
+    catalog::{Catalog, Offer},
+    wire::{Members, string_value},
+};
+
+/// Hosts cut off what is longer, some in the middle of a word.
+const LONGEST: usize = 2000;
+/// One server's line; less if there are many.
+const LONGEST_LINE: usize = 240;
+const SHORTEST_LINE: usize = 40;
+
+const ALL: &str =
+    "Several MCP servers behind one. A tool or prompt named server__name belongs to that server.";
+
+/// Says what each server is for, in its own words.
+pub fn instructions(catalog: &Catalog) -> String {
+    let mut text = ALL.to_owned();
+    let count = catalog.iter().count();
+    let room =
+        (LONGEST - ALL.len()).checked_div(count).unwrap_or_default().clamp(SHORTEST_LINE, LONGEST_LINE);
+    for (done, (server, entry)) in catalog.iter().enumerate() {
+        let purpose = purpose(&entry.offer);
+        let line = shortened(&format!("\n- {server}: {purpose}"), room);
+        if text.len() + line.len() > LONGEST - 20 {
+            let _ = write!(text, "\n- {} more", count - done);
+            break;
+        }
+        text.push_str(&line);
+    }
+    text
+}
+
+/// Its instructions, or what it calls itself, or what it has.
+fn purpose(offer: &Offer) -> String {
+    let instructions = offer.instructions.as_deref().map(one_line).filter(|text| !text.is_empty());
+    instructions.or_else(|| described(offer)).unwrap_or_else(|| {
+        let names: Vec<&str> = offer.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
+        names.join(", ")
+    })
+}
+
+fn described(offer: &Offer) -> Option<String> {
+    let info = offer.info.as_ref()?;
+    let text = |key| {
+        let span = Members::find(info, &(0..info.len()), key)?;
+        Some(one_line(&string_value(&info[span])?)).filter(|text| !text.is_empty())
+    };
+    text("description").or_else(|| text("title"))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Cut at the end of a sentence if there is one in time, else at a word.
+fn shortened(line: &str, room: usize) -> String {
+    if line.len() <= room {
+        return line.to_owned();
+    }
+    let cut = &line[..line.floor_char_boundary(room)];
+    if let Some(end) = cut.rfind(". ") {
+        return cut[..=end].to_owned();
+    }
+    let word = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        catalog::{Change, Tool},
+        era::Era,
+        name::ServerName,
+    };
+
+    fn with(catalog: &Catalog, name: &str, info: Option<&'static str>, words: Option<&str>) -> Catalog {
+        let tools = vec![Tool::parse(Bytes::from_static(br#"{"name":"spin"}"#)).unwrap()];
+        let info = info.map(|info| Bytes::from_static(info.as_bytes()));
+        let offer = Offer::new(Era::Legacy, info, words.map(str::to_owned), tools);
+        catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), Arc::new(offer)))
+    }
+
+    #[test]
+    fn each_server_says_what_it_is_for() {
+        let catalog = with(&Catalog::default(), "a", None, Some("Does  this.\nThen that."));
+        let catalog = with(&catalog, "b", Some(r#"{"name":"b","title":"Bee keeper"}"#), None);
+        let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
+        let text = instructions(&catalog);
+        assert!(text.ends_with("\n- a: Does this. Then that.\n- b: Bee keeper\n- c: spin"), "{text}");
+    }
+
+    #[test]
+    fn it_is_never_too_long() {
+        let words = "One sentence is short. ".repeat(50);
+        let mut catalog = Catalog::default();
+        for number in 0..200 {
+            catalog = with(&catalog, &format!("server-{number}"), None, Some(&words));
+            let text = instructions(&catalog);
+            assert!(text.len() <= LONGEST, "{number}: {}", text.len());
+        }
+        assert!(instructions(&catalog).ends_with(" more"));
+        let few = instructions(&with(&Catalog::default(), "a", None, Some(&words)));
+        assert!(few.ends_with("One sentence is short."), "{few}");
+    }
+}

@@ -1,0 +1,284 @@
+//! Resources, resource templates and prompts: shown alike in every mode.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::Layout;
+use crate::{
+    catalog::{Catalog, Features, Item, Ware},
+    exposure::Exposure,
+    name::{self, ServerName},
+};
+
+/// What a host sees besides tools, ready to send, and whom it leads to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shelf {
+    /// JSON arrays of definitions.
+    pub resources: Bytes,
+    pub templates: Bytes,
+    pub prompts: Bytes,
+    /// What at least one server can do.
+    pub features: Features,
+    prompt_index: HashMap<String, Place>,
+    uri_index: HashMap<String, Place>,
+    /// Templates in the order of their keys, each with its literal beginning.
+    template_index: Vec<(String, Place)>,
+    /// Servers that have resources, and the schemes of those that they list.
+    keepers: BTreeMap<ServerName, Vec<String>>,
+}
+
+/// Where something is to be asked for, and by which key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub server: ServerName,
+    /// The server's own key, as a JSON string.
+    pub quoted: Bytes,
+}
+
+/// Before a URI that more than one server has: `plugbay://{server}/{uri}`.
+const MAPPED: &str = "plugbay://";
+
+impl Shelf {
+    pub(super) fn new(catalog: &Catalog, layout: &Layout) -> Self {
+        let mut shelf = Self::default();
+        for (server, entry) in catalog.iter() {
+            shelf.features = shelf.features.or(entry.offer.features);
+            if entry.offer.features.resources {
+                let listed = entry.offer.resources.iter().chain(&entry.offer.templates);
+                let mut schemes: Vec<String> = listed.filter_map(|item| scheme(&item.key)).collect();
+                schemes.sort();
+                schemes.dedup();
+                shelf.keepers.insert(server.clone(), schemes);
+            }
+        }
+        shelf.shelve_prompts(catalog, layout);
+        shelf.resources = shelf.shelve(catalog, Ware::Resource);
+        shelf.templates = shelf.shelve(catalog, Ware::Template);
+        shelf
+    }
+
+    /// Whom a prompt of this exposed name is asked of.
+    pub fn prompt(&self, name: &str) -> Option<&Place> {
+        self.prompt_index.get(name)
+    }
+
+    pub fn nearest_prompts(&self, name: &str) -> Vec<&str> {
+        name::nearest(name, self.prompt_index.keys().map(String::as_str))
+    }
+
+    /// Whom a resource is asked of: who lists it, who has a template that fits, who lists others of its
+    /// kind, or the only one that has any at all.
+    pub fn resource(&self, uri: &str) -> Option<Place> {
+        if let Some(place) = self.uri_index.get(uri) {
+            return Some(place.clone());
+        }
+        if let Some((server, own)) = unmapped(uri)
+            && self.keepers.contains_key(&server)
+        {
+            return Some(Place { server, quoted: quoted(own) });
+        }
+        let longest = self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
+        let template = longest.max_by_key(|(start, _)| start.len()).map(|(_, place)| &place.server);
+        let server =
+            template.or_else(|| self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(())));
+        let server = server.or_else(|| self.only_keeper(|_| Some(())));
+        server.map(|server| Place { server: server.clone(), quoted: quoted(uri) })
+    }
+
+    /// Whom a template, given as it is shown, belongs to.
+    pub fn template(&self, shown: &str) -> Option<Place> {
+        self.uri_index.get(shown).cloned().or_else(|| self.resource(shown))
+    }
+
+    fn only_keeper(&self, fits: impl Fn(&Vec<String>) -> Option<()>) -> Option<&ServerName> {
+        let mut keepers = self.keepers.iter().filter(|(_, schemes)| fits(schemes).is_some());
+        keepers.next().filter(|_| keepers.next().is_none()).map(|(server, _)| server)
+    }
+
+    fn shelve_prompts(&mut self, catalog: &Catalog, layout: &Layout) {
+        let plain = Exposure::default();
+        let mut shown: BTreeMap<String, Vec<(&ServerName, &Item)>> = BTreeMap::new();
+        for (server, entry) in catalog.iter() {
+            let bare = layout.exposures.get(server).unwrap_or(&plain).bare;
+            for prompt in &entry.offer.prompts {
+                let exposed = if bare {
+                    name::expose_bare(&prompt.key, layout.name_limit)
+                } else {
+                    name::expose(server, &prompt.key, layout.name_limit)
+                };
+                shown.entry(exposed).or_default().push((server, prompt));
+            }
+        }
+        let mut list = List::default();
+        for (exposed, wanted) in shown {
+            let alone = wanted.len() == 1;
+            for (server, prompt) in wanted {
+                let exposed = match alone {
+                    true => exposed.clone(),
+                    false => name::expose(server, &prompt.key, layout.name_limit),
+                };
+                list.add(prompt, &exposed);
+                self.prompt_index.insert(exposed, place(server, prompt));
+            }
+        }
+        self.prompts = list.finish();
+    }
+
+    /// URIs stay as they are, unless several servers have the same one.
+    fn shelve(&mut self, catalog: &Catalog, ware: Ware) -> Bytes {
+        let mut shown: BTreeMap<&str, Vec<(&ServerName, &Item)>> = BTreeMap::new();
+        for (server, entry) in catalog.iter() {
+            let items = if ware == Ware::Template { &entry.offer.templates } else { &entry.offer.resources };
+            for item in items {
+                shown.entry(&item.key).or_default().push((server, item));
+            }
+        }
+        let mut list = List::default();
+        for (uri, owners) in shown {
+            let alone = owners.len() == 1 && unmapped(uri).is_none();
+            for (server, item) in owners {
+                let exposed = if alone { uri.to_owned() } else { format!("{MAPPED}{server}/{uri}") };
+                list.add(item, &exposed);
+                if ware == Ware::Template && alone {
+                    let start = uri.split('{').next().unwrap_or_default().to_owned();
+                    self.template_index.push((start, place(server, item)));
+                }
+                self.uri_index.insert(exposed, place(server, item));
+            }
+        }
+        list.finish()
+    }
+}
+
+fn place(server: &ServerName, item: &Item) -> Place {
+    Place { server: server.clone(), quoted: item.definition.slice(item.key_span.clone()) }
+}
+
+/// The server and its own URI in a mapped one.
+fn unmapped(uri: &str) -> Option<(ServerName, &str)> {
+    let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
+    Some((ServerName::parse(server).ok()?, own))
+}
+
+fn scheme(uri: &str) -> Option<String> {
+    uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
+}
+
+fn quoted(text: &str) -> Bytes {
+    Bytes::from(serde_json::Value::from(text).to_string())
+}
+
+/// Definitions as their servers wrote them, but for their keys.
+#[derive(Default)]
+struct List(BytesMut);
+
+impl List {
+    fn add(&mut self, item: &Item, exposed: &str) {
+        self.0.put_u8(if self.0.is_empty() { b'[' } else { b',' });
+        if item.key == exposed {
+            return self.0.put_slice(&item.definition);
+        }
+        self.0.put_slice(&item.definition[..item.key_span.start]);
+        self.0.put_slice(&quoted(exposed));
+        self.0.put_slice(&item.definition[item.key_span.end..]);
+    }
+
+    fn finish(mut self) -> Bytes {
+        self.0.put_slice(if self.0.is_empty() { b"[]" } else { b"]" });
+        self.0.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        catalog::{Change, Offer, Stock},
+        era::Era,
+    };
+
+    fn items(ware: Ware, definitions: &[&str]) -> Vec<Item> {
+        definitions.iter().map(|json| Item::parse(Bytes::from((*json).to_owned()), ware).unwrap()).collect()
+    }
+
+    fn server(
+        catalog: &Catalog,
+        name: &str,
+        resources: &[&str],
+        templates: &[&str],
+        prompts: &[&str],
+    ) -> Catalog {
+        let features = Features { resources: true, prompts: true, ..Features::default() };
+        let stock = Stock {
+            resources: items(Ware::Resource, resources),
+            templates: items(Ware::Template, templates),
+            prompts: items(Ware::Prompt, prompts),
+        };
+        let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
+        catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), Arc::new(offer)))
+    }
+
+    fn shelf(catalog: &Catalog) -> Shelf {
+        Shelf::new(catalog, &Layout { name_limit: 64, ..Layout::default() })
+    }
+
+    fn asked(shelf: &Shelf, uri: &str) -> Option<(String, String)> {
+        let place = shelf.resource(uri)?;
+        Some((place.server.to_string(), String::from_utf8(place.quoted.to_vec()).unwrap()))
+    }
+
+    #[test]
+    fn a_uri_stays_as_it_is_unless_two_servers_have_it() {
+        let one = server(
+            &Catalog::default(),
+            "a",
+            &[r#"{"uri":"x://1" ,"n":1.0}"#, r#"{"uri":"x://2"}"#],
+            &[],
+            &[],
+        );
+        let both = server(&one, "b", &[r#"{"uri":"x://2"}"#], &[], &[]);
+        let shelf = shelf(&both);
+        assert_eq!(
+            shelf.resources,
+            r#"[{"uri":"x://1" ,"n":1.0},{"uri":"plugbay://a/x://2"},{"uri":"plugbay://b/x://2"}]"#
+        );
+        let place = |server: &str, uri: &str| Some((server.to_owned(), format!("\"{uri}\"")));
+        assert_eq!(asked(&shelf, "x://1"), place("a", "x://1"));
+        assert_eq!(asked(&shelf, "plugbay://b/x://2"), place("b", "x://2"));
+        assert_eq!(asked(&shelf, "plugbay://b/y://3"), place("b", "y://3"));
+        assert_eq!(asked(&shelf, "x://2"), None, "it could be either");
+    }
+
+    #[test]
+    fn what_nobody_lists_is_asked_of_who_may_have_it() {
+        let one = server(&Catalog::default(), "files", &[], &[r#"{"uriTemplate":"file:///{path}"}"#], &[]);
+        let both = server(
+            &one,
+            "notes",
+            &[r#"{"uri":"note:1"}"#],
+            &[r#"{"uriTemplate":"file:///notes/{id}"}"#],
+            &[],
+        );
+        let shelf = shelf(&both);
+        let whose = |uri: &str| asked(&shelf, uri).map(|(server, _)| server);
+        assert_eq!(whose("file:///etc/x").as_deref(), Some("files"));
+        assert_eq!(whose("file:///notes/7").as_deref(), Some("notes"));
+        assert_eq!(whose("note:99").as_deref(), Some("notes"));
+        assert_eq!(whose("other:1"), None);
+        let alone = server(&Catalog::default(), "files", &[], &[], &[]);
+        assert!(super::Shelf::new(&alone, &Layout::default()).resource("other:1").is_some());
+    }
+
+    #[test]
+    fn prompts_are_named_like_tools() {
+        let catalog = server(&Catalog::default(), "a", &[], &[], &[r#"{ "name":"review","arguments":[]}"#]);
+        let shelf = shelf(&catalog);
+        assert_eq!(shelf.prompts, r#"[{ "name":"a__review","arguments":[]}]"#);
+        assert_eq!(shelf.prompt("a__review").unwrap().quoted, "\"review\"");
+        assert_eq!((shelf.prompt("review"), shelf.nearest_prompts("review")), (None, vec!["a__review"]));
+        assert_eq!(shelf.templates, "[]");
+    }
+}

@@ -1,0 +1,104 @@
+//! What a host has seen of each list, so that it is told of changes and of nothing else.
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::Ware,
+    surface::Snapshot,
+    wire::{Members, Span},
+};
+
+/// Lists whose changes are told by one notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tools,
+    Resources,
+    Prompts,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+
+    pub(crate) fn of(ware: Ware) -> Self {
+        match ware {
+            Ware::Tool => Self::Tools,
+            Ware::Resource | Ware::Template => Self::Resources,
+            Ware::Prompt => Self::Prompts,
+        }
+    }
+
+    pub(crate) fn changed_method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+        }
+    }
+
+    /// How a subscription asks for it.
+    pub(crate) fn filter_key(self) -> &'static str {
+        match self {
+            Self::Tools => "toolsListChanged",
+            Self::Resources => "resourcesListChanged",
+            Self::Prompts => "promptsListChanged",
+        }
+    }
+}
+
+/// The definitions of one kind, as they are sent.
+pub(crate) fn definitions(snapshot: &Snapshot, ware: Ware) -> &Bytes {
+    match ware {
+        Ware::Tool => &snapshot.listing.tools,
+        Ware::Resource => &snapshot.shelf.resources,
+        Ware::Template => &snapshot.shelf.templates,
+        Ware::Prompt => &snapshot.shelf.prompts,
+    }
+}
+
+/// The lists that a host has, or has been told to fetch again.
+#[derive(Debug, Default)]
+pub(crate) struct Seen([Option<[Bytes; 2]>; 3]);
+
+impl Seen {
+    /// Everything, as it is now.
+    pub(crate) fn all(snapshot: &Snapshot) -> Self {
+        Self(Kind::ALL.map(|kind| Some(shown(snapshot, kind))))
+    }
+
+    pub(crate) fn note(&mut self, snapshot: &Snapshot, kind: Kind) {
+        self.0[kind as usize] = Some(shown(snapshot, kind));
+    }
+
+    /// Whether the host has seen another list than it would see now. One that it has never asked for it
+    /// will see when it does.
+    pub(crate) fn differs(&self, snapshot: &Snapshot, kind: Kind) -> bool {
+        self.0[kind as usize].as_ref().is_some_and(|seen| *seen != shown(snapshot, kind))
+    }
+}
+
+fn shown(snapshot: &Snapshot, kind: Kind) -> [Bytes; 2] {
+    let list = |ware| definitions(snapshot, ware).clone();
+    match kind {
+        Kind::Tools => [list(Ware::Tool), Bytes::new()],
+        Kind::Resources => [list(Ware::Resource), list(Ware::Template)],
+        Kind::Prompts => [list(Ware::Prompt), Bytes::new()],
+    }
+}
+
+/// What a `subscriptions/listen` wants to hear of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wanted([bool; 3]);
+
+impl Wanted {
+    /// `filter` is the value at `notifications`.
+    pub(crate) fn read(message: &[u8], filter: Option<&Span>) -> Self {
+        let wants = |kind: Kind| {
+            let wanted = filter.and_then(|filter| Members::find(message, filter, kind.filter_key()));
+            wanted.is_some_and(|span| &message[span] == b"true")
+        };
+        Self(Kind::ALL.map(wants))
+    }
+
+    pub(crate) fn has(self, kind: Kind) -> bool {
+        self.0[kind as usize]
+    }
+}

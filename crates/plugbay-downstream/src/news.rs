@@ -1,0 +1,115 @@
+//! What servers tell without being asked, as far as it concerns a host: logs, and resources that change.
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::{Era, SUBSCRIPTION_KEY},
+    exchange::{News, Ticket, Topic},
+    level::Level,
+    name::ServerName,
+    surface::Place,
+    wire::{Frame, Members, Span},
+};
+
+use crate::session::Session;
+
+/// A resource of whose changes a host wants to hear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Watched {
+    pub(crate) server: ServerName,
+    /// Its URI as the server writes it, a JSON string.
+    own: Bytes,
+    /// As the host does.
+    shown: Bytes,
+    /// The raw id of the subscription that asked for it; none for a legacy host.
+    pub(crate) subscription: Option<Bytes>,
+}
+
+impl Watched {
+    pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
+        Self { server: place.server, own: place.quoted, shown, subscription }
+    }
+
+    pub(crate) fn shown(&self) -> &[u8] {
+        &self.shown
+    }
+}
+
+impl Session {
+    /// A legacy host wants log messages from this level on.
+    pub(crate) fn log_from(&self, level: Level) {
+        self.lock().level = Some(level);
+        self.gateway().servers.log_from(level);
+    }
+
+    pub(crate) fn watch(&self, watched: Watched) {
+        self.gateway().servers.watch(&watched.server, watched.own.clone());
+        let mut state = self.lock();
+        if !state.watched.contains(&watched) {
+            state.watched.push(watched);
+        }
+    }
+
+    /// The server goes on telling: others may want to hear it.
+    pub(crate) fn unwatch(&self, shown: &[u8]) {
+        self.lock().watched.retain(|watched| watched.subscription.is_some() || watched.shown != shown);
+    }
+
+    pub(crate) fn hear(&self, during: Option<Ticket>, news: &News) {
+        match &news.topic {
+            Topic::Log(level) => self.logged(during, *level, &news.message),
+            Topic::Updated { uri, params } => self.updated(&news.server, &news.message, uri, params),
+        }
+    }
+
+    fn logged(&self, during: Option<Ticket>, level: Option<Level>, message: &Bytes) {
+        let state = self.lock();
+        let call = during.and_then(|ticket| state.calls.get(&ticket));
+        let wanted = match call {
+            // A modern host says with each request whether it wants to hear of it at all.
+            Some(call) if call.era == Era::Modern => {
+                call.log_level.filter(|wanted| level >= Some(*wanted)).is_some()
+            }
+            _ => {
+                state.listens() && state.level.is_none_or(|wanted| level.is_none_or(|level| level >= wanted))
+            }
+        };
+        if wanted {
+            let sink = call.map_or(self.outbox(), |call| &call.sink);
+            sink.tell_if_room(Frame::from(message.clone()));
+        }
+    }
+
+    fn updated(&self, server: &ServerName, message: &Bytes, uri: &Span, params: &Span) {
+        let state = self.lock();
+        let own = &message[uri.clone()];
+        for watched in state.watched.iter().filter(|one| one.server == *server && one.own == own) {
+            let Some(id) = &watched.subscription else {
+                self.outbox().tell_if_room(Frame::edited(message, &[(uri.clone(), &watched.shown)]));
+                continue;
+            };
+            let subscription = state.subscriptions.iter().find(|subscription| subscription.id == *id);
+            if let Some(subscription) = subscription {
+                subscription.sink.tell_if_room(labelled(message, uri, params, watched, id));
+            }
+        }
+    }
+}
+
+/// A subscription's notifications bear its id, in place of the one that they came by.
+fn labelled(message: &Bytes, uri: &Span, params: &Span, watched: &Watched, id: &Bytes) -> Frame {
+    let meta = Members::find(message, params, "_meta");
+    let label = meta.as_ref().and_then(|meta| Members::find(message, meta, SUBSCRIPTION_KEY));
+    let member = format!(r#""{SUBSCRIPTION_KEY}":{}"#, String::from_utf8_lossy(id));
+    let (at, text) = match (label, meta) {
+        (Some(label), _) => (label, String::from_utf8_lossy(id).into_owned()),
+        (None, Some(meta)) => {
+            let empty = Members::of(message, &meta).next().is_none();
+            (meta.start + 1..meta.start + 1, if empty { member } else { format!("{member},") })
+        }
+        // There is a URI behind it.
+        (None, None) => (params.start + 1..params.start + 1, format!(r#""_meta":{{{member}}},"#)),
+    };
+    let mut edits = [(uri.clone(), &watched.shown[..]), (at, text.as_bytes())];
+    edits.sort_by_key(|(span, _)| span.start);
+    Frame::edited(message, &edits)
+}

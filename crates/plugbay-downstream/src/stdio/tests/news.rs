@@ -1,0 +1,95 @@
+//! What servers tell unasked: logs by level and era, and resources that change.
+
+use bytes::Bytes;
+use plugbay_core::{
+    exchange::{News, Topic},
+    level::Level,
+    wire::{Head, Members},
+};
+use serde_json::json;
+
+use super::stage::{Stage, call, modern, request, server};
+
+fn log(word: &str) -> News {
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{word}","data":1.0}}}}"#
+    );
+    News { server: server(), message: Bytes::from(message), topic: Topic::Log(Level::parse(word)) }
+}
+
+fn updated(params: &str) -> News {
+    let message =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{params}}}"#);
+    let message = Bytes::from(message);
+    let params = Head::read(&message).expect("a notification").payload.expect("params");
+    let uri = Members::find(&message, &params, "uri").expect("a URI");
+    News { server: server(), message, topic: Topic::Updated { uri, params } }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_host_reads_the_log_from_the_level_it_wants() {
+    let mut stage = Stage::legacy().await;
+    stage.tell(&log("debug"));
+    assert_eq!(stage.hear_text().await, log("debug").message, "as it came");
+    assert_eq!(stage.ask(request(1, "logging/setLevel", r#"{"level":"error"}"#)).await["result"], json!({}));
+    assert_eq!(stage.log_level().await, Level::Error);
+    stage.tell(&log("warning"));
+    stage.tell(&log("critical"));
+    assert_eq!(stage.hear().await["params"]["level"], "critical");
+    let wrong = stage.ask(request(2, "logging/setLevel", r#"{"level":"loud"}"#)).await;
+    assert_eq!(wrong["error"]["code"], -32602);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_host_reads_the_log_of_the_requests_that_want_it() {
+    let mut stage = Stage::new();
+    stage.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
+    let silent = stage.forwarded().await;
+    silent.log(&log("error"));
+    stage
+        .say(
+            modern(2, "tools/call", r#","name":"s__echo""#)
+                .replace(r#""_meta":{"#, r#""_meta":{"io.modelcontextprotocol/logLevel":"warning","#),
+        )
+        .await;
+    assert_eq!(stage.log_level().await, Level::Warning, "its server is a legacy one");
+    let wordy = stage.forwarded().await;
+    wordy.log(&log("info"));
+    wordy.log(&log("warning"));
+    assert_eq!(stage.hear().await["params"]["level"], "warning");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_hears_of_the_resources_it_watches_by_its_own_names() {
+    let mut stage = Stage::with(super::shelf::stocked(&[]));
+    stage.open().await;
+    let uri = r#"{"uri":"plugbay://s/x://1"}"#;
+    assert_eq!(stage.ask(request(1, "resources/subscribe", uri)).await["result"], json!({}));
+    assert_eq!(stage.watched().await, r#""x://1""#);
+    stage.tell(&updated(r#"{"uri":"x://2"}"#));
+    stage.tell(&updated(r#"{ "uri":"x://1" ,"n":1.0}"#));
+    let expected = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{ "uri":"plugbay://s/x://1" ,"n":1.0}}"#;
+    assert_eq!(stage.hear_text().await, expected);
+    stage.ask(request(2, "resources/unsubscribe", uri)).await;
+    stage.tell(&updated(r#"{"uri":"x://1"}"#));
+    assert!(stage.ask(call(3)).await["error"].is_object(), "and nothing came before this answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriptions_news_bear_its_id() {
+    let mut stage = Stage::with(super::shelf::stocked(&[]));
+    let filter = r#","notifications":{"resourceSubscriptions":["x://1","x://7"]}"#;
+    stage.say(modern(7, "subscriptions/listen", filter)).await;
+    let granted = stage.hear().await;
+    assert_eq!(granted["params"]["notifications"], json!({ "resourceSubscriptions": ["x://1", "x://7"] }));
+    let key = "io.modelcontextprotocol/subscriptionId";
+    for params in [
+        r#"{"uri":"x://1"}"#.to_owned(),
+        r#"{"_meta":{},"uri":"x://1"}"#.to_owned(),
+        format!(r#"{{"_meta":{{"{key}":"another"}},"uri":"x://1"}}"#),
+    ] {
+        stage.tell(&updated(&params));
+        let told = stage.hear().await;
+        assert_eq!((&told["params"]["_meta"][key], &told["params"]["uri"]), (&json!(7), &json!("x://1")));
+    }
+}

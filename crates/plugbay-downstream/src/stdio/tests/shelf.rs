@@ -1,0 +1,126 @@
+//! Resources, templates, prompts and completions: listed, led to their server, and told of when they change.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Features, Item, Offer, Stock, Ware},
+    era::Era,
+    surface::{Layout, Snapshot},
+};
+use serde_json::json;
+
+use super::stage::{INITIALIZE, Stage, modern, request, server, unsettled};
+
+/// The server `s` with a resource, a template and these prompts.
+pub(super) fn stocked(prompts: &[&str]) -> Snapshot {
+    let item = |ware, json: String| Item::parse(Bytes::from(json), ware).expect("an item");
+    let stock = Stock {
+        resources: vec![item(Ware::Resource, r#"{ "uri":"x://1","size":1.0}"#.to_owned())],
+        templates: vec![item(Ware::Template, r#"{"uriTemplate":"x://{n}"}"#.to_owned())],
+        prompts: prompts.iter().map(|name| item(Ware::Prompt, format!(r#"{{"name":"{name}"}}"#))).collect(),
+    };
+    let features = Features { resources: true, prompts: true, completions: true, ..Features::default() };
+    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
+    let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
+    Snapshot::new(Arc::new(catalog), &Layout { name_limit: 64, ..Layout::default() }, true)
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_sent_as_the_server_wrote_them() {
+    let [mut stage, mut stateless] = [(); 2].map(|()| Stage::with(stocked(&["review"])));
+    for (method, list) in [
+        ("resources/list", r#"{"resources":[{ "uri":"x://1","size":1.0}]"#),
+        ("resources/templates/list", r#"{"resourceTemplates":[{"uriTemplate":"x://{n}"}]"#),
+        ("prompts/list", r#"{"prompts":[{"name":"s__review"}]"#),
+    ] {
+        stage.say(request(1, method, "{}")).await;
+        assert_eq!(stage.hear_text().await, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{list}}}}}"#));
+        stateless.say(modern(2, method, "")).await;
+        let answer = stateless.hear_text().await;
+        assert!(answer.contains(list) && answer.contains(r#""resultType":"complete","ttlMs":0"#), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_speaks_of_its_subject_as_the_server_does() {
+    let mut stage = Stage::with(stocked(&["review"]));
+    for (method, params, own) in [
+        (
+            "prompts/get",
+            r#"{"name":"s__review","arguments":{"a":1.0}}"#,
+            r#"{"name":"review","arguments":{"a":1.0}}"#,
+        ),
+        ("resources/read", r#"{"uri":"x://1"}"#, r#"{"uri":"x://1"}"#),
+        ("resources/read", r#"{"uri":"plugbay://s/y:2"}"#, r#"{"uri":"y:2"}"#),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"s__review"},"argument":{"name":"name","value":"s__review"}}"#,
+            r#"{"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"name","value":"s__review"}}"#,
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/resource","uri":"x://{n}"},"argument":{"name":"n","value":""}}"#,
+            r#"{"ref":{"type":"ref/resource","uri":"x://{n}"},"argument":{"name":"n","value":""}}"#,
+        ),
+    ] {
+        stage.say(request(7, method, params)).await;
+        let forwarded = stage.forwarded().await;
+        assert_eq!(forwarded.text(), request(forwarded.ticket().0, method, own));
+        forwarded.answer(r#"{"v":1.0}"#);
+        assert!(stage.hear_text().await.contains(r#""result":{"v":1.0}"#), "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_servers_resource_is_complete_to_a_modern_host() {
+    let mut stage = Stage::with(stocked(&[]));
+    stage.say(modern(1, "resources/read", r#","uri":"x://1""#)).await;
+    stage.forwarded().await.answer(r#"{"contents":[]}"#);
+    let result = stage.hear().await["result"].clone();
+    let expected = json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "contents": [] });
+    assert_eq!(result, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
+    let mut stage = Stage::with(stocked(&["review"]));
+    let unknown = stage.ask(request(1, "prompts/get", r#"{"name":"review"}"#)).await;
+    assert_eq!(unknown["error"]["message"], "Unknown prompt: review. Did you mean s__review?");
+    let mut empty = Stage::new(); // its server has no resources
+    let legacy = empty.ask(request(1, "resources/read", r#"{"uri":"y:1"}"#)).await;
+    assert_eq!((&legacy["error"]["code"], &legacy["error"]["data"]["uri"]), (&json!(-32002), &json!("y:1")));
+    let modern = empty.ask(modern(1, "resources/read", r#","uri":"y:1""#)).await;
+    assert_eq!(modern["error"]["code"], -32602);
+    for params in ["{}", r#"{"ref":{}}"#, r#"{"ref":"x"}"#] {
+        assert_eq!(empty.ask(request(1, "completion/complete", params)).await["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
+    let opened =
+        async |snapshot| Stage::with(snapshot).ask(INITIALIZE).await["result"]["capabilities"].clone();
+    let tools = json!({ "listChanged": true });
+    assert_eq!(opened(super::stage::snapshot(&[], true)).await, json!({ "tools": tools }));
+    let all = |subscribe: bool| {
+        let resources = json!({ "listChanged": true, "subscribe": subscribe });
+        json!({ "tools": tools, "prompts": tools, "resources": resources, "completions": {} })
+    };
+    assert_eq!(opened(stocked(&[])).await, all(false));
+    let mut unknown = all(true);
+    unknown["logging"] = json!({});
+    assert_eq!(opened(unsettled()).await, unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_hears_of_the_list_that_changed_and_of_no_other() {
+    let mut stage = Stage::legacy().await;
+    stage.snapshots.send_replace(stocked(&["one"]));
+    stage.ask(request(1, "prompts/list", "{}")).await;
+    stage.ask(request(2, "resources/list", "{}")).await;
+    stage.snapshots.send_replace(stocked(&["two"]));
+    assert_eq!(stage.hear().await["method"], "notifications/prompts/list_changed");
+    let listed = stage.ask(request(3, "prompts/list", "{}")).await;
+    assert_eq!(listed["result"]["prompts"][0]["name"], "s__two", "and nothing came before this answer");
+}

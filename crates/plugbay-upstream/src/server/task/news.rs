@@ -1,0 +1,93 @@
+//! What a server tells without being asked: log messages, and that a resource has changed.
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    exchange::{News, Topic},
+    level::Level,
+    lifecycle::Admission,
+    wire::{Members, Span, string_value},
+};
+
+use super::{Phase, Task, Waiting};
+
+impl Task {
+    /// A log message belongs to the call that is being worked on, as far as one can tell; else to all.
+    pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>) {
+        let level = params.and_then(|params| Members::find(&message, params, "level"));
+        let level = level.and_then(|span| Level::parse(&string_value(&message[span])?));
+        let news = News { server: self.spec.name.clone(), message, topic: Topic::Log(level) };
+        let latest = self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_)));
+        match latest {
+            Some((ticket, Waiting::Host(caller))) => caller.told(Some(ticket), &news),
+            _ => self.around.audience.each(|host| host.told(None, &news)),
+        }
+    }
+
+    pub(super) fn updated(&mut self, message: Bytes, params: Option<Span>) {
+        let Some(params) = params else { return };
+        let Some(uri) = Members::find(&message, &params, "uri") else { return };
+        let topic = Topic::Updated { uri, params };
+        let news = News { server: self.spec.name.clone(), message, topic };
+        self.around.audience.each(|host| host.told(None, &news));
+    }
+
+    /// Somebody wants to hear when this resource changes: for as long as the task lives, since others may
+    /// want the same, and what nobody wants any more is not passed on.
+    pub(super) fn watch(&mut self, uri: Bytes) {
+        if !self.watched.insert(uri.clone()) {
+            return;
+        }
+        match self.life.wanted(self.now) {
+            Admission::Ready if self.opened.era == Some(Era::Modern) => self.subscribe(),
+            Admission::Ready => self.watch_one(&uri),
+            Admission::Start => self.start(),
+            Admission::Wait | Admission::Refuse { .. } => {}
+        }
+    }
+
+    /// Hosts want to hear of what is at least so serious; the most curious of them decides.
+    pub(super) fn log_from(&mut self, level: Level) {
+        if self.level.is_none_or(|known| level < known) {
+            self.level = Some(level);
+            self.set_level();
+        }
+    }
+
+    /// A server that has just been opened knows nothing of what its predecessor was told.
+    pub(super) fn ask_for_news(&mut self) {
+        self.set_level();
+        if self.opened.era != Some(Era::Modern) {
+            for uri in self.watched.clone() {
+                self.watch_one(&uri);
+            }
+        }
+    }
+
+    fn set_level(&mut self) {
+        // A modern server is told by each request.
+        if let (Some(level), true, Some(Era::Legacy)) =
+            (self.level, self.opened.features.logging, self.opened.era)
+        {
+            self.tell_server("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.word()));
+        }
+    }
+
+    fn watch_one(&mut self, uri: &[u8]) {
+        if self.opened.features.subscribe {
+            let params = format!(r#"{{"uri":{}}}"#, String::from_utf8_lossy(uri));
+            self.tell_server("resources/subscribe", &params);
+        }
+    }
+
+    /// A request whose answer changes nothing.
+    fn tell_server(&mut self, method: &str, params: &str) {
+        let Phase::Up(link) = &mut self.phase else { return };
+        let ticket = self.around.tickets.next();
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#, ticket.0);
+        link.request(ticket, Bytes::from(request));
+        let patience = self.spec.timeouts.start;
+        self.pending.register(ticket, Waiting::Nobody, self.now, patience, patience);
+    }
+}

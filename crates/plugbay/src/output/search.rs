@@ -1,0 +1,99 @@
+//! The hits of a search, and why they are hits.
+
+use plugbay_core::search::{Explanation, Field, Match, Relation};
+
+use super::{Style, View, one_line, table::cut};
+use crate::commands::search::Results;
+
+const INDENT: &str = "      ";
+/// Words that say less than this are not worth a line.
+const LEAST: f32 = 0.01;
+
+impl View for Results {
+    fn human(&self, style: Style) -> String {
+        let mut text = String::new();
+        for row in &self.hits {
+            let signature = one_line(&row.signature);
+            let (name, rest) = signature.split_at(row.tool.len().min(signature.len()));
+            let room = style.width.map(|width| width.saturating_sub(INDENT.len() + name.len()));
+            let rest = room.map_or(rest.to_owned(), |room| cut(rest, room));
+            text.push_str(&format!("{:.2}  {}{rest}\n", row.score, style.bold(name)));
+            if let Some(explanation) = &row.explanation {
+                text.push_str(&style.dim(&explain(explanation)));
+            }
+        }
+        text
+    }
+}
+
+fn explain(explanation: &Explanation) -> String {
+    let telling = explanation.matches.iter().filter(|found| found.share >= LEAST);
+    let mut lines: Vec<String> = telling.map(line).collect();
+    if explanation.name_covered > 0.0 {
+        lines.push(format!("{} of the name was asked for", percent(explanation.name_covered)));
+    }
+    if let Some(meaning) = explanation.meaning {
+        lines.push(format!("{:.2} near in meaning", meaning.max(0.0)));
+    }
+    lines.iter().map(|line| format!("{INDENT}{line}\n")).collect()
+}
+
+/// `42% issue: name 80%, description 20%`
+fn line(found: &Match) -> String {
+    let places: Vec<String> =
+        found.fields.iter().map(|(field, share)| format!("{} {}", place(*field), percent(*share))).collect();
+    let relation = match found.relation {
+        Relation::Said => "",
+        Relation::Synonym => " (synonym)",
+        Relation::Akin => " (near in meaning)",
+    };
+    format!("{} {}{relation}: {}", percent(found.share), one_line(&found.word), places.join(", "))
+}
+
+fn place(field: Field) -> &'static str {
+    match field {
+        Field::Name => "name",
+        Field::Server => "server",
+        Field::Description => "description",
+        Field::Parameter => "parameters",
+        Field::Detail => "details",
+    }
+}
+
+fn percent(share: f32) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::search::Row;
+
+    #[test]
+    fn hits_are_lines_and_reasons_stand_below() {
+        let found = Match {
+            word: "issu".to_owned(),
+            relation: Relation::Synonym,
+            share: 0.75,
+            fields: vec![(Field::Name, 0.8), (Field::Detail, 0.2)],
+        };
+        let explanation = Explanation { matches: vec![found], name_covered: 0.5, meaning: Some(0.3) };
+        let row = Row {
+            tool: "a__b".to_owned(),
+            server: "a".to_owned(),
+            score: 0.9,
+            signature: "a__b(x: int) - \u{1b}[31mDoes it.".to_owned(),
+            explanation: Some(explanation),
+        };
+        let results = Results { clear: true, hits: vec![row] };
+        let expected = "\
+0.90  a__b(x: int) - Does it.
+      75% issu (synonym): name 80%, details 20%
+      50% of the name was asked for
+      0.30 near in meaning
+";
+        assert_eq!(results.human(Style::PLAIN), expected);
+        let narrow = results.human(Style { colour: false, width: Some(20) });
+        assert!(narrow.lines().next().is_some_and(|line| line.chars().count() <= 20), "{narrow}");
+    }
+}

@@ -1,0 +1,78 @@
+//! `plugbay search`.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::world::{World, program, samples};
+
+#[test]
+fn tools_are_found_by_what_they_are_for() {
+    let world = World::with(&samples());
+    world.run(&["tools"]);
+    for (query, tool) in [
+        ("prime factors", "calc__factorize"),
+        ("what time is it in another city", "clock__convert_time"),
+        ("remove a note", "notes__delete"),
+    ] {
+        let run = world.run(&["search", "--json", query]);
+        let results = run.json();
+        let found: Vec<&str> =
+            results["hits"].as_array().unwrap().iter().map(|hit| hit["tool"].as_str().unwrap()).collect();
+        assert!(found[..2.min(found.len())].contains(&tool), "{query}: {found:?}");
+        assert!(found.len() <= 5);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    }
+    let run = world.run(&["search", "prime", "factors", "--limit", "1", "--server", "CALC"]);
+    assert_eq!(run.out.lines().count(), 1, "{}", run.out);
+    assert!(run.out.contains("  calc__factorize("), "{}", run.out);
+}
+
+#[test]
+fn reasons_are_told_when_asked_for() {
+    let world = World::with(&samples());
+    world.run(&["tools"]);
+    let run = world.run(&["search", "delete note", "--explain", "--limit", "1"]);
+    assert!(run.out.contains("% delet: name "), "{}", run.out);
+    assert!(run.out.contains(" near in meaning"), "{}", run.out);
+    let hit = world.run(&["search", "delete note", "--explain", "--json"]).json()["hits"][0].clone();
+    let explanation = &hit["explanation"];
+    assert_eq!(explanation["matches"][0]["relation"], "said", "{hit}");
+    assert!(explanation["meaning"].as_f64().is_some() && hit["score"].as_f64().is_some());
+}
+
+#[test]
+fn no_server_is_started() {
+    let world = World::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
+    let script = world.path().join("server.sh");
+    fs::write(&script, "touch started\n").unwrap();
+    let expected =
+        "error: no tools are known yet\n  `plugbay list` meets every server and remembers its tools\n";
+    world.run(&["search", "time"]).check(1, "", expected);
+    assert!(!world.path().join("started").exists());
+    fs::write(&script, format!("exec {} __sample clock\n", program())).unwrap();
+    world.run(&["tools"]);
+    fs::write(&script, "touch started\n").unwrap();
+    assert_eq!(world.run(&["search", "time"]).code, Some(0));
+    assert!(!world.path().join("started").exists());
+}
+
+#[test]
+fn a_search_that_finds_nothing_says_how_to_ask() {
+    let world = World::with(&samples());
+    world.run(&["tools"]);
+    let run = world.run(&["search", "@@@"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
+    assert!(run.err.starts_with("error: no tool is for \"@@@\"\n  say what it should do"), "{}", run.err);
+    let run = world.run(&["search", "x", "--server", "clok"]);
+    assert_eq!(run.err, "error: there is no server \"clok\"\n  did you mean clock?\n");
+}
+
+#[test]
+fn signatures_are_one_line_each() {
+    let world = World::with(&samples());
+    let run = world.run(&["tools", "--signature", "--server", "notes"]);
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 6));
+    let add = run.out.lines().next().unwrap();
+    assert!(add.starts_with("notes__add(title: string, ") && add.contains(") - "), "{add}");
+}
