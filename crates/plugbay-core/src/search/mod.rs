@@ -186,6 +186,7 @@ fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
     hits.truncate(limit);
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as sorting wants it")]
 fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
     b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
 }
