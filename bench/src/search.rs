@@ -68,7 +68,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
                     catalogue.tools.len(),
                     if meaning { "with" } else { "without" }
                 ));
-                evaluate(catalogue, meaning.then(|| Arc::clone(&table)), settings.quick, &mut results);
+                evaluate(catalogue, meaning.then_some(&table), settings.quick, &mut results);
             }
         }
     }
@@ -76,11 +76,11 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     Ok(())
 }
 
-fn evaluate(catalogue: &Catalogue, table: Option<Arc<Table>>, quick: bool, results: &mut Results) {
+fn evaluate(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
     let tools: Vec<(&str, &Tool)> =
         catalogue.tools.iter().map(|(server, tool)| (server.as_str(), tool)).collect();
     let meaning = table.is_some();
-    let build = || Engine::build(&tools, table.clone());
+    let build = || Engine::build(&tools, table.cloned());
     let engine = build();
     for set in &catalogue.sets {
         results.rows.push(Row {

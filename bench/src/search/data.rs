@@ -1,6 +1,7 @@
 //! Reads catalogues and queries with their expected tools.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -118,7 +119,7 @@ fn read_tools(text: &str) -> Outcome<Vec<(String, String, Tool)>> {
         let mut definition = format!("{{\"name\":{}", line.name);
         let members = [("description", line.description), ("inputSchema", line.input_schema)];
         for (key, value) in members.into_iter().filter_map(|(key, value)| Some((key, value?))) {
-            definition.push_str(&format!(",\"{key}\":{value}"));
+            write!(definition, ",\"{key}\":{value}")?;
         }
         definition.push('}');
         let tool = Tool::parse(Bytes::from(definition)).ok_or("a tool has no name")?;

@@ -41,9 +41,9 @@ pub fn unwrap_call<'a>(outer: &'a [u8], own: &[&str], mode: Mode) -> Result<Call
     let names: &[&str] = if mode == Mode::Repair { &NAMES } else { &NAMES[..1] };
     let missing = || refuse("`name` is missing: the tool to call, as search_tools shows it");
     let at = find(&entries, names).ok_or_else(missing)?;
-    let named = entries.remove(at);
-    let name = raw::text(&named.value).ok_or_else(|| refuse("`name` must be a string"))?.trim().to_owned();
-    if named.key != "name" {
+    let tool = entries.remove(at);
+    let name = raw::text(&tool.value).ok_or_else(|| refuse("`name` must be a string"))?.trim().to_owned();
+    if tool.key != "name" {
         repairs.push(Repair { place: "name".to_owned(), fault: Fault::KeySpelling });
     }
     entries.retain(|entry| !own.contains(&entry.key.as_str()));

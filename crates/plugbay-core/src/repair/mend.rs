@@ -303,7 +303,7 @@ impl<'s> Mender<'s> {
             if rivals == 1 {
                 self.note(&join(place, meant), Fault::KeySpelling);
                 entries[number].quoted = raw::quote(meant).into();
-                entries[number].key = meant.to_owned();
+                meant.clone_into(&mut entries[number].key);
             }
         }
     }

@@ -124,12 +124,12 @@ pub fn fit<'a>(schema: &[u8], arguments: &'a [u8], mode: Mode) -> Result<Fitting
         return Ok(Fitting { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
     }
     let mut mender = Mender::new(&schema, mode);
-    let mended = mender.arguments(arguments).map_err(Refusal::new)?;
+    let fitted = mender.arguments(arguments).map_err(Refusal::new)?;
     // The last word is the check's: nothing that it does not accept is ever sent.
-    if mode == Mode::CheckOnly || !fits::fits(&schema, schema.root(), &mended) {
+    if mode == Mode::CheckOnly || !fits::fits(&schema, schema.root(), &fitted) {
         return Err(Refusal::new(vec![Problem::of(&schema, schema.root(), "", "the arguments do not fit")]));
     }
-    Ok(Fitting { arguments: mended, repairs: mender.repairs })
+    Ok(Fitting { arguments: fitted, repairs: mender.repairs })
 }
 
 #[cfg(test)]

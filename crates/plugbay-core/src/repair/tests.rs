@@ -12,7 +12,8 @@ const CORPUS: &str = include_str!("corpus.jsonl");
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case<'a> {
-    case: String,
+    #[serde(rename = "case")]
+    title: String,
     /// The tool's schema; without it, the call of `execute_tool` itself is looked at.
     #[serde(borrow)]
     schema: Option<&'a RawValue>,
@@ -47,7 +48,7 @@ fn the_corpus_is_repaired_or_refused_as_it_says() {
             _ => false,
         };
         if !right {
-            wrong.push(format!("{}:\n  got      {outcome:?}\n  expected {expected:?}", case.case));
+            wrong.push(format!("{}:\n  got      {outcome:?}\n  expected {expected:?}", case.title));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -77,11 +78,11 @@ fn switched_off_nothing_is_changed_and_nothing_invalid_passes() {
         let arguments = case.arguments.get().as_bytes();
         match fit(schema.get().as_bytes(), arguments, Mode::CheckOnly) {
             Ok(fitting) => {
-                assert_eq!(&*fitting.arguments, arguments, "{}", case.case);
-                assert!(case.repairs.is_empty() && case.sent.is_some(), "{}", case.case);
+                assert_eq!(&*fitting.arguments, arguments, "{}", case.title);
+                assert!(case.repairs.is_empty() && case.sent.is_some(), "{}", case.title);
             }
             Err(refusal) => {
-                assert!(!case.repairs.is_empty() || case.sent.is_none(), "{}: {refusal}", case.case);
+                assert!(!case.repairs.is_empty() || case.sent.is_none(), "{}: {refusal}", case.title);
             }
         }
     }

@@ -44,6 +44,7 @@ impl Table {
             (u32::from_le_bytes(*rows) as usize, u32::from_le_bytes(*dimensions) as usize);
         let (scales, rest) = rest.split_at_checked(rows.checked_mul(4)?)?;
         let (table, pieces) = rest.split_at_checked(rows.checked_mul(dimensions)?)?;
+        std::str::from_utf8(pieces).ok()?;
         let ends = memchr::memchr_iter(b'\n', pieces).take(rows);
         let mut lines = Vec::with_capacity(rows + 1);
         lines.push(0);
@@ -117,17 +118,41 @@ impl Table {
         None
     }
 
+    /// The longest piece that a text begins with: its row and its length.
+    ///
+    /// Of the pieces that are not behind the text, the last shares the most with it. Is it not the
+    /// beginning of the text, then only what both share can be.
+    fn longest(&self, text: &str, continues: bool) -> Option<(usize, usize)> {
+        let mut text = text.as_bytes();
+        let (starts, before) =
+            if continues { (&self.continuing, CONTINUING.len()) } else { (&self.beginning, 0) };
+        let first = usize::from(*text.first()?);
+        let (start, mut end) = (starts[first] as usize, starts[first + 1] as usize);
+        loop {
+            let (mut low, mut high) = (start, end);
+            while low < high {
+                let middle = usize::midpoint(low, high);
+                if &self.line(middle)[before..] <= text { low = middle + 1 } else { high = middle }
+            }
+            let row = low.checked_sub(1).filter(|row| *row >= start)?;
+            let piece = &self.line(row)[before..];
+            let shared = piece.iter().zip(text).take_while(|(a, b)| a == b).count();
+            if shared == piece.len() {
+                return Some((row, shared));
+            }
+            (text, end) = (&text[..shared], row);
+        }
+    }
+
     /// Adds the vector of a word in small letters, which is spelt with the longest pieces that are known,
     /// from its beginning on.
     fn add(&self, word: &str, sum: &mut [f32]) {
         let mut start = 0;
         while start < word.len() {
-            let ends = (start + 1..=word.len()).rev().filter(|end| word.is_char_boundary(*end));
-            let longest =
-                ends.take(LONGEST).find_map(|end| Some((end, self.find(&word[start..end], start > 0)?)));
-            let Some((end, row)) = longest else { return }; // the rest cannot be spelt
+            // A piece is whole characters, so what is left is too.
+            let Some((row, length)) = self.longest(&word[start..], start > 0) else { return };
             self.add_row(row, sum);
-            start = end;
+            start += length;
         }
     }
 
@@ -139,9 +164,6 @@ impl Table {
         }
     }
 }
-
-/// Of a word without end, so many beginnings are tried.
-const LONGEST: usize = 40;
 
 /// What is kept of the meaning of a catalogue.
 #[derive(Debug)]
@@ -304,6 +326,7 @@ impl Directions {
 
 fn unit(sum: &[f32]) -> impl Iterator<Item = i8> {
     let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+    // Rounded by hand: without newer instructions, `round` is a call for each coordinate.
     #[expect(clippy::cast_possible_truncation, reason = "between -127 and 127")]
-    sum.iter().map(move |value| (value / length * ONE).round() as i8)
+    sum.iter().map(move |value| (value / length * ONE + 0.5f32.copysign(*value)) as i8)
 }

@@ -149,13 +149,13 @@ impl Index {
         if let Some(word) = self.lexicon.get(text) {
             return *word;
         }
-        let term = self.words.term(text).map(|stem| match self.terms.get(&*stem) {
-            Some(term) => *term,
-            None => {
-                let next = number(self.terms.len());
-                self.terms.insert(stem.into(), next);
-                next
+        let term = self.words.term(text).map(|stem| {
+            if let Some(term) = self.terms.get(&*stem) {
+                return *term;
             }
+            let next = number(self.terms.len());
+            self.terms.insert(stem.into(), next);
+            next
         });
         let word = Word { number: number(self.lexicon.len()), term };
         self.lexicon.insert(text.into(), word);

@@ -38,6 +38,8 @@ const PERFECTION: f32 = 0.25;
 /// So many of the best by words are looked at for their meaning; in a small catalogue, all are.
 const RESCORED: usize = 200;
 const SMALL_CATALOGUE: usize = 1024;
+/// A tool that shares no word with the query must at least mean something like it.
+const FAINT: f32 = 0.4;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
@@ -147,10 +149,12 @@ impl Engine {
         }
         let best = hits.iter().map(|hit| hit.score).fold(f32::MIN_POSITIVE, f32::max);
         let whole = best.powf(1.0 - PERFECTION) * perfect.max(f32::MIN_POSITIVE).powf(PERFECTION);
-        for hit in hits {
+        hits.retain_mut(|hit| {
             let cosine = tools.cosine(hit.tool as usize, direction).max(0.0);
+            let named = hit.score > 0.0;
             hit.score = (1.0 - MEANING) * hit.score / whole + MEANING * cosine;
-        }
+            named || cosine >= FAINT
+        });
     }
 
     /// Five hits should be five choices: what is nearly the same as a better hit goes behind the others.
@@ -186,6 +190,7 @@ fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
     hits.truncate(limit);
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as sorting wants it")]
 fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
     b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
 }

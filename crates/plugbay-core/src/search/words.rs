@@ -50,15 +50,18 @@ pub(super) fn each(text: &str, mut found: impl FnMut(&str, Origin)) {
     let joins = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let mut rest = text;
     while !rest.is_empty() {
-        // Nearly every word of nearly every text is plain letters of one case, and needs no more than this.
+        // Nearly every word of nearly every text is plain small letters, and needs no more than this.
         let bytes = rest.as_bytes();
         let end = bytes.iter().position(|byte| !joins(*byte)).unwrap_or(bytes.len());
         if end == bytes.len() || bytes[end].is_ascii() {
             let chunk = &rest[..end];
-            if is_plain(chunk) {
-                found(chunk, Origin::Written)
+            if !is_plain(chunk) {
+                identifier(chunk, &mut lower, &mut found);
+            } else if bytes[0].is_ascii_uppercase() {
+                to_lower(chunk, &mut lower);
+                found(&lower, Origin::Written);
             } else {
-                identifier(chunk, &mut lower, &mut found)
+                found(chunk, Origin::Written);
             }
             rest = rest.get(end + 1..).unwrap_or_default();
             continue;
@@ -74,8 +77,10 @@ pub(super) fn each(text: &str, mut found: impl FnMut(&str, Origin)) {
     }
 }
 
+/// One word, whose first letter may be a capital.
 fn is_plain(chunk: &str) -> bool {
-    !chunk.is_empty() && chunk.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    let small = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    matches!(chunk.as_bytes(), [first, rest @ ..] if first.is_ascii_alphanumeric() && rest.iter().all(small))
 }
 
 fn is_word(c: char) -> bool {

@@ -1,5 +1,7 @@
 //! The hits of a search, and why they are hits.
 
+use std::fmt::Write;
+
 use plugbay_core::search::{Explanation, Field, Match, Relation};
 
 use super::{Style, View, one_line, table::cut};
@@ -17,7 +19,7 @@ impl View for Results {
             let (name, rest) = signature.split_at(row.tool.len().min(signature.len()));
             let room = style.width.map(|width| width.saturating_sub(INDENT.len() + name.len()));
             let rest = room.map_or(rest.to_owned(), |room| cut(rest, room));
-            text.push_str(&format!("{:.2}  {}{rest}\n", row.score, style.bold(name)));
+            let _ = writeln!(text, "{:.2}  {}{rest}", row.score, style.bold(name));
             if let Some(explanation) = &row.explanation {
                 text.push_str(&style.dim(&explain(explanation)));
             }
@@ -35,7 +37,7 @@ fn explain(explanation: &Explanation) -> String {
     if let Some(meaning) = explanation.meaning {
         lines.push(format!("{:.2} near in meaning", meaning.max(0.0)));
     }
-    lines.iter().map(|line| format!("{INDENT}{line}\n")).collect()
+    lines.iter().flat_map(|line| [INDENT, line, "\n"]).collect()
 }
 
 /// `42% issue: name 80%, description 20%`

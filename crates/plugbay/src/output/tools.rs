@@ -35,7 +35,7 @@ impl View for Tools {
 
 impl View for Signatures {
     fn human(&self, _: Style) -> String {
-        self.0.iter().map(|line| format!("{}\n", one_line(line))).collect()
+        self.0.iter().flat_map(|line| [one_line(line), "\n".to_owned()]).collect()
     }
 }
 
