@@ -67,7 +67,7 @@ impl Session {
         let wanted = match call {
             // A modern host says with each request whether it wants to hear of it at all.
             Some(call) if call.era == Era::Modern => {
-                call.log_level.filter(|wanted| level >= Some(*wanted)).is_some()
+                call.log_level.is_some_and(|wanted| level >= Some(wanted))
             }
             _ => {
                 state.listens() && state.level.is_none_or(|wanted| level.is_none_or(|level| level >= wanted))

@@ -1,6 +1,6 @@
 //! The gateway's own tools: what a call of one of them does.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
@@ -163,7 +163,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn text(&self, key: &str) -> Option<String> {
-        string_value(self.raw(key)?).map(|text| text.into_owned()).filter(|text| !text.trim().is_empty())
+        string_value(self.raw(key)?).map(Cow::into_owned).filter(|text| !text.trim().is_empty())
     }
 
     fn whole(&self, key: &str) -> Option<usize> {

@@ -58,8 +58,9 @@ impl Refusal {
             Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
             Self::Malformed(_) | Self::IdInUse | Self::Unacceptable(_) => -32600,
             Self::UnknownMethod => -32601,
-            Self::InvalidParams(_) | Self::Unknown { .. } => -32602,
-            Self::UnknownResource { era: Era::Modern, .. } => -32602,
+            Self::InvalidParams(_)
+            | Self::Unknown { .. }
+            | Self::UnknownResource { era: Era::Modern, .. } => -32602,
             Self::UnknownResource { era: Era::Legacy, .. } => -32002,
             Self::HeaderMismatch(_) => -32020,
             Self::UnsupportedVersion(_) => -32022,

@@ -375,7 +375,9 @@ impl Session {
         if !watched.is_empty() {
             self.gateway.audience.reads(self.me.clone());
         }
-        watched.into_iter().for_each(|watched| self.watch(watched));
+        for watched in watched {
+            self.watch(watched);
+        }
         self.catalog_changed(); // since the host listed
         true
     }

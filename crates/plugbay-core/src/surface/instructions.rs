@@ -64,7 +64,8 @@ fn shortened(line: &str, room: usize) -> String {
     if line.len() <= room {
         return line.to_owned();
     }
-    let cut = &line[..line.floor_char_boundary(room)];
+    let end = (0..=room).rev().find(|at| line.is_char_boundary(*at)).unwrap_or_default();
+    let cut = &line[..end];
     if let Some(end) = cut.rfind(". ") {
         return cut[..=end].to_owned();
     }

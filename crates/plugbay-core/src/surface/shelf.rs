@@ -114,10 +114,8 @@ impl Shelf {
         for (exposed, wanted) in shown {
             let alone = wanted.len() == 1;
             for (server, prompt) in wanted {
-                let exposed = match alone {
-                    true => exposed.clone(),
-                    false => name::expose(server, &prompt.key, layout.name_limit),
-                };
+                let full = || name::expose(server, &prompt.key, layout.name_limit);
+                let exposed = if alone { exposed.clone() } else { full() };
                 list.add(prompt, &exposed);
                 self.prompt_index.insert(exposed, place(server, prompt));
             }

@@ -27,7 +27,8 @@ pub(crate) enum Step {
 }
 
 impl Listing {
-    pub(crate) fn new(features: Features) -> Step {
+    /// The first thing to ask of a server that has these.
+    pub(crate) fn begin(features: Features) -> Step {
         let mut wares: Vec<Ware> = features.wares().collect();
         wares.reverse();
         let (tools, stock) = (Vec::new(), Stock::default());

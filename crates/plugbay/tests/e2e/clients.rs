@@ -69,17 +69,17 @@ impl Client {
         self.follow(workspace, installed, &plan)
     }
 
-    /// Looks at resources, prompts and completions: `shelf` tells at which.
+    /// Looks at resources, prompts and completions: `wanted` tells at which.
     pub(crate) fn look(
         self,
         workspace: &Workspace,
         installed: &Installed,
         era: Era,
         entry: &Value,
-        shelf: Value,
+        wanted: Value,
     ) -> Seen {
         let mut plan = plan(workspace, self, era, entry, &[]);
-        plan["shelf"] = shelf;
+        plan["shelf"] = wanted;
         self.follow(workspace, installed, &plan)
     }
 

@@ -268,7 +268,7 @@ impl Task {
             Command::Forward(call) => self.forward(call),
             Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
             Command::Reply { question, reply } => self.replied(question, reply),
-            Command::Watch(uri) => self.watch(uri),
+            Command::Watch(uri) => self.watch(&uri),
             Command::LogFrom(level) => self.log_from(level),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),

@@ -34,13 +34,13 @@ impl Task {
 
     /// Somebody wants to hear when this resource changes: for as long as the task lives, since others may
     /// want the same, and what nobody wants any more is not passed on.
-    pub(super) fn watch(&mut self, uri: Bytes) {
+    pub(super) fn watch(&mut self, uri: &Bytes) {
         if !self.watched.insert(uri.clone()) {
             return;
         }
         match self.life.wanted(self.now) {
             Admission::Ready if self.opened.era == Some(Era::Modern) => self.subscribe(),
-            Admission::Ready => self.watch_one(&uri),
+            Admission::Ready => self.watch_one(uri),
             Admission::Start => self.start(),
             Admission::Wait | Admission::Refuse { .. } => {}
         }

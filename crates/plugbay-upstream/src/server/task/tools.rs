@@ -25,7 +25,7 @@ impl Task {
             self.list_again = true;
             return;
         }
-        self.list_on(Listing::new(self.opened.features));
+        self.list_on(Listing::begin(self.opened.features));
     }
 
     fn list_on(&mut self, step: Step) {
@@ -107,7 +107,8 @@ impl Task {
             (self.opened.features.prompts, r#""promptsListChanged":true"#),
         ]
         .into_iter()
-        .filter_map(|(has, wanted)| has.then(|| wanted.to_owned()))
+        .filter(|(has, _)| *has)
+        .map(|(_, wanted)| wanted.to_owned())
         .collect();
         if !self.watched.is_empty() {
             let uris: Vec<_> = self.watched.iter().map(|uri| String::from_utf8_lossy(uri)).collect();
