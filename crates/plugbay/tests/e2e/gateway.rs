@@ -2,7 +2,7 @@
 
 use std::{process::Command, time::Duration};
 
-use plugbay_testkit::{Workspace, gateway_path, wait_until};
+use plugbay_testkit::{Config, Workspace, gateway_path, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,6 +33,11 @@ impl Gateway {
             Transport::Stdio => Self { entry: entry(workspace), running: None },
             Transport::Http => serve(workspace),
         }
+    }
+
+    pub(crate) fn over_stdio(workspace: &Workspace, config: &Config) -> Self {
+        workspace.write_config(config);
+        Self { entry: entry(workspace), running: None }
     }
 
     /// Meets every server beforehand, for a client that lists once and leaves.

@@ -5,6 +5,7 @@
 
 mod check;
 mod clients;
+mod finding;
 mod gateway;
 mod installed;
 mod peers;
@@ -17,6 +18,7 @@ use crate::{
         Client::{Inspector, Python1, Python2, TypeScript1, TypeScript2},
         Era::{Legacy, Modern},
     },
+    finding::check_finding,
     gateway::Transport::{Http, Stdio},
     shelf::{check_definitions, check_shelf},
 };
@@ -117,5 +119,15 @@ mod shelves {
         typescript_sdk_2_modern: check_shelf(TypeScript2, Modern, Http);
         python_sdk_2_modern: check_shelf(Python2, Modern, Stdio);
         definitions_by_python_sdk_1: check_definitions(Python1, Legacy);
+    }
+}
+
+/// Search mode.
+mod finding_tools {
+    use super::*;
+
+    tests! {
+        typescript_sdk_2_modern: check_finding(TypeScript2, Modern);
+        python_sdk_1: check_finding(Python1, Legacy);
     }
 }
