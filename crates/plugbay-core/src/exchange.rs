@@ -163,6 +163,9 @@ pub trait Servers: Send + Sync {
     /// Somebody wants to hear when a resource changes; `uri` is the server's own, as a JSON string.
     fn watch(&self, server: &ServerName, uri: Bytes);
 
+    /// One who did wants it no more.
+    fn unwatch(&self, server: &ServerName, uri: Bytes);
+
     /// A host wants log messages from this level on.
     fn log_from(&self, level: Level);
 

@@ -36,7 +36,7 @@ impl<T> Default for Pending<T> {
 
 impl<T> Pending<T> {
     pub fn register(&mut self, ticket: Ticket, what: T, now: Instant, patience: Duration, at_most: Duration) {
-        let (silent_until, latest) = (Some(now + patience), Some(now + at_most));
+        let (silent_until, latest) = (now.checked_add(patience), now.checked_add(at_most));
         let entry = Entry { what, patience, at_most, silent_until, latest, held: 0 };
         self.earliest = self.earliest.into_iter().chain(entry.deadline()).min();
         self.entries.insert(ticket, entry);
@@ -162,6 +162,13 @@ mod tests {
         }
         assert_eq!(pending.expire(start + 5 * SECOND), [(Ticket(1), "call", 5 * SECOND)]);
         assert_eq!(pending.complete(Ticket(1)), None);
+    }
+
+    #[test]
+    fn a_time_beyond_all_time_never_comes() {
+        let mut pending = Pending::default();
+        pending.register(Ticket(1), "call", Instant::now(), Duration::MAX, Duration::MAX);
+        assert_eq!((pending.next_deadline(), pending.complete(Ticket(1))), (None, Some("call")));
     }
 
     #[test]

@@ -330,7 +330,7 @@ fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era,
 }
 
 /// Answers as soon as every server has been heard of, unless the request is taken back before.
-fn when_settled(
+pub(crate) fn when_settled(
     session: &Arc<Session>,
     sink: &Arc<Outbox>,
     request: &Request,

@@ -12,6 +12,9 @@ use plugbay_core::{
 
 use crate::session::Session;
 
+/// So many resources one host can watch.
+const WATCHED_LIMIT: usize = 1024;
+
 /// A resource of whose changes a host wants to hear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Watched {
@@ -42,16 +45,29 @@ impl Session {
     }
 
     pub(crate) fn watch(&self, watched: Watched) {
-        self.gateway().servers.watch(&watched.server, watched.own.clone());
         let mut state = self.lock();
-        if !state.watched.contains(&watched) {
-            state.watched.push(watched);
+        if state.watched.len() >= WATCHED_LIMIT || state.watched.contains(&watched) {
+            return;
         }
+        state.watched.push(watched.clone());
+        drop(state);
+        self.gateway().servers.watch(&watched.server, watched.own);
     }
 
-    /// The server goes on telling: others may want to hear it.
+    /// A legacy host has heard enough of a resource.
     pub(crate) fn unwatch(&self, shown: &[u8]) {
-        self.lock().watched.retain(|watched| watched.subscription.is_some() || watched.shown != shown);
+        self.unwatch_all(|watched| watched.subscription.is_none() && watched.shown == shown);
+    }
+
+    pub(crate) fn unwatch_all(&self, enough: impl Fn(&Watched) -> bool) {
+        let mut state = self.lock();
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.watched).into_iter().partition(&enough);
+        state.watched = kept;
+        drop(state);
+        for watched in gone {
+            self.gateway().servers.unwatch(&watched.server, watched.own);
+        }
     }
 
     pub(crate) fn hear(&self, during: Option<Ticket>, news: &News) {

@@ -8,7 +8,7 @@ use plugbay_core::{
     era::Era,
     repair::{self, Repair},
     search::{Hit, reply, reply::Detail},
-    surface::{Found, Own, Snapshot},
+    surface::{Found, Own, Plan, Snapshot},
     wire::{Members, Span, elements, string_value},
 };
 
@@ -22,10 +22,22 @@ use crate::{
 /// How many tools a search shows, unless it asks for another number.
 const HITS: usize = 5;
 const MOST_HITS: usize = 50;
+/// A model may be patient, but not for ever.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// About what a reply in detail may cost, in tokens.
 const DETAILS: usize = 4000;
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
+    if session.gateway().snapshot().settled {
+        return serve_now(session, sink, request, era, own);
+    }
+    // What is to be found may come with the next server.
+    dispatch::when_settled(session, sink, request, move |session, sink, request| {
+        serve_now(session, sink, request, era, own);
+    });
+}
+
+fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     let snapshot = session.gateway().snapshot();
     let reply = match own {
         Own::Search => search(session, &snapshot, request),
@@ -95,8 +107,12 @@ fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
 fn execute(session: &Session, snapshot: &Snapshot, request: &Request) -> Result<Request, String> {
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
     let meant = repair::unwrap_call(outer, &["timeout"], mode).map_err(|refusal| refusal.to_string())?;
-    let found = snapshot.finder.get(&meant.name).ok_or_else(|| unknown(snapshot, &meant.name))?;
-    let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
+    let found = snapshot.finder.get(&meant.name);
+    // A server that has never been heard of is asked itself: if it is broken it tells why.
+    if found.is_none() && !matches!(snapshot.listing.plan(&meant.name), Plan::Forward(_)) {
+        return Err(unknown(snapshot, &meant.name));
+    }
+    let schema = found.as_ref().and_then(|found| found.tool.raw("inputSchema")).unwrap_or(b"{}");
     let fitting = repair::fit(schema, &meant.arguments, mode).map_err(|refusal| refusal.to_string())?;
     let repairs: Vec<Repair> = meant.repairs.iter().chain(&fitting.repairs).cloned().collect();
 
@@ -104,7 +120,7 @@ fn execute(session: &Session, snapshot: &Snapshot, request: &Request) -> Result<
     message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
     message.put_slice(request.id());
     message.put_slice(br#","method":"tools/call","params":{"name":"#);
-    message.put_slice(serde_json::Value::from(found.exposed).to_string().as_bytes());
+    message.put_slice(serde_json::Value::from(meant.name.as_str()).to_string().as_bytes());
     message.put_slice(br#","arguments":"#);
     message.put_slice(&fitting.arguments);
     if let Some((bytes, params)) = request.params() {
@@ -172,7 +188,8 @@ impl<'a> Arguments<'a> {
 
     fn seconds(&self, key: &str) -> Option<Duration> {
         let seconds: f64 = std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()?;
-        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+        let wanted = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+        wanted.map(|wanted| wanted.min(LONGEST_CALL))
     }
 
     fn is_true(&self, key: &str) -> bool {

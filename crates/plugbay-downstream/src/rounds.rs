@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use crate::{
     asking::{Asked, Asker},
+    parked::PATIENCE,
     respond::Refusal,
     session::{Recourse, Session},
 };
@@ -105,6 +106,8 @@ impl Session {
         drop(state);
         if entries.is_empty() {
             self.call_again_later(ticket, rounds);
+        } else {
+            self.give_up_later(ticket);
         }
         for (_, _, frame) in entries {
             sink.tell(frame);
@@ -137,6 +140,18 @@ impl Session {
         if complete {
             self.call_again(ticket);
         }
+    }
+
+    /// No server waits meanwhile, so nobody else would ever end a call whose host does not answer. The next
+    /// round has another ticket.
+    fn give_up_later(self: &Arc<Self>, ticket: Ticket) {
+        let session = Arc::downgrade(self);
+        tokio::spawn(async move {
+            sleep(PATIENCE).await;
+            if let Some(session) = session.upgrade() {
+                session.fail(ticket, &Refusal::Unaskable("the host did not answer in time".to_owned()));
+            }
+        });
     }
 
     fn call_again_later(self: &Arc<Self>, ticket: Ticket, rounds: u32) {

@@ -154,6 +154,8 @@ impl exchange::Servers for Script {
         let _ = self.0.send(Event::Watch(String::from_utf8_lossy(&uri).into_owned()));
     }
 
+    fn unwatch(&self, _: &ServerName, _: Bytes) {}
+
     fn log_from(&self, level: Level) {
         let _ = self.0.send(Event::LogFrom(level));
     }

@@ -253,9 +253,9 @@ impl Session {
 
     /// The host takes back a request; by the protocol it gets no answer.
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
+        self.unwatch_all(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
-        state.watched.retain(|watched| watched.subscription.as_deref() != Some(id));
         if let Some(sink) = state.waiting.remove(id) {
             sink.taken_back();
             self.tell_if_idle(&state);
@@ -275,6 +275,7 @@ impl Session {
 
     /// The host has gone: everything that it has asked for is taken back.
     pub(crate) fn abandon(&self) {
+        self.unwatch_all(|_| true);
         let mut state = self.lock();
         state.by_id.clear();
         state.waiting.clear();
@@ -414,6 +415,7 @@ impl Session {
     /// The end: what is still owed is refused, subscriptions are closed in good order, and the outbox
     /// takes no more.
     pub(crate) fn close(&self) {
+        self.unwatch_all(|_| true);
         let mut state = self.lock();
         state.by_id.clear();
         let calls = std::mem::take(&mut state.calls).into_values().map(|call| (call.id, call.sink));

@@ -85,6 +85,12 @@ impl Servers for Pool {
         }
     }
 
+    fn unwatch(&self, server: &ServerName, uri: Bytes) {
+        if let Some(handle) = self.roster().running.get(server) {
+            handle.send(Command::Unwatch(uri));
+        }
+    }
+
     fn log_from(&self, level: Level) {
         for handle in self.roster().running.values() {
             handle.send(Command::LogFrom(level));

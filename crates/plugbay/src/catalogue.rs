@@ -176,7 +176,9 @@ impl Catalogue {
     fn publish_unchanged(&self) {
         let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
         let before = self.snapshots.borrow().clone();
-        self.snapshots.send_replace(Snapshot { catalog, settled, ..before });
+        let snapshot = Snapshot { catalog, settled, ..before };
+        prepare(&snapshot);
+        self.snapshots.send_replace(snapshot);
     }
 
     fn settled(&self) -> bool {
@@ -186,11 +188,7 @@ impl Catalogue {
     fn publish(&self) {
         let settled = self.settled();
         let snapshot = Snapshot::new(Arc::clone(&self.catalog), &self.arrangement.layout, settled);
-        if settled && snapshot.listing.is_searchable() {
-            // Before the first search, and beside everything else: it takes a while with many tools.
-            let finder = Arc::clone(&snapshot.finder);
-            std::thread::spawn(move || finder.prepare(meaning::table));
-        }
+        prepare(&snapshot);
         let before = Arc::clone(&self.snapshots.borrow().listing);
         for name in snapshot.listing.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(
@@ -201,5 +199,14 @@ impl Catalogue {
             tracing::warn!("{name} does not say whose tool it is: shown with the server's name in front");
         }
         self.snapshots.send_replace(snapshot);
+    }
+}
+
+/// Has the index made before the first search, and beside everything else: with many tools it takes a while.
+fn prepare(snapshot: &Snapshot) {
+    if snapshot.settled && snapshot.listing.is_searchable() && !snapshot.finder.is_ready() {
+        let finder = Arc::clone(&snapshot.finder);
+        // Where there is no thread to be had, the first search makes it.
+        let _ = std::thread::Builder::new().spawn(move || finder.prepare(meaning::table));
     }
 }

@@ -24,7 +24,8 @@ pub(super) fn list(catalog: &Catalog, layout: &Layout) -> Listing {
             let exposed =
                 if exposure.bare { name::expose_bare(visible, layout.name_limit) } else { full.clone() };
             let quoted = tool.definition.slice(tool.name_span.clone());
-            let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
+            let description = exposure.describe.get(&tool.name).cloned();
+            let target = Target { server: server.clone(), tool: tool.name.clone(), quoted, description };
             shown.push(Shown { exposed, full, tool, exposure, target });
         }
     }
@@ -95,7 +96,7 @@ fn wanted_twice(shown: &mut [Shown<'_>]) -> Vec<String> {
 }
 
 /// The server's own bytes, with nothing replaced but what must be.
-fn write_definition(out: &mut BytesMut, tool: &Tool, name: &str, description: Option<&str>) {
+pub(super) fn write_definition(out: &mut BytesMut, tool: &Tool, name: &str, description: Option<&str>) {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut edits: Vec<(Span, String)> = vec![(tool.name_span.clone(), quoted(name))];
     match (description, &tool.description_span) {

@@ -68,6 +68,8 @@ pub struct Target {
     pub tool: String,
     /// The tool's name as a JSON string, ready to be put into a request.
     pub quoted: Bytes,
+    /// What the user wants it to be described as.
+    pub description: Option<String>,
 }
 
 /// What is to be done with a `tools/call`.
@@ -108,7 +110,7 @@ impl Listing {
         let server = ServerName::parse(server).ok()?;
         self.unheard.get(&server).filter(|policy| policy.may(tool))?;
         let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
-        Some(Target { server, tool: tool.to_owned(), quoted })
+        Some(Target { server, tool: tool.to_owned(), quoted, description: None })
     }
 
     /// The names that are most like one that is not there.

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
-use super::{Listing, Target};
+use super::{Listing, Target, all};
 use crate::{
     catalog::{Catalog, Tool},
     search::{Engine, Table},
@@ -95,6 +95,10 @@ impl Finder {
         self.index(table);
     }
 
+    pub fn is_ready(&self) -> bool {
+        self.index.get().is_some()
+    }
+
     /// The best tools for a query with their scores, best first; of one server, if it is named.
     pub fn search(
         &self,
@@ -145,8 +149,19 @@ impl Finder {
 }
 
 fn found(catalog: &Catalog, exposed: &str, target: &Target) -> Option<Found> {
-    let tool = catalog.get(&target.server)?.offer.tool(&target.tool)?.clone();
+    let tool = catalog.get(&target.server)?.offer.tool(&target.tool)?;
+    let tool = match &target.description {
+        Some(text) => described(tool, text)?,
+        None => tool.clone(),
+    };
     Some(Found { exposed: exposed.to_owned(), target: target.clone(), tool })
+}
+
+/// The tool with the description that the user wants it to have.
+fn described(tool: &Tool, text: &str) -> Option<Tool> {
+    let mut definition = BytesMut::new();
+    all::write_definition(&mut definition, tool, &tool.name, Some(text));
+    Tool::parse(definition.freeze())
 }
 
 /// The definitions of the gateway's own tools, comma-separated.

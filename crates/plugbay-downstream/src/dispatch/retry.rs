@@ -19,7 +19,7 @@ use crate::{
 /// be kept: there it is the host that sees to it.
 pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: &Draft) -> Recourse {
     match (era, server, &request.params) {
-        (Era::Legacy, Some(Era::Modern), Some(params)) => {
+        (Era::Legacy, Some(Era::Modern) | None, Some(params)) => {
             Recourse::Again(Box::new(Again::new(draft.clone(), params.clone())))
         }
         (Era::Modern, Some(Era::Legacy) | None, _) => {

@@ -30,6 +30,7 @@ pub(crate) enum Command {
     RootsChanged(Bytes),
     /// Tell when this resource changes.
     Watch(Bytes),
+    Unwatch(Bytes),
     LogFrom(Level),
     /// Hosts can do more than they could.
     AudienceGrew,

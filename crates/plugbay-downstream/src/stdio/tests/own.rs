@@ -17,6 +17,7 @@ use super::stage::{Stage, modern, request, server};
 fn searchable() -> Snapshot {
     let schema =
         json!({ "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"] });
+    let describe = [("draw".to_owned(), "Paints a landscape.".to_owned())].into();
     let tools = [
         json!({ "name": "echo", "description": "Says it again.", "inputSchema": schema }),
         json!({ "name": "draw", "description": "Draws a picture.", "inputSchema": { "type": "object" } }),
@@ -24,7 +25,7 @@ fn searchable() -> Snapshot {
     let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
     let offer = Offer::new(Era::Legacy, None, None, tools.collect());
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
-    let exposure = Exposure { mode: Mode::Search, ..Exposure::default() };
+    let exposure = Exposure { mode: Mode::Search, describe, ..Exposure::default() };
     let layout = Layout { exposures: [(server(), exposure)].into(), name_limit: 64, admin_tools: false };
     Snapshot::new(Arc::new(catalog), &layout, true)
 }
@@ -49,8 +50,14 @@ async fn said(stage: &mut Stage, name: &str, arguments: Value) -> (String, bool)
 async fn only_the_three_are_listed_and_the_rest_is_found() {
     let mut stage = stage().await;
     assert_eq!(stage.tools().await, "search_tools describe_tool execute_tool");
-    let (found, failed) = said(&mut stage, "search_tools", json!({ "query": "draw a picture" })).await;
-    assert!(found.starts_with("s__draw") && !found.contains("s__echo") && !failed, "{found}");
+    let (found, failed) = said(&mut stage, "search_tools", json!({ "query": "paint a landscape" })).await;
+    assert!(
+        found.starts_with("s__draw")
+            && found.contains("Paints a landscape.")
+            && !found.contains("s__echo")
+            && !failed,
+        "{found}"
+    );
     let (all, _) = said(&mut stage, "search_tools", json!({ "server": "s" })).await;
     assert!(all.contains("s__draw") && all.contains("s__echo(count: int)"), "{all}");
     let (nothing, failed) = said(&mut stage, "search_tools", json!({ "query": "zebra" })).await;
@@ -115,6 +122,15 @@ async fn arguments_are_put_right_and_it_is_told() {
     assert!(refused.contains("count") && refused.contains("integer") && failed, "{refused}");
     let (unknown, failed) = said(&mut stage, "execute_tool", json!({ "name": "echo" })).await;
     assert!(unknown.contains("s__echo") && failed, "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_waits_for_the_servers_to_be_heard_of() {
+    let mut stage = Stage::with(Snapshot { settled: false, ..searchable() });
+    stage.say(own("search_tools", &json!({ "query": "draw" }))).await;
+    stage.hear_nothing().await;
+    stage.snapshots.send_replace(searchable());
+    assert!(stage.hear_text().await.contains("s__draw"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,11 +87,14 @@ impl Task {
         Ok(())
     }
 
-    /// Whoever waits for this call, else for the latest one, else the only host that there is.
+    /// Whoever waits for this call; if it is not known for which it is, for the latest one, else the only
+    /// host that there is. A call that has ended has nobody, and others are not asked in its place.
     fn whom(&self, during: Option<Ticket>) -> Option<(Arc<dyn Caller>, Option<Ticket>)> {
-        let named = during.and_then(|ticket| Some((ticket, self.pending.get(ticket)?)));
-        let latest = || self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_)));
-        match named.or_else(latest) {
+        let call = match during {
+            Some(ticket) => Some((ticket, self.pending.get(ticket)?)),
+            None => self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_))),
+        };
+        match call {
             Some((ticket, Waiting::Host(caller))) => Some((Arc::clone(caller), Some(ticket))),
             _ => Some((self.around.audience.only()?, None)),
         }

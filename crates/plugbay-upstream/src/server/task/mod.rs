@@ -8,7 +8,7 @@ mod start;
 mod tools;
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
@@ -97,8 +97,8 @@ pub(super) struct Task {
     last_subscription: Option<std::time::Instant>,
     /// Unusable messages since the last good one.
     faults: u32,
-    /// Resources of whose changes somebody wants to hear, as JSON strings.
-    watched: BTreeSet<Bytes>,
+    /// Resources of whose changes somebody wants to hear, as JSON strings, and how many do.
+    watched: BTreeMap<Bytes, usize>,
     /// From which level on log messages are wanted.
     level: Option<Level>,
     /// The subscription that is open.
@@ -176,7 +176,7 @@ impl Task {
             subscribe_at: None,
             last_subscription: None,
             faults: 0,
-            watched: BTreeSet::new(),
+            watched: BTreeMap::new(),
             level: None,
             subscription: None,
             listed: false,
@@ -269,6 +269,7 @@ impl Task {
             Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
             Command::Reply { question, reply } => self.replied(question, reply),
             Command::Watch(uri) => self.watch(&uri),
+            Command::Unwatch(uri) => self.unwatch(&uri),
             Command::LogFrom(level) => self.log_from(level),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
@@ -486,6 +487,7 @@ impl Task {
                 Command::Reply { .. }
                 | Command::RootsChanged(_)
                 | Command::Watch(_)
+                | Command::Unwatch(_)
                 | Command::LogFrom(_)
                 | Command::AudienceGrew
                 | Command::Refresh => {}

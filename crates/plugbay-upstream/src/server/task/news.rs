@@ -11,6 +11,9 @@ use plugbay_core::{
 
 use super::{Phase, Task, Waiting};
 
+/// So many resources of one server can be watched.
+const WATCHED_LIMIT: usize = 1024;
+
 impl Task {
     /// A log message belongs to the call that is being worked on, as far as one can tell; else to all.
     pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>) {
@@ -32,17 +35,34 @@ impl Task {
         self.around.audience.each(|host| host.told(None, &news));
     }
 
-    /// Somebody wants to hear when this resource changes: for as long as the task lives, since others may
-    /// want the same, and what nobody wants any more is not passed on.
+    /// Somebody wants to hear when this resource changes.
     pub(super) fn watch(&mut self, uri: &Bytes) {
-        if !self.watched.insert(uri.clone()) {
+        let watchers = self.watched.len();
+        let count = self.watched.entry(uri.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
             return;
         }
+        if watchers >= WATCHED_LIMIT {
+            self.watched.remove(uri);
+            return tracing::warn!(server = %self.spec.name, "more resources are watched than can be");
+        }
         match self.life.wanted(self.now) {
-            Admission::Ready if self.opened.era == Some(Era::Modern) => self.subscribe(),
+            // Many are often asked for at once: one subscription will do.
+            Admission::Ready if self.opened.era == Some(Era::Modern) => self.subscribe_at = Some(self.now),
             Admission::Ready => self.watch_one(uri),
             Admission::Start => self.start(),
             Admission::Wait | Admission::Refuse { .. } => {}
+        }
+    }
+
+    /// Nobody is told any more; the server may go on telling until it is next subscribed to.
+    pub(super) fn unwatch(&mut self, uri: &Bytes) {
+        if let Some(count) = self.watched.get_mut(uri) {
+            *count -= 1;
+            if *count == 0 {
+                self.watched.remove(uri);
+            }
         }
     }
 
@@ -58,7 +78,7 @@ impl Task {
     pub(super) fn ask_for_news(&mut self) {
         self.set_level();
         if self.opened.era != Some(Era::Modern) {
-            for uri in self.watched.clone() {
+            for uri in self.watched.keys().cloned().collect::<Vec<_>>() {
                 self.watch_one(&uri);
             }
         }

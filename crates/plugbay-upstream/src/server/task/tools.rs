@@ -111,7 +111,7 @@ impl Task {
         .map(|(_, wanted)| wanted.to_owned())
         .collect();
         if !self.watched.is_empty() {
-            let uris: Vec<_> = self.watched.iter().map(|uri| String::from_utf8_lossy(uri)).collect();
+            let uris: Vec<_> = self.watched.keys().map(|uri| String::from_utf8_lossy(uri)).collect();
             wanted.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
         }
         let wanted = wanted.join(",");
@@ -137,9 +137,10 @@ impl Task {
     /// The server closed it in good order: it is opened again, and what changed meanwhile is listed.
     pub(super) fn subscription_ended(&mut self, head: &Head) {
         let calm = self.last_subscription.is_none_or(|last| self.now >= last + LIST_PAUSE);
-        if matches!(head.kind, Kind::Result { .. }) && calm {
-            self.subscribe();
-            self.list_soon();
+        match head.kind {
+            Kind::Result { .. } if calm => self.subscribe_again(),
+            Kind::Result { .. } => self.subscribe_at = Some(self.now + RESUBSCRIBE),
+            _ => {} // it has no such thing
         }
     }
 
