@@ -45,7 +45,6 @@ mod stdio_to_stdio {
         python_sdk_1: check(Python1, Legacy, ROUTE);
         python_sdk_2_legacy: check(Python2, Legacy, ROUTE);
         python_sdk_2_modern: check(Python2, Modern, ROUTE);
-        inspector_legacy: check(Inspector, Legacy, ROUTE);
         inspector_modern: check(Inspector, Modern, ROUTE);
     }
 }
@@ -90,9 +89,7 @@ mod http_to_http {
     tests! {
         typescript_sdk_1: check(TypeScript1, Legacy, ROUTE);
         typescript_sdk_2_modern: check(TypeScript2, Modern, ROUTE);
-        python_sdk_2_legacy: check(Python2, Legacy, ROUTE);
         python_sdk_2_modern: check(Python2, Modern, ROUTE);
-        inspector_modern: check(Inspector, Modern, ROUTE);
         a_list_that_grows: check_growth(TypeScript2, Modern, Http);
     }
 }
@@ -102,11 +99,8 @@ mod peers_themselves {
     use super::*;
 
     tests! {
-        typescript_sdk_1: check_peers(TypeScript1, Legacy);
         typescript_sdk_2_modern: check_peers(TypeScript2, Modern);
         python_sdk_1: check_peers(Python1, Legacy);
-        python_sdk_2_modern: check_peers(Python2, Modern);
-        inspector_modern: check_peers(Inspector, Modern);
     }
 }
 
