@@ -323,8 +323,12 @@ fn unprintable(bytes: &[u8]) -> Option<usize> {
 
 /// A message that came in one piece, as it is for everybody: one line, and text.
 pub fn as_message(mut message: BytesMut) -> Incoming {
-    for byte in message.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
+    // What follows the last brace says nothing, and hides where the message ends.
+    message.truncate(message.trim_ascii_end().len());
+    let mut done = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &message[done..]) {
+        message[done + found] = b' ';
+        done += found + 1;
     }
     checked(message.freeze())
 }
@@ -393,6 +397,11 @@ mod tests {
         assert_eq!(feed(&mut framer, b"{\r}\r"), []);
         assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{ }  {")]);
         assert_eq!(feed(&mut framer, b"\n"), [message("{}")]);
+    }
+
+    #[test]
+    fn a_message_in_one_piece_ends_with_its_last_brace() {
+        assert_eq!(as_message(BytesMut::from("{\n\r \"a\":1}\r\n \n")), message("{   \"a\":1}"));
     }
 
     #[test]
