@@ -6,21 +6,19 @@ mod estimate;
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-
 pub use estimate::estimate;
 
 use crate::{
     catalog::Tool,
     name::ServerName,
-    surface::{Listing, Plan},
-    wire::{Members, elements, string_value},
+    surface::{Finder, Found},
+    wire::{Members, string_value},
 };
 
 /// The members of a definition that hosts put before their models.
 const COUNTED: [&str; 3] = ["name", "description", "inputSchema"];
 
-/// The tools of a listing with their price, in the order of the listing.
+/// Tools with their price, in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     pub entries: Vec<Entry>,
@@ -41,16 +39,14 @@ pub struct Cost {
 }
 
 impl Ledger {
-    pub fn of(listing: &Listing, count: impl Fn(&str) -> usize) -> Self {
-        let array = &listing.tools;
-        let definitions = elements(array, &(0..array.len())).into_iter().map(|span| array.slice(span));
-        let entry = |definition: Bytes| {
-            let tool = Tool::parse(definition)?;
-            let Plan::Forward(target) = listing.plan(&tool.name) else { return None };
+    /// Also of tools that are not in the list but behind others: what they would cost there.
+    pub fn of(finder: &Finder, count: impl Fn(&str) -> usize) -> Self {
+        let entry = |found: Found| {
+            let tool = Tool::parse(found.definition())?;
             let tokens = count(&counted(&tool.definition));
-            Some(Entry { server: target.server.clone(), tool, tokens })
+            Some(Entry { server: found.target.server, tool, tokens })
         };
-        Self { entries: definitions.filter_map(entry).collect() }
+        Self { entries: finder.tools().into_iter().filter_map(entry).collect() }
     }
 
     pub fn by_server(&self) -> BTreeMap<ServerName, Cost> {
@@ -167,7 +163,7 @@ mod tests {
         }
         let layout = Layout { name_limit: 64, ..Layout::default() };
         let snapshot = Snapshot::new(Arc::new(catalog), &layout, true);
-        let ledger = Ledger::of(&snapshot.listing, str::len);
+        let ledger = Ledger::of(&snapshot.finder, str::len);
         let length = r#"{"name":"a__x"}"#.len();
         let names: Vec<&str> = ledger.entries.iter().map(|entry| entry.tool.name.as_str()).collect();
         assert_eq!(names, ["a__x", "a__y", "b__z"]);

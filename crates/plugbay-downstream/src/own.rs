@@ -94,10 +94,7 @@ fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
     let mut described = Vec::new();
     for name in names {
         let found = snapshot.finder.get(&name).ok_or_else(|| unknown(snapshot, &name))?;
-        let (definition, name) = (&found.tool.definition, found.tool.name_span.clone());
-        let quoted = serde_json::Value::from(found.exposed).to_string();
-        let whole = [&definition[..name.start], quoted.as_bytes(), &definition[name.end..]].concat();
-        described.push(String::from_utf8_lossy(&whole).into_owned());
+        described.push(String::from_utf8_lossy(&found.definition()).into_owned());
     }
     Ok(described.join("\n"))
 }

@@ -229,15 +229,18 @@ pub(crate) fn subscription_ended(id: &[u8]) -> Frame {
 
 /// The cancellation of a call whose host cannot send one any more.
 pub(crate) fn host_has_gone() -> Draft {
-    let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
-    let message = format!(r#"{before},"reason":"the host has closed its connection"}}}}"#);
-    Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
+    cancelled("the host has closed its connection")
 }
 
 /// What a host hears of a question whose answer its own call no longer needs.
 pub(crate) fn call_has_ended() -> Draft {
+    cancelled("the call has ended")
+}
+
+/// `reason` is plain text.
+fn cancelled(reason: &str) -> Draft {
     let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
-    let message = format!(r#"{before},"reason":"the call has ended"}}}}"#);
+    let message = format!(r#"{before},"reason":"{reason}"}}}}"#);
     Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
 }
 

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use super::{Listing, Target, all};
 use crate::{
     catalog::{Catalog, Tool},
-    search::{Engine, Table},
+    search::{Engine, Explanation, Table},
 };
 
 /// A tool of the gateway itself.
@@ -85,6 +85,15 @@ pub struct Found {
     pub tool: Tool,
 }
 
+impl Found {
+    /// Its definition as a host gets it: under the name that it is called by.
+    pub fn definition(&self) -> Bytes {
+        let mut definition = BytesMut::new();
+        all::write_definition(&mut definition, &self.tool, &self.exposed, None);
+        definition.freeze()
+    }
+}
+
 impl Finder {
     pub(super) fn new(catalog: Arc<Catalog>, listing: Arc<Listing>) -> Self {
         Self { catalog, listing, index: OnceLock::new() }
@@ -129,18 +138,36 @@ impl Finder {
         own.map(|found| (found, 0.0)).take(limit).collect()
     }
 
+    /// What was found in which words, and what meaning added.
+    pub fn explain(
+        &self,
+        query: &str,
+        exposed: &str,
+        table: impl FnOnce() -> Option<Arc<Table>>,
+    ) -> Option<Explanation> {
+        let index = self.index(table);
+        let at = index.tools.binary_search_by(|found| found.exposed.as_str().cmp(exposed)).ok()?;
+        let found = &index.tools[at];
+        let number = u32::try_from(at).ok()?;
+        Some(index.engine.explain(query, number, (found.target.server.as_str(), &found.tool)))
+    }
+
+    /// Every tool that can be called, listed or behind others, in the order of their names.
+    pub fn tools(&self) -> Vec<Found> {
+        let listed = self.listing.iter();
+        let mut tools: Vec<Found> =
+            listed.filter_map(|(exposed, target)| found(&self.catalog, exposed, target)).collect();
+        tools.sort_by(|a, b| a.exposed.cmp(&b.exposed));
+        tools
+    }
+
     pub fn get(&self, exposed: &str) -> Option<Found> {
         found(&self.catalog, exposed, self.listing.target(exposed)?)
     }
 
     fn index(&self, table: impl FnOnce() -> Option<Arc<Table>>) -> &Index {
         self.index.get_or_init(|| {
-            let mut tools: Vec<Found> = self
-                .listing
-                .iter()
-                .filter_map(|(exposed, target)| found(&self.catalog, exposed, target))
-                .collect();
-            tools.sort_by(|a, b| a.exposed.cmp(&b.exposed));
+            let tools = self.tools();
             let borrowed: Vec<(&str, &Tool)> =
                 tools.iter().map(|found| (found.target.server.as_str(), &found.tool)).collect();
             Index { engine: Engine::build(&borrowed, table()), tools }

@@ -84,7 +84,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
     );
     let failures = failures.await;
     let snapshot = panel.snapshots().borrow().clone();
-    let ledger = Ledger::of(&snapshot.listing, tokenizer::count);
+    let ledger = Ledger::of(&snapshot.finder, tokenizer::count);
     let costs = ledger.by_server();
     let row = |server: &ServerSettings| {
         let name = &server.name;

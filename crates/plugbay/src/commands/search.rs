@@ -3,11 +3,10 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    catalog::Tool,
-    search::{Engine, Explanation, Hit, reply},
+    name::ServerName,
+    search::{Explanation, Hit, reply},
     signature::Signature,
-    surface::{Plan, Snapshot},
-    tokens::Ledger,
+    surface::{Finder, Found, Snapshot},
 };
 use serde::Serialize;
 
@@ -41,14 +40,6 @@ pub struct Row {
     pub explanation: Option<Explanation>,
 }
 
-/// A tool with its server and the name that hosts use.
-struct Candidate {
-    exposed: String,
-    server: String,
-    /// As the host sees it, but by its own name: a server's name counts once.
-    tool: Tool,
-}
-
 pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let server = wish.server.as_deref().map(|name| find(&settings, name)).transpose()?;
@@ -57,13 +48,11 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
     panel.shut_down().await;
 
     let unknown = unknown(&settings, &snapshot);
-    let mut candidates = candidates(&snapshot);
-    candidates.retain(|one| server.as_ref().is_none_or(|server| one.server == server.as_str()));
-    if candidates.is_empty() {
+    if snapshot.listing.is_empty() {
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` meets every server and remembers its tools"));
     }
-    let results = find_in(&candidates, wish);
+    let results = find_in(&snapshot.finder, wish, server.as_ref());
     let found = !results.hits.is_empty();
     if found || as_json {
         context.output.show(&results, as_json);
@@ -79,34 +68,21 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn find_in(candidates: &[Candidate], wish: &Wish) -> Results {
-    let tools: Vec<(&str, &Tool)> = candidates.iter().map(|one| (one.server.as_str(), &one.tool)).collect();
-    let engine = Engine::build(&tools, meaning::table());
+fn find_in(finder: &Finder, wish: &Wish, server: Option<&ServerName>) -> Results {
     // One more than is shown tells how far the first is ahead.
-    let hits = engine.search(&wish.query, wish.limit + 1);
-    let row = |hit: &Hit| {
-        let one = &candidates[hit.tool as usize];
-        let explain = || engine.explain(&wish.query, hit.tool, tools[hit.tool as usize]);
+    let found = finder.search(&wish.query, wish.limit + 1, server.map(ServerName::as_str), meaning::table);
+    let scores: Vec<Hit> = (0..).zip(&found).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
+    let row = |(found, score): &(&Found, f32)| {
+        let explain = || finder.explain(&wish.query, &found.exposed, meaning::table);
         Row {
-            tool: one.exposed.clone(),
-            server: one.server.clone(),
-            score: hit.score,
-            signature: Signature::of(&one.exposed, &one.tool).to_string(),
-            explanation: wish.explain.then(explain),
+            tool: found.exposed.clone(),
+            server: found.target.server.to_string(),
+            score: *score,
+            signature: Signature::of(&found.exposed, &found.tool).to_string(),
+            explanation: wish.explain.then(explain).flatten(),
         }
     };
-    Results { clear: reply::is_clear(&hits), hits: hits.iter().take(wish.limit).map(row).collect() }
-}
-
-fn candidates(snapshot: &Snapshot) -> Vec<Candidate> {
-    let entries = Ledger::of(&snapshot.listing, |_| 0).entries;
-    let candidate = |entry: plugbay_core::tokens::Entry| {
-        let Plan::Forward(target) = snapshot.listing.plan(&entry.tool.name) else { return None };
-        let exposed = entry.tool.name.clone();
-        let tool = Tool { name: target.tool.clone(), ..entry.tool };
-        Some(Candidate { exposed, server: entry.server.to_string(), tool })
-    };
-    entries.into_iter().filter_map(candidate).collect()
+    Results { clear: reply::is_clear(&scores), hits: found.iter().take(wish.limit).map(row).collect() }
 }
 
 /// Servers of which the cache has nothing.

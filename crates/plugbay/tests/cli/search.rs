@@ -42,6 +42,20 @@ fn reasons_are_told_when_asked_for() {
 }
 
 #[test]
+fn commands_see_behind_the_panel_of_search_mode() {
+    let world = World::empty();
+    world.configure(&json!({ "mode": "search", "mcpServers": samples() }).to_string());
+    let listed = world.run(&["list"]);
+    assert!(listed.out.contains("calc"), "{}", listed.out);
+    let tools = world.run(&["tools", "--json"]).json();
+    let names: Vec<&str> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"calc__factorize"), "{names:?}");
+    let found = world.run(&["search", "prime factors", "--json"]).json();
+    assert_eq!(found["hits"][0]["tool"], "calc__factorize");
+}
+
+#[test]
 fn no_server_is_started() {
     let world = World::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
     let script = world.path().join("server.sh");
