@@ -1,5 +1,7 @@
 //! The index: which tools contain a term, and how much it says about them.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -64,6 +66,13 @@ struct Counts {
     names: Vec<(u32, TermId)>,
 }
 
+/// The terms of texts that many tools share, as parameters do: each is taken apart once.
+#[derive(Default)]
+struct Known {
+    places: FxHashMap<Box<str>, Range<usize>>,
+    terms: Vec<TermId>,
+}
+
 struct Counted {
     /// Where its terms end.
     end: usize,
@@ -71,20 +80,25 @@ struct Counted {
 }
 
 impl Index {
-    /// `heard` is told each word as it is met, and `None` at the end of each tool.
+    /// `heard` is told each word of names and descriptions as it is met, and `None` at the end of each tool.
     pub(super) fn build(tools: &[(&str, &Tool)], mut heard: impl FnMut(Option<Said<'_>>)) -> Self {
         let mut index = Self { tools: tools.len(), ..Self::default() };
         let mut counts = Counts::default();
+        let mut known = Known::default();
         for (number, (server, tool)) in (0..).zip(tools) {
             let mut lengths = [0; FIELDS];
             each_text(server, tool, &mut |field, text| {
+                let mut met = |term| {
+                    lengths[field as usize] += 1;
+                    counts.add(number, field, term);
+                };
+                if matches!(field, Field::Parameter | Field::Detail) {
+                    return known.terms(text, &mut index).iter().copied().for_each(met);
+                }
                 words::each(text, |said, origin| {
                     let word = index.intern(said);
                     heard(Some((field, said, word, origin)));
-                    if let Some(term) = word.term {
-                        lengths[field as usize] += 1;
-                        counts.add(number, field, term);
-                    }
+                    word.term.into_iter().for_each(&mut met);
                 });
             });
             counts.tools.push(Counted { end: counts.terms.len(), lengths });
@@ -197,6 +211,18 @@ impl Index {
         };
         let shares: Vec<_> = counts.names.iter().map(share).collect();
         self.names = Postings::new(self.terms.len(), &shares);
+    }
+}
+
+impl Known {
+    fn terms(&mut self, text: &str, index: &mut Index) -> &[TermId] {
+        if let Some(place) = self.places.get(text) {
+            return &self.terms[place.clone()];
+        }
+        let start = self.terms.len();
+        words::each(text, |said, _| self.terms.extend(index.intern(said).term));
+        self.places.insert(text.into(), start..self.terms.len());
+        &self.terms[start..]
     }
 }
 

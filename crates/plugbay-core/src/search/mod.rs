@@ -39,7 +39,7 @@ const PERFECTION: f32 = 0.25;
 const RESCORED: usize = 200;
 const SMALL_CATALOGUE: usize = 1024;
 /// A tool that shares no word with the query must at least mean something like it.
-const FAINT: f32 = 0.35;
+const FAINT: f32 = 0.25;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
