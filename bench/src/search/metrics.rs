@@ -67,7 +67,7 @@ fn size(catalogue: &Catalogue, hits: &[Hit], clear: bool) -> f64 {
     let names: Vec<String> =
         tools.iter().map(|(server, tool)| format!("{}__{}", server.replace(' ', "-"), tool.name)).collect();
     let found: Vec<Found<'_>> =
-        names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool }).collect();
+        names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool, reads: false }).collect();
     let reply = reply::found(&found, clear, Detail::Brief, reply::BUDGET);
     float(tiktoken_rs::o200k_base_singleton().encode_ordinary(&reply).len())
 }

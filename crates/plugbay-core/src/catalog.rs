@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     era::Era,
+    failure::Failure,
     name::ServerName,
     wire::{Framing, Members, Span, elements, string_value},
 };
@@ -17,6 +18,8 @@ pub const ITEM_LIMIT: usize = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     servers: BTreeMap<ServerName, Arc<Entry>>,
+    /// Those that do not work, heard of before or not.
+    failed: BTreeMap<ServerName, Arc<Failure>>,
 }
 
 /// What is known of one server.
@@ -118,7 +121,7 @@ pub enum Change {
     /// From the cache: known, but not seen yet.
     Remembered(ServerName, Arc<Offer>),
     /// The server failed; what it offered stays, marked stale.
-    Failed(ServerName),
+    Failed(ServerName, Arc<Failure>),
     /// It is no longer configured, or is another program now.
     Forgotten(ServerName),
 }
@@ -126,25 +129,39 @@ pub enum Change {
 impl Catalog {
     #[must_use]
     pub fn apply(&self, change: Change) -> Self {
-        let mut servers = self.servers.clone();
+        let Self { mut servers, mut failed } = self.clone();
         match change {
             Change::Listed(name, offer) => {
+                failed.remove(&name);
                 servers.insert(name, Arc::new(Entry { offer, freshness: Freshness::Fresh }));
             }
             Change::Remembered(name, offer) => {
+                failed.remove(&name);
                 servers.insert(name, Arc::new(Entry { offer, freshness: Freshness::Stale }));
             }
-            Change::Failed(name) => {
+            Change::Failed(name, failure) => {
                 if let Some(entry) = servers.get_mut(&name) {
                     let offer = Arc::clone(&entry.offer);
                     *entry = Arc::new(Entry { offer, freshness: Freshness::Stale });
                 }
+                failed.insert(name, failure);
             }
             Change::Forgotten(name) => {
                 servers.remove(&name);
+                failed.remove(&name);
             }
         }
-        Self { servers }
+        Self { servers, failed }
+    }
+
+    /// Why a server does not work, since it was last heard of.
+    pub fn failure(&self, server: &ServerName) -> Option<&Arc<Failure>> {
+        self.failed.get(server)
+    }
+
+    /// The servers that do not work.
+    pub fn failed(&self) -> impl Iterator<Item = &ServerName> {
+        self.failed.keys()
     }
 
     pub fn get(&self, server: &ServerName) -> Option<&Entry> {
@@ -344,8 +361,12 @@ mod tests {
     fn a_failing_server_keeps_what_it_offered() {
         let name = ServerName::parse("a").unwrap();
         let catalog = Catalog::default().apply(Change::Listed(name.clone(), offer(&["x"])));
-        let failed = catalog.apply(Change::Failed(name.clone()));
+        let failure = Arc::new(Failure::new("gone", Vec::new()));
+        let failed = catalog.apply(Change::Failed(name.clone(), Arc::clone(&failure)));
         assert_eq!(failed.get(&name).unwrap().freshness, Freshness::Stale);
+        assert_eq!((catalog.failure(&name), failed.failure(&name)), (None, Some(&failure)));
+        let recovered = failed.apply(Change::Listed(name.clone(), offer(&["x"])));
+        assert_eq!(recovered.failure(&name), None);
         assert_eq!(failed.get(&name).unwrap().offer, offer(&["x"]));
         assert!(failed.apply(Change::Forgotten(name.clone())).get(&name).is_none());
         assert_eq!(catalog.get(&name).unwrap().freshness, Freshness::Fresh, "snapshots do not change");

@@ -1,13 +1,16 @@
 //! How the user wants one server's tools to appear.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use crate::policy::Policy;
+use crate::policy::{Patterns, Policy};
 
 /// Filter, names and description overrides of one server. Keys are the server's own tool names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exposure {
-    pub mode: Mode,
+    /// The same for every host, if the user has said so.
+    pub mode: Option<Mode>,
+    /// Tools that are listed in every mode.
+    pub pin: Patterns,
     pub policy: Policy,
     /// Tools stand under their names alone, without `{server}__`, wherever that leaves no doubt whose
     /// they are.
@@ -19,11 +22,23 @@ pub struct Exposure {
 }
 
 /// Where a server's tools stand.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// In the list.
     #[default]
     All,
     /// Behind the tools that find, describe and call them.
     Search,
+    /// In the list once they have been switched on.
+    Activate,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::All => "all",
+            Self::Search => "search",
+            Self::Activate => "activate",
+        })
+    }
 }

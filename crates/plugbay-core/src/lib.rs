@@ -2,6 +2,7 @@
 
 pub mod ability;
 pub mod audience;
+pub mod auto;
 pub mod catalog;
 pub mod era;
 pub mod exchange;
@@ -12,6 +13,7 @@ pub mod lifecycle;
 pub mod name;
 pub mod pending;
 pub mod policy;
+pub mod profile;
 pub mod repair;
 pub mod search;
 pub mod signature;

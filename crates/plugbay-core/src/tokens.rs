@@ -11,7 +11,7 @@ pub use estimate::estimate;
 use crate::{
     catalog::Tool,
     name::ServerName,
-    surface::{Finder, Found},
+    surface::{Found, Names},
     wire::{Members, string_value},
 };
 
@@ -40,13 +40,13 @@ pub struct Cost {
 
 impl Ledger {
     /// Also of tools that are not in the list but behind others: what they would cost there.
-    pub fn of(finder: &Finder, count: impl Fn(&str) -> usize) -> Self {
-        let entry = |found: Found| {
+    pub fn of(names: &Names, count: impl Fn(&str) -> usize) -> Self {
+        let entry = |found: &Found| {
             let tool = Tool::parse(found.definition())?;
             let tokens = count(&counted(&tool.definition));
-            Some(Entry { server: found.target.server, tool, tokens })
+            Some(Entry { server: found.target.server.clone(), tool, tokens })
         };
-        Self { entries: finder.tools().into_iter().filter_map(entry).collect() }
+        Self { entries: names.iter().filter_map(entry).collect() }
     }
 
     pub fn by_server(&self) -> BTreeMap<ServerName, Cost> {
@@ -162,8 +162,8 @@ mod tests {
             catalog = catalog.apply(Change::Listed(ServerName::parse(server).unwrap(), offer));
         }
         let layout = Layout { name_limit: 64, ..Layout::default() };
-        let snapshot = Snapshot::new(Arc::new(catalog), &layout, true);
-        let ledger = Ledger::of(&snapshot.finder, str::len);
+        let snapshot = Snapshot::new(Arc::new(catalog), Arc::new(layout), true);
+        let ledger = Ledger::of(&snapshot.names, str::len);
         let length = r#"{"name":"a__x"}"#.len();
         let names: Vec<&str> = ledger.entries.iter().map(|entry| entry.tool.name.as_str()).collect();
         assert_eq!(names, ["a__x", "a__y", "b__z"]);

@@ -93,6 +93,7 @@ pub(crate) struct Request {
     notifications: Option<Span>,
     protocol_version: Option<Span>,
     capabilities: Option<Span>,
+    client_info: Option<Span>,
     state: Option<Span>,
     responses: Option<Span>,
     meta: Meta,
@@ -115,7 +116,8 @@ impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let (mut name, mut uri, mut cursor) = (None, None, None);
         let (mut notifications, mut protocol_version) = (None, None);
-        let (mut capabilities, mut state, mut responses) = (None, None, None);
+        let (mut capabilities, mut client_info) = (None, None);
+        let (mut state, mut responses) = (None, None);
         let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
@@ -132,6 +134,7 @@ impl Request {
                 "notifications" => notifications = Some(member.value),
                 "protocolVersion" => protocol_version = Some(member.value),
                 "capabilities" => capabilities = Some(member.value),
+                "clientInfo" => client_info = Some(member.value),
                 "requestState" => state = Some(member.value),
                 "inputResponses" => responses = Some(member.value),
                 "_meta" => meta = Meta::read(&message, &member.value),
@@ -149,6 +152,7 @@ impl Request {
             notifications,
             protocol_version,
             capabilities,
+            client_info,
             state,
             responses,
             meta,
@@ -204,6 +208,10 @@ impl Request {
         Some(self.raw(&arguments))
     }
 
+    pub(crate) fn progress_token(&self) -> Option<&[u8]> {
+        Some(self.raw(self.meta.progress_token.as_ref()?))
+    }
+
     /// From which level on the log of this request is wanted.
     fn log_level(&self) -> Option<Level> {
         Level::parse(&self.text(self.meta.log_level.as_ref())?)
@@ -221,6 +229,12 @@ impl Request {
 
     pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
         self.text(self.meta.version.as_ref())
+    }
+
+    /// What the host calls itself.
+    pub(crate) fn client(&self) -> Option<Cow<'_, str>> {
+        let info = self.client_info.as_ref().or(self.meta.client_info.as_ref())?;
+        self.text(Members::find(&self.message, info, "name").as_ref())
     }
 
     /// What the host of a modern request can be asked for it.
@@ -263,7 +277,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"resources/unsubscribe", Era::Legacy) => return unwatch(session, sink, request),
         (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
         (b"server/discover", Era::Modern) => {
-            sink.answer(respond::discover(request.id(), &session.gateway().snapshot()));
+            let snapshot = session.snapshot();
+            let instructions = session.desk().instructions(&snapshot);
+            sink.answer(respond::discover(request.id(), &snapshot, &instructions));
         }
         (b"subscriptions/listen", Era::Modern) => listen(session, sink, request),
         _ => return Err(Refusal::UnknownMethod),
@@ -290,7 +306,9 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
     if !meta.capabilities.as_ref().is_some_and(|span| request.raw(span).starts_with(b"{")) {
         return Err(missing(era::CAPABILITIES_KEY));
     }
-    session.opened_modern();
+    if session.opened_modern() {
+        session.meet(request.client().as_deref());
+    }
     session.can(request.abilities());
     session.gateway().opened.notify_one();
     Ok(Era::Modern)
@@ -308,8 +326,11 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     let version = era::negotiate(requested.as_deref());
     let declared = request.capabilities.as_ref();
     let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
+    session.meet(request.client().as_deref());
     session.opened_legacy(version, abilities);
-    sink.answer(respond::initialize(request.id(), version, &session.gateway().snapshot()));
+    let snapshot = session.snapshot();
+    let instructions = session.desk().instructions(&snapshot);
+    sink.answer(respond::initialize(request.id(), version, &snapshot, &instructions));
     Ok(())
 }
 
@@ -319,11 +340,11 @@ fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era,
         return sink.answer(respond::error(request.id(), &refusal));
     }
     let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
-        let snapshot = session.gateway().snapshot();
+        let snapshot = session.snapshot();
         sink.answer(respond::list(request.id(), era, ware.list_key(), lists::definitions(&snapshot, ware)));
         session.has_seen(&snapshot, Kind::of(ware));
     };
-    if session.gateway().snapshot().settled {
+    if session.snapshot().settled {
         return answer(session, sink, request);
     }
     when_settled(session, sink, request, answer);
@@ -336,15 +357,28 @@ pub(crate) fn when_settled(
     request: &Request,
     answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request) + Send + 'static,
 ) {
+    let gateway = session.gateway().clone();
+    let settled = async move { gateway.settled().await };
+    later(session, sink, request, settled, |session, sink, request, ()| answer(session, sink, request));
+}
+
+/// Answers when something has come about, unless the request is taken back before.
+pub(crate) fn later<T: Send + 'static>(
+    session: &Arc<Session>,
+    sink: &Arc<Outbox>,
+    request: &Request,
+    coming: impl Future<Output = T> + Send + 'static,
+    answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request, T) + Send + 'static,
+) {
     let id = Bytes::copy_from_slice(request.id());
     if !session.wait(id.clone(), Arc::clone(sink)) {
         return sink.answer(respond::error(&id, &Refusal::IdInUse));
     }
     let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
     tokio::spawn(async move {
-        session.gateway().settled().await;
+        let come = coming.await;
         if session.waited(&id) {
-            answer(&session, &sink, &request);
+            answer(&session, &sink, &request, come);
         }
         session.dealt_with();
     });
@@ -356,13 +390,13 @@ pub(crate) fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Re
 
 /// A request that is for one server, or for ourselves.
 fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
-    let snapshot = session.gateway().snapshot();
+    let snapshot = session.snapshot();
     match find(request, &snapshot, era) {
         Ok(way) => go(session, sink, request, era, way),
         // Its server may not have been heard of yet: look again when all have.
         Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. }) if !snapshot.settled => {
             when_settled(session, sink, request, move |session, sink, request| {
-                match find(request, &session.gateway().snapshot(), era) {
+                match find(request, &session.snapshot(), era) {
                     Ok(way) => go(session, sink, request, era, way),
                     Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
                 }
@@ -381,7 +415,7 @@ fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, w
 
 fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
     let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
-    let catalog = session.gateway().snapshot().catalog;
+    let catalog = session.snapshot().catalog;
     let server_era = catalog.get(&route.server).map(|entry| entry.offer.manners.era);
     match retry::come_back(session, sink, request, era, &route.server, server_era) {
         Ok(true) => return, // the call that it was away from goes on
@@ -445,7 +479,7 @@ fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
     let filter = request.notifications.as_ref();
     let uris = filter.and_then(|filter| Members::find(&request.message, filter, "resourceSubscriptions"));
     let uris = uris.map(|list| elements(&request.message, &list)).unwrap_or_default();
-    let shelf = session.gateway().snapshot().shelf;
+    let shelf = session.snapshot().shelf;
     let watched = |span: Span| {
         let place = shelf.resource(&string_value(request.raw(&span))?)?;
         Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
@@ -466,7 +500,7 @@ fn set_level(session: &Session, sink: &Outbox, request: &Request) -> Result<(), 
 
 fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
     let (uri, span) = request.addressed()?;
-    let place = session.gateway().snapshot().shelf.resource(&uri);
+    let place = session.snapshot().shelf.resource(&uri);
     let unknown = || Refusal::UnknownResource { uri: uri.into_owned(), era: Era::Legacy };
     session.watch(Watched::new(place.ok_or_else(unknown)?, request.message.slice(span), None));
     sink.answer(respond::result(request.id(), Era::Legacy, json!({})));

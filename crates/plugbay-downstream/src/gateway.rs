@@ -27,6 +27,8 @@ pub struct Gateway {
     pub opened: Arc<Notify>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
+    /// Told when somebody has switched something on or off.
+    pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.
     pub table: fn() -> Option<Arc<Table>>,
     /// Whether the arguments of found tools are put right.

@@ -2,6 +2,7 @@
 
 mod asking;
 mod budget;
+mod desk;
 mod dispatch;
 mod gateway;
 pub mod http;

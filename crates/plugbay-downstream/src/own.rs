@@ -1,17 +1,20 @@
 //! The gateway's own tools: what a call of one of them does.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+mod activate;
+mod arguments;
+
+use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
-    catalog::Freshness,
     era::Era,
     repair::{self, Repair},
     search::{Hit, reply, reply::Detail},
     surface::{Found, Own, Plan, Snapshot},
-    wire::{Members, Span, elements, string_value},
+    wire::Members,
 };
 
+use self::arguments::Arguments;
 use crate::{
     dispatch::{self, Request},
     outbox::Outbox,
@@ -22,13 +25,11 @@ use crate::{
 /// How many tools a search shows, unless it asks for another number.
 const HITS: usize = 5;
 const MOST_HITS: usize = 50;
-/// A model may be patient, but not for ever.
-const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// About what a reply in detail may cost, in tokens.
 const DETAILS: usize = 4000;
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
-    if session.gateway().snapshot().settled {
+    if session.snapshot().settled {
         return serve_now(session, sink, request, era, own);
     }
     // What is to be found may come with the next server.
@@ -38,15 +39,16 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
 }
 
 fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
-    let snapshot = session.gateway().snapshot();
+    let snapshot = session.snapshot();
     let reply = match own {
         Own::Search => search(session, &snapshot, request),
         Own::Describe => describe(&snapshot, request),
-        Own::Execute => match execute(session, &snapshot, request) {
+        Own::Execute | Own::Read => match execute(session, &snapshot, request, own) {
             Ok(call) => return dispatch::call_tool(session, sink, &call, era),
             Err(reply) => Err(reply),
         },
-        Own::Status => Ok(status(&snapshot)),
+        Own::Activate | Own::Deactivate => return activate::switch(session, sink, request, era, own),
+        Own::Status | Own::Overview => Ok(activate::overview(session)),
         Own::Refresh => {
             session.gateway().servers.refresh();
             Ok("All servers are being asked again.".to_owned())
@@ -71,7 +73,7 @@ fn search(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
         (Some(query), _) => {
             finder.search(query, limit.unwrap_or(HITS), server.as_deref(), session.gateway().table)
         }
-        (None, Some(server)) => finder.of_server(server, limit.unwrap_or(MOST_HITS), session.gateway().table),
+        (None, Some(server)) => of_server(snapshot, server, limit.unwrap_or(MOST_HITS)),
         (None, None) => return Err("\"query\" is missing: say what the tool should do".to_owned()),
     };
     if hits.is_empty() {
@@ -79,10 +81,16 @@ fn search(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
         return Ok(reply::nothing(query.as_deref().unwrap_or_default(), &servers));
     }
     let scores: Vec<Hit> = (0..).zip(&hits).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
-    let shown: Vec<reply::Found<'_>> = hits.iter().map(|(found, _)| shown(found)).collect();
+    let shown: Vec<reply::Found<'_>> = hits.iter().map(|(found, _)| shown(snapshot, found)).collect();
     let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
     let budget = if detail == Detail::Full { DETAILS } else { reply::BUDGET };
     Ok(reply::found(&shown, query.is_some() && reply::is_clear(&scores), detail, budget))
+}
+
+/// The tools of one server, in the order of their names.
+fn of_server<'a>(snapshot: &'a Snapshot, server: &str, limit: usize) -> Vec<(&'a Found, f32)> {
+    let own = snapshot.names.iter().filter(|found| found.target.server.as_str() == server);
+    own.map(|found| (found, 0.0)).take(limit).collect()
 }
 
 fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
@@ -93,7 +101,7 @@ fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
     }
     let mut described = Vec::new();
     for name in names {
-        let found = snapshot.finder.get(&name).ok_or_else(|| unknown(snapshot, &name))?;
+        let found = snapshot.names.get(&name).ok_or_else(|| unknown(snapshot, &name))?;
         described.push(String::from_utf8_lossy(&found.definition()).into_owned());
     }
     Ok(described.join("\n"))
@@ -101,15 +109,19 @@ fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
 
 /// The call that is meant: the request with the inner tool's name and arguments in place of ours. All else
 /// that its host said goes with it.
-fn execute(session: &Session, snapshot: &Snapshot, request: &Request) -> Result<Request, String> {
+fn execute(session: &Session, snapshot: &Snapshot, request: &Request, own: Own) -> Result<Request, String> {
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
     let meant = repair::unwrap_call(outer, &["timeout"], mode).map_err(|refusal| refusal.to_string())?;
-    let found = snapshot.finder.get(&meant.name);
+    let found = snapshot.names.get(&meant.name);
     // A server that has never been heard of is asked itself: if it is broken it tells why.
     if found.is_none() && !matches!(snapshot.listing.plan(&meant.name), Plan::Forward(_)) {
         return Err(unknown(snapshot, &meant.name));
     }
-    let schema = found.as_ref().and_then(|found| found.tool.raw("inputSchema")).unwrap_or(b"{}");
+    // A host may let this one pass unasked, so it must not be able to change anything.
+    if own == Own::Read && !found.is_some_and(Found::is_read_only) {
+        return Err(format!("{} may change things: call it with {}", meant.name, Own::Execute.name()));
+    }
+    let schema = found.and_then(|found| found.tool.raw("inputSchema")).unwrap_or(b"{}");
     let fitting = repair::fit(schema, &meant.arguments, mode).map_err(|refusal| refusal.to_string())?;
     let repairs: Vec<Repair> = meant.repairs.iter().chain(&fitting.repairs).cloned().collect();
 
@@ -138,69 +150,11 @@ fn execute(session: &Session, snapshot: &Snapshot, request: &Request) -> Result<
 }
 
 fn unknown(snapshot: &Snapshot, name: &str) -> String {
-    let nearest = snapshot.listing.nearest(name);
-    let nearest: Vec<Found> = nearest.into_iter().filter_map(|name| snapshot.finder.get(name)).collect();
-    reply::unknown(name, &nearest.iter().map(shown).collect::<Vec<_>>())
+    let nearest = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
+    reply::unknown(name, &nearest.map(|found| shown(snapshot, found)).collect::<Vec<_>>())
 }
 
-fn status(snapshot: &Snapshot) -> String {
-    let lines = snapshot.catalog.iter().map(|(server, entry)| {
-        let state = match entry.freshness {
-            Freshness::Fresh => "listed since the start",
-            Freshness::Stale => "known from before; not seen since, or failed",
-        };
-        format!("{server}: {} tools, {state}", entry.offer.tools.len())
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn shown(found: &Found) -> reply::Found<'_> {
-    reply::Found { name: &found.exposed, tool: &found.tool }
-}
-
-/// The arguments of a call, looked up by name.
-struct Arguments<'a>(Option<&'a [u8]>);
-
-impl<'a> Arguments<'a> {
-    fn of(request: &'a Request) -> Self {
-        Self(request.arguments())
-    }
-
-    fn find(&self, key: &str) -> Option<(&'a [u8], Span)> {
-        let bytes = self.0?;
-        Some((bytes, Members::find(bytes, &(0..bytes.len()), key)?))
-    }
-
-    fn raw(&self, key: &str) -> Option<&'a [u8]> {
-        self.find(key).map(|(bytes, span)| &bytes[span])
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        string_value(self.raw(key)?).map(Cow::into_owned).filter(|text| !text.trim().is_empty())
-    }
-
-    fn whole(&self, key: &str) -> Option<usize> {
-        std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()
-    }
-
-    fn seconds(&self, key: &str) -> Option<Duration> {
-        let seconds: f64 = std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()?;
-        let wanted = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
-        wanted.map(|wanted| wanted.min(LONGEST_CALL))
-    }
-
-    fn is_true(&self, key: &str) -> bool {
-        self.raw(key).is_some_and(|value| matches!(value, b"true" | b"\"true\"" | b"\"full\""))
-    }
-
-    /// One text, or a list of them.
-    fn texts(&self, key: &str) -> Vec<String> {
-        let one = self.text(key);
-        let many = self.find(key).map(|(bytes, span)| {
-            elements(bytes, &span)
-                .into_iter()
-                .filter_map(|span| Some(string_value(&bytes[span])?.into_owned()))
-        });
-        one.into_iter().chain(many.into_iter().flatten()).collect()
-    }
+fn shown<'a>(snapshot: &Snapshot, found: &'a Found) -> reply::Found<'a> {
+    let reads = snapshot.layout.split && found.is_read_only();
+    reply::Found { name: &found.exposed, tool: &found.tool, reads }
 }

@@ -7,7 +7,7 @@ use plugbay_core::{
     era::{self, Era},
     exchange::Question,
     failure::CallError,
-    surface::{Snapshot, instructions},
+    surface::Snapshot,
     wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members, Span},
 };
 use serde_json::{Value, json};
@@ -143,20 +143,20 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
     envelope(id, "result", result.to_string().as_bytes())
 }
 
-pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot) -> Frame {
+pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot, instructions: &str) -> Frame {
     let result = json!({
         "protocolVersion": version, "capabilities": capabilities(snapshot),
-        "serverInfo": server_info(), "instructions": instructions(&snapshot.catalog, snapshot.listing.is_searchable()),
+        "serverInfo": server_info(), "instructions": instructions,
     });
     envelope(id, "result", result.to_string().as_bytes())
 }
 
-pub(crate) fn discover(id: &[u8], snapshot: &Snapshot) -> Frame {
+pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
     let body = json!({
         "supportedVersions": versions, "capabilities": capabilities(snapshot),
-        "instructions": instructions(&snapshot.catalog, snapshot.listing.is_searchable()), "ttlMs": 0, "cacheScope": "private",
+        "instructions": instructions, "ttlMs": 0, "cacheScope": "private",
     });
     result(id, Era::Modern, body)
 }
@@ -194,6 +194,16 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
     }
     body.put_u8(b'}');
     envelope(id, "result", &body)
+}
+
+/// How far a request of our own is; `token` is raw JSON.
+pub(crate) fn progress(token: &[u8], done: usize, total: usize, message: &str) -> Frame {
+    let message = Value::from(message);
+    let token = String::from_utf8_lossy(token);
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{done},"total":{total},"message":{message}}}}}"#
+    );
+    Bytes::from(text).into()
 }
 
 /// What a tool of our own says.

@@ -8,7 +8,7 @@ use plugbay_core::{
     catalog::{Catalog, Change, Offer, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exchange::{self, Answer, Call, News, Question, Reply, Ticket, Tickets, Unanswered},
-    exposure::Exposure,
+    exposure::{Exposure, Mode},
     failure::CallError,
     level::Level,
     name::ServerName,
@@ -44,6 +44,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         parking: Arc::default(),
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
+        switched: Arc::default(),
         table: || None,
         repair: plugbay_core::repair::Mode::Repair,
         message_limit: MESSAGE_LIMIT,
@@ -121,8 +122,7 @@ impl Servers {
 struct Script(mpsc::UnboundedSender<Event>);
 
 impl exchange::Servers for Script {
-    fn forward(&self, server: &ServerName, call: Call) {
-        assert_eq!(server.as_str(), "s");
+    fn forward(&self, _: &ServerName, call: Call) {
         let _ = self.0.send(Event::Call(call));
     }
 
@@ -264,13 +264,13 @@ fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
     let offer = Arc::new(Offer::new(era, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
     let exposures = [(server(), Exposure::default())].into();
-    let layout = Layout { exposures, name_limit: 64, ..Layout::default() };
-    Snapshot::new(Arc::new(catalog), &layout, settled)
+    let layout = Layout { mode: Some(Mode::All), exposures, name_limit: 64, ..Layout::default() };
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), settled)
 }
 
 /// Nothing is known of any server yet.
 pub(crate) fn unsettled() -> Snapshot {
-    Snapshot::new(Arc::default(), &Layout { name_limit: 64, ..Layout::default() }, false)
+    Snapshot::new(Arc::default(), Arc::new(Layout { name_limit: 64, ..Layout::default() }), false)
 }
 
 pub(crate) fn server() -> ServerName {

@@ -11,7 +11,7 @@ use sha2::Sha256;
 use tokio::time::Instant;
 
 /// Who may come back with it: the holder of a token over HTTP, the one host there is on stdio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Owner(pub(crate) [u8; 32]);
 
 /// What the request was about; the next one must be about the same.

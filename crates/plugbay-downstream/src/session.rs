@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 
 use crate::{
     asking::Asked,
+    desk::{Desk, Lasting},
     gateway::Gateway,
     lists::{Kind, Seen, Wanted},
     news::Watched,
@@ -37,6 +38,7 @@ pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
     owner: Owner,
+    desk: Arc<Desk>,
     /// For what belongs to no request.
     outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
@@ -125,14 +127,15 @@ impl HostCall {
 
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(Owner::default(), gateway, outbox)
+        Self::of(Owner::default(), gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
     }
 
-    fn of(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+    fn of(owner: Owner, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway,
             owner,
+            desk,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
             idle: Notify::new(),
@@ -141,12 +144,26 @@ impl Session {
 
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
-    pub(crate) fn stateless(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        let seen = Seen::all(&gateway.snapshot());
-        let session = Self::of(owner, gateway, outbox);
+    pub(crate) fn stateless(owner: Owner, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
+        let session = Self::of(owner, gateway, desk, outbox);
+        let seen = Seen::all(&session.snapshot());
         session.lock().seen = seen;
         session.opened_modern();
         session
+    }
+
+    /// The panel as this host sees it.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.desk.see(&self.gateway.snapshots.borrow())
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// The host has said who it is.
+    pub(crate) fn meet(&self, client: Option<&str>) {
+        self.desk.meet(self.gateway.snapshots.borrow().layout.hosts.of(client));
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {
@@ -192,8 +209,12 @@ impl Session {
         self.lock().version
     }
 
-    pub(crate) fn opened_modern(&self) {
-        self.lock().opened.get_or_insert(Era::Modern);
+    /// `true` when it had not been opened before.
+    pub(crate) fn opened_modern(&self) -> bool {
+        let mut state = self.lock();
+        let first = state.opened.is_none();
+        state.opened.get_or_insert(Era::Modern);
+        first
     }
 
     /// Whether the host has spoken the modern protocol, and never the legacy one.
@@ -354,6 +375,7 @@ impl Session {
         self.lock().seen.note(snapshot, kind);
         if kind == Kind::Tools {
             self.gateway.first_list.notify_one();
+            self.desk.listed.notify_waiters();
         }
         self.catalog_changed(); // while the answer was being made
     }
@@ -385,7 +407,7 @@ impl Session {
 
     /// Tells the host to list again, where what it has seen is not what it would see now.
     pub(crate) fn catalog_changed(&self) {
-        let now = self.gateway.snapshot();
+        let now = self.snapshot();
         let mut state = self.lock();
         for kind in Kind::ALL.into_iter().filter(|kind| state.seen.differs(&now, *kind)).collect::<Vec<_>>() {
             let legacy = state.listens();

@@ -223,6 +223,8 @@ impl Config {
 
     pub fn value(&self) -> Value {
         let mut all = self.top.clone();
+        // What a host sees shall not depend on how many tools a test happens to have.
+        all.entry("mode").or_insert_with(|| "all".into());
         all.insert("mcpServers".into(), self.servers.clone().into());
         all.into()
     }

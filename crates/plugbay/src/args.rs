@@ -50,6 +50,9 @@ enum Command {
         /// Tokens that hosts must present, one per line, beside the one in `PLUGBAY_HTTP_TOKEN`.
         #[arg(long, value_name = "FILE", requires = "http")]
         token_file: Option<PathBuf>,
+        /// Take every host for this one, whatever it calls itself; `plugbay hosts` lists them.
+        #[arg(long, value_name = "NAME")]
+        host: Option<String>,
     },
     /// Start every server and show how it is, what it has and what that costs.
     List {
@@ -161,18 +164,20 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
     let source = settings::Source::new(args.config);
     let context = Context { source, outside: settings::outside()?, output };
     match args.command {
-        Command::Serve { http: Some(address), allow_host, allow_origin, token_file } => {
+        Command::Serve { http: Some(address), allow_host, allow_origin, token_file, host } => {
+            let context = Context { source: context.source.with_host(host)?, ..context };
             let hosts = HttpFlags { address, allow_host, allow_origin, token_file };
             let http = settings::http(hosts)?;
             runtime.block_on(commands::serve::serve_http(&context, http))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Serve { .. } => {
+        Command::Serve { host, .. } => {
+            let source = context.source.with_host(host)?;
             if std::io::stdin().is_terminal() {
                 output
                     .note("this speaks MCP on stdin and stdout, for hosts; try plugbay list, tools or call");
             }
-            runtime.block_on(commands::serve::serve(&context.source, context.outside))?;
+            runtime.block_on(commands::serve::serve(&source, context.outside))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::List { json } => runtime.block_on(commands::list::list(&context, json)),

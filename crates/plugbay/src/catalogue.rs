@@ -8,7 +8,9 @@ use std::{
 };
 
 use plugbay_core::{
+    auto,
     catalog::{Catalog, Change, Manners},
+    failure::Failure,
     name::ServerName,
     surface::{Layout, Snapshot},
 };
@@ -27,9 +29,11 @@ use crate::{
 /// What the catalogue consists of: which servers there are, and how they appear.
 #[derive(Debug, Clone, Default)]
 pub struct Arrangement {
-    pub layout: Layout,
+    pub layout: Arc<Layout>,
     /// By launch identity; `None` for a server that cannot be started at all.
     pub servers: BTreeMap<ServerName, Option<String>>,
+    /// Why those cannot be.
+    pub broken: BTreeMap<ServerName, Arc<Failure>>,
 }
 
 /// A new arrangement while the task runs, and where to tell how its servers spoke.
@@ -53,7 +57,7 @@ pub struct Catalogue {
 impl Catalogue {
     pub fn new(cache: Cache, list_wait: Duration) -> Self {
         let catalog = Arc::new(Catalog::default());
-        let empty = Snapshot::new(Arc::clone(&catalog), &Layout::default(), false);
+        let empty = Snapshot::new(Arc::clone(&catalog), Arc::default(), false);
         Self {
             catalog,
             arrangement: Arrangement::default(),
@@ -93,6 +97,9 @@ impl Catalogue {
                     self.catalog = Arc::new(self.catalog.apply(Change::Remembered(name.clone(), offer)));
                 }
             }
+        }
+        for (name, failure) in self.arrangement.broken.clone() {
+            self.apply(Change::Failed(name, failure));
         }
         self.publish();
         self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.manners)).collect()
@@ -140,12 +147,11 @@ impl Catalogue {
                 self.apply(Change::Listed(name, offer));
                 self.publish();
             }
-            (Err(_), Some(_)) => {
-                self.apply(Change::Failed(name));
-                self.publish_unchanged();
-            }
-            (Err(_), None) => {
-                self.remember(&name, &Memory::Unanswered);
+            (Err(failure), known) => {
+                if known.is_none() {
+                    self.remember(&name, &Memory::Unanswered);
+                }
+                self.apply(Change::Failed(name, failure));
                 self.publish_unchanged();
             }
         }
@@ -176,7 +182,7 @@ impl Catalogue {
     fn publish_unchanged(&self) {
         let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
         let before = self.snapshots.borrow().clone();
-        let snapshot = Snapshot { catalog, settled, ..before };
+        let snapshot = before.with_states_of(catalog, settled);
         prepare(&snapshot);
         self.snapshots.send_replace(snapshot);
     }
@@ -187,15 +193,16 @@ impl Catalogue {
 
     fn publish(&self) {
         let settled = self.settled();
-        let snapshot = Snapshot::new(Arc::clone(&self.catalog), &self.arrangement.layout, settled);
+        let snapshot =
+            Snapshot::new(Arc::clone(&self.catalog), Arc::clone(&self.arrangement.layout), settled);
         prepare(&snapshot);
-        let before = Arc::clone(&self.snapshots.borrow().listing);
-        for name in snapshot.listing.collisions.iter().filter(|name| !before.collisions.contains(name)) {
+        let before = Arc::clone(&self.snapshots.borrow().names);
+        for name in snapshot.names.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(
                 "two tools want the name {name}: neither is shown; rename one in the configuration"
             );
         }
-        for name in snapshot.listing.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {
+        for name in snapshot.names.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {
             tracing::warn!("{name} does not say whose tool it is: shown with the server's name in front");
         }
         self.snapshots.send_replace(snapshot);
@@ -204,7 +211,8 @@ impl Catalogue {
 
 /// Has the index made before the first search, and beside everything else: with many tools it takes a while.
 fn prepare(snapshot: &Snapshot) {
-    if snapshot.settled && snapshot.listing.is_searchable() && !snapshot.finder.is_ready() {
+    let searched = snapshot.listing.is_searchable() || auto::may_search(snapshot);
+    if snapshot.settled && searched && !snapshot.finder.is_ready() {
         let finder = Arc::clone(&snapshot.finder);
         // Where there is no thread to be had, the first search makes it.
         let _ = std::thread::Builder::new().spawn(move || finder.prepare(meaning::table));

@@ -72,6 +72,7 @@ impl Panel {
             parking: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
+            switched: Arc::default(),
             table: meaning::table,
             repair: if settings.repair { repair::Mode::Repair } else { repair::Mode::CheckOnly },
             message_limit: settings.limits.message,
@@ -172,11 +173,17 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
 
 fn arrangement(settings: &Settings) -> Arrangement {
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
-    let (name_limit, admin_tools) = (settings.limits.name_length, settings.admin_tools);
-    let layout = Layout { exposures: exposures.collect(), name_limit, admin_tools };
+    let layout = Layout {
+        mode: settings.mode,
+        exposures: exposures.collect(),
+        name_limit: settings.limits.name_length,
+        admin_tools: settings.admin_tools,
+        split: settings.split_execute,
+        hosts: settings.hosts.clone(),
+    };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);
         (server.name.clone(), identity)
     });
-    Arrangement { layout, servers: servers.collect() }
+    Arrangement { layout: Arc::new(layout), servers: servers.collect(), broken: broken(settings) }
 }

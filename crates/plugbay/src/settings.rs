@@ -18,17 +18,34 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Source {
     explicit: Option<PathBuf>,
+    /// The host that every host is taken for.
+    host: Option<String>,
     pub paths: Paths,
 }
 
 impl Source {
     pub fn new(explicit: Option<PathBuf>) -> Self {
         let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        Self { explicit, paths: Paths::detect(&|name| env::var_os(name), start) }
+        Self { explicit, host: None, paths: Paths::detect(&|name| env::var_os(name), start) }
+    }
+
+    /// Takes every host for the one of this name.
+    pub fn with_host(self, host: Option<String>) -> Result<Self, CommandError> {
+        let (host, known) = (host, self.load().hosts);
+        if let Some(name) = host.as_ref().filter(|name| known.clone().forced(name).is_err()) {
+            let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
+            let error = CommandError::usage(format!("nothing is known of a host {name:?}"));
+            return Err(error.hint(format!("known: {}", names.join(", "))));
+        }
+        Ok(Self { host, ..self })
     }
 
     pub fn load(&self) -> Settings {
-        config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok())
+        let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
+        match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
+            Some(hosts) => Settings { hosts, ..settings },
+            None => settings,
+        }
     }
 
     /// For a program without a reader: what is wrong goes to the log.

@@ -16,6 +16,8 @@ pub const BUDGET: usize = 300;
 const CLEAR: f32 = 0.72;
 /// Beside a hit that is clearly right, the others are told in so many tokens a line.
 const BESIDE: usize = 24;
+/// Marks a tool that only reads, where that matters.
+const READS: &str = "[reads]";
 /// Of many servers, so many are named.
 const SERVERS: usize = 12;
 
@@ -24,6 +26,8 @@ const SERVERS: usize = 12;
 pub struct Found<'a> {
     pub name: &'a str,
     pub tool: &'a Tool,
+    /// To be told that it only reads.
+    pub reads: bool,
 }
 
 /// How much a reply tells.
@@ -50,7 +54,10 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
     let mut reply = String::new();
     let mut room = budget;
     for (rank, hit) in hits.iter().enumerate() {
-        let signature = Signature::of(hit.name, hit.tool);
+        let mut signature = Signature::of(hit.name, hit.tool);
+        if hit.reads {
+            signature.purpose = format!("{READS} {}", signature.purpose);
+        }
         let schema = match detail {
             Detail::Full => schema(hit.tool),
             Detail::Brief => schema(hit.tool).filter(|_| clear && rank == 0),
@@ -124,7 +131,10 @@ mod tests {
     #[test]
     fn the_first_is_told_in_full_only_if_it_is_clearly_right() {
         let (read, write) = (tool("read"), tool("write"));
-        let hits = [Found { name: "f__read", tool: &read }, Found { name: "f__write", tool: &write }];
+        let hits = [
+            Found { name: "f__read", tool: &read, reads: false },
+            Found { name: "f__write", tool: &write, reads: false },
+        ];
         let lines = "f__read(path?: string) - Does read.\nf__write(path?: string) - Does write.";
         assert_eq!(found(&hits, false, Detail::Brief, BUDGET), lines);
         let schema = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#;
@@ -152,7 +162,7 @@ mod tests {
         let reply = nothing("xyzzy", &["github", "mail"]);
         assert!(reply.ends_with(". servers: github, mail"), "{reply}");
         let read = tool("read");
-        let reply = unknown("files.read", &[Found { name: "f__read", tool: &read }]);
+        let reply = unknown("files.read", &[Found { name: "f__read", tool: &read, reads: false }]);
         assert_eq!(reply, "There is no tool \"files.read\". Nearest:\nf__read(path?: string) - Does read.");
         assert_eq!(unknown("x", &[]), "There is no tool \"x\". Use search_tools to find one.");
     }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use super::Listing;
 use crate::{
     catalog::{Catalog, Offer},
     wire::{Members, string_value},
 };
 
-/// Hosts cut off what is longer, some in the middle of a word.
-const LONGEST: usize = 2000;
+/// Most hosts show as much, in bytes; some cut off the rest in the middle of a word.
+pub const LONGEST_INSTRUCTIONS: usize = 2000;
 /// One server's line; less if there are many.
 const LONGEST_LINE: usize = 240;
 const SHORTEST_LINE: usize = 40;
@@ -19,16 +20,26 @@ const ALL: &str =
 const SEARCH: &str =
     "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool.";
 
-/// Says what each server is for, in its own words. `searchable`: their tools are not all in sight.
-pub fn instructions(catalog: &Catalog, searchable: bool) -> String {
-    let mut text = if searchable { SEARCH } else { ALL }.to_owned();
+const ACTIVATE: &str = "Several MCP servers behind one. gateway_activate shows the tools of one.";
+
+/// Says how tools are reached, and what each server is for, in its own words.
+pub fn instructions(catalog: &Catalog, listing: &Listing, longest: usize) -> String {
+    let how = match listing {
+        listing if listing.is_searchable() => SEARCH,
+        listing if listing.is_switchable() => ACTIVATE,
+        _ => ALL,
+    };
+    let mut text = how.to_owned();
     let count = catalog.iter().count();
-    let room =
-        (LONGEST - ALL.len()).checked_div(count).unwrap_or_default().clamp(SHORTEST_LINE, LONGEST_LINE);
+    let room = longest
+        .saturating_sub(how.len())
+        .checked_div(count)
+        .unwrap_or_default()
+        .clamp(SHORTEST_LINE, LONGEST_LINE);
     for (done, (server, entry)) in catalog.iter().enumerate() {
         let purpose = purpose(&entry.offer);
         let line = shortened(&format!("\n- {server}: {purpose}"), room);
-        if text.len() + line.len() > LONGEST - 20 {
+        if text.len() + line.len() + 20 > longest {
             let _ = write!(text, "\n- {} more", count - done);
             break;
         }
@@ -98,7 +109,7 @@ mod tests {
         let catalog = with(&Catalog::default(), "a", None, Some("Does  this.\nThen that."));
         let catalog = with(&catalog, "b", Some(r#"{"name":"b","title":"Bee keeper"}"#), None);
         let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
-        let text = instructions(&catalog, false);
+        let text = instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS);
         assert!(text.ends_with("\n- a: Does this. Then that.\n- b: Bee keeper\n- c: spin"), "{text}");
     }
 
@@ -108,11 +119,15 @@ mod tests {
         let mut catalog = Catalog::default();
         for number in 0..200 {
             catalog = with(&catalog, &format!("server-{number}"), None, Some(&words));
-            let text = instructions(&catalog, true);
-            assert!(text.len() <= LONGEST, "{number}: {}", text.len());
+            let text = instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS);
+            assert!(text.len() <= LONGEST_INSTRUCTIONS, "{number}: {}", text.len());
         }
-        assert!(instructions(&catalog, true).ends_with(" more"));
-        let few = instructions(&with(&Catalog::default(), "a", None, Some(&words)), false);
+        assert!(instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS).ends_with(" more"));
+        let few = instructions(
+            &with(&Catalog::default(), "a", None, Some(&words)),
+            &Listing::default(),
+            LONGEST_INSTRUCTIONS,
+        );
         assert!(few.ends_with("One sentence is short."), "{few}");
     }
 }

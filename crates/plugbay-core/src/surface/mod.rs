@@ -1,75 +1,70 @@
 //! What a host sees of the catalogue, and what its calls mean: pure functions of a snapshot.
 
-mod all;
+pub mod activate;
+mod found;
 mod instructions;
+mod listing;
+mod names;
+mod own;
 mod search;
 mod shelf;
+#[cfg(test)]
+mod tests;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use bytes::Bytes;
-
-pub use instructions::instructions;
-pub use search::{Finder, Found, Own};
+pub use found::{Found, Target};
+pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
+pub use listing::{Listing, View};
+pub use names::Names;
+pub use own::Own;
+pub use search::Finder;
 pub use shelf::{Place, Shelf};
 
+use self::{
+    listing::Listings,
+    names::{Face, Faces},
+};
 use crate::{
     catalog::Catalog,
-    exposure::Exposure,
-    name::{self, ServerName},
-    policy::Policy,
+    exposure::{Exposure, Mode},
+    name::ServerName,
+    profile::Profiles,
 };
 
 /// Everything a session needs to answer from, at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub catalog: Arc<Catalog>,
-    pub listing: Arc<Listing>,
+    pub layout: Arc<Layout>,
+    pub names: Arc<Names>,
     pub shelf: Arc<Shelf>,
     pub finder: Arc<Finder>,
+    /// As a host sees it that nothing is known of, or the one that this was made for.
+    pub listing: Arc<Listing>,
     /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
+    listings: Arc<Listings>,
+    faces: Arc<Faces>,
 }
 
 /// How the user wants servers to appear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
+    /// In the mode that fits the host, if there is none here.
+    pub mode: Option<Mode>,
     pub exposures: BTreeMap<ServerName, Exposure>,
     pub name_limit: usize,
     /// Search mode also shows its tools for looking after servers.
     pub admin_tools: bool,
-}
-
-/// The tools that a host sees, ready to send.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listing {
-    /// A JSON array of definitions.
-    pub tools: Bytes,
-    /// Also of tools that are not in the array but behind others.
-    index: HashMap<String, Target>,
-    /// The gateway's own tools are there.
-    searchable: bool,
-    /// Exposed names that two tools wanted; neither got it.
-    pub collisions: Vec<String>,
-    /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
-    pub ambiguous: Vec<String>,
-    /// Servers that have never told what they have, and what may be called there.
-    unheard: BTreeMap<ServerName, Policy>,
-}
-
-/// A tool of a server by its own name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    pub server: ServerName,
-    pub tool: String,
-    /// The tool's name as a JSON string, ready to be put into a request.
-    pub quoted: Bytes,
-    /// What the user wants it to be described as.
-    pub description: Option<String>,
+    /// Tools that only read are called by a tool that only reads.
+    pub split: bool,
+    /// What is known of hosts.
+    pub hosts: Profiles,
 }
 
 /// What is to be done with a `tools/call`.
@@ -81,61 +76,54 @@ pub enum Plan<'a> {
 }
 
 impl Snapshot {
-    pub fn new(catalog: Arc<Catalog>, layout: &Layout, settled: bool) -> Self {
-        let listing = Arc::new(all::list(&catalog, layout));
-        let shelf = Arc::new(Shelf::new(&catalog, layout));
-        let finder = Arc::new(Finder::new(Arc::clone(&catalog), Arc::clone(&listing)));
-        Self { catalog, listing, shelf, finder, settled }
+    pub fn new(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
+        let shelf = Arc::new(Shelf::new(&catalog, &layout));
+        let faces = Arc::new(Faces::default());
+        let Face { names, finder } = faces.within(layout.name_limit, &catalog, &layout);
+        let (listing, listings) = (Arc::default(), Arc::default());
+        let snapshot = Self { catalog, layout, names, shelf, finder, listing, settled, listings, faces };
+        snapshot.seen_by(&snapshot.layout.view())
+    }
+
+    /// Servers have what they had; some may have failed, or recovered.
+    #[must_use]
+    pub fn with_states_of(&self, catalog: Arc<Catalog>, settled: bool) -> Self {
+        let same = self.catalog.failed().eq(catalog.failed());
+        let listings = if same { Arc::clone(&self.listings) } else { Arc::default() };
+        let snapshot = Self { catalog, settled, listings, ..self.clone() };
+        snapshot.seen_by(&snapshot.layout.view())
+    }
+
+    /// The same moment, as another host sees it.
+    #[must_use]
+    pub fn seen_by(&self, view: &View) -> Self {
+        let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
+        let Face { names, finder } = self.faces.within(limit, &self.catalog, &self.layout);
+        let make = || Listing::new(&names, &self.catalog, &self.layout, view);
+        Self { listing: self.listings.get(view, make), names, finder, ..self.clone() }
+    }
+
+    /// Nothing that hosts see lies between the two.
+    pub fn is_same_moment(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.catalog, &other.catalog)
+            && Arc::ptr_eq(&self.layout, &other.layout)
+            && self.settled == other.settled
+    }
+
+    /// Every server, also those that have not been heard of.
+    pub fn servers(&self) -> BTreeSet<ServerName> {
+        let known = self.catalog.iter().map(|(server, _)| server);
+        known.chain(self.layout.exposures.keys()).cloned().collect()
+    }
+
+    pub fn mode_of(&self, server: &ServerName, view: &View) -> Mode {
+        self.layout.exposures.get(server).and_then(|exposure| exposure.mode).unwrap_or(view.mode)
     }
 }
 
-impl Listing {
-    pub fn plan(&self, name: &str) -> Plan<'_> {
-        if let Some(own) = Own::named(name).filter(|_| self.searchable) {
-            return Plan::Own(own);
-        }
-        match self.index.get(name) {
-            Some(target) => Plan::Forward(Cow::Borrowed(target)),
-            None => match self.unheard_target(name) {
-                Some(target) => Plan::Forward(Cow::Owned(target)),
-                None => Plan::Unknown { nearest: self.nearest(name) },
-            },
-        }
-    }
-
-    /// A call to a server that is configured but has not been heard of goes there all the same: it
-    /// may know the tool, and if it is broken it tells why.
-    fn unheard_target(&self, name: &str) -> Option<Target> {
-        let (server, tool) = name::split(name)?;
-        let server = ServerName::parse(server).ok()?;
-        self.unheard.get(&server).filter(|policy| policy.may(tool))?;
-        let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
-        Some(Target { server, tool: tool.to_owned(), quoted, description: None })
-    }
-
-    /// The names that are most like one that is not there.
-    pub fn nearest(&self, name: &str) -> Vec<&str> {
-        name::nearest(name, self.index.keys().map(String::as_str))
-    }
-
-    /// Whether tools can be searched for.
-    pub fn is_searchable(&self) -> bool {
-        self.searchable
-    }
-
-    pub fn target(&self, exposed: &str) -> Option<&Target> {
-        self.index.get(exposed)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Target)> {
-        self.index.iter().map(|(name, target)| (name.as_str(), target))
-    }
-
-    pub fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+impl Layout {
+    /// As a host sees it that nothing is known of.
+    fn view(&self) -> View {
+        View::in_mode(self.mode.unwrap_or_default())
     }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod body;
 mod connection;
+mod desks;
 mod legacy;
 mod listen;
 mod mirrored;
@@ -32,6 +33,7 @@ pub use access::{Access, Unguarded};
 pub use listen::{Address, AddressError, Door, Listener, Stream};
 
 use crate::{budget::Budget, gateway::Gateway, session::Session};
+use desks::Desks;
 use roll::Roll;
 use sessions::Sessions;
 
@@ -48,6 +50,7 @@ struct Shared {
     gateway: Gateway,
     access: Access,
     sessions: Sessions,
+    desks: Desks,
     roll: Roll,
     budget: Arc<Budget>,
 }
@@ -84,7 +87,14 @@ pub async fn serve(
     gateway.opened.notify_one();
     let budget = Budget::new(limits.waiting);
     let sessions = Sessions::new(Arc::clone(&budget));
-    let shared = Arc::new(Shared { gateway, access, sessions, roll: Roll::default(), budget });
+    let shared = Arc::new(Shared {
+        gateway,
+        access,
+        sessions,
+        desks: Desks::default(),
+        roll: Roll::default(),
+        budget,
+    });
     let slots = Arc::new(Semaphore::new(limits.connections));
     let (drain, draining) = watch::channel(false);
     let mut open = JoinSet::new();
@@ -110,6 +120,7 @@ pub async fn serve(
             },
             Some(_) = open.join_next() => {}
             Ok(()) = snapshots.changed() => shared.roll.each(Session::catalog_changed),
+            () = shared.gateway.switched.notified() => shared.roll.each(Session::catalog_changed),
             _ = sweep.tick() => shared.sessions.sweep(Instant::now()),
         }
     }

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use hyper::{HeaderMap, Response, StatusCode};
-use plugbay_core::wire::Frame;
+use hyper::{HeaderMap, Response, StatusCode, http::request::Parts};
+use plugbay_core::{surface::Snapshot, wire::Frame};
 
 use super::{
     Shared,
@@ -24,7 +24,7 @@ use crate::{
 pub(super) async fn serve(
     shared: &Arc<Shared>,
     caller: Caller,
-    headers: &HeaderMap,
+    Parts { headers, uri, .. }: &Parts,
     wants: Wants,
     request: &Request,
 ) -> Result<Response<Body>, Rejection> {
@@ -35,7 +35,11 @@ pub(super) async fn serve(
         };
         Rejection::of(status, request.id(), &refusal)
     };
-    check_headers(shared, headers, request).map_err(refuse)?;
+    let desk = shared.desks.of(caller.owner(), uri);
+    let snapshot = shared.gateway.snapshot();
+    desk.meet(snapshot.layout.hosts.of(request.client().as_deref()));
+    let snapshot = desk.see(&snapshot);
+    check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {
         b"initialize" => return Err(refuse(Refusal::UnknownMethod)),
         b"subscriptions/listen" if !wants.stream => {
@@ -49,8 +53,8 @@ pub(super) async fn serve(
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
     }
     let sink = Arc::new(Outbox::for_request(&shared.budget));
-    let session =
-        Session::stateless(caller.owner(), shared.gateway.clone(), Outbox::for_notifications(&shared.budget));
+    let outbox = Outbox::for_notifications(&shared.budget);
+    let session = Session::stateless(caller.owner(), shared.gateway.clone(), desk, outbox);
     shared.roll.add(&session);
     let asked = Asked(session);
     dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;
@@ -89,7 +93,7 @@ impl Drop for Asked {
 }
 
 /// What stands in between may have acted upon the headers, so they must say what the body says.
-fn check_headers(shared: &Shared, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
+fn check_headers(snapshot: &Snapshot, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
     // A body without a version is refused by what it lacks, not by what it contradicts.
     if request.is_modern() {
         check(headers, negotiate::VERSION, request.version().as_deref())?;
@@ -99,7 +103,7 @@ fn check_headers(shared: &Shared, headers: &HeaderMap, request: &Request) -> Res
         check(headers, NAME, request.subject().as_deref())?;
     }
     if request.method() == b"tools/call" {
-        for mirrored in mirrored::expected(&shared.gateway.snapshot(), request) {
+        for mirrored in mirrored::expected(snapshot, request) {
             let agrees = |header: &str, body: &str| mirrored.agrees(header, body);
             compare(headers, &mirrored.header, mirrored.text().as_deref(), agrees)?;
         }

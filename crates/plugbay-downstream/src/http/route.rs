@@ -79,14 +79,14 @@ async fn post(
         }
         _ if era == Era::Unknown => Err(negotiate::unknown_version(headers, b"null")),
         Message::Request(request) if request.is_modern() => {
-            modern::serve(shared, caller, headers, wants, &request).await
+            modern::serve(shared, caller, &parts, wants, &request).await
         }
         // By its `initialize` a host chooses the legacy protocol, whatever its headers say.
         Message::Request(request) if request.method() == b"initialize" => {
             legacy::open(shared, caller, &request)
         }
         Message::Request(request) if era == Era::Modern => {
-            modern::serve(shared, caller, headers, wants, &request).await
+            modern::serve(shared, caller, &parts, wants, &request).await
         }
         Message::Request(request) => legacy::serve(shared, caller, headers, wants, &request).await,
         // No notification means anything to a stateless gateway.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use plugbay_core::{
     era::Era,
+    exposure::Mode,
     tokens::{Cost, Ledger},
 };
 use plugbay_upstream::Condition;
@@ -11,7 +12,7 @@ use serde::Serialize;
 
 use super::{CommandError, Context, Trouble, start::start};
 use crate::{
-    config::{Mode, ServerSettings, Settings, Severity},
+    config::{ServerSettings, Settings, Severity},
     panel::Panel,
     tokenizer,
 };
@@ -84,7 +85,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
     );
     let failures = failures.await;
     let snapshot = panel.snapshots().borrow().clone();
-    let ledger = Ledger::of(&snapshot.finder, tokenizer::count);
+    let ledger = Ledger::of(&snapshot.names, tokenizer::count);
     let costs = ledger.by_server();
     let row = |server: &ServerSettings| {
         let name = &server.name;
@@ -96,7 +97,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
         let era = snapshot.catalog.get(name).map(|entry| entry.offer.manners.era);
         let state = match (&trouble, era) {
             (Some(_), _) => State::Error,
-            (None, Some(_)) => working(server.mode),
+            (None, Some(_)) => working(server.exposure.mode.or(settings.mode)),
             (None, None) => State::Warming,
         };
         Row { name: name.to_string(), state, tools, tokens, era, trouble }
@@ -107,15 +108,15 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
         tools,
         tokens,
         disabled: settings.disabled.iter().map(ToString::to_string).collect(),
-        collisions: snapshot.listing.collisions.clone(),
-        ambiguous: snapshot.listing.ambiguous.clone(),
+        collisions: snapshot.names.collisions.clone(),
+        ambiguous: snapshot.names.ambiguous.clone(),
     }
 }
 
 /// What a server that works is for the host.
-fn working(mode: Mode) -> State {
+fn working(mode: Option<Mode>) -> State {
     match mode {
-        Mode::Auto | Mode::All => State::Active,
-        Mode::Search => State::Ready,
+        None | Some(Mode::All) => State::Active,
+        Some(Mode::Search | Mode::Activate) => State::Ready,
     }
 }

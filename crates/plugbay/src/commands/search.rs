@@ -48,7 +48,7 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
     panel.shut_down().await;
 
     let unknown = unknown(&settings, &snapshot);
-    if snapshot.listing.is_empty() {
+    if snapshot.names.is_empty() {
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` meets every server and remembers its tools"));
     }

@@ -68,7 +68,7 @@ pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitC
     let snapshot = panel.snapshots().borrow().clone();
     panel.shut_down().await;
 
-    let mut entries = Ledger::of(&snapshot.finder, count).entries;
+    let mut entries = Ledger::of(&snapshot.names, count).entries;
     entries
         .retain(|entry| server.as_ref().is_none_or(|server| entry.server == *server) && query.matches(entry));
     let found = !entries.is_empty();

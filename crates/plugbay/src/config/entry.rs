@@ -11,7 +11,7 @@ use plugbay_core::{
 use plugbay_upstream::spec::{HttpFlavour, HttpSpec, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
-    Env, Mode, ServerSettings,
+    Env, ServerSettings,
     diagnostic::quote,
     expand::{ExpandError, expand},
     raw::{Entry, Filter, Plugbay, Server},
@@ -25,7 +25,6 @@ use super::{
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) defaults: &'a Plugbay,
-    pub(super) mode: Mode,
     pub(super) message_limit: usize,
     /// The folder of the entry's file: relative folders start here.
     pub(super) folder: &'a Path,
@@ -46,18 +45,18 @@ pub(super) fn build(
     report: &mut Report<'_>,
 ) -> ServerSettings {
     let own = tuning(&entry.server).over(around.defaults.clone());
-    let mode = own.mode.map_or(around.mode, |mode| mode.0);
     match launch(entry, &own, around, report) {
-        Err(reason) => ServerSettings { name, spec: Err(reason), exposure: Exposure::default(), mode },
-        Ok((transport, policy)) => {
+        Err(reason) => ServerSettings { name, spec: Err(reason), exposure: Exposure::default() },
+        Ok((transport, policy, pin)) => {
             let timeouts = timeouts(&own);
             let message_limit = around.message_limit;
             let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
             let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
             let bare = own.prefix == Some(false);
             let describe = own.describe.unwrap_or_default();
-            let exposure = Exposure { mode: mode.shown(), policy, bare, rename, describe };
-            ServerSettings { name, spec, exposure, mode }
+            let mode = own.mode.and_then(|mode| mode.0);
+            let exposure = Exposure { mode, pin, policy, bare, rename, describe };
+            ServerSettings { name, spec, exposure }
         }
     }
 }
@@ -68,14 +67,15 @@ fn launch(
     own: &Plugbay,
     around: Surroundings<'_>,
     report: &mut Report<'_>,
-) -> Result<(Transport, Policy), String> {
+) -> Result<(Transport, Policy, Patterns), String> {
     if let Some(problem) = &entry.problem {
         // Half an entry would only cause further complaints.
         return Err(problem.clone());
     }
     let (transport, problem) = report.watch(|report| transport(entry, own, around, report));
     let transport = transport.ok_or_else(|| problem.unwrap_or_default())?;
-    Ok((transport, policy(own)?))
+    let pin = own.pin.as_ref().map(compile).transpose()?.unwrap_or_default();
+    Ok((transport, policy(own)?, pin))
 }
 
 /// What the entry says in our own keys, and below that what it says in a host's.
@@ -97,11 +97,12 @@ fn tuning(server: &Server) -> Plugbay {
 }
 
 /// `Err` says which filter is broken: one of `defaults` is found so only here.
+fn compile(filter: &Filter) -> Result<Patterns, String> {
+    let patterns = filter.0.as_ref().map_err(Clone::clone)?;
+    Patterns::compile(patterns).map_err(|error| error.to_string())
+}
+
 fn policy(own: &Plugbay) -> Result<Policy, String> {
-    let compile = |filter: &Filter| {
-        let patterns = filter.0.as_ref().map_err(Clone::clone)?;
-        Patterns::compile(patterns).map_err(|error| error.to_string())
-    };
     Ok(Policy {
         allow: own.allow.as_ref().map(compile).transpose()?,
         deny: own.deny.as_ref().map(compile).transpose()?.unwrap_or_default(),

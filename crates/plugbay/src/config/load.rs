@@ -6,10 +6,14 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::{exposure::Exposure, name::ServerName};
+use plugbay_core::{
+    exposure::{Exposure, Mode},
+    name::ServerName,
+    profile::{Profile, Profiles},
+};
 
 use super::{
-    Env, Limits, Mode, ServerSettings, Settings,
+    Env, Limits, ServerSettings, Settings,
     diagnostic::quote,
     entry::{self, Surroundings},
     files::{Files, Origin},
@@ -17,6 +21,7 @@ use super::{
     raw::{self, Entry, Plugbay},
     read::Overlay,
     report::Report,
+    units::Wait,
 };
 
 const LIST_WAIT: Duration = Duration::from_secs(5);
@@ -45,7 +50,6 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         let (document, origin) = &used[index];
         let around = Surroundings {
             defaults: &common.defaults,
-            mode: common.mode,
             message_limit: common.limits.message,
             folder: document.source.path.parent().unwrap_or(Path::new("")),
             starts_in_folder: *origin == Origin::Project,
@@ -59,7 +63,9 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
     Settings {
         mode: common.mode,
+        hosts: common.hosts,
         admin_tools: common.admin_tools,
+        split_execute: common.split_execute,
         repair: common.repair,
         servers: outcome.servers,
         disabled: outcome.disabled,
@@ -73,8 +79,10 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
 
 /// What holds for all servers: each file laid over the one before, key by key.
 struct Common {
-    mode: Mode,
+    mode: Option<Mode>,
+    hosts: Profiles,
     admin_tools: bool,
+    split_execute: bool,
     repair: bool,
     limits: Limits,
     list_wait: Duration,
@@ -83,13 +91,18 @@ struct Common {
 
 impl Common {
     fn of<'a>(configs: impl Iterator<Item = &'a raw::ConfigFile>) -> Self {
-        let (mut mode, mut admin_tools, mut repair) = (Mode::default(), false, true);
+        let (mut mode, mut hosts) = (None, BTreeMap::new());
+        let (mut admin_tools, mut split_execute, mut repair) = (false, false, true);
         let mut list_wait = LIST_WAIT;
         let mut limits = raw::Limits::default();
         let mut defaults = Plugbay::default();
         for config in configs {
             mode = config.mode.map_or(mode, |mode| mode.0);
             admin_tools = config.admin_tools.unwrap_or(admin_tools);
+            split_execute = config.split_execute.unwrap_or(split_execute);
+            for (name, host) in config.hosts.iter().flatten() {
+                hosts.insert(name.clone(), profile(name, host, &hosts));
+            }
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
             limits = config.limits.clone().unwrap_or_default().over(limits);
@@ -100,7 +113,24 @@ impl Common {
             message: limits.message.map_or(standard.message, |size| size.0),
             name_length: limits.name_length.map_or(standard.name_length, |length| length.0),
         };
-        Self { mode, admin_tools, repair, limits, list_wait, defaults }
+        let hosts = Profiles::new(hosts.into_values().collect());
+        Self { mode, hosts, admin_tools, split_execute, repair, limits, list_wait, defaults }
+    }
+}
+
+/// What is said of a host, over what an earlier file said, over what is known of it.
+fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) -> Profile {
+    let known = earlier.get(name).or_else(|| Profiles::built_in(name)).cloned();
+    let known = known.unwrap_or_else(|| Profile { name: name.to_owned(), ..Profile::unknown() });
+    let milliseconds = |wait: Wait| u64::try_from(wait.0.as_millis()).unwrap_or(u64::MAX);
+    Profile {
+        clients: said.clients.clone().unwrap_or(known.clients),
+        lists_again: said.lists_again.unwrap_or(known.lists_again),
+        pause_ms: said.pause.map_or(known.pause_ms, milliseconds),
+        defers_from: said.defers_from.map(|count| count.0).or(known.defers_from),
+        name_limit: said.name_limit.map(|length| length.0).or(known.name_limit),
+        instructions_limit: said.instructions_limit.map(|count| count.0).or(known.instructions_limit),
+        ..known
     }
 }
 
@@ -154,7 +184,6 @@ impl Outcome {
                     name,
                     spec: Err(reason),
                     exposure: Exposure::default(),
-                    mode: around.mode,
                 }));
             }
         }

@@ -31,8 +31,9 @@ mod word;
 use std::{path::PathBuf, time::Duration};
 
 use plugbay_core::{
-    exposure::{self, Exposure},
+    exposure::{Exposure, Mode},
     name::{DEFAULT_NAME_LIMIT, ServerName},
+    profile::Profiles,
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
@@ -48,10 +49,16 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Everything the configuration says, resolved.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct Settings {
-    pub mode: Mode,
+    /// `None`: what fits the host.
+    pub mode: Option<Mode>,
+    /// What the user knows better of hosts.
+    pub hosts: Profiles,
     /// Search mode lists its tools for looking after servers too.
     pub admin_tools: bool,
+    /// Tools that only read are called by a tool that only reads.
+    pub split_execute: bool,
     /// Arguments of found tools are put right where only one thing can be meant.
     pub repair: bool,
     /// Sorted by name; broken ones too, with their reason.
@@ -74,8 +81,6 @@ pub struct ServerSettings {
     /// How to start it, or why it cannot be started: what is wrong, where, and the remedy.
     pub spec: Result<ServerSpec, String>,
     pub exposure: Exposure,
-    /// The entry's own mode, else the one of `defaults`, else the gateway's.
-    pub mode: Mode,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,28 +89,6 @@ pub struct Limits {
     pub message: usize,
     /// The longest tool name shown to a host.
     pub name_length: usize,
-}
-
-/// How tools are shown to the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// What fits the host and the catalogue.
-    #[default]
-    Auto,
-    /// Every allowed tool under its own name.
-    All,
-    /// Three tools that find, describe and call the others.
-    Search,
-}
-
-impl Mode {
-    /// What it means to a host of which nothing is known.
-    pub fn shown(self) -> exposure::Mode {
-        match self {
-            Self::Auto | Self::All => exposure::Mode::All,
-            Self::Search => exposure::Mode::Search,
-        }
-    }
 }
 
 impl Default for Limits {

@@ -8,15 +8,14 @@ use std::{
 };
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::policy::Patterns;
+use plugbay_core::{exposure::Mode, policy::Patterns};
 use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
-    Mode,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
     report::Report,
-    units::{HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
+    units::{Count, HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
     word::{Reach, Word},
 };
 
@@ -24,8 +23,8 @@ object! {
     /// The servers behind plugbay and how they are shown. Accepts what MCP hosts write under `mcpServers`.
     #[schemars(title = "plugbay configuration")]
     pub(super) struct ConfigFile {
-        /// How tools are shown: `all` shows each as `server__tool`, `search` three tools that find, describe and call the others, `auto` what fits the host.
-        "mode" => mode: Word<Mode>,
+        /// How tools are shown: `all` shows each as `server__tool`, `search` three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `auto` what fits the host.
+        "mode" => mode: Word<Option<Mode>>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
         /// What holds for every server whose own `plugbay` object does not say otherwise.
@@ -34,6 +33,10 @@ object! {
         "limits" => limits: Limits,
         /// Search mode also shows `proxy_status` and `proxy_refresh`. They can be called in any case.
         "adminTools" => admin_tools: bool,
+        /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.
+        "splitExecute" => split_execute: bool,
+        /// What is known of a host, by the name of its profile: overrides what `plugbay hosts` shows, or adds a host.
+        "hosts" => hosts: BTreeMap<String, Host>,
         /// `false`: arguments given to `execute_tool` are checked, but never put right. Default `true`.
         "repair" => repair: bool,
         /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
@@ -92,8 +95,10 @@ object! {
 object! {
     /// plugbay's own settings for a server.
     pub(super) struct Plugbay {
-        /// How this server's tools are shown.
-        "mode" => mode: Word<Mode>,
+        /// How this server's tools are shown, whatever the host.
+        "mode" => mode: Word<Option<Mode>>,
+        /// Tools that match one of these patterns are listed in every mode; `*` means the whole server.
+        "pin" => pin: Filter,
         /// Only tools that match one of these patterns (`get_*`) are shown and may be called.
         "allow" => allow: Filter,
         /// Tools that match one of these patterns are neither shown nor callable. Wins over `allow`.
@@ -118,6 +123,25 @@ object! {
         "framing" => framing: Word<Framing>,
         /// Certificates to trust besides the system's, for `url`: a file in PEM, relative to this file's folder.
         "caFile" => ca_file: At<String>,
+    }
+    ignored: []
+}
+
+object! {
+    /// What a host does with what it is told.
+    pub(super) struct Host {
+        /// How the host calls itself in `clientInfo.name`; a `*` at the end stands for anything.
+        "clients" => clients: Vec<String>,
+        /// It lists again when it is told that a list has changed.
+        "listsAgain" => lists_again: bool,
+        /// How long the result of an activation waits for it to do so.
+        "pause" => pause: Wait,
+        /// It hides tools behind a search of its own, from this many on.
+        "defersFrom" => defers_from: Count,
+        /// The longest name of a tool, without what the host puts in front of it.
+        "nameLimit" => name_limit: NameLength,
+        /// How many characters of `instructions` its model sees.
+        "instructionsLimit" => instructions_limit: Count,
     }
     ignored: []
 }

@@ -39,6 +39,14 @@ pub(super) struct MessageSize(pub(super) usize);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NameLength(pub(super) usize);
 
+/// How many there may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Count(pub(super) usize);
+
+impl Count {
+    const MOST: u32 = 1_000_000;
+}
+
 impl NameLength {
     /// Below this a server's name and the mark of a shortened tool name no longer fit.
     const LEAST: u32 = 48;
@@ -104,6 +112,16 @@ impl Read for NameLength {
             return None;
         };
         whole(value, length, Self::LEAST..=Self::MOST, "write a number from 48 to 128", report).map(Self)
+    }
+}
+
+impl Read for Count {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let Some(count) = number(value) else {
+            mismatch(value, "a number", report);
+            return None;
+        };
+        whole(value, count, 0..=Self::MOST, "write a whole number", report).map(Self)
     }
 }
 
@@ -230,6 +248,7 @@ schema! {
         "minimum": MessageSize::LEAST,
         "maximum": MessageSize::MOST,
     }
+    Count: { "type": "integer", "minimum": 0, "maximum": Count::MOST }
     NameLength: { "type": "integer", "minimum": NameLength::LEAST, "maximum": NameLength::MOST }
 }
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use jsonc_parser::{ast::Value, common::Ranged};
+use plugbay_core::exposure::Mode;
 use plugbay_upstream::spec::{Framing, HttpFlavour};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    Mode,
     diagnostic::quote,
     read::{Read, nearest},
     report::Report,
@@ -30,10 +30,15 @@ pub(super) enum Reach {
     Http(HttpFlavour),
 }
 
-impl Choice for Mode {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("all", Self::All), ("search", Self::Search)];
-    const PLANNED: &'static [&'static str] = &["activate", "suite"];
+/// `auto` is none: what fits the host.
+impl Choice for Option<Mode> {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("auto", None),
+        ("all", Some(Mode::All)),
+        ("search", Some(Mode::Search)),
+        ("activate", Some(Mode::Activate)),
+    ];
+    const PLANNED: &'static [&'static str] = &["suite"];
 }
 
 impl Choice for Framing {

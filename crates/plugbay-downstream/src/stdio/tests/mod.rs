@@ -1,5 +1,6 @@
 //! Whole sessions with a scripted host and scripted servers, in memory and on a paused clock.
 
+mod activate;
 mod asks;
 mod calls;
 mod ending;

@@ -15,19 +15,24 @@ use super::stage::{Stage, modern, request, server};
 
 /// The server `s` behind search, with two tools.
 fn searchable() -> Snapshot {
+    snapshot(Layout::default())
+}
+
+fn snapshot(layout: Layout) -> Snapshot {
     let schema =
         json!({ "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"] });
     let describe = [("draw".to_owned(), "Paints a landscape.".to_owned())].into();
     let tools = [
         json!({ "name": "echo", "description": "Says it again.", "inputSchema": schema }),
-        json!({ "name": "draw", "description": "Draws a picture.", "inputSchema": { "type": "object" } }),
+        json!({ "name": "draw", "description": "Draws a picture.", "inputSchema": { "type": "object" },
+                "annotations": { "readOnlyHint": true } }),
     ];
     let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
     let offer = Offer::new(Era::Legacy, None, None, tools.collect());
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
-    let exposure = Exposure { mode: Mode::Search, describe, ..Exposure::default() };
-    let layout = Layout { exposures: [(server(), exposure)].into(), name_limit: 64, admin_tools: false };
-    Snapshot::new(Arc::new(catalog), &layout, true)
+    let exposure = Exposure { mode: Some(Mode::Search), describe, ..Exposure::default() };
+    let layout = Layout { exposures: [(server(), exposure)].into(), name_limit: 64, ..layout };
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
 }
 
 async fn stage() -> Stage {
@@ -126,7 +131,8 @@ async fn arguments_are_put_right_and_it_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_search_waits_for_the_servers_to_be_heard_of() {
-    let mut stage = Stage::with(Snapshot { settled: false, ..searchable() });
+    let known = searchable();
+    let mut stage = Stage::with(known.with_states_of(Arc::clone(&known.catalog), false));
     stage.say(own("search_tools", &json!({ "query": "draw" }))).await;
     stage.hear_nothing().await;
     stage.snapshots.send_replace(searchable());
@@ -142,4 +148,23 @@ async fn a_modern_host_is_answered_in_its_own_way() {
     stage.say(modern(2, "tools/call", r#","name":"execute_tool","arguments":{"name":"s__draw"}"#)).await;
     stage.forwarded().await.answer("{}");
     assert_eq!(stage.hear().await["result"], json!({ "resultType": "complete" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_only_read_can_have_a_way_of_their_own() {
+    let mut stage = Stage::with(snapshot(Layout { split: true, ..Layout::default() }));
+    stage.open().await;
+    assert_eq!(stage.tools().await, "search_tools describe_tool execute_tool execute_read_tool");
+    let (all, _) = said(&mut stage, "search_tools", json!({ "server": "s" })).await;
+    assert!(
+        all.contains("s__draw() - [reads] Paints") && all.contains("s__echo(count: int) - Says"),
+        "{all}"
+    );
+    stage.say(own("execute_read_tool", &json!({ "name": "s__draw" }))).await;
+    stage.forwarded().await.answer("{}");
+    stage.hear().await;
+    let writing = json!({ "name": "s__echo", "arguments": { "count": 1 } });
+    let (refused, failed) = said(&mut stage, "execute_read_tool", writing).await;
+    assert!(refused == "s__echo may change things: call it with execute_tool" && failed, "{refused}");
+    stage.nothing_forwarded().await;
 }

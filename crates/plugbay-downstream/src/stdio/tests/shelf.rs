@@ -23,7 +23,7 @@ pub(super) fn stocked(prompts: &[&str]) -> Snapshot {
     let features = Features { resources: true, prompts: true, completions: true, ..Features::default() };
     let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
-    Snapshot::new(Arc::new(catalog), &Layout { name_limit: 64, ..Layout::default() }, true)
+    Snapshot::new(Arc::new(catalog), Arc::new(Layout { name_limit: 64, ..Layout::default() }), true)
 }
 
 #[tokio::test(start_paused = true)]

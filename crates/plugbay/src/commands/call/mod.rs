@@ -9,7 +9,7 @@ use std::{process::ExitCode, time::Duration};
 use bytes::Bytes;
 use plugbay_core::{
     name::{JOINT, ServerName},
-    surface::{Listing, Plan, Snapshot, Target},
+    surface::{Listing, Names, Plan, Snapshot, Target},
 };
 
 use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
@@ -71,6 +71,7 @@ async fn find(
     server: Option<ServerName>,
 ) -> Result<Target, CommandError> {
     let listing = || panel.snapshots().borrow().listing.clone();
+    let names = || panel.snapshots().borrow().names.clone();
     let Some(server) = server else {
         if let Plan::Forward(bare) = listing().plan(name.whole) {
             return Ok(bare.into_owned());
@@ -81,7 +82,7 @@ async fn find(
             if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") };
         return Err(error.hint(hint));
     };
-    if let Some(target) = resolve(&listing(), &server, name) {
+    if let Some(target) = resolve(&names(), &server, name) {
         return Ok(target);
     }
     context.output.progress(&format!("starting {server}"));
@@ -90,7 +91,7 @@ async fn find(
         return Err(CommandError::down(&server, failure));
     }
     let snapshot = panel.snapshots().borrow().clone();
-    resolve(&snapshot.listing, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
+    resolve(&snapshot.names, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
 }
 
 fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> CommandError {
@@ -108,11 +109,10 @@ fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> Co
 }
 
 /// By the name that the host sees, else by the server's own name for a tool that the host may see.
-fn resolve(listing: &Listing, server: &ServerName, name: &Name<'_>) -> Option<Target> {
+fn resolve(names: &Names, server: &ServerName, name: &Name<'_>) -> Option<Target> {
     let exposed = format!("{server}{JOINT}{}", name.tool);
-    let seen = listing.iter().find(|(other, _)| *other == exposed);
-    let own = || listing.iter().find(|(_, target)| target.server == *server && target.tool == name.tool);
-    seen.or_else(own).map(|(_, target)| target.clone())
+    let own = || names.of(server).find(|found| found.target.tool == name.tool);
+    names.get(&exposed).or_else(own).map(|found| found.target.clone())
 }
 
 /// Near names in the form that `call` takes.

@@ -88,7 +88,7 @@ pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut
         },
     );
     let failures = failures.await;
-    let ledger = Ledger::of(&panel.snapshots().borrow().finder, tokenizer::count);
+    let ledger = Ledger::of(&panel.snapshots().borrow().names, tokenizer::count);
     panel.shut_down().await;
     let Cost { tools, tokens } = ledger.total();
     let cost = |(name, cost): (ServerName, Cost)| ServerCost {

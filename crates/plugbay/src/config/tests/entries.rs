@@ -8,7 +8,7 @@ use std::{
 use plugbay_upstream::spec::{Framing, Transport};
 
 use super::{Place, check_entry, one_server};
-use crate::config::{Mode, identity};
+use crate::config::identity;
 
 #[test]
 fn what_hosts_write_can_be_pasted() {
@@ -122,7 +122,7 @@ fn own_keys_come_before_a_hosts_and_those_before_the_defaults() {
     assert_eq!(spec.message_limit, 1024 * 1024);
     let Transport::Stdio(stdio) = &spec.transport else { panic!("{spec:?}") };
     assert_eq!(stdio.framing, Framing::ContentLength);
-    assert_eq!(server.mode, Mode::Auto);
+    assert_eq!(server.exposure.mode, None, "auto");
     let exposure = server.exposure;
     assert_eq!(["x", "y", "z"].map(|tool| exposure.policy.may(tool)), [false, false, true]);
     assert!(exposure.bare);

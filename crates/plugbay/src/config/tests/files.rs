@@ -92,7 +92,7 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     let settings = place.load(None);
     let both = "a: user-a\nb: project-b in project\nc: project-c in project/sub\ncase: project in project\noff disabled";
     assert_eq!(place.summary(&settings), both);
-    assert_eq!((settings.mode, settings.list_wait), (Mode::All, Duration::from_secs(2)));
+    assert_eq!((settings.mode, settings.list_wait), (Some(Mode::All), Duration::from_secs(2)));
     assert_eq!((settings.limits.message, settings.limits.name_length), (2048, 60));
 
     place.write("project/plugbay.jsonc", "{}");

@@ -40,7 +40,7 @@ fn wrong_values_are_named_with_their_place_and_their_remedy() {
         (
             r#"{"plugbay": {"mode": "suite"}}"#,
             "2:22",
-            "`mode`: `suite` is not built yet; available: `auto`, `all`, `search`",
+            "`mode`: `suite` is not built yet; available: `auto`, `all`, `search`, `activate`",
         ),
         (
             r#"{"plugbay": {"timeout": "soon"}}"#,
@@ -103,7 +103,7 @@ fn one_broken_value_costs_only_itself() {
         &format!(
             "bad failed: `command`: expected a string, found a number (project/c:3:39); put the value in quotes
 good: a
-error 2:11: `mode`: `suite` is not built yet; available: `auto`, `all`, `search`
+error 2:11: `mode`: `suite` is not built yet; available: `auto`, `all`, `search`, `activate`
 error 2:32: `listWait`: {wrong} a list; write a duration such as \"30s\" here, or remove the key
 error 2:59: `message`: `lots` is not a size; write it like \"512KiB\" or \"16MiB\"
 error 2:81: `nameLength`: `7` is not a whole number in range; write a number from 48 to 128

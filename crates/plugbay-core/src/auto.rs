@@ -1,0 +1,159 @@
+//! Which mode fits a host: what each would cost in a conversation, reckoned in tokens that its model reads.
+
+use std::fmt;
+
+use crate::{
+    exposure::Mode,
+    profile::Profile,
+    surface::{Own, Snapshot},
+    tokens::{counted, estimate},
+};
+
+/// A conversation as it usually goes. Everything below is counted per turn, because a model reads its whole
+/// context anew in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// How often the model is asked for its next step.
+    pub turns: usize,
+    /// How many tools it uses, of how many servers.
+    pub tools: usize,
+    pub servers: usize,
+    /// What else is in its context: an extra turn reads all of it once more.
+    pub context: usize,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self { turns: 20, tools: 3, servers: 2, context: 8_000 }
+    }
+}
+
+/// The reply to a search, as `plugbay-bench search` has it.
+const REPLY: usize = 190;
+
+/// The measures of a catalogue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sizes {
+    pub servers: usize,
+    pub tools: usize,
+    /// Of all definitions together.
+    pub tokens: usize,
+}
+
+impl Sizes {
+    pub fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            servers: snapshot.servers().len(),
+            tools: snapshot.names.len(),
+            tokens: snapshot.names.tokens(),
+        }
+    }
+}
+
+/// What was chosen and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub mode: Mode,
+    pub reason: Reason,
+    /// Each mode that this host can use, with the tokens that its model would read.
+    pub costs: Vec<(Mode, usize)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The host has a search of its own; a second one on top would only add turns.
+    Defers,
+    Cheapest,
+}
+
+/// The cheapest of the modes that a host can use.
+pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
+    let mut costs = vec![(Mode::All, all(sizes, habits)), (Mode::Search, search(habits))];
+    if profile.lists_again {
+        costs.push((Mode::Activate, activate(sizes, habits)));
+    }
+    if profile.defers_from.is_some_and(|from| sizes.tools >= from) {
+        return Choice { mode: Mode::All, reason: Reason::Defers, costs };
+    }
+    let cheapest = costs.iter().min_by_key(|(_, tokens)| *tokens).map_or(Mode::All, |(mode, _)| *mode);
+    Choice { mode: cheapest, reason: Reason::Cheapest, costs }
+}
+
+/// Some host may be given search to use.
+pub fn may_search(snapshot: &Snapshot) -> bool {
+    let choice = || choose(&Profile::unknown(), Sizes::of(snapshot), Habits::default());
+    snapshot.layout.mode.is_none() && choice().mode == Mode::Search
+}
+
+/// Every definition, in every turn.
+fn all(sizes: Sizes, habits: Habits) -> usize {
+    sizes.tokens * habits.turns
+}
+
+/// An extra turn for each tool, whose reply stays in the context for the other half of the conversation.
+fn search(habits: Habits) -> usize {
+    let turns = habits.turns + habits.tools;
+    own_tokens(&[Own::Search, Own::Describe, Own::Execute]) * turns
+        + habits.tools * habits.context
+        + habits.tools * REPLY * turns / 2
+}
+
+/// An extra turn for each server, whose definitions are there from then on.
+fn activate(sizes: Sizes, habits: Habits) -> usize {
+    let turns = habits.turns + habits.servers;
+    let server = sizes.tokens / sizes.servers.max(1);
+    own_tokens(&[Own::Activate, Own::Deactivate, Own::Overview]) * turns
+        + habits.servers * habits.context
+        + habits.servers.min(sizes.servers) * server * habits.turns
+}
+
+/// What our own tools cost in one turn.
+pub fn own_tokens(tools: &[Own]) -> usize {
+    tools.iter().map(|own| estimate(&counted(own.definition().as_bytes()))).sum()
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let costs: Vec<String> = self.costs.iter().map(|(mode, tokens)| format!("{mode} {tokens}")).collect();
+        let costs = costs.join(", ");
+        match self.reason {
+            Reason::Defers => write!(f, "{}: the host keeps tools out of context itself", self.mode),
+            Reason::Cheapest => write!(f, "{}: fewest tokens in a usual conversation ({costs})", self.mode),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profiles;
+
+    fn sizes(tools: usize) -> Sizes {
+        Sizes { servers: tools.div_ceil(10), tools, tokens: 300 * tools }
+    }
+
+    #[test]
+    fn a_small_catalogue_is_passed_through_and_a_large_one_searched() {
+        let unknown = Profile::unknown();
+        let modes = [3, 30, 300].map(|tools| choose(&unknown, sizes(tools), Habits::default()).mode);
+        assert_eq!(modes, [Mode::All, Mode::Search, Mode::Search]);
+    }
+
+    #[test]
+    fn a_host_that_searches_itself_is_left_to_it() {
+        let profiles = Profiles::default();
+        let claude = choose(profiles.of(Some("claude-code")), sizes(300), Habits::default());
+        assert_eq!((claude.mode, claude.reason), (Mode::All, Reason::Defers));
+        let copilot = profiles.of(Some("copilot-cli"));
+        assert_eq!(choose(copilot, sizes(29), Habits::default()).reason, Reason::Cheapest);
+    }
+
+    #[test]
+    fn servers_with_little_in_them_are_worth_switching() {
+        let opencode = Profiles::default().of(Some("opencode")).clone();
+        let small = Sizes { servers: 40, tools: 80, tokens: 8_000 };
+        assert_eq!(choose(&opencode, small, Habits::default()).mode, Mode::Activate);
+        let deaf = Profile { lists_again: false, ..opencode };
+        assert_eq!(choose(&deaf, small, Habits::default()).mode, Mode::Search);
+    }
+}

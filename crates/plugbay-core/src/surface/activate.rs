@@ -1,0 +1,266 @@
+//! Activate mode: servers, or single tools of them, are switched on and off.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::Arc,
+};
+
+use super::{Snapshot, View, found::Found};
+use crate::{
+    exposure::Mode,
+    failure::Failure,
+    name::{self, ServerName},
+    policy::Patterns,
+    tokens::{counted, estimate},
+};
+
+/// What has been switched on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Active(BTreeMap<ServerName, Extent>);
+
+/// How much of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Extent {
+    Whole,
+    /// These tools, by the server's names for them.
+    Tools(BTreeSet<String>),
+}
+
+/// Something that can be switched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switch {
+    pub server: ServerName,
+    pub extent: Extent,
+}
+
+impl Active {
+    pub fn has(&self, server: &ServerName, tool: &str) -> bool {
+        match self.0.get(server) {
+            None => false,
+            Some(Extent::Whole) => true,
+            Some(Extent::Tools(tools)) => tools.contains(tool),
+        }
+    }
+
+    pub fn has_server(&self, server: &ServerName) -> bool {
+        self.0.contains_key(server)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn switch_on(&mut self, switch: &Switch) {
+        match (self.0.get_mut(&switch.server), &switch.extent) {
+            (Some(Extent::Whole), _) => {}
+            (Some(Extent::Tools(on)), Extent::Tools(more)) => on.extend(more.iter().cloned()),
+            _ => {
+                self.0.insert(switch.server.clone(), switch.extent.clone());
+            }
+        }
+    }
+
+    /// `all` are the tools of the server: of what is on as a whole, the others stay.
+    pub fn switch_off(&mut self, switch: &Switch, all: impl Iterator<Item = String>) {
+        let Extent::Tools(off) = &switch.extent else {
+            self.0.remove(&switch.server);
+            return;
+        };
+        let Some(on) = self.0.get_mut(&switch.server) else { return };
+        let mut rest = match on {
+            Extent::Whole => all.collect(),
+            Extent::Tools(tools) => std::mem::take(tools),
+        };
+        rest.retain(|tool| !off.contains(tool));
+        if rest.is_empty() {
+            self.0.remove(&switch.server);
+        } else {
+            *on = Extent::Tools(rest);
+        }
+    }
+}
+
+/// How a server is doing, as far as it concerns whoever wants to use its tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It has never told what it has, and is being asked.
+    Warming,
+    Ready,
+    Active,
+    Failed(Arc<Failure>),
+}
+
+impl State {
+    pub fn of(server: &ServerName, snapshot: &Snapshot, view: &View) -> Self {
+        if let Some(failure) = snapshot.catalog.failure(server) {
+            return Self::Failed(Arc::clone(failure));
+        }
+        let shown = match snapshot.mode_of(server, view) {
+            Mode::All => true,
+            Mode::Search => false,
+            Mode::Activate => view.active.has_server(server),
+        };
+        match snapshot.catalog.get(server) {
+            None => Self::Warming,
+            Some(_) if shown => Self::Active,
+            Some(_) => Self::Ready,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Warming => "warming",
+            Self::Ready => "ready",
+            Self::Active => "active",
+            Self::Failed(_) => "error",
+        }
+    }
+}
+
+/// Why nothing can be switched: there is no such thing, or there are several.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unclear {
+    #[error("there is nothing named {wanted:?}{}", or_none(.near))]
+    Unknown { wanted: String, near: Vec<String> },
+    #[error("{wanted:?} can be {}: say which", .candidates.join(", "))]
+    Ambiguous { wanted: String, candidates: Vec<String> },
+    #[error("{server} has no tool {tool:?}{}", or_none(.near))]
+    NoTool { server: ServerName, tool: String, near: Vec<String> },
+}
+
+fn or_none(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(" or ")) }
+}
+
+/// What a model means by a name: a server, however it is spelt, or tools of one (`github.get_*`).
+pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> {
+    let wanted = wanted.trim();
+    match find_servers(wanted, snapshot) {
+        Ok(servers) => {
+            let whole = |server: ServerName| Switch { server, extent: Extent::Whole };
+            return Ok(servers.into_iter().map(whole).collect());
+        }
+        Err(ambiguous @ Unclear::Ambiguous { .. }) => return Err(ambiguous),
+        Err(_) => {}
+    }
+    if let Some((server, tools)) = parted(wanted) {
+        let mut switches = Vec::new();
+        for server in find_servers(server, snapshot)? {
+            switches.extend(tools_of(&server, tools, snapshot)?);
+        }
+        return Ok(switches);
+    }
+    // The name of a tool alone says whose it is, if only one server has it.
+    let named: Vec<&Found> = snapshot.names.iter().filter(|found| found.target.tool == wanted).collect();
+    match named[..] {
+        [one] => Ok(vec![of_tools(&one.target.server, [one])]),
+        [] => misspelt(wanted, snapshot).map(|server| vec![Switch { server, extent: Extent::Whole }]),
+        _ => {
+            let candidates =
+                named.iter().map(|found| format!("{}.{}", found.target.server, found.target.tool)).collect();
+            Err(Unclear::Ambiguous { wanted: wanted.to_owned(), candidates })
+        }
+    }
+}
+
+/// Server and tool of `server.tool`, `server/tool` and `server__tool`.
+fn parted(wanted: &str) -> Option<(&str, &str)> {
+    let joints = [name::JOINT, ".", "/", ":"].into_iter();
+    let parts = joints.filter_map(|joint| wanted.split_once(joint)).min_by_key(|(server, _)| server.len());
+    parts.filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+}
+
+/// The servers that a name or a pattern stands for: as it is, in any case, then as a part of a name.
+fn find_servers(wanted: &str, snapshot: &Snapshot) -> Result<Vec<ServerName>, Unclear> {
+    let servers = snapshot.servers();
+    let unknown = || Unclear::Unknown { wanted: wanted.to_owned(), near: Vec::new() };
+    if wanted.is_empty() {
+        return Err(unknown());
+    }
+    if wanted.contains(['*', '?', '{', '[']) {
+        let patterns = Patterns::compile([wanted]).map_err(|_| unknown())?;
+        let all: Vec<ServerName> =
+            servers.into_iter().filter(|server| patterns.matches(server.as_str())).collect();
+        return if all.is_empty() { Err(unknown()) } else { Ok(all) };
+    }
+    let folded = wanted.to_lowercase();
+    let by = |fits: &dyn Fn(&str) -> bool| -> Vec<ServerName> {
+        servers.iter().filter(|server| fits(&server.as_str().to_lowercase())).cloned().collect()
+    };
+    let tries = [
+        by(&|server| server == folded),
+        by(&|server| server.starts_with(&folded)),
+        by(&|server| server.contains(&folded)),
+    ];
+    match tries.into_iter().find(|found| !found.is_empty()) {
+        None => Err(unknown()),
+        Some(found) if found.len() == 1 => Ok(found),
+        Some(found) => {
+            let candidates = found.iter().map(ToString::to_string).collect();
+            Err(Unclear::Ambiguous { wanted: wanted.to_owned(), candidates })
+        }
+    }
+}
+
+/// The one server whose name is a slip of the pen away.
+fn misspelt(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
+    let servers = snapshot.servers();
+    let near = name::nearest(wanted, servers.iter().map(ServerName::as_str));
+    if let [one] = near[..]
+        && let Ok(server) = ServerName::parse(one)
+    {
+        return Ok(server);
+    }
+    let known = servers.iter().map(ServerName::as_str);
+    let near = if near.is_empty() { known.collect() } else { near };
+    let near = near.into_iter().map(str::to_owned).collect();
+    Err(Unclear::Unknown { wanted: wanted.to_owned(), near })
+}
+
+fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Option<Switch>, Unclear> {
+    let all: Vec<&Found> = snapshot.names.of(server).collect();
+    let no_tool = || {
+        let near = name::nearest(wanted, all.iter().map(|found| found.target.tool.as_str()));
+        let near = near.into_iter().map(|tool| format!("{server}.{tool}")).collect();
+        Unclear::NoTool { server: server.clone(), tool: wanted.to_owned(), near }
+    };
+    let patterns = Patterns::compile([wanted]).map_err(|_| no_tool())?;
+    let fits = |found: &&&Found| patterns.matches(&found.target.tool) || found.exposed == wanted;
+    let fitting: Vec<&Found> = all.iter().filter(fits).copied().collect();
+    if fitting.is_empty() { Err(no_tool()) } else { Ok(Some(of_tools(server, fitting))) }
+}
+
+fn of_tools<'a>(server: &ServerName, tools: impl IntoIterator<Item = &'a Found>) -> Switch {
+    let tools = tools.into_iter().map(|found| found.target.tool.clone()).collect();
+    Switch { server: server.clone(), extent: Extent::Tools(tools) }
+}
+
+/// The whole panel: each server's state, its tools, and what they cost.
+pub fn overview(snapshot: &Snapshot, view: &View) -> String {
+    let mut lines = String::new();
+    let (mut all, mut shown) = (0, 0);
+    for server in snapshot.servers() {
+        let state = State::of(&server, snapshot, view);
+        let tools: Vec<&Found> = snapshot.names.of(&server).collect();
+        let visible = tools.iter().filter(|found| view.shows(found, &snapshot.catalog));
+        let (count, tokens) = (tools.len(), cost(tools.iter().copied()));
+        let (count_on, tokens_on) = (visible.clone().count(), cost(visible.copied()));
+        (all, shown) = (all + tokens, shown + tokens_on);
+        let _ = match &state {
+            State::Failed(failure) => writeln!(lines, "{server}: error: {failure}"),
+            State::Warming => writeln!(lines, "{server}: warming"),
+            State::Active if count_on < count => {
+                writeln!(lines, "{server}: active, {count_on} of {count} tools, ~{tokens_on} tokens")
+            }
+            state => writeln!(lines, "{server}: {}, {count} tools, ~{tokens} tokens", state.word()),
+        };
+    }
+    let _ = write!(lines, "in context: ~{shown} of ~{all} tokens, ~{} saved", all - shown);
+    lines
+}
+
+/// About what tools cost a model, in tokens.
+pub fn cost<'a>(tools: impl IntoIterator<Item = &'a Found>) -> usize {
+    tools.into_iter().map(|found| estimate(&counted(&found.tool.definition))).sum()
+}

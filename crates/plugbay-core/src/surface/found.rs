@@ -1,0 +1,137 @@
+//! A tool under the name that it is called by, and its definition as hosts get it.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::{
+    catalog::Tool,
+    exposure::Mode,
+    name::ServerName,
+    wire::{Members, Span},
+};
+
+/// A tool that can be called, whether it is listed or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub exposed: String,
+    pub target: Target,
+    /// With the description that the user wants it to have.
+    pub tool: Tool,
+    /// How its server is shown, if the user has said so.
+    pub mode: Option<Mode>,
+    /// Listed in every mode.
+    pub pinned: bool,
+}
+
+/// A tool of a server by its own name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub server: ServerName,
+    pub tool: String,
+    /// The tool's name as a JSON string, ready to be put into a request.
+    pub quoted: Bytes,
+}
+
+/// Keeps a tool in sight of a model whose host hides tools behind a search of its own.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+
+impl Found {
+    /// Its definition as a host gets it: under the name that it is called by.
+    pub fn definition(&self) -> Bytes {
+        let mut definition = BytesMut::new();
+        self.write(&mut definition, false);
+        definition.freeze()
+    }
+
+    pub(super) fn write(&self, out: &mut BytesMut, always_load: bool) {
+        let mut edits = vec![(self.tool.name_span.clone(), quoted(&self.exposed))];
+        edits.extend(always_load.then(|| mark(&self.tool)).flatten());
+        put_edited(out, &self.tool.definition, edits);
+    }
+
+    /// Its server says that it changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        self.tool.raw("annotations").is_some_and(|annotations| {
+            let hint = Members::find(annotations, &(0..annotations.len()), "readOnlyHint");
+            hint.is_some_and(|span| &annotations[span] == b"true")
+        })
+    }
+}
+
+/// The tool with the description that the user wants it to have.
+pub(super) fn described(tool: &Tool, text: &str) -> Option<Tool> {
+    let edit = match &tool.description_span {
+        Some(span) => (span.clone(), quoted(text)),
+        None => (tool.name_span.end..tool.name_span.end, format!(",\"description\":{}", quoted(text))),
+    };
+    let mut definition = BytesMut::new();
+    put_edited(&mut definition, &tool.definition, vec![edit]);
+    Tool::parse(definition.freeze())
+}
+
+/// Where the mark is put, unless the server has said something about it itself.
+fn mark(tool: &Tool) -> Option<(Span, String)> {
+    let definition = &tool.definition;
+    let Some(meta) = Members::find(definition, &(0..definition.len()), "_meta") else {
+        let end = tool.name_span.end;
+        return Some((end..end, format!(r#","_meta":{{"{ALWAYS_LOAD}":true}}"#)));
+    };
+    if definition[meta.start] != b'{' || Members::find(definition, &meta, ALWAYS_LOAD).is_some() {
+        return None;
+    }
+    let comma = if Members::of(definition, &meta).next().is_some() { "," } else { "" };
+    let inside = meta.start + 1;
+    Some((inside..inside, format!(r#""{ALWAYS_LOAD}":true{comma}"#)))
+}
+
+/// The server's own bytes, with nothing replaced but what must be.
+fn put_edited(out: &mut BytesMut, definition: &[u8], mut edits: Vec<(Span, String)>) {
+    edits.sort_by_key(|(span, _)| span.start);
+    let mut done = 0;
+    for (span, text) in edits {
+        out.put_slice(&definition[done..span.start]);
+        out.put_slice(text.as_bytes());
+        done = span.end;
+    }
+    out.put_slice(&definition[done..]);
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(definition: &'static str) -> Found {
+        let tool = Tool::parse(Bytes::from_static(definition.as_bytes())).unwrap();
+        let target =
+            Target { server: ServerName::parse("s").unwrap(), tool: tool.name.clone(), quoted: Bytes::new() };
+        Found { exposed: "s__t".to_owned(), target, tool, mode: None, pinned: false }
+    }
+
+    fn marked(definition: &'static str) -> String {
+        let mut out = BytesMut::new();
+        found(definition).write(&mut out, true);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_mark_goes_beside_what_the_server_says() {
+        assert_eq!(marked(r#"{"name":"t"}"#), r#"{"name":"s__t","_meta":{"anthropic/alwaysLoad":true}}"#);
+        let kept = r#"{"_meta":{ "x":1.0},"name":"t"}"#;
+        assert_eq!(marked(kept), r#"{"_meta":{"anthropic/alwaysLoad":true, "x":1.0},"name":"s__t"}"#);
+        let empty = r#"{"name":"t","_meta":{}}"#;
+        assert_eq!(marked(empty), r#"{"name":"s__t","_meta":{"anthropic/alwaysLoad":true}}"#);
+        let settled = r#"{"name":"t","_meta":{"anthropic/alwaysLoad":false}}"#;
+        assert_eq!(marked(settled), settled.replace("\"t\"", "\"s__t\""));
+    }
+
+    #[test]
+    fn only_a_plain_yes_makes_a_tool_read_only() {
+        assert!(found(r#"{"name":"t","annotations":{"readOnlyHint":true}}"#).is_read_only());
+        for other in [r#"{"name":"t"}"#, r#"{"name":"t","annotations":{"readOnlyHint":"true"}}"#] {
+            assert!(!found(other).is_read_only(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What one host sees of the tools.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{Layout, Own, Plan, activate::Active, found::Found, names::Names};
+use crate::{catalog::Catalog, exposure::Mode};
+
+/// How a host looks at the panel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct View {
+    /// How servers are shown that have no mode of their own.
+    pub mode: Mode,
+    pub active: Active,
+    /// The host does not list again when it is told to: what is activated is called through another tool.
+    pub deaf: bool,
+    /// The host hides tools behind a search of its own: pinned ones are marked to be left in sight.
+    pub defers: bool,
+    /// The longest name that the host takes.
+    pub name_limit: Option<usize>,
+}
+
+/// The tools that a host sees, ready to send.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// A JSON array of definitions.
+    pub tools: Bytes,
+    /// How many of them are not our own.
+    pub shown: usize,
+    /// Those of the gateway's own tools that can be called.
+    own: Vec<Own>,
+    names: Arc<Names>,
+}
+
+impl Listing {
+    /// In the order of names, so that equal catalogues give equal bytes.
+    pub(super) fn new(names: &Arc<Names>, catalog: &Catalog, layout: &Layout, view: &View) -> Self {
+        let families = Families::of(layout, view);
+        let mut tools = BytesMut::from("[");
+        for own in families.listed(layout, view) {
+            next(&mut tools).put_slice(own.definition().as_bytes());
+        }
+        let mut shown = 0;
+        for found in names.iter().filter(|found| view.shows(found, catalog)) {
+            found.write(next(&mut tools), view.defers && found.pinned);
+            shown += 1;
+        }
+        tools.put_u8(b']');
+        Self { tools: tools.freeze(), shown, own: families.callable(), names: Arc::clone(names) }
+    }
+
+    pub fn plan(&self, name: &str) -> Plan<'_> {
+        if let Some(own) = self.own.iter().find(|own| own.name() == name) {
+            return Plan::Own(*own);
+        }
+        match self.names.target(name) {
+            Some(target) => Plan::Forward(target),
+            None => Plan::Unknown { nearest: self.names.nearest(name) },
+        }
+    }
+
+    /// Whether tools can be searched for.
+    pub fn is_searchable(&self) -> bool {
+        self.own.contains(&Own::Search)
+    }
+
+    /// Whether servers can be switched on and off.
+    pub fn is_switchable(&self) -> bool {
+        self.own.contains(&Own::Activate)
+    }
+}
+
+fn next(tools: &mut BytesMut) -> &mut BytesMut {
+    if tools.len() > 1 {
+        tools.put_u8(b',');
+    }
+    tools
+}
+
+impl View {
+    pub fn in_mode(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
+    pub(super) fn shows(&self, found: &Found, catalog: &Catalog) -> bool {
+        let server = &found.target.server;
+        match found.mode.unwrap_or(self.mode) {
+            _ if found.pinned => true,
+            Mode::All => true,
+            Mode::Search => false,
+            Mode::Activate => {
+                self.active.has(server, &found.target.tool) && catalog.failure(server).is_none()
+            }
+        }
+    }
+}
+
+/// Which of the gateway's own tools there is work for.
+#[derive(Debug, Clone, Copy)]
+struct Families {
+    search: bool,
+    activate: bool,
+}
+
+impl Families {
+    fn of(layout: &Layout, view: &View) -> Self {
+        let has = |mode| {
+            let modes = layout.exposures.values().map(|exposure| exposure.mode.unwrap_or(view.mode));
+            layout.exposures.is_empty() && view.mode == mode || modes.into_iter().any(|one| one == mode)
+        };
+        Self { search: has(Mode::Search), activate: has(Mode::Activate) }
+    }
+
+    /// Those that are shown; the others are for whoever asks for them in the configuration.
+    fn listed(self, layout: &Layout, view: &View) -> Vec<Own> {
+        let mut listed = Vec::new();
+        if self.activate {
+            listed.extend([Own::Activate, Own::Deactivate, Own::Overview]);
+        }
+        if self.search {
+            listed.extend([Own::Search, Own::Describe]);
+        }
+        if self.search || self.activate && view.deaf {
+            listed.push(Own::Execute);
+            listed.extend(layout.split.then_some(Own::Read));
+        }
+        if self.search && layout.admin_tools {
+            listed.extend([Own::Status, Own::Refresh]);
+        }
+        listed
+    }
+
+    fn callable(self) -> Vec<Own> {
+        let mut callable = Vec::new();
+        if self.activate {
+            callable.extend([Own::Activate, Own::Deactivate, Own::Overview]);
+        }
+        if self.search {
+            callable.extend([Own::Search, Own::Describe]);
+        }
+        if self.search || self.activate {
+            callable.extend([Own::Execute, Own::Read, Own::Status, Own::Refresh]);
+        }
+        callable
+    }
+}
+
+/// The listings that hosts have asked for, each made once.
+#[derive(Debug, Default)]
+pub(super) struct Listings(Mutex<HashMap<View, Arc<Listing>>>);
+
+/// Beyond that, they are made anew: nobody shall fill our memory by switching things on and off.
+const KEPT: usize = 64;
+
+impl Listings {
+    pub(super) fn get(&self, view: &View, make: impl FnOnce() -> Listing) -> Arc<Listing> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = kept.get(view) {
+            return Arc::clone(listing);
+        }
+        let listing = Arc::new(make());
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(view.clone(), Arc::clone(&listing));
+        listing
+    }
+}

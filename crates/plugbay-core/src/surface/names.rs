@@ -1,0 +1,204 @@
+//! Every tool that can be called, by the name that hosts use: `{server}__{tool}`, or the tool's own.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use bytes::Bytes;
+
+use super::{
+    Finder, Layout, Own,
+    activate::cost,
+    found::{Found, Target, described},
+};
+use crate::{
+    catalog::{Catalog, Tool},
+    exposure::Exposure,
+    name::{self, ServerName},
+    policy::Policy,
+};
+
+/// What names lead to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// In the order of exposed names, so that equal catalogues give equal bytes.
+    tools: Vec<Found>,
+    places: HashMap<String, usize>,
+    /// Exposed names that two tools wanted; neither got it.
+    pub collisions: Vec<String>,
+    /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
+    pub ambiguous: Vec<String>,
+    /// Servers that have never told what they have, and what may be called there.
+    unheard: BTreeMap<ServerName, Policy>,
+    tokens: OnceLock<usize>,
+}
+
+/// Definitions of more bytes than this are not read to be counted: the error is small by then.
+const READ_TO_COUNT: usize = 256 << 10;
+/// Bytes of a definition to a token, roughly.
+const BYTES_PER_TOKEN: usize = 5;
+
+impl Names {
+    fn new(catalog: &Catalog, layout: &Layout, limit: usize) -> Self {
+        let plain = Exposure::default();
+        let mut shown: Vec<Shown> = Vec::new();
+        for (server, entry) in catalog.iter() {
+            let exposure = layout.exposures.get(server).unwrap_or(&plain);
+            let allowed = entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
+            shown.extend(allowed.map(|tool| Shown::new(server, tool, exposure, limit)));
+        }
+        let ambiguous = name_in_full(&mut shown, catalog, layout);
+        let collisions = wanted_twice(&mut shown);
+        shown.retain(|one| !collisions.contains(&one.found.exposed));
+        let tools: Vec<Found> = shown.into_iter().map(|one| one.found).collect();
+        let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
+        let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
+        let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
+        Self { tools, places, collisions, ambiguous, unheard, tokens: OnceLock::new() }
+    }
+
+    pub fn get(&self, exposed: &str) -> Option<&Found> {
+        self.places.get(exposed).map(|at| &self.tools[*at])
+    }
+
+    pub(super) fn position(&self, exposed: &str) -> Option<usize> {
+        self.places.get(exposed).copied()
+    }
+
+    pub(super) fn as_slice(&self) -> &[Found] {
+        &self.tools
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Found> {
+        self.tools.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The tools of one server.
+    pub fn of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
+        self.tools.iter().filter(move |found| found.target.server == *server)
+    }
+
+    /// About what all definitions cost a model together.
+    pub fn tokens(&self) -> usize {
+        *self.tokens.get_or_init(|| {
+            let bytes: usize = self.tools.iter().map(|found| found.tool.definition.len()).sum();
+            if bytes > READ_TO_COUNT { bytes / BYTES_PER_TOKEN } else { cost(&self.tools) }
+        })
+    }
+
+    /// Whose tool a name is. A call to a server that is configured but has not been heard of goes there
+    /// all the same: it may know the tool, and if it is broken it tells why.
+    pub(super) fn target(&self, name: &str) -> Option<Cow<'_, Target>> {
+        let known = self.get(name).map(|found| Cow::Borrowed(&found.target));
+        known.or_else(|| self.unheard_target(name).map(Cow::Owned))
+    }
+
+    fn unheard_target(&self, name: &str) -> Option<Target> {
+        let (server, tool) = name::split(name)?;
+        let server = ServerName::parse(server).ok()?;
+        self.unheard.get(&server).filter(|policy| policy.may(tool))?;
+        let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
+        Some(Target { server, tool: tool.to_owned(), quoted })
+    }
+
+    /// The names that are most like one that is not there.
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        name::nearest(name, self.tools.iter().map(|found| found.exposed.as_str()))
+    }
+}
+
+/// The names within one limit, and what finds tools under them.
+#[derive(Debug, Clone)]
+pub(super) struct Face {
+    pub(super) names: Arc<Names>,
+    pub(super) finder: Arc<Finder>,
+}
+
+/// Hosts differ in how long a name may be; there are few such limits, and each has names of its own.
+#[derive(Debug, Default)]
+pub(super) struct Faces(Mutex<BTreeMap<usize, Face>>);
+
+impl Faces {
+    pub(super) fn within(&self, limit: usize, catalog: &Catalog, layout: &Layout) -> Face {
+        let mut faces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let names = Arc::new(Names::new(catalog, layout, limit));
+            Face { finder: Arc::new(Finder::new(Arc::clone(&names))), names }
+        };
+        faces.entry(limit).or_insert_with(make).clone()
+    }
+}
+
+/// A tool on its way to its name.
+struct Shown {
+    found: Found,
+    /// Its name with its server's in front.
+    full: String,
+}
+
+impl Shown {
+    fn new(server: &ServerName, tool: &Tool, exposure: &Exposure, limit: usize) -> Self {
+        let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
+        let full = name::expose(server, visible, limit);
+        let exposed = if exposure.bare { name::expose_bare(visible, limit) } else { full.clone() };
+        let quoted = tool.definition.slice(tool.name_span.clone());
+        let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
+        let wanted = exposure.describe.get(&tool.name).and_then(|text| described(tool, text));
+        let found = Found {
+            exposed,
+            target,
+            tool: wanted.unwrap_or_else(|| tool.clone()),
+            mode: exposure.mode,
+            pinned: exposure.pin.matches(&tool.name),
+        };
+        Self { found, full }
+    }
+
+    fn exposed(&self) -> &str {
+        &self.found.exposed
+    }
+
+    fn is_bare(&self) -> bool {
+        self.exposed() != self.full
+    }
+}
+
+/// Gives bare tools their full names where two want the same one, or where the name reads like a tool
+/// of another server: a server must not be able to take another's calls. Returns the names given up.
+fn name_in_full(shown: &mut [Shown], catalog: &Catalog, layout: &Layout) -> Vec<String> {
+    let mut ambiguous = wanted_twice(shown);
+    let joined = shown.iter().filter(|one| reads_joined(one, catalog, layout));
+    ambiguous.extend(joined.map(|one| one.exposed().to_owned()));
+    ambiguous.retain(|name| shown.iter().any(|one| one.exposed() == name && one.is_bare()));
+    ambiguous.sort();
+    ambiguous.dedup();
+    for one in shown.iter_mut().filter(|one| ambiguous.contains(&one.found.exposed)) {
+        one.found.exposed.clone_from(&one.full);
+    }
+    ambiguous
+}
+
+fn reads_joined(one: &Shown, catalog: &Catalog, layout: &Layout) -> bool {
+    let server = name::split(one.exposed()).and_then(|(server, _)| ServerName::parse(server).ok());
+    let known = |server: &ServerName| catalog.get(server).is_some() || layout.exposures.contains_key(server);
+    one.is_bare() && (server.as_ref().is_some_and(known) || Own::named(one.exposed()).is_some())
+}
+
+/// Sorts by exposed name and returns those that stand there more than once.
+fn wanted_twice(shown: &mut [Shown]) -> Vec<String> {
+    shown.sort_by(|a, b| a.exposed().cmp(b.exposed()));
+    let pairs = shown.windows(2).filter(|pair| pair[0].exposed() == pair[1].exposed());
+    let mut twice: Vec<String> = pairs.map(|pair| pair[0].exposed().to_owned()).collect();
+    twice.dedup();
+    twice
+}

@@ -1,0 +1,309 @@
+//! What hosts see in each mode, and what their calls mean.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{activate::*, *};
+use crate::{
+    catalog::{Catalog, Change, Offer, Tool},
+    era::Era,
+    failure::Failure,
+    policy::{Patterns, Policy},
+};
+
+fn catalog(servers: &[(&str, &[&'static str])]) -> Catalog {
+    servers.iter().fold(Catalog::default(), |catalog, (name, tools)| {
+        let tools = tools.iter().map(|t| Tool::parse(Bytes::from_static(t.as_bytes())).unwrap()).collect();
+        let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools));
+        catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), offer))
+    })
+}
+
+fn layout(server: &str, exposure: Exposure) -> Layout {
+    let exposures = [(ServerName::parse(server).unwrap(), exposure)].into();
+    Layout { exposures, name_limit: 64, ..Layout::default() }
+}
+
+fn snapshot(catalog: &Catalog, layout: Layout) -> Snapshot {
+    Snapshot::new(Arc::new(catalog.clone()), Arc::new(layout), true)
+}
+
+fn list(catalog: &Catalog, layout: Layout) -> Arc<Listing> {
+    snapshot(catalog, layout).listing
+}
+
+#[test]
+fn definitions_keep_their_bytes_but_for_the_name() {
+    let catalog = catalog(&[
+        ("b", &[r#"{ "x": 1.0, "name":"t" , "inputSchema":{"a":1e2}}"#]),
+        ("a", &[r#"{"name":"t2"}"#, r#"{"name":"t1"}"#]),
+    ]);
+    let listing = list(&catalog, layout("none", Exposure::default()));
+    let expected =
+        r#"[{"name":"a__t1"},{"name":"a__t2"},{ "x": 1.0, "name":"b__t" , "inputSchema":{"a":1e2}}]"#;
+    assert_eq!(listing.tools, expected);
+}
+
+#[test]
+fn the_user_filters_renames_and_describes() {
+    let catalog = catalog(&[(
+        "s",
+        &[r#"{"name":"get","description":"old"}"#, r#"{"name":"put"}"#, r#"{"name":"del"}"#],
+    )]);
+    let exposure = Exposure {
+        policy: Policy { allow: None, deny: Patterns::compile(["d*"]).unwrap() },
+        rename: [("get".to_owned(), "fetch".to_owned())].into(),
+        describe: [("get".to_owned(), "new".to_owned()), ("put".to_owned(), "puts".to_owned())].into(),
+        ..Exposure::default()
+    };
+    let listing = list(&catalog, layout("s", exposure));
+    let expected = r#"[{"name":"s__fetch","description":"new"},{"name":"s__put","description":"puts"}]"#;
+    assert_eq!(listing.tools, expected);
+    assert!(matches!(listing.plan("s__fetch"), Plan::Forward(target) if target.tool == "get"));
+    assert!(matches!(listing.plan("s__del"), Plan::Unknown { .. }));
+}
+
+#[test]
+fn a_server_that_was_never_heard_of_is_asked_itself() {
+    let listing = list(&catalog(&[]), layout("new", Exposure::default()));
+    assert!(matches!(listing.plan("new__x__y"), Plan::Forward(target) if target.quoted == "\"x__y\""));
+    assert!(matches!(listing.plan("old__x"), Plan::Unknown { .. }));
+}
+
+#[test]
+fn two_tools_never_share_a_name() {
+    let rename = [("x".to_owned(), "y".to_owned())].into();
+    let catalog = catalog(&[("s", &[r#"{"name":"x"}"#, r#"{"name":"y"}"#, r#"{"name":"z"}"#])]);
+    let snapshot = snapshot(&catalog, layout("s", Exposure { rename, ..Exposure::default() }));
+    assert_eq!(snapshot.listing.tools, r#"[{"name":"s__z"}]"#);
+    assert_eq!(snapshot.names.collisions, ["s__y"]);
+}
+
+fn bare(servers: &[&str]) -> Layout {
+    let exposure = Exposure { bare: true, ..Exposure::default() };
+    let exposures = servers.iter().map(|name| (ServerName::parse(name).unwrap(), exposure.clone()));
+    Layout { exposures: exposures.collect(), name_limit: 64, ..Layout::default() }
+}
+
+#[test]
+fn bare_tools_stand_under_their_own_names() {
+    let catalog = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+    let Snapshot { listing, names, .. } = snapshot(&catalog, bare(&["a"]));
+    assert_eq!(listing.tools, r#"[{"name":"b__y"},{"name":"x"}]"#);
+    assert!(matches!(listing.plan("x"), Plan::Forward(target) if target.server.as_str() == "a"));
+    assert!(names.ambiguous.is_empty());
+}
+
+#[test]
+fn bare_names_that_two_servers_want_become_full_ones() {
+    let tools: &[&'static str] = &[r#"{"name":"x"}"#];
+    let both = catalog(&[("a", tools), ("b", tools)]);
+    let Snapshot { listing, names, .. } = snapshot(&both, bare(&["a", "b"]));
+    assert_eq!(listing.tools, r#"[{"name":"a__x"},{"name":"b__x"}]"#);
+    assert_eq!(names.ambiguous, ["x"]);
+    assert_eq!(listing.plan("x"), Plan::Unknown { nearest: vec!["a__x", "b__x"] });
+}
+
+#[test]
+fn a_bare_name_cannot_pass_for_another_servers_tool() {
+    let tools: &[&'static str] = &[r#"{"name":"git__push"}"#, r#"{"name":"odd__name"}"#];
+    // Git has not been heard of yet: its calls are its own all the same.
+    let Snapshot { listing, names, .. } = snapshot(&catalog(&[("a", tools)]), bare(&["a", "git"]));
+    assert_eq!(listing.tools, r#"[{"name":"a__git__push"},{"name":"odd__name"}]"#);
+    assert_eq!(names.ambiguous, ["git__push"]);
+    assert!(matches!(listing.plan("git__push"), Plan::Forward(target) if target.server.as_str() == "git"));
+}
+
+#[test]
+fn tools_behind_search_can_be_called_but_are_not_listed() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+    let exposure = Exposure { mode: Some(Mode::Search), ..Exposure::default() };
+    let listing = list(&servers, layout("a", exposure));
+    let tools = String::from_utf8(listing.tools.to_vec()).unwrap();
+    assert!(
+        tools.starts_with(r#"[{"name":"search_tools""#) && tools.ends_with(r#",{"name":"b__y"}]"#),
+        "{tools}"
+    );
+    assert!(!tools.contains("a__x") && !tools.contains("proxy_status"), "{tools}");
+    assert!(matches!(listing.plan("a__x"), Plan::Forward(_)));
+    assert_eq!(listing.plan("proxy_status"), Plan::Own(Own::Status), "callable all the same");
+    assert!(matches!(list(&servers, Layout::default()).plan("search_tools"), Plan::Unknown { .. }));
+}
+
+#[test]
+fn a_wrong_name_is_answered_with_the_nearest() {
+    let catalog = catalog(&[("git", &[r#"{"name":"status"}"#, r#"{"name":"commit"}"#])]);
+    let listing = list(&catalog, layout("git", Exposure::default()));
+    assert_eq!(listing.plan("status"), Plan::Unknown { nearest: vec!["git__status"] });
+    assert_eq!(listing.plan("git_comit"), Plan::Unknown { nearest: vec!["git__commit"] });
+}
+
+#[test]
+fn pinned_tools_stand_beside_any_mode() {
+    let servers = catalog(&[("a", &[r#"{"name":"get"}"#, r#"{"name":"put"}"#])]);
+    let exposure = Exposure { pin: Patterns::compile(["g*"]).unwrap(), ..Exposure::default() };
+    let snapshot = snapshot(&servers, layout("a", exposure));
+    for (mode, own) in [(Mode::Search, "search_tools"), (Mode::Activate, "gateway_activate")] {
+        let tools = snapshot.seen_by(&View::in_mode(mode)).listing.tools.clone();
+        let tools = std::str::from_utf8(&tools).unwrap();
+        assert!(tools.contains(own) && tools.contains("a__get") && !tools.contains("a__put"), "{tools}");
+    }
+    let deferring = View { defers: true, ..View::default() };
+    let tools = snapshot.seen_by(&deferring).listing.tools.clone();
+    assert_eq!(tools, r#"[{"name":"a__get","_meta":{"anthropic/alwaysLoad":true}},{"name":"a__put"}]"#);
+}
+
+#[test]
+fn names_are_as_long_as_the_host_takes() {
+    let servers = catalog(&[("server", &[r#"{"name":"a_name_of_thirty_characters_xx"}"#])]);
+    let snapshot = snapshot(&servers, Layout { name_limit: 64, ..Layout::default() });
+    let narrow = snapshot.seen_by(&View { name_limit: Some(30), ..View::default() });
+    let name = &narrow.names.iter().next().unwrap().exposed;
+    assert_eq!(name.len(), 30);
+    assert!(matches!(narrow.listing.plan(name), Plan::Forward(_)) && narrow.names.get(name).is_some());
+    let wide = narrow.seen_by(&View::default());
+    assert!(wide.names.get("server__a_name_of_thirty_characters_xx").is_some());
+}
+
+/// Four servers in activate mode, of which `new` has not been heard of.
+fn panel() -> Snapshot {
+    let servers = catalog(&[
+        ("github", &[r#"{"name":"get_issue"}"#, r#"{"name":"get_pr"}"#, r#"{"name":"merge"}"#]),
+        ("gitlab", &[r#"{"name":"merge"}"#, r#"{"name":"pipelines"}"#]),
+        ("Chrome-DevTools", &[r#"{"name":"navigate"}"#]),
+    ]);
+    let mut layout = layout("new", Exposure::default());
+    layout.mode = Some(Mode::Activate);
+    snapshot(&servers, layout)
+}
+
+fn activated(snapshot: &Snapshot, names: &[&str]) -> View {
+    let mut view = View::in_mode(Mode::Activate);
+    for name in names {
+        for switch in meant(name, snapshot).unwrap() {
+            view.active.switch_on(&switch);
+        }
+    }
+    view
+}
+
+fn shown(snapshot: &Snapshot, view: &View) -> String {
+    let tools: Vec<serde_json::Value> =
+        serde_json::from_slice(&snapshot.seen_by(view).listing.tools).unwrap();
+    let names = tools.iter().map(|tool| tool["name"].as_str().unwrap());
+    names.filter(|name| !name.starts_with("gateway_")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_is_switched_on_is_listed_until_it_is_switched_off() {
+    let panel = panel();
+    let off = View::in_mode(Mode::Activate);
+    assert_eq!(shown(&panel, &off), "");
+    let all_of_one = activated(&panel, &["gitlab"]);
+    assert_eq!(shown(&panel, &all_of_one), "gitlab__merge gitlab__pipelines");
+    let mut some = activated(&panel, &["github.get_*", "chrome"]);
+    assert_eq!(shown(&panel, &some), "Chrome-DevTools__navigate github__get_issue github__get_pr");
+    let tools_of = |server: &ServerName| {
+        panel.names.of(server).map(|found| found.target.tool.clone()).collect::<Vec<_>>()
+    };
+    for switch in meant("github__get_pr", &panel).unwrap() {
+        some.active.switch_off(&switch, tools_of(&switch.server).into_iter());
+    }
+    assert_eq!(shown(&panel, &some), "Chrome-DevTools__navigate github__get_issue");
+    let mut rest = activated(&panel, &["github"]);
+    let switch = &meant("github.merge", &panel).unwrap()[0];
+    rest.active.switch_off(switch, tools_of(&switch.server).into_iter());
+    assert_eq!(shown(&panel, &rest), "github__get_issue github__get_pr");
+    for name in ["*", "github.*"] {
+        let mut view = activated(&panel, &["github"]);
+        for switch in meant(name, &panel).unwrap() {
+            view.active.switch_off(&switch, tools_of(&switch.server).into_iter());
+        }
+        assert!(view.active.is_empty(), "{name}");
+    }
+    assert!(matches!(panel.listing.plan("github__merge"), Plan::Forward(_)), "off, but not forbidden");
+}
+
+#[test]
+fn names_are_understood_as_models_write_them() {
+    let panel = panel();
+    let servers = |name: &str| {
+        let meant = meant(name, &panel).map_err(|unclear| unclear.to_string())?;
+        Ok::<_, String>(meant.iter().map(|switch| switch.server.to_string()).collect::<Vec<_>>().join(" "))
+    };
+    for (name, server) in [
+        ("chrome-devtools", "Chrome-DevTools"),
+        (" Chrome ", "Chrome-DevTools"),
+        ("devtools", "Chrome-DevTools"),
+        ("lab", "gitlab"),
+        ("gihtub", "github"),
+        ("pipelines", "gitlab"),
+        ("new", "new"),
+        ("git*", "github gitlab"),
+    ] {
+        assert_eq!(servers(name).as_deref(), Ok(server), "{name}");
+    }
+    for (name, told) in [
+        ("git", "\"git\" can be github, gitlab: say which"),
+        ("merge", "\"merge\" can be github.merge, gitlab.merge: say which"),
+        ("github.get_isue", "github has no tool \"get_isue\": did you mean github.get_issue?"),
+        (
+            "zebra",
+            "there is nothing named \"zebra\": did you mean Chrome-DevTools or github or gitlab or new?",
+        ),
+    ] {
+        assert_eq!(servers(name), Err(told.to_owned()));
+    }
+}
+
+#[test]
+fn a_server_that_fails_drops_its_tools_and_brings_them_back() {
+    let panel = panel();
+    let view = activated(&panel, &["gitlab", "github.merge"]);
+    let gitlab = ServerName::parse("gitlab").unwrap();
+    let state = |snapshot: &Snapshot, name| State::of(&ServerName::parse(name).unwrap(), snapshot, &view);
+    assert_eq!(state(&panel, "gitlab"), State::Active);
+    assert_eq!(state(&panel, "Chrome-DevTools"), State::Ready);
+    assert_eq!(state(&panel, "new"), State::Warming);
+
+    let failure = Arc::new(Failure::new("exited with code 1", vec!["Permission denied".to_owned()]));
+    let failed = panel.catalog.apply(Change::Failed(gitlab.clone(), Arc::clone(&failure)));
+    let crashed = panel.with_states_of(Arc::new(failed), true);
+    assert_eq!(shown(&crashed, &view), "github__merge");
+    assert_eq!(state(&crashed, "gitlab"), State::Failed(failure));
+    let told = overview(&crashed, &view);
+    assert!(
+        told.contains("gitlab: error: exited with code 1; stderr: Permission denied; try: check"),
+        "{told}"
+    );
+
+    let offer = Arc::clone(&panel.catalog.get(&gitlab).unwrap().offer);
+    let listed = crashed.catalog.apply(Change::Listed(gitlab, offer));
+    let recovered = crashed.with_states_of(Arc::new(listed), true);
+    assert_eq!(shown(&recovered, &view), "github__merge gitlab__merge gitlab__pipelines");
+}
+
+#[test]
+fn the_overview_tells_what_is_saved() {
+    let panel = panel();
+    let view = activated(&panel, &["gitlab", "github.merge"]);
+    let told = overview(&panel, &view);
+    let each = cost(panel.names.iter().take(1));
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], format!("Chrome-DevTools: ready, 1 tools, ~{each} tokens"));
+    assert!(lines[1].starts_with("github: active, 1 of 3 tools, ~"), "{told}");
+    assert!(lines[2].starts_with("gitlab: active, 2 tools, ~"), "{told}");
+    assert_eq!(lines[3], "new: warming");
+    let (all, on) = (
+        cost(panel.names.iter()),
+        cost(panel.names.iter().filter(|f| f.target.tool == "merge" || f.target.tool == "pipelines")),
+    );
+    assert_eq!(lines[4], format!("in context: ~{on} of ~{all} tokens, ~{} saved", all - on));
+}
+
+#[test]
+fn a_host_that_does_not_list_again_gets_a_tool_to_call_through() {
+    let deaf = View { deaf: true, ..View::in_mode(Mode::Activate) };
+    assert_eq!(shown(&panel(), &deaf), "execute_tool");
+}

@@ -1,0 +1,142 @@
+//! Where a host stands before the panel: how it sees it, and what it has switched on.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plugbay_core::{
+    auto::{self, Choice, Habits, Sizes},
+    exposure::Mode,
+    profile::Profile,
+    surface::{LONGEST_INSTRUCTIONS, Snapshot, View, activate::Active, instructions},
+};
+use tokio::sync::Notify;
+
+#[derive(Debug)]
+pub(crate) struct Desk {
+    lasting: Lasting,
+    // A std mutex: held for look-ups, never across an await.
+    state: Mutex<State>,
+    /// Told when the host has listed its tools.
+    pub(crate) listed: Notify,
+}
+
+/// For how long something is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// As long as the host stays.
+    Yes,
+    /// For one request: whoever sends the next one cannot be told from others.
+    No,
+}
+
+#[derive(Debug)]
+struct State {
+    host: Profile,
+    active: Active,
+    chosen: Option<Chosen>,
+    /// What was last seen from here, so that it is worked out once.
+    seen: Option<Snapshot>,
+}
+
+/// The mode of a conversation, and what the configuration said when it was chosen.
+#[derive(Debug)]
+struct Chosen {
+    configured: Option<Mode>,
+    mode: Mode,
+    /// If it was not configured.
+    choice: Option<Choice>,
+}
+
+impl Desk {
+    pub(crate) fn new(lasting: Lasting) -> Self {
+        let host = Profile::unknown();
+        let state = State { host, active: Active::default(), chosen: None, seen: None };
+        Self { lasting, state: Mutex::new(state), listed: Notify::new() }
+    }
+
+    /// It is known who the host is.
+    pub(crate) fn meet(&self, host: &Profile) {
+        let mut state = self.lock();
+        if state.host != *host {
+            state.host = host.clone();
+            (state.chosen, state.seen) = (None, None);
+        }
+    }
+
+    pub(crate) fn host(&self) -> Profile {
+        self.lock().host.clone()
+    }
+
+    /// What is switched on stays on, and this host will see it.
+    pub(crate) fn shows_changes(&self) -> bool {
+        self.lasting == Lasting::Yes && self.lock().host.lists_again
+    }
+
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.lasting == Lasting::Yes
+    }
+
+    /// The panel as it is now, seen from here.
+    pub(crate) fn see(&self, now: &Snapshot) -> Snapshot {
+        let mut state = self.lock();
+        if let Some(seen) = state.seen.as_ref().filter(|seen| seen.is_same_moment(now)) {
+            return seen.clone();
+        }
+        let view = self.view(&mut state, now);
+        let seen = now.seen_by(&view);
+        state.seen = Some(seen.clone());
+        seen
+    }
+
+    /// What the host's model is told, as long as its host lets through.
+    pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
+        let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
+        instructions(&seen.catalog, &seen.listing, limit.min(LONGEST_INSTRUCTIONS))
+    }
+
+    /// The view of the panel, and why it is the one.
+    pub(crate) fn view_of(&self, now: &Snapshot) -> (View, Option<Choice>) {
+        let mut state = self.lock();
+        let view = self.view(&mut state, now);
+        (view, state.chosen.as_ref().and_then(|chosen| chosen.choice.clone()))
+    }
+
+    pub(crate) fn switch(&self, change: impl FnOnce(&mut Active)) {
+        let mut state = self.lock();
+        change(&mut state.active);
+        state.seen = None;
+    }
+
+    fn view(&self, state: &mut State, now: &Snapshot) -> View {
+        let mode = self.mode(state, now);
+        View {
+            mode,
+            active: state.active.clone(),
+            deaf: self.lasting == Lasting::No || !state.host.lists_again,
+            defers: state.host.defers_from.is_some(),
+            name_limit: state.host.name_limit,
+        }
+    }
+
+    /// Chosen once, when all servers have been heard of: a list that changes its nature in the middle of a
+    /// conversation would cost more than a wrong choice. Only the user can have it changed.
+    fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
+        let configured = now.layout.mode;
+        if let Some(chosen) = state.chosen.as_ref().filter(|chosen| chosen.configured == configured) {
+            return chosen.mode;
+        }
+        let choice =
+            configured.is_none().then(|| auto::choose(&state.host, Sizes::of(now), Habits::default()));
+        let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
+        if now.settled {
+            if let Some(choice) = choice.as_ref().filter(|_| self.is_lasting()) {
+                tracing::info!("for {}: mode {choice}", state.host.name);
+            }
+            state.chosen = Some(Chosen { configured, mode, choice });
+        }
+        mode
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,84 @@
+//! The desks of modern hosts: such a host has no session, so what it switches on belongs to a name in its URL.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use hyper::Uri;
+use tokio::time::Instant;
+
+use crate::{
+    desk::{Desk, Lasting},
+    seal::Owner,
+};
+
+const LIMIT: usize = 1024;
+const LONGEST_NAME: usize = 64;
+/// A desk that nobody has used for so long is cleared.
+const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Debug, Default)]
+pub(super) struct Desks(Mutex<HashMap<(Owner, String), Used>>);
+
+#[derive(Debug)]
+struct Used {
+    desk: Arc<Desk>,
+    at: Instant,
+}
+
+impl Desks {
+    /// The one that `?desk=NAME` names, for this caller alone; without a name, one for this request.
+    pub(super) fn of(&self, owner: Owner, uri: &Uri) -> Arc<Desk> {
+        let Some(name) = named(uri) else { return Arc::new(Desk::new(Lasting::No)) };
+        let (mut desks, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        if desks.len() >= LIMIT {
+            desks.retain(|_, used| now.duration_since(used.at) < IDLE);
+        }
+        if desks.len() >= LIMIT
+            && let Some(oldest) = desks.iter().min_by_key(|(_, used)| used.at).map(|(key, _)| key.clone())
+        {
+            desks.remove(&oldest);
+        }
+        let used = desks.entry((owner, name.to_owned()));
+        let used = used.or_insert_with(|| Used { desk: Arc::new(Desk::new(Lasting::Yes)), at: now });
+        used.at = now;
+        Arc::clone(&used.desk)
+    }
+}
+
+fn named(uri: &Uri) -> Option<&str> {
+    let values = uri.query()?.split('&').filter_map(|pair| pair.strip_prefix("desk="));
+    values.into_iter().find(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_leads_its_caller_to_the_same_desk() {
+        let desks = Desks::default();
+        let of = |owner: u8, uri: &'static str| desks.of(Owner([owner; 32]), &Uri::from_static(uri));
+        let mine = of(1, "/mcp?desk=a");
+        assert!(mine.is_lasting() && Arc::ptr_eq(&mine, &of(1, "/mcp?x=y&desk=a")));
+        assert!(!Arc::ptr_eq(&mine, &of(2, "/mcp?desk=a")) && !Arc::ptr_eq(&mine, &of(1, "/mcp?desk=b")));
+        for unnamed in ["/mcp", "/mcp?desk=", "/mcp?adesk=a"] {
+            assert!(!of(1, unnamed).is_lasting(), "{unnamed}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_gives_way_when_there_are_too_many() {
+        let desks = Desks::default();
+        let of = |name: usize| desks.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap());
+        let first = of(0);
+        for name in 1..=LIMIT {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            of(name);
+        }
+        assert_eq!(desks.0.lock().unwrap().len(), LIMIT);
+        assert!(!Arc::ptr_eq(&first, &of(0)));
+    }
+}

@@ -1,0 +1,208 @@
+//! `gateway_activate`, `gateway_deactivate`, `gateway_status`: what a host has switched on.
+
+use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+
+use plugbay_core::{
+    era::Era,
+    name::ServerName,
+    signature::{LINE, Signature},
+    surface::{
+        Found, Own, Snapshot,
+        activate::{self, Extent, State, Switch},
+    },
+    tokens::estimate,
+};
+use tokio::time::timeout;
+
+use super::arguments::Arguments;
+use crate::{
+    dispatch::{self, Request},
+    outbox::Outbox,
+    respond,
+    session::Session,
+};
+
+/// About what the signatures of activated tools may cost, in tokens.
+const SIGNATURES: usize = 2000;
+
+pub(super) fn switch(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
+    let switching = {
+        let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
+        async move {
+            let names = wanted(&request);
+            match own {
+                Own::Activate => switch_on(&session, &sink, &request, &names).await,
+                _ => switch_off(&session, &names),
+            }
+        }
+    };
+    dispatch::later(session, sink, request, switching, move |_, sink, request, told: Told| {
+        sink.answer(respond::tool_text(request.id(), era, &told.text(), told.done.is_empty()));
+    });
+}
+
+pub(super) fn overview(session: &Session) -> String {
+    let snapshot = session.snapshot();
+    let (view, choice) = session.desk().view_of(&snapshot);
+    let overview = activate::overview(&snapshot, &view);
+    let why = choice.map_or_else(|| view.mode.to_string(), |choice| choice.to_string());
+    format!("{overview}\nmode: {why}; host: {}", session.desk().host().name)
+}
+
+/// What became of what was asked for.
+#[derive(Default)]
+struct Told {
+    done: Vec<String>,
+    failed: Vec<String>,
+}
+
+impl Told {
+    fn text(&self) -> String {
+        [&self.done[..], &self.failed[..]].concat().join("\n")
+    }
+}
+
+/// One name, several, or several in one text.
+fn wanted(request: &Request) -> Vec<String> {
+    let arguments = Arguments::of(request);
+    let given = ["name", "names", "server", "servers"].map(|key| arguments.texts(key)).concat();
+    let parts = given.iter().flat_map(|name| name.split([',', ' ']));
+    parts.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, names: &[String]) -> Told {
+    let (switches, failed) = understood(session, names);
+    let mut told = Told { done: Vec::new(), failed };
+    let servers: BTreeSet<ServerName> = switches.iter().map(|switch| switch.server.clone()).collect();
+    warmed_up(session, sink, request, &servers).await;
+    let snapshot = session.snapshot();
+    let view = session.desk().view_of(&snapshot).0;
+    let mut working = Vec::new();
+    for switch in switches {
+        match State::of(&switch.server, &snapshot, &view) {
+            State::Failed(failure) => told.failed.push(format!("{} does not work: {failure}", switch.server)),
+            State::Warming => told.failed.push(format!("{} is no longer configured", switch.server)),
+            State::Ready | State::Active => working.push(switch),
+        }
+    }
+    if !working.is_empty() {
+        change(session, |active| working.iter().for_each(|switch| active.switch_on(switch))).await;
+    }
+    let snapshot = session.snapshot();
+    told.done.extend(working.iter().map(|switch| activated(session, &snapshot, switch)));
+    told
+}
+
+fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
+    let snapshot = session.snapshot();
+    let (switches, failed) = understood(session, names);
+    session.desk().switch(|active| {
+        for switch in &switches {
+            let tools = snapshot.names.of(&switch.server).map(|found| found.target.tool.clone());
+            active.switch_off(switch, tools);
+        }
+    });
+    tell_all(session);
+    let done = switches.iter().map(|switch| match &switch.extent {
+        Extent::Whole => format!("{} is off", switch.server),
+        Extent::Tools(tools) => format!("{} tools of {} are off", tools.len(), switch.server),
+    });
+    Told { done: done.collect(), failed }
+}
+
+fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
+    let snapshot = session.snapshot();
+    let (mut switches, mut unclear) = (Vec::new(), Vec::new());
+    for name in names {
+        match activate::meant(name, &snapshot) {
+            Ok(meant) => switches.extend(meant),
+            Err(why) => unclear.push(why.to_string()),
+        }
+    }
+    if names.is_empty() {
+        let servers: Vec<String> = snapshot.servers().iter().map(ToString::to_string).collect();
+        unclear.push(format!("\"name\" is missing: one of {}", servers.join(", ")));
+    }
+    (switches, unclear)
+}
+
+/// Waits until each of them has told what it has, or why it cannot.
+async fn warmed_up(session: &Session, sink: &Outbox, request: &Request, servers: &BTreeSet<ServerName>) {
+    let mut snapshots = session.gateway().snapshots.clone();
+    let cold = |snapshot: &Snapshot| -> Vec<String> {
+        let unheard = |server: &&ServerName| {
+            let known = snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some();
+            !known && snapshot.layout.exposures.contains_key(*server)
+        };
+        servers.iter().filter(unheard).map(ToString::to_string).collect()
+    };
+    let mut told = usize::MAX;
+    loop {
+        let cold = cold(&snapshots.borrow_and_update());
+        if cold.is_empty() {
+            return;
+        }
+        if let Some(token) = request.progress_token().filter(|_| cold.len() < told) {
+            told = cold.len();
+            let message = format!("waiting for {}", cold.join(", "));
+            sink.tell_if_room(respond::progress(token, servers.len() - cold.len(), servers.len(), &message));
+        }
+        if snapshots.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Changes what is on, tells the host, and waits until it has seen it: its very next turn shall have it.
+async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Active)) {
+    let desk = session.desk();
+    let mut listed = std::pin::pin!(desk.listed.notified());
+    listed.as_mut().enable();
+    let before = session.snapshot().listing;
+    desk.switch(change);
+    if session.snapshot().listing == before {
+        return;
+    }
+    tell_all(session);
+    if desk.shows_changes() {
+        let _ = timeout(desk.host().pause(), listed).await;
+    }
+}
+
+/// Over HTTP others may share the desk.
+fn tell_all(session: &Session) {
+    session.catalog_changed();
+    session.gateway().switched.notify_one();
+}
+
+/// What can be used now, and how.
+fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String {
+    let fits = |found: &&Found| match &switch.extent {
+        Extent::Whole => true,
+        Extent::Tools(tools) => tools.contains(&found.target.tool),
+    };
+    let tools: Vec<&Found> = snapshot.names.of(&switch.server).filter(fits).collect();
+    let tokens = activate::cost(tools.iter().copied());
+    let mut text = format!("{}: {} tools, ~{tokens} tokens", switch.server, tools.len());
+    if session.desk().shows_changes() {
+        return text;
+    }
+    let _ = write!(text, ". Call them with execute_tool:");
+    let mut room = SIGNATURES;
+    for (at, found) in tools.iter().enumerate() {
+        let line = Signature::of(&found.exposed, &found.tool).line(LINE);
+        let cost = estimate(&line);
+        if cost > room {
+            let _ = write!(
+                text,
+                "\nand {} more; gateway_activate with {}.PATTERN shows some",
+                tools.len() - at,
+                switch.server
+            );
+            break;
+        }
+        room -= cost;
+        let _ = write!(text, "\n{line}");
+    }
+    text
+}

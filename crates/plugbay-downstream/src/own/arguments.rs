@@ -1,0 +1,57 @@
+//! The arguments of a call of our own tools.
+
+use std::{borrow::Cow, time::Duration};
+
+use plugbay_core::wire::{Members, Span, elements, string_value};
+
+use crate::dispatch::Request;
+
+/// A model may be patient, but not for ever.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
+
+/// The arguments of a call, looked up by name.
+pub(super) struct Arguments<'a>(Option<&'a [u8]>);
+
+impl<'a> Arguments<'a> {
+    pub(super) fn of(request: &'a Request) -> Self {
+        Self(request.arguments())
+    }
+
+    fn find(&self, key: &str) -> Option<(&'a [u8], Span)> {
+        let bytes = self.0?;
+        Some((bytes, Members::find(bytes, &(0..bytes.len()), key)?))
+    }
+
+    fn raw(&self, key: &str) -> Option<&'a [u8]> {
+        self.find(key).map(|(bytes, span)| &bytes[span])
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        string_value(self.raw(key)?).map(Cow::into_owned).filter(|text| !text.trim().is_empty())
+    }
+
+    pub(super) fn whole(&self, key: &str) -> Option<usize> {
+        std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()
+    }
+
+    pub(super) fn seconds(&self, key: &str) -> Option<Duration> {
+        let seconds: f64 = std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()?;
+        let wanted = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+        wanted.map(|wanted| wanted.min(LONGEST_CALL))
+    }
+
+    pub(super) fn is_true(&self, key: &str) -> bool {
+        self.raw(key).is_some_and(|value| matches!(value, b"true" | b"\"true\"" | b"\"full\""))
+    }
+
+    /// One text, or a list of them.
+    pub(super) fn texts(&self, key: &str) -> Vec<String> {
+        let one = self.text(key);
+        let many = self.find(key).map(|(bytes, span)| {
+            elements(bytes, &span)
+                .into_iter()
+                .filter_map(|span| Some(string_value(&bytes[span])?.into_owned()))
+        });
+        one.into_iter().chain(many.into_iter().flatten()).collect()
+    }
+}

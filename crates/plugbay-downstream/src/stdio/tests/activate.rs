@@ -1,0 +1,268 @@
+//! Activate mode: what a host sees before, during and after, by the seed of this mode and in both eras.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Offer, Tool},
+    era::{CAPABILITIES_KEY, CLIENT_INFO_KEY, Era, MODERN_VERSION, VERSION_KEY},
+    exposure::{Exposure, Mode},
+    failure::Failure,
+    name::ServerName,
+    surface::{Layout, Snapshot},
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::stage::{INITIALIZED, Stage, request};
+
+fn name(name: &str) -> ServerName {
+    ServerName::parse(name).unwrap()
+}
+
+/// `chrome` and `github` are there, `linear` is configured and has not been heard of.
+fn panel(mode: Option<Mode>) -> Snapshot {
+    let catalog = [("chrome", "navigate"), ("github", "merge")].into_iter();
+    let catalog = catalog.fold(Catalog::default(), |catalog, (server, tool)| {
+        catalog.apply(Change::Listed(name(server), offer(tool)))
+    });
+    let exposures = ["chrome", "github", "linear"].map(|server| (name(server), Exposure::default())).into();
+    let layout = Layout { mode, exposures, name_limit: 64, ..Layout::default() };
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
+}
+
+fn offer(tool: &str) -> Arc<Offer> {
+    let schema =
+        json!({ "type": "object", "properties": { "url": { "type": "string" } }, "required": ["url"] });
+    let tool = json!({ "name": tool, "description": "Does it.", "inputSchema": schema });
+    let tool = Tool::parse(Bytes::from(tool.to_string())).unwrap();
+    Arc::new(Offer::new(Era::Legacy, None, None, vec![tool]))
+}
+
+/// The panel after something has happened to a server.
+fn after(snapshot: &Snapshot, change: Change) -> Snapshot {
+    Snapshot::new(Arc::new(snapshot.catalog.apply(change)), Arc::clone(&snapshot.layout), true)
+}
+
+struct Host {
+    stage: Stage,
+    era: Era,
+    client: &'static str,
+    next: u64,
+}
+
+impl Host {
+    async fn new(era: Era, client: &'static str, snapshot: Snapshot) -> Self {
+        let mut host = Self { stage: Stage::with(snapshot), era, client, next: 0 };
+        match era {
+            Era::Legacy => {
+                let params = json!({ "protocolVersion": "2025-11-25", "clientInfo": { "name": client, "version": "1" } });
+                host.stage.ask(request("\"i\"", "initialize", &params.to_string())).await;
+                host.stage.say(INITIALIZED).await;
+            }
+            Era::Modern => {
+                host.say("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
+                    .await;
+                assert_eq!(host.stage.hear().await["method"], "notifications/subscriptions/acknowledged");
+            }
+        }
+        host
+    }
+
+    async fn say(&mut self, method: &str, mut params: Value) {
+        self.next += 1;
+        if self.era == Era::Modern {
+            let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+            meta[VERSION_KEY] = MODERN_VERSION.into();
+            meta[CAPABILITIES_KEY] = json!({});
+            meta[CLIENT_INFO_KEY] = json!({ "name": self.client, "version": "1" });
+        }
+        self.stage.say(request(self.next, method, &params.to_string())).await;
+    }
+
+    async fn tools(&mut self) -> String {
+        self.say("tools/list", json!({})).await;
+        let answer = self.stage.hear().await;
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    async fn use_panel(&mut self, tool: &str, arguments: Value) {
+        self.say("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+    }
+
+    async fn told(&mut self) -> (String, bool) {
+        let answer = self.stage.hear().await;
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        (text.to_owned(), answer["result"]["isError"] == true)
+    }
+
+    async fn is_told_of_a_change(&mut self) {
+        assert_eq!(self.stage.hear().await["method"], "notifications/tools/list_changed");
+    }
+
+    /// Switches, lists when told to, and gives what the call came back with.
+    async fn switch(&mut self, tool: &str, what: &str) -> String {
+        self.use_panel(tool, json!({ "name": what })).await;
+        self.is_told_of_a_change().await;
+        self.tools().await;
+        self.told().await.0
+    }
+}
+
+const THREE: &str = "gateway_activate gateway_deactivate gateway_status";
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+#[tokio::test(start_paused = true)]
+async fn the_result_waits_until_the_host_has_listed_again() {
+    for era in ERAS {
+        let mut host = Host::new(era, "opencode", panel(Some(Mode::Activate))).await;
+        assert_eq!(host.tools().await, THREE);
+        host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+        host.is_told_of_a_change().await;
+        host.stage.hear_nothing().await;
+        assert_eq!(host.tools().await, format!("{THREE} chrome__navigate"));
+        let (text, failed) = host.told().await;
+        assert!(text.starts_with("chrome: 1 tools, ~") && !failed, "{text}");
+
+        host.say("tools/call", json!({ "name": "chrome__navigate", "arguments": {} })).await;
+        let forwarded = host.stage.forwarded().await;
+        assert!(forwarded.text().contains(r#""name":"navigate""#), "{}", forwarded.text());
+        forwarded.answer(r#"{"content":[]}"#);
+        host.stage.hear().await;
+
+        // Off is told too, and holds nothing up.
+        host.use_panel("gateway_deactivate", json!({ "name": "chrome" })).await;
+        host.is_told_of_a_change().await;
+        assert_eq!(host.told().await, ("chrome is off".to_owned(), false));
+        assert_eq!(host.tools().await, THREE);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_list_again_is_not_waited_for_longer_than_it_may_take() {
+    let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
+    host.tools().await;
+    let start = Instant::now();
+    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.is_told_of_a_change().await;
+    host.told().await;
+    assert_eq!(start.elapsed(), Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_ignores_changes_calls_through() {
+    let mut host = Host::new(Era::Legacy, "codex-mcp-client", panel(Some(Mode::Activate))).await;
+    assert_eq!(host.tools().await, format!("{THREE} execute_tool"));
+    let start = Instant::now();
+    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.is_told_of_a_change().await;
+    let (text, _) = host.told().await;
+    assert!(text.contains("execute_tool:\nchrome__navigate(url: string) - Does it."), "{text}");
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    host.use_panel("execute_tool", json!({ "name": "chrome__navigate", "arguments": { "url": "x" } })).await;
+    host.stage.forwarded().await.answer("{}");
+    host.stage.hear().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_warming_is_waited_for_with_progress() {
+    for era in ERAS {
+        let cold = panel(Some(Mode::Activate));
+        let mut host = Host::new(era, "claude-code", cold.clone()).await;
+        host.tools().await;
+        let arguments = json!({ "name": ["linear", "chrome"] });
+        let params =
+            json!({ "name": "gateway_activate", "arguments": arguments, "_meta": { "progressToken": "p" } });
+        host.say("tools/call", params).await;
+        let progress = host.stage.hear().await["params"].clone();
+        assert_eq!(progress["progressToken"], "p");
+        assert_eq!((&progress["progress"], &progress["total"]), (&json!(1), &json!(2)), "{progress}");
+        assert_eq!(progress["message"], "waiting for linear");
+        host.stage.hear_nothing().await;
+        host.stage.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
+        host.is_told_of_a_change().await;
+        assert!(host.tools().await.ends_with("chrome__navigate linear__tickets"));
+        let (text, failed) = host.told().await;
+        assert!(text.contains("chrome: 1 tools") && text.contains("linear: 1 tools") && !failed, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_work_is_explained() {
+    let cold = panel(Some(Mode::Activate));
+    let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
+    host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
+    let failure = Arc::new(Failure::new("exited with code 1", vec!["Unauthorized".to_owned()]));
+    host.stage.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
+    let (text, failed) = host.told().await;
+    let expected = "linear does not work: exited with code 1; stderr: Unauthorized; try: check the token";
+    assert!(text.starts_with(expected) && failed, "{text}");
+    for (arguments, expected) in [
+        (json!({ "name": "zebra" }), "there is nothing named \"zebra\""),
+        (json!({}), "\"name\" is missing: one of chrome, github, linear"),
+    ] {
+        host.use_panel("gateway_activate", arguments).await;
+        let (text, failed) = host.told().await;
+        assert!(text.starts_with(expected) && failed, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_back() {
+    for era in ERAS {
+        let panel = panel(Some(Mode::Activate));
+        let mut host = Host::new(era, "claude-code", panel.clone()).await;
+        host.tools().await;
+        host.switch("gateway_activate", "chrome").await;
+        let failure = Arc::new(Failure::new("was killed by SIGKILL", Vec::new()));
+        let crashed = after(&panel, Change::Failed(name("chrome"), failure));
+        host.stage.snapshots.send_replace(crashed.clone());
+        host.is_told_of_a_change().await;
+        assert_eq!(host.tools().await, THREE);
+        host.use_panel("gateway_status", json!({})).await;
+        let (text, _) = host.told().await;
+        assert!(
+            text.starts_with("chrome: error: was killed by SIGKILL\ngithub: ready, 1 tools, ~"),
+            "{text}"
+        );
+        host.stage.snapshots.send_replace(after(&crashed, Change::Listed(name("chrome"), offer("navigate"))));
+        host.is_told_of_a_change().await;
+        assert_eq!(host.tools().await, format!("{THREE} chrome__navigate"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_shows_every_state() {
+    let panel = panel(Some(Mode::Activate));
+    let failure = Arc::new(Failure::new("exited", Vec::new()));
+    let mut host =
+        Host::new(Era::Legacy, "claude-code", after(&panel, Change::Failed(name("github"), failure))).await;
+    host.tools().await;
+    host.switch("gateway_activate", "chrome").await;
+    host.use_panel("gateway_status", json!({})).await;
+    let (text, _) = host.told().await;
+    let states: Vec<&str> = text.lines().map(|line| line.split([',', ';']).next().unwrap()).collect();
+    assert_eq!(states[..3], ["chrome: active", "github: error: exited", "linear: warming"], "{text}");
+    assert!(states[3].starts_with("in context: ~") && states[4] == "mode: activate", "{text}");
+    assert!(text.ends_with("host: claude-code"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mode_is_chosen_for_the_host_and_kept() {
+    let small = panel(None);
+    let mut host = Host::new(Era::Legacy, "opencode", small.clone()).await;
+    assert_eq!(host.tools().await, "chrome__navigate github__merge");
+    // Far more tools than are worth listing do not change a conversation that has begun.
+    let many = (0..300).map(|number| {
+        let tool = json!({ "name": format!("tool_{number}"), "description": "word ".repeat(100) });
+        Tool::parse(Bytes::from(tool.to_string())).unwrap()
+    });
+    let large = Arc::new(Offer::new(Era::Legacy, None, None, many.collect()));
+    let large = after(&small, Change::Listed(name("linear"), large));
+    host.stage.snapshots.send_replace(large.clone());
+    host.is_told_of_a_change().await;
+    assert!(host.tools().await.contains("linear__tool_299"));
+    let mut next = Host::new(Era::Modern, "opencode", large).await;
+    assert_eq!(next.tools().await, "search_tools describe_tool execute_tool");
+}
