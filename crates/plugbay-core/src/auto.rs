@@ -66,12 +66,19 @@ pub enum Reason {
     Cheapest,
 }
 
+/// What each mode would make a model read.
+pub fn costs(sizes: Sizes, habits: Habits) -> Vec<(Mode, usize)> {
+    vec![
+        (Mode::All, all(sizes, habits)),
+        (Mode::Search, search(habits)),
+        (Mode::Activate, activate(sizes, habits)),
+    ]
+}
+
 /// The cheapest of the modes that a host can use.
 pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
-    let mut costs = vec![(Mode::All, all(sizes, habits)), (Mode::Search, search(habits))];
-    if profile.lists_again {
-        costs.push((Mode::Activate, activate(sizes, habits)));
-    }
+    let mut costs = costs(sizes, habits);
+    costs.retain(|(mode, _)| *mode != Mode::Activate || profile.lists_again);
     if profile.defers_from.is_some_and(|from| sizes.tools >= from) {
         return Choice { mode: Mode::All, reason: Reason::Defers, costs };
     }
@@ -112,14 +119,22 @@ pub fn own_tokens(tools: &[Own]) -> usize {
     tools.iter().map(|own| estimate(&counted(own.definition().as_bytes()))).sum()
 }
 
+impl Choice {
+    pub fn why(&self) -> String {
+        match self.reason {
+            Reason::Defers => "the host keeps tools out of context itself".to_owned(),
+            Reason::Cheapest => {
+                let costs = self.costs.iter().map(|(mode, tokens)| format!("{mode} {tokens}"));
+                let costs: Vec<String> = costs.collect();
+                format!("fewest tokens in a usual conversation ({})", costs.join(", "))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let costs: Vec<String> = self.costs.iter().map(|(mode, tokens)| format!("{mode} {tokens}")).collect();
-        let costs = costs.join(", ");
-        match self.reason {
-            Reason::Defers => write!(f, "{}: the host keeps tools out of context itself", self.mode),
-            Reason::Cheapest => write!(f, "{}: fewest tokens in a usual conversation ({costs})", self.mode),
-        }
+        write!(f, "{}: {}", self.mode, self.why())
     }
 }
 

@@ -74,6 +74,25 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Count what each mode puts into a model's context.
+    Tokens {
+        /// The server that is switched on in the example of activate mode.
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
+        /// Reckon what each mode costs over a conversation.
+        #[arg(long)]
+        explain: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is known of hosts, which mode each of them gets, and why.
+    #[command(visible_alias = "status")]
+    Hosts {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Find tools by what they are for, among all that are remembered. No server is started.
     Search {
         /// What is wanted, in words.
@@ -189,6 +208,10 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             };
             runtime.block_on(commands::tools::tools(&context, &Query { words: query, server }, form))
         }
+        Command::Tokens { server, explain, json } => {
+            runtime.block_on(commands::tokens::tokens(&context, server.as_deref(), explain, json))
+        }
+        Command::Hosts { json } => runtime.block_on(commands::hosts::hosts(&context, json)),
         Command::Search { query, limit, server, explain, json } => {
             let wish = Wish { query: query.join(" "), limit: limit.into(), server, explain };
             runtime.block_on(commands::search::search(&context, &wish, json))

@@ -18,7 +18,7 @@ pub struct View {
     pub active: Active,
     /// The host does not list again when it is told to: what is activated is called through another tool.
     pub deaf: bool,
-    /// The host hides tools behind a search of its own: pinned ones are marked to be left in sight.
+    /// The host hides tools behind a search of its own: some are marked to be left in sight.
     pub defers: bool,
     /// The longest name that the host takes.
     pub name_limit: Option<usize>,
@@ -46,7 +46,7 @@ impl Listing {
         }
         let mut shown = 0;
         for found in names.iter().filter(|found| view.shows(found, catalog)) {
-            found.write(next(&mut tools), view.defers && found.pinned);
+            found.write(next(&mut tools), view.keeps_in_sight(found));
             shown += 1;
         }
         tools.put_u8(b']');
@@ -84,6 +84,12 @@ fn next(tools: &mut BytesMut) -> &mut BytesMut {
 impl View {
     pub fn in_mode(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
+    }
+
+    /// What was pinned or switched on was not meant to be hidden again by the host.
+    fn keeps_in_sight(&self, found: &Found) -> bool {
+        let switched_on = found.mode.unwrap_or(self.mode) == Mode::Activate;
+        self.defers && (found.pinned || switched_on)
     }
 
     pub(super) fn shows(&self, found: &Found, catalog: &Catalog) -> bool {

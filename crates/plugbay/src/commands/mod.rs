@@ -4,11 +4,13 @@ pub mod approve;
 pub mod call;
 pub mod demo;
 mod error;
+pub mod hosts;
 pub mod list;
 pub mod schema;
 pub mod search;
 pub mod serve;
 mod start;
+pub mod tokens;
 pub mod tools;
 
 use std::path::PathBuf;

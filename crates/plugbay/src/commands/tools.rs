@@ -89,7 +89,7 @@ pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitC
 }
 
 /// Starts servers if the cache does not know them all; gives those that are still unknown.
-async fn learn(
+pub(super) async fn learn(
     context: &Context,
     settings: &Settings,
     panel: &Panel,

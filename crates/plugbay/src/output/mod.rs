@@ -6,11 +6,13 @@ mod call;
 mod clean;
 mod demo;
 mod explain;
+mod hosts;
 mod json;
 mod list;
 mod search;
 mod style;
 mod table;
+mod tokens;
 mod tools;
 mod units;
 

@@ -1,0 +1,94 @@
+//! `plugbay hosts`: what is known of hosts, and what each of them would see.
+
+use std::process::ExitCode;
+
+use plugbay_core::{
+    auto::{self, Habits, Sizes},
+    profile::Profile,
+    surface::Snapshot,
+};
+use serde::Serialize;
+
+use super::{CommandError, Context};
+use crate::panel::Panel;
+
+#[derive(Debug, Serialize)]
+pub struct Hosts {
+    pub hosts: Vec<Row>,
+    /// The mode in the configuration, unless it is `auto`.
+    pub configured: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Row {
+    #[serde(flatten)]
+    pub profile: Profile,
+    pub mode: String,
+    pub why: String,
+}
+
+pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+    let settings = context.settings_in_passing()?;
+    let panel = Panel::assemble(&settings, context.outside.clone());
+    let snapshot = panel.snapshots().borrow().clone();
+    panel.shut_down().await;
+    let unknown = Profile::unknown();
+    let hosts = settings.hosts.iter().chain([&unknown]).map(|profile| row(profile, &snapshot)).collect();
+    let configured = settings.mode.map(|mode| mode.to_string());
+    context.output.show(&Hosts { hosts, configured }, as_json);
+    if !snapshot.settled {
+        context.output.note("not every server has been met: `plugbay list` does, and the choice may change");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(profile: &Profile, snapshot: &Snapshot) -> Row {
+    let choice = auto::choose(profile, Sizes::of(snapshot), Habits::default());
+    let (mode, why) = match snapshot.layout.mode {
+        Some(mode) => (mode.to_string(), "configured".to_owned()),
+        None => (choice.mode.to_string(), choice.why()),
+    };
+    Row { profile: profile.clone(), mode, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fmt::Write, fs, path::Path};
+
+    use plugbay_core::profile::Profiles;
+
+    use super::*;
+
+    /// The mean of 78 real servers, in o200k.
+    const TOKENS_PER_TOOL: usize = 348;
+    const TOOLS_PER_SERVER: usize = 10;
+
+    /// Set `UPDATE_DOCS=1` to write the table anew.
+    #[test]
+    fn the_table_in_the_docs_is_true() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/auto.md");
+        if env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&file, table()).unwrap();
+        }
+        let published = fs::read_to_string(&file).unwrap_or_default();
+        assert!(published == table(), "run the tests with UPDATE_DOCS=1 and commit the result");
+    }
+
+    fn table() -> String {
+        let mut text = format!(
+            "# What `auto` chooses\n\n\
+             For {TOKENS_PER_TOOL} tokens a tool and {TOOLS_PER_SERVER} tools a server. `plugbay hosts` shows the same for your servers,\n\
+             `plugbay tokens --explain` how it is reckoned. This file is written by a test.\n\n\
+             | host | 3 tools | 30 tools | 300 tools |\n|---|---|---|---|\n"
+        );
+        for profile in Profiles::default().iter().chain([&Profile::unknown()]) {
+            let modes = [3, 30, 300].map(|tools| {
+                let servers = tools.div_ceil(TOOLS_PER_SERVER);
+                let sizes = Sizes { servers, tools, tokens: tools * TOKENS_PER_TOOL };
+                auto::choose(profile, sizes, Habits::default()).mode.to_string()
+            });
+            let _ = writeln!(text, "| {} | {} |", profile.name, modes.join(" | "));
+        }
+        text
+    }
+}

@@ -1,0 +1,128 @@
+//! `plugbay tokens`: what each mode puts into a model's context, counted on the real listings.
+
+use std::process::ExitCode;
+
+use plugbay_core::{
+    auto::{Habits, Sizes, costs},
+    exposure::Mode,
+    name::ServerName,
+    surface::{
+        LONGEST_INSTRUCTIONS, Snapshot, View,
+        activate::{Extent, Switch},
+        instructions,
+    },
+    tokens::counted,
+    wire::elements,
+};
+use serde::Serialize;
+
+use super::{
+    CommandError, Context,
+    tools::{find, learn},
+};
+use crate::{panel::Panel, tokenizer};
+
+#[derive(Debug, Serialize)]
+pub struct Tokens {
+    pub listings: Vec<Listed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reckoning: Option<Reckoning>,
+}
+
+/// What is in the context of a model while its host sees the panel so.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    pub seen: String,
+    pub tools: usize,
+    /// The definitions, in o200k.
+    pub tokens: usize,
+    /// What servers are for, in o200k; the same in all modes but for its first line.
+    pub instructions: usize,
+}
+
+/// How modes compare over a conversation.
+#[derive(Debug, Serialize)]
+pub struct Reckoning {
+    pub turns: usize,
+    pub tools: usize,
+    pub servers: usize,
+    pub context: usize,
+    pub costs: Vec<Cost>,
+    /// With so many tokens of definitions, listing them all costs as much as searching.
+    pub break_even: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Cost {
+    pub mode: String,
+    /// That a model reads in all turns together.
+    pub tokens: usize,
+}
+
+pub async fn tokens(
+    context: &Context,
+    server: Option<&str>,
+    explain: bool,
+    as_json: bool,
+) -> Result<ExitCode, CommandError> {
+    let settings = context.settings_in_passing()?;
+    let wanted = server.map(|name| find(&settings, name)).transpose()?;
+    tokenizer::prepare();
+    let panel = Panel::assemble(&settings, context.outside.clone());
+    let unknown = learn(context, &settings, &panel, None).await;
+    let snapshot = panel.snapshots().borrow().clone();
+    panel.shut_down().await;
+
+    let mut listings: Vec<Listed> = [Mode::All, Mode::Search]
+        .map(|mode| listed(&snapshot, &View::in_mode(mode), mode.to_string()))
+        .into();
+    let off = View::in_mode(Mode::Activate);
+    listings.push(listed(&snapshot, &off, "activate".to_owned()));
+    if let Some(server) = wanted.or_else(|| typical(&snapshot)) {
+        let mut on = off.clone();
+        on.active.switch_on(&Switch { server: server.clone(), extent: Extent::Whole });
+        listings.push(listed(&snapshot, &on, format!("activate, {server} on")));
+        on.active.switch_off(&Switch { server: server.clone(), extent: Extent::Whole }, std::iter::empty());
+        listings.push(listed(&snapshot, &on, format!("activate, {server} off again")));
+    }
+    let tokens = listings[0].tokens;
+    let reckoning = explain.then(|| reckon(Sizes { tokens, ..Sizes::of(&snapshot) }));
+    context.output.show(&Tokens { listings, reckoning }, as_json);
+    if !unknown.is_empty() {
+        let these = unknown.join(", ");
+        context.output.note(format!("no tools are known of {these}; `plugbay list` tells why"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
+    let snapshot = snapshot.seen_by(view);
+    let array = &snapshot.listing.tools;
+    let definitions = elements(array, &(0..array.len()));
+    let tokens = definitions.iter().map(|span| tokenizer::count(&counted(&array[span.clone()]))).sum();
+    let told = instructions(&snapshot.catalog, &snapshot.listing, LONGEST_INSTRUCTIONS);
+    Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
+}
+
+/// The server that has as many tools as most.
+fn typical(snapshot: &Snapshot) -> Option<ServerName> {
+    let mut servers: Vec<(usize, ServerName)> =
+        snapshot.catalog.iter().map(|(name, entry)| (entry.offer.tools.len(), name.clone())).collect();
+    servers.sort();
+    servers.get(servers.len() / 2).map(|(_, name)| name.clone())
+}
+
+fn reckon(sizes: Sizes) -> Reckoning {
+    let habits = Habits::default();
+    let costs = costs(sizes, habits);
+    let search = costs.iter().find(|(mode, _)| *mode == Mode::Search).map_or(0, |(_, tokens)| *tokens);
+    let named = |(mode, tokens): (Mode, usize)| Cost { mode: mode.to_string(), tokens };
+    Reckoning {
+        turns: habits.turns,
+        tools: habits.tools,
+        servers: habits.servers,
+        context: habits.context,
+        break_even: search / habits.turns,
+        costs: costs.into_iter().map(named).collect(),
+    }
+}

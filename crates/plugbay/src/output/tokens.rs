@@ -1,0 +1,61 @@
+//! What modes cost a model.
+
+use std::fmt::Write;
+
+use super::{
+    Style, View,
+    table::{Column, Table},
+    units::count,
+};
+use crate::commands::tokens::{Reckoning, Tokens};
+
+impl View for Tokens {
+    fn human(&self, style: Style) -> String {
+        let columns = [
+            Column::left("MODE"),
+            Column::right("TOOLS"),
+            Column::right("TOKENS"),
+            Column::right("INSTRUCTIONS"),
+            Column::right("OF ALL"),
+        ];
+        let mut table = Table::new(columns.into());
+        let all = self.listings.first().map_or(0, |listed| listed.tokens);
+        for listed in &self.listings {
+            let share = (listed.tokens * 100).checked_div(all).map(|share| format!("{share}%"));
+            table.row(vec![
+                listed.seen.clone().into(),
+                listed.tools.to_string().into(),
+                count(listed.tokens).into(),
+                count(listed.instructions).into(),
+                share.unwrap_or_default().into(),
+            ]);
+        }
+        let mut text = table.render(style);
+        text.push_str(&style.dim("tokens: o200k, definitions as models read them\n"));
+        if let Some(reckoning) = &self.reckoning {
+            explain(&mut text, reckoning, style);
+        }
+        text
+    }
+}
+
+fn explain(text: &mut String, reckoning: &Reckoning, style: Style) {
+    let Reckoning { turns, tools, servers, context, costs, break_even } = reckoning;
+    let _ = writeln!(
+        text,
+        "\nA conversation of {turns} turns that uses {tools} tools of {servers} servers, with {} other tokens in its\n\
+         context, makes a model read in all:",
+        count(*context)
+    );
+    let mut table = Table::new(vec![Column::left("MODE"), Column::right("TOKENS")]).indented(2);
+    for cost in costs {
+        table.row(vec![cost.mode.clone().into(), count(cost.tokens).into()]);
+    }
+    text.push_str(&table.render(style));
+    let _ = writeln!(
+        text,
+        "Definitions are read in every turn; search and activate add turns. Below {} tokens of definitions,\n\
+         listing everything is cheaper than searching.",
+        count(*break_even)
+    );
+}
