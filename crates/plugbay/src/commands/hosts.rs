@@ -82,7 +82,7 @@ mod tests {
              | host | 3 tools | 30 tools | 300 tools |\n|---|---|---|---|\n"
         );
         for profile in Profiles::default().iter().chain([&Profile::unknown()]) {
-            let modes = [3, 30, 300].map(|tools| {
+            let modes = [3, 30, 300].map(|tools: usize| {
                 let servers = tools.div_ceil(TOOLS_PER_SERVER);
                 let sizes = Sizes { servers, tools, tokens: tools * TOKENS_PER_TOOL };
                 auto::choose(profile, sizes, Habits::default()).mode.to_string()
