@@ -141,6 +141,18 @@ enum Command {
         #[arg(long)]
         yes: bool,
     },
+    /// Print permission rules and a hook for a host, so that its rules hold for tools called through `execute_tool`.
+    Permissions {
+        /// The host whose settings these are.
+        #[arg(long, value_parser = ["claude-code"], default_value = "claude-code")]
+        host: String,
+        /// What plugbay is called in that host's settings.
+        #[arg(long, value_name = "NAME", default_value = "plugbay")]
+        name: String,
+        /// Answer as that hook: the question comes on stdin.
+        #[arg(long)]
+        hook: bool,
+    },
     /// Print the JSON Schema of the configuration file.
     Schema,
 }
@@ -222,6 +234,13 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         }
         Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
+        Command::Permissions { name, hook: true, .. } => {
+            let home = settings::home();
+            runtime.block_on(commands::permissions::hook(&context, &name, home.as_deref()))
+        }
+        Command::Permissions { name, .. } => {
+            runtime.block_on(commands::permissions::fragment(&context, &name))
+        }
         Command::Schema => {
             commands::schema::schema(output);
             Ok(ExitCode::SUCCESS)

@@ -61,6 +61,10 @@ impl Source {
     }
 }
 
+pub fn home() -> Option<PathBuf> {
+    env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
 /// The cache folder and our own program, as the environment gives them.
 pub fn outside() -> std::io::Result<Outside> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -6,6 +6,7 @@ pub mod demo;
 mod error;
 pub mod hosts;
 pub mod list;
+pub mod permissions;
 pub mod schema;
 pub mod search;
 pub mod serve;

@@ -4,6 +4,7 @@ mod approve;
 mod call;
 mod demo;
 mod list;
+mod permissions;
 mod search;
 mod serve;
 mod tools;

@@ -1,0 +1,97 @@
+//! Permission rules for MCP tools as Claude Code writes them.
+
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    Deny,
+    Ask,
+    Allow,
+}
+
+/// The rules of several files. Of those that fit, a denial wins over a question, and that over a permission.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    deny: Vec<String>,
+    ask: Vec<String>,
+    allow: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Settings {
+    #[serde(default)]
+    permissions: Permissions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Permissions {
+    deny: Vec<String>,
+    ask: Vec<String>,
+    allow: Vec<String>,
+}
+
+impl Rules {
+    /// Also those in the text of a settings file; what cannot be read has no rules.
+    pub(super) fn with(mut self, file: impl AsRef<str>) -> Self {
+        let Permissions { deny, ask, allow } =
+            serde_json::from_str::<Settings>(file.as_ref()).unwrap_or_default().permissions;
+        self.deny.extend(deny);
+        self.ask.extend(ask);
+        self.allow.extend(allow);
+        self
+    }
+
+    /// What the rules say of a tool that has these names, and which of them says so.
+    pub(super) fn decide(&self, names: &[&str]) -> Option<(Decision, &str)> {
+        let lists =
+            [(Decision::Deny, &self.deny), (Decision::Ask, &self.ask), (Decision::Allow, &self.allow)];
+        lists.into_iter().find_map(|(decision, rules)| {
+            let rule = rules.iter().find(|rule| names.iter().any(|name| fits(rule, name)))?;
+            Some((decision, rule.as_str()))
+        })
+    }
+}
+
+/// `mcp__server` is all of a server, `*` at the end anything.
+fn fits(rule: &str, name: &str) -> bool {
+    match rule.strip_suffix('*') {
+        Some(start) => start.starts_with("mcp__") && name.starts_with(start),
+        None => name == rule || rule.starts_with("mcp__") && is_server_of(rule, name),
+    }
+}
+
+fn is_server_of(rule: &str, name: &str) -> bool {
+    let server = |text: &str| text.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__"));
+    server(rule) && name.strip_prefix(rule).is_some_and(|rest| rest.starts_with("__"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(permissions: &str) -> Rules {
+        Rules::default().with(format!(r#"{{"permissions":{permissions},"other":1}}"#))
+    }
+
+    #[test]
+    fn the_strictest_rule_that_fits_counts() {
+        let rules = rules(r#"{"allow":["mcp__github","Bash(ls)"],"ask":["mcp__github__merge*"],"deny":["mcp__github__delete_repo"]}"#)
+            .with(r#"{"permissions":{"deny":["mcp__plugbay__files__*"]}}"#)
+            .with("no JSON");
+        let decide = |name: &str| rules.decide(&[name, "mcp__plugbay__none"]).map(|(decision, _)| decision);
+        assert_eq!(decide("mcp__github__get_issue"), Some(Decision::Allow));
+        assert_eq!(decide("mcp__github__merge_pr"), Some(Decision::Ask));
+        assert_eq!(decide("mcp__github__delete_repo"), Some(Decision::Deny));
+        assert_eq!(decide("mcp__plugbay__files__read"), Some(Decision::Deny));
+        for other in ["mcp__githubby__x", "mcp__gitlab__x", "Bash(ls) x"] {
+            assert_eq!(decide(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_bare_star_is_no_rule_for_these_tools() {
+        assert!(rules(r#"{"allow":["*","Read(*"]}"#).decide(&["mcp__a__b"]).is_none());
+        assert!(rules(r#"{"allow":["mcp__*"]}"#).decide(&["mcp__a__b"]).is_some());
+    }
+}
