@@ -410,6 +410,7 @@ fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, w
     match way {
         Way::Server(route) => forward(session, sink, request, era, route),
         Way::Own(own) => own::serve(session, sink, request, era, own),
+        Way::OwnPrompt(prompt) => own::prompts::serve(session, sink, request, era, prompt),
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn definitions(snapshot: &Snapshot, ware: Ware) -> &Bytes {
         Ware::Tool => &snapshot.listing.tools,
         Ware::Resource => &snapshot.shelf.resources,
         Ware::Template => &snapshot.shelf.templates,
-        Ware::Prompt => &snapshot.shelf.prompts,
+        Ware::Prompt => &snapshot.listing.prompts,
     }
 }
 

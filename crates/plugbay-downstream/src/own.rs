@@ -2,6 +2,7 @@
 
 mod activate;
 mod arguments;
+pub(crate) mod prompts;
 
 use std::sync::Arc;
 

@@ -169,13 +169,13 @@ fn capabilities(snapshot: &Snapshot) -> Value {
     if possible(able.resources) {
         capabilities["resources"] = json!({ "listChanged": true, "subscribe": possible(able.subscribe) });
     }
-    if possible(able.prompts) {
+    if possible(able.prompts) || snapshot.listing.has_own_prompts() {
         capabilities["prompts"] = json!({ "listChanged": true });
     }
     if possible(able.logging) {
         capabilities["logging"] = json!({});
     }
-    if possible(able.completions) {
+    if possible(able.completions) || snapshot.listing.has_own_prompts() {
         capabilities["completions"] = json!({});
     }
     capabilities

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     name::ServerName,
-    surface::{Own, Place, Plan, Snapshot},
+    surface::{Own, OwnPrompt, Place, Plan, Snapshot},
     wire::{Members, Span, string_value},
 };
 
@@ -21,6 +21,7 @@ pub(crate) enum Way {
     Server(Route),
     /// The gateway itself.
     Own(Own),
+    OwnPrompt(OwnPrompt),
 }
 
 /// Finds the way of one kind of request.
@@ -72,6 +73,9 @@ pub(crate) fn completion(request: &Request, snapshot: &Snapshot, era: Era) -> Re
 }
 
 fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Way, Refusal> {
+    if let Some(own) = snapshot.listing.own_prompt(name) {
+        return Ok(Way::OwnPrompt(own));
+    }
     let Some(place) = snapshot.shelf.prompt(name) else {
         let nearest = snapshot.shelf.nearest_prompts(name).into_iter().map(str::to_owned).collect();
         return Err(Refusal::Unknown { what: "prompt", name: name.to_owned(), nearest });

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{Layout, Own, Plan, activate::Active, found::Found, names::Names};
+use super::{Layout, Own, OwnPrompt, Plan, Snapshot, activate::Active, found::Found, names::Names, prompts};
 use crate::{catalog::Catalog, exposure::Mode};
 
 /// How a host looks at the panel.
@@ -29,16 +29,20 @@ pub struct View {
 pub struct Listing {
     /// A JSON array of definitions.
     pub tools: Bytes,
-    /// How many of them are not our own.
+    /// The same of prompts.
+    pub prompts: Bytes,
+    /// How many of the tools are not our own.
     pub shown: usize,
     /// Those of the gateway's own tools that can be called.
     own: Vec<Own>,
+    own_prompts: Vec<OwnPrompt>,
     names: Arc<Names>,
 }
 
 impl Listing {
     /// In the order of names, so that equal catalogues give equal bytes.
-    pub(super) fn new(names: &Arc<Names>, catalog: &Catalog, layout: &Layout, view: &View) -> Self {
+    pub(super) fn new(names: &Arc<Names>, snapshot: &Snapshot, view: &View) -> Self {
+        let Snapshot { catalog, layout, shelf, .. } = snapshot;
         let families = Families::of(layout, view);
         let mut tools = BytesMut::from("[");
         for own in families.listed(layout, view) {
@@ -50,7 +54,11 @@ impl Listing {
             shown += 1;
         }
         tools.put_u8(b']');
-        Self { tools: tools.freeze(), shown, own: families.callable(), names: Arc::clone(names) }
+        let own = families.callable();
+        let mut own_prompts = OwnPrompt::among(&own);
+        own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
+        let prompts = prompts::listed(&own_prompts, &shelf.prompts);
+        Self { tools: tools.freeze(), prompts, shown, own, own_prompts, names: Arc::clone(names) }
     }
 
     pub fn plan(&self, name: &str) -> Plan<'_> {
@@ -61,6 +69,15 @@ impl Listing {
             Some(target) => Plan::Forward(target),
             None => Plan::Unknown { nearest: self.names.nearest(name) },
         }
+    }
+
+    pub fn own_prompt(&self, name: &str) -> Option<OwnPrompt> {
+        self.own_prompts.iter().find(|prompt| prompt.name() == name).copied()
+    }
+
+    /// Whether there are prompts besides those of servers.
+    pub fn has_own_prompts(&self) -> bool {
+        !self.own_prompts.is_empty()
     }
 
     /// Whether tools can be searched for.

@@ -6,6 +6,7 @@ mod instructions;
 mod listing;
 mod names;
 mod own;
+mod prompts;
 mod search;
 mod shelf;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
 pub use listing::{Listing, View};
 pub use names::Names;
 pub use own::Own;
+pub use prompts::OwnPrompt;
 pub use search::Finder;
 pub use shelf::{Place, Shelf};
 
@@ -99,7 +101,7 @@ impl Snapshot {
     pub fn seen_by(&self, view: &View) -> Self {
         let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
         let Face { names, finder } = self.faces.within(limit, &self.catalog, &self.layout);
-        let make = || Listing::new(&names, &self.catalog, &self.layout, view);
+        let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, finder, ..self.clone() }
     }
 

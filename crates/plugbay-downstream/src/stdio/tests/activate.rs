@@ -266,3 +266,27 @@ async fn the_mode_is_chosen_for_the_host_and_kept() {
     let mut next = Host::new(Era::Modern, "opencode", large).await;
     assert_eq!(next.tools().await, "search_tools describe_tool execute_tool");
 }
+
+#[tokio::test(start_paused = true)]
+async fn slash_commands_are_prompts() {
+    for era in ERAS {
+        let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
+        host.say("prompts/list", json!({})).await;
+        let listed = host.stage.hear().await["result"]["prompts"].clone();
+        let names: Vec<&str> =
+            listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["activate", "deactivate", "status"]);
+        host.say("prompts/get", json!({ "name": "activate", "arguments": { "name": "git" } })).await;
+        let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
+        assert_eq!(text, "Call gateway_activate with the name \"git\", and tell me what came of it.");
+        host.say("prompts/get", json!({ "name": "status" })).await;
+        let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
+        assert!(text.as_str().unwrap().contains("chrome: ready, 1 tools"), "{text}");
+        host.say("prompts/get", json!({ "name": "activate" })).await;
+        assert_eq!(host.stage.hear().await["error"]["code"], -32602);
+        let reference = json!({ "type": "ref/prompt", "name": "activate" });
+        let argument = json!({ "name": "name", "value": "G" });
+        host.say("completion/complete", json!({ "ref": reference, "argument": argument })).await;
+        assert_eq!(host.stage.hear().await["result"]["completion"]["values"], json!(["github"]));
+    }
+}

@@ -1,0 +1,122 @@
+//! The gateway's own prompts, which hosts show as slash commands.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::Own;
+
+/// A prompt of the gateway itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnPrompt {
+    Status,
+    Activate,
+    Deactivate,
+    Search,
+}
+
+impl OwnPrompt {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Activate => "activate",
+            Self::Deactivate => "deactivate",
+            Self::Search => "search",
+        }
+    }
+
+    pub fn definition(self) -> &'static str {
+        match self {
+            Self::Status => {
+                r#"{"name":"status","title":"plugbay: status","description":"All servers: state, tools, tokens"}"#
+            }
+            Self::Activate => {
+                r#"{"name":"activate","title":"plugbay: activate","description":"Show the tools of a server","arguments":[{"name":"name","description":"A server, or tools of one: github, github.get_*","required":true}]}"#
+            }
+            Self::Deactivate => {
+                r#"{"name":"deactivate","title":"plugbay: deactivate","description":"Hide the tools of a server","arguments":[{"name":"name","description":"A server, tools of one, or * for all","required":true}]}"#
+            }
+            Self::Search => {
+                r#"{"name":"search","title":"plugbay: search","description":"Find tools","arguments":[{"name":"query","description":"What you want to do","required":true}]}"#
+            }
+        }
+    }
+
+    /// What its one argument is called.
+    pub fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::Status => None,
+            Self::Activate | Self::Deactivate => Some("name"),
+            Self::Search => Some("query"),
+        }
+    }
+
+    /// What a model is asked to do; `wanted` is the argument, and for the status what it is.
+    pub fn text(self, wanted: &str) -> String {
+        match self {
+            Self::Status => format!("Tell me briefly how my MCP servers are:\n\n{wanted}"),
+            Self::Activate => format!(
+                "Call {} with the name {wanted:?}, and tell me what came of it.",
+                Own::Activate.name()
+            ),
+            Self::Deactivate => format!(
+                "Call {} with the name {wanted:?}, and tell me what came of it.",
+                Own::Deactivate.name()
+            ),
+            Self::Search => {
+                format!("Call {} with the query {wanted:?}, and tell me what there is.", Own::Search.name())
+            }
+        }
+    }
+
+    /// Those that there is work for.
+    pub(super) fn among(own: &[Own]) -> Vec<Self> {
+        let mut prompts = Vec::new();
+        if own.contains(&Own::Activate) {
+            prompts.extend([Self::Activate, Self::Deactivate]);
+        }
+        if own.contains(&Own::Search) {
+            prompts.push(Self::Search);
+        }
+        if !own.is_empty() {
+            prompts.push(Self::Status);
+        }
+        prompts
+    }
+}
+
+/// Our own before those of the servers, which are a JSON array.
+pub(super) fn listed(own: &[OwnPrompt], theirs: &Bytes) -> Bytes {
+    if own.is_empty() {
+        return theirs.clone();
+    }
+    let definitions: Vec<&str> = own.iter().map(|prompt| prompt.definition()).collect();
+    let mut all = BytesMut::from("[");
+    all.put_slice(definitions.join(",").as_bytes());
+    let rest = theirs.get(1..).unwrap_or(b"]");
+    if rest != b"]" {
+        all.put_u8(b',');
+    }
+    all.put_slice(rest);
+    all.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Item, Ware};
+
+    #[test]
+    fn definitions_are_what_they_are_called() {
+        let all = OwnPrompt::among(&Own::ALL);
+        for prompt in &all {
+            let item = Item::parse(Bytes::from_static(prompt.definition().as_bytes()), Ware::Prompt).unwrap();
+            assert_eq!(item.key, prompt.name());
+        }
+        let theirs = Bytes::from_static(br#"[{"name":"x"}]"#);
+        let both: Vec<serde_json::Value> = serde_json::from_slice(&listed(&all, &theirs)).unwrap();
+        assert_eq!(both.len(), all.len() + 1);
+        assert_eq!(listed(&[], &theirs), theirs);
+        assert!(
+            serde_json::from_slice::<serde_json::Value>(&listed(&all, &Bytes::from_static(b"[]"))).is_ok()
+        );
+    }
+}
