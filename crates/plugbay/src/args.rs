@@ -10,7 +10,8 @@ use crate::{
     commands::{
         self, CommandError, Context,
         call::Order,
-        search::Wish,
+        search,
+        skill::Wish,
         tools::{Form, Query},
     },
     log::Log,
@@ -153,6 +154,20 @@ enum Command {
         #[arg(long)]
         hook: bool,
     },
+    /// Print the skill that teaches Claude Code to use the panel, or install it.
+    Skill {
+        /// Link it into Claude Code's folder of skills.
+        #[arg(long)]
+        install: bool,
+        /// Copy it there instead.
+        #[arg(long)]
+        copy: bool,
+    },
+    /// Write a plugin for Claude Code: the skill, and plugbay as its MCP server.
+    Plugin {
+        /// The folder to write it to.
+        folder: PathBuf,
+    },
     /// Print the JSON Schema of the configuration file.
     Schema,
 }
@@ -225,7 +240,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         }
         Command::Hosts { json } => runtime.block_on(commands::hosts::hosts(&context, json)),
         Command::Search { query, limit, server, explain, json } => {
-            let wish = Wish { query: query.join(" "), limit: limit.into(), server, explain };
+            let wish = search::Wish { query: query.join(" "), limit: limit.into(), server, explain };
             runtime.block_on(commands::search::search(&context, &wish, json))
         }
         Command::Call { tool, arguments, timeout, json } => {
@@ -241,6 +256,15 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Permissions { name, .. } => {
             runtime.block_on(commands::permissions::fragment(&context, &name))
         }
+        Command::Skill { install, copy } => {
+            let wish = match (install, copy) {
+                (_, true) => Wish::Copy,
+                (true, false) => Wish::Link,
+                (false, false) => Wish::Print,
+            };
+            commands::skill::skill(&context, wish, settings::home().as_deref())
+        }
+        Command::Plugin { folder } => commands::skill::plugin(&context, &folder),
         Command::Schema => {
             commands::schema::schema(output);
             Ok(ExitCode::SUCCESS)

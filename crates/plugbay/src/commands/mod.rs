@@ -10,6 +10,7 @@ pub mod permissions;
 pub mod schema;
 pub mod search;
 pub mod serve;
+pub mod skill;
 mod start;
 pub mod tokens;
 pub mod tools;

@@ -7,5 +7,7 @@ mod list;
 mod permissions;
 mod search;
 mod serve;
+mod skill;
+mod tokens;
 mod tools;
 mod world;

@@ -1,0 +1,94 @@
+//! `plugbay skill` and `plugbay plugin`: what teaches Claude Code to use the panel.
+
+use std::{
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde_json::json;
+
+use super::{CommandError, Context};
+
+const SKILL: &str = include_str!("../../assets/SKILL.md");
+/// Where Claude Code looks for skills, below the home folder.
+const SKILLS: &str = ".claude/skills/plugbay";
+const FILE: &str = "SKILL.md";
+
+/// What becomes of the skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    Print,
+    /// Linked, so that a newer plugbay only has to write its own copy.
+    Link,
+    Copy,
+}
+
+pub fn skill(context: &Context, wish: Wish, home: Option<&Path>) -> Result<ExitCode, CommandError> {
+    if wish == Wish::Print {
+        context.output.raw(SKILL);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let home = home.ok_or_else(|| CommandError::failed("there is no home folder to install the skill in"))?;
+    let place = home.join(SKILLS).join(FILE);
+    let user_file = context.source.paths.user_file.as_deref();
+    let own = user_file.unwrap_or(home).with_file_name(FILE);
+    if wish == Wish::Link {
+        write(&own, SKILL)?;
+        link(&own, &place)?;
+        context.output.note(format!("{} is a link to {}", place.display(), own.display()));
+    } else {
+        remove_link(&place)?;
+        write(&place, SKILL)?;
+        context.output.note(format!("wrote {}", place.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a plugin for Claude Code: the skill, and plugbay as its MCP server.
+pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError> {
+    let manifest = json!({
+        "name": "plugbay",
+        "description": env!("CARGO_PKG_DESCRIPTION"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "author": { "name": "plugbay" },
+    });
+    let servers = json!({ "mcpServers": { "plugbay": { "command": "plugbay", "args": ["serve"] } } });
+    write(&folder.join(".claude-plugin/plugin.json"), &format!("{manifest:#}\n"))?;
+    write(&folder.join(".mcp.json"), &format!("{servers:#}\n"))?;
+    write(&folder.join("skills/plugbay").join(FILE), SKILL)?;
+    context
+        .output
+        .note(format!("wrote a plugin to {}; try `claude plugin validate` on it", folder.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), CommandError> {
+    let parent = file.parent().map(Path::to_path_buf).unwrap_or_default();
+    let written = fs::create_dir_all(parent).and_then(|()| fs::write(file, text));
+    written.map_err(|error| failed(file, &error))
+}
+
+/// Over whatever stands there: an older link, or a copy.
+fn link(own: &Path, place: &Path) -> Result<(), CommandError> {
+    let parent: PathBuf = place.parent().map(Path::to_path_buf).unwrap_or_default();
+    fs::create_dir_all(parent).map_err(|error| failed(place, &error))?;
+    match fs::remove_file(place) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(place, &error)),
+        _ => {}
+    }
+    symlink(own, place).map_err(|error| failed(place, &error))
+}
+
+/// A copy must not be written through a link into what it points to.
+fn remove_link(place: &Path) -> Result<(), CommandError> {
+    if fs::symlink_metadata(place).is_ok_and(|found| found.is_symlink()) {
+        fs::remove_file(place).map_err(|error| failed(place, &error))?;
+    }
+    Ok(())
+}
+
+fn failed(file: &Path, error: &io::Error) -> CommandError {
+    CommandError::failed(format!("cannot write {}: {error}", file.display()))
+}

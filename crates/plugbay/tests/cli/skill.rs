@@ -1,0 +1,32 @@
+//! `plugbay skill` and `plugbay plugin`.
+
+use std::fs;
+
+use crate::world::World;
+
+#[test]
+fn a_skill_is_printed_linked_or_copied() {
+    let world = World::empty();
+    let skill = world.run(&["skill"]).out;
+    assert!(skill.starts_with("---\nname: plugbay\ndescription: "), "{skill}");
+    let place = world.path().join(".claude/skills/plugbay/SKILL.md");
+    for (command, linked) in
+        [(&["skill", "--install"][..], true), (&["skill", "--install"], true), (&["skill", "--copy"], false)]
+    {
+        assert_eq!(world.run(command).code, Some(0));
+        assert_eq!(fs::symlink_metadata(&place).unwrap().is_symlink(), linked, "{command:?}");
+        assert_eq!(fs::read_to_string(&place).unwrap(), skill);
+    }
+    assert_eq!(fs::read_to_string(world.user_file().with_file_name("SKILL.md")).unwrap(), skill);
+}
+
+#[test]
+fn a_plugin_has_the_skill_and_the_server() {
+    let world = World::empty();
+    world.run(&["plugin", "out"]);
+    let read = |file: &str| fs::read_to_string(world.path().join("out").join(file)).unwrap();
+    let json = |file: &str| serde_json::from_str::<serde_json::Value>(&read(file)).unwrap();
+    assert_eq!(json(".claude-plugin/plugin.json")["name"], "plugbay");
+    assert_eq!(json(".mcp.json")["mcpServers"]["plugbay"]["args"][0], "serve");
+    assert_eq!(read("skills/plugbay/SKILL.md"), world.run(&["skill"]).out);
+}

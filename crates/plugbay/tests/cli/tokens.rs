@@ -1,0 +1,49 @@
+//! `plugbay tokens` and `plugbay hosts`.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, samples};
+
+#[test]
+fn each_mode_is_counted_as_hosts_see_it() {
+    let world = World::with(&samples());
+    let counted = world.run(&["tokens", "--server", "notes", "--explain", "--json"]).json();
+    let rows: Vec<&Value> = counted["listings"].as_array().unwrap().iter().collect();
+    let of = |seen: &str| rows.iter().find(|row| row["seen"] == seen).unwrap_or_else(|| panic!("{counted}"));
+    let tokens = |seen: &str| of(seen)["tokens"].as_u64().unwrap();
+    assert_eq!(of("search")["tools"], 3);
+    assert!(tokens("search") + of("search")["instructions"].as_u64().unwrap() <= 260, "{counted}");
+    assert_eq!(of("activate")["tools"], 3);
+    assert!(tokens("activate") + of("activate")["instructions"].as_u64().unwrap() <= 350, "{counted}");
+    assert_eq!(of("activate, notes on")["tools"], 9);
+    assert!(
+        tokens("activate, notes on") > tokens("activate") && tokens("activate, notes on") < tokens("all")
+    );
+    assert_eq!(tokens("activate, notes off again"), tokens("activate"));
+    let costs = counted["reckoning"]["costs"].as_array().unwrap();
+    assert_eq!(costs[0]["tokens"].as_u64().unwrap(), 20 * tokens("all"));
+    let told = world.run(&["tokens", "--explain"]).out;
+    assert!(told.contains("A conversation of 20 turns") && told.contains("activate, "), "{told}");
+}
+
+#[test]
+fn hosts_are_shown_with_what_they_get() {
+    let world = World::empty();
+    let hosts = json!({ "gemini-cli": { "pause": "3s" }, "mine": { "clients": ["my-*"], "defersFrom": 1 } });
+    world.configure(&json!({ "hosts": hosts, "mcpServers": samples() }).to_string());
+    world.run(&["tools"]);
+    let shown = world.run(&["hosts", "--json"]).json();
+    let of = |name: &str| {
+        let rows = shown["hosts"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{shown}")).clone()
+    };
+    assert_eq!((&of("gemini-cli")["pauseMs"], &of("gemini-cli")["listsAgain"]), (&json!(3000), &json!(true)));
+    assert_eq!(of("mine")["why"], "the host keeps tools out of context itself");
+    assert!(of("unknown")["why"].as_str().unwrap().starts_with("fewest tokens"), "{shown}");
+    let wrong = world.run(&["serve", "--host", "nobody"]);
+    assert!(
+        wrong.err.starts_with("error: nothing is known of a host \"nobody\"\n  known: "),
+        "{}",
+        wrong.err
+    );
+}
