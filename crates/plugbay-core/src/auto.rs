@@ -78,7 +78,12 @@ pub fn costs(sizes: Sizes, habits: Habits) -> Vec<(Mode, usize)> {
 /// The cheapest of the modes that a host can use.
 pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
     let mut costs = costs(sizes, habits);
-    costs.retain(|(mode, _)| *mode != Mode::Activate || profile.lists_again);
+    let too_many = profile.most_tools.is_some_and(|most| sizes.tools > most);
+    costs.retain(|(mode, _)| match mode {
+        Mode::All => !too_many,
+        Mode::Search => true,
+        Mode::Activate => profile.lists_again,
+    });
     if profile.defers_from.is_some_and(|from| sizes.tools >= from) {
         return Choice { mode: Mode::All, reason: Reason::Defers, costs };
     }
@@ -161,6 +166,9 @@ mod tests {
         assert_eq!((claude.mode, claude.reason), (Mode::All, Reason::Defers));
         let copilot = profiles.of(Some("copilot-cli"));
         assert_eq!(choose(copilot, sizes(29), Habits::default()).reason, Reason::Cheapest);
+        let tiny = Sizes { servers: 1, tools: 41, tokens: 41 };
+        assert_eq!(choose(profiles.of(Some("opencode")), tiny, Habits::default()).mode, Mode::All);
+        assert_ne!(choose(profiles.of(Some("cursor-vscode")), tiny, Habits::default()).mode, Mode::All);
     }
 
     #[test]

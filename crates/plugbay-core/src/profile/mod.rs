@@ -15,9 +15,15 @@ pub struct Profile {
     /// It lists again when it is told that a list has changed.
     #[serde(default)]
     pub lists_again: bool,
-    /// How long the result of an activation waits for it to do so, in milliseconds.
+    /// How long the result of an activation waits for it to do so at most, in milliseconds.
     #[serde(default)]
     pub pause_ms: u64,
+    /// And how long it then needs until its model has what was listed.
+    #[serde(default)]
+    pub settle_ms: u64,
+    /// With more tools than this it does not work, or not well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_tools: Option<usize>,
     /// It hides tools behind a search of its own, from this many on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defers_from: Option<usize>,
@@ -53,6 +59,8 @@ impl Profile {
             clients: Vec::new(),
             lists_again: false,
             pause_ms: 0,
+            settle_ms: 0,
+            most_tools: None,
             defers_from: None,
             name_limit: None,
             instructions_limit: None,
@@ -63,6 +71,10 @@ impl Profile {
 
     pub fn pause(&self) -> Duration {
         Duration::from_millis(self.pause_ms)
+    }
+
+    pub fn settling(&self) -> Duration {
+        Duration::from_millis(self.settle_ms)
     }
 
     fn is(&self, client: &str) -> bool {

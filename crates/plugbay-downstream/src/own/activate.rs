@@ -12,7 +12,7 @@ use plugbay_core::{
     },
     tokens::estimate,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::arguments::Arguments;
 use crate::{
@@ -165,7 +165,10 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
     }
     tell_all(session);
     if desk.shows_changes() {
-        let _ = timeout(desk.host().pause(), listed).await;
+        let host = desk.host();
+        if timeout(host.pause(), listed).await.is_ok() {
+            sleep(host.settling()).await;
+        }
     }
 }
 

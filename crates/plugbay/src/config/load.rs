@@ -127,6 +127,8 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
         clients: said.clients.clone().unwrap_or(known.clients),
         lists_again: said.lists_again.unwrap_or(known.lists_again),
         pause_ms: said.pause.map_or(known.pause_ms, milliseconds),
+        settle_ms: said.settle.map_or(known.settle_ms, milliseconds),
+        most_tools: said.most_tools.map(|count| count.0).or(known.most_tools),
         defers_from: said.defers_from.map(|count| count.0).or(known.defers_from),
         name_limit: said.name_limit.map(|length| length.0).or(known.name_limit),
         instructions_limit: said.instructions_limit.map(|count| count.0).or(known.instructions_limit),

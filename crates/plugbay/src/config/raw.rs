@@ -134,8 +134,12 @@ object! {
         "clients" => clients: Vec<String>,
         /// It lists again when it is told that a list has changed.
         "listsAgain" => lists_again: bool,
-        /// How long the result of an activation waits for it to do so.
+        /// How long the result of an activation waits for it to do so at most.
         "pause" => pause: Wait,
+        /// And how long it then needs until its model has what was listed.
+        "settle" => settle: Wait,
+        /// With more tools than this it does not work, or not well.
+        "mostTools" => most_tools: Count,
         /// It hides tools behind a search of its own, from this many on.
         "defersFrom" => defers_from: Count,
         /// The longest name of a tool, without what the host puts in front of it.

@@ -16,19 +16,21 @@ impl View for Hosts {
             Column::left("MODE"),
             Column::left("LISTS AGAIN"),
             Column::left("HIDES TOOLS"),
+            Column::right("MOST TOOLS"),
             Column::right("NAMES"),
             Column::right("RESULTS"),
             Column::left("SHOWS"),
             Column::flexible("WHY THIS MODE"),
         ]);
         for row in &self.hosts {
-            let Profile { name, name_limit, result_limit, shows, .. } = &row.profile;
+            let Profile { name, most_tools, name_limit, result_limit, shows, .. } = &row.profile;
             let limit = |limit: &Option<usize>| limit.map(count).unwrap_or_default();
             table.row(vec![
                 Cell::painted(one_line(name), Style::bold),
                 row.mode.clone().into(),
                 lists_again(&row.profile).into(),
                 hides(&row.profile).into(),
+                limit(most_tools).into(),
                 limit(name_limit).into(),
                 limit(result_limit).into(),
                 shown(*shows).into(),

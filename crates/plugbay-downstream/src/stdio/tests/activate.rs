@@ -147,6 +147,15 @@ async fn a_host_that_does_not_list_again_is_not_waited_for_longer_than_it_may_ta
     host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
     host.is_told_of_a_change().await;
     host.told().await;
+    assert_eq!(start.elapsed(), Duration::from_millis(1500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_needs_a_moment_after_listing_gets_it() {
+    let mut host = Host::new(Era::Legacy, "gemini-cli-mcp-client", panel(Some(Mode::Activate))).await;
+    host.tools().await;
+    let start = Instant::now();
+    host.switch("gateway_activate", "chrome").await;
     assert_eq!(start.elapsed(), Duration::from_millis(250));
 }
 
