@@ -18,5 +18,6 @@ pub mod repair;
 pub mod search;
 pub mod signature;
 pub mod surface;
+pub mod tally;
 pub mod tokens;
 pub mod wire;

@@ -440,6 +440,11 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
     if !session.register(ticket, call) {
         return refuse(Refusal::IdInUse);
     }
+    if let (Some(tally), b"tools/call") = (&session.gateway().tally, request.method())
+        && let Some(tool) = string_value(&route.subject.1)
+    {
+        tally.used(&route.server, &tool);
+    }
     let (subject, own) = route.subject;
     let mut draft = Draft::new(request.message.clone())
         .with(request.id.clone(), Hole::Ticket)

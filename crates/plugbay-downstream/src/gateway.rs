@@ -8,6 +8,7 @@ use plugbay_core::{
     repair,
     search::Table,
     surface::Snapshot,
+    tally::Tally,
 };
 use tokio::sync::{Notify, watch};
 
@@ -27,6 +28,8 @@ pub struct Gateway {
     pub opened: Arc<Notify>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
+    /// Counts the tools that are used, if anybody wants to know.
+    pub tally: Option<Arc<Tally>>,
     /// Told when somebody has switched something on or off.
     pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.

@@ -97,12 +97,13 @@ fn of_server<'a>(snapshot: &'a Snapshot, server: &str, limit: usize) -> Vec<(&'a
 fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
     let arguments = Arguments::of(request);
     let names = [arguments.texts("name"), arguments.texts("names")].concat();
+    let names: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
     if names.is_empty() {
         return Err("\"name\" is missing: give the name of a tool, or a list of names".to_owned());
     }
     let mut described = Vec::new();
     for name in names {
-        let found = snapshot.names.get(&name).ok_or_else(|| unknown(snapshot, &name))?;
+        let found = snapshot.names.get(name).ok_or_else(|| unknown(snapshot, name))?;
         described.push(String::from_utf8_lossy(&found.definition()).into_owned());
     }
     Ok(described.join("\n"))

@@ -44,6 +44,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         parking: Arc::default(),
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
+        tally: None,
         switched: Arc::default(),
         table: || None,
         repair: plugbay_core::repair::Mode::Repair,

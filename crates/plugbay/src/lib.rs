@@ -12,6 +12,7 @@ mod panel;
 mod sample;
 mod settings;
 mod tokenizer;
+mod usage;
 mod watch;
 
 pub use args::run;

@@ -22,12 +22,15 @@ use crate::{
     catalogue::{Arrangement, Catalogue, Order},
     config::{ServerSettings, Settings, identity},
     meaning,
+    usage::Usage,
 };
 
 /// What the panel needs to know of the outside.
 #[derive(Debug, Clone)]
 pub struct Outside {
     pub cache_folder: Option<PathBuf>,
+    /// The folder that this is about.
+    pub project: PathBuf,
     /// Our own executable, which guards child processes.
     pub program: PathBuf,
 }
@@ -37,6 +40,7 @@ pub struct Panel {
     pool: Arc<Pool>,
     gateway: Gateway,
     surroundings: Surroundings,
+    usage: Usage,
     orders: mpsc::UnboundedSender<Order>,
     catalogue: JoinHandle<()>,
 }
@@ -45,10 +49,17 @@ impl Panel {
     /// Wires everything and answers from the cache; no server is started before [`Panel::refresh`].
     pub fn assemble(settings: &Settings, outside: Outside) -> Self {
         let guard = Guard::new(outside.program, vec![GUARD_COMMAND.to_owned()]);
-        Self::with_launcher(settings, outside.cache_folder, launcher(guard))
+        let remembered = outside.cache_folder.as_deref().filter(|_| settings.learn > 0);
+        let usage = Usage::of(&outside.project, remembered);
+        Self::with_launcher(settings, usage, outside.cache_folder, launcher(guard))
     }
 
-    fn with_launcher(settings: &Settings, cache_folder: Option<PathBuf>, launcher: Launcher) -> Self {
+    fn with_launcher(
+        settings: &Settings,
+        usage: Usage,
+        cache_folder: Option<PathBuf>,
+        launcher: Launcher,
+    ) -> Self {
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (orders, orders_inbox) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
@@ -61,7 +72,7 @@ impl Panel {
         };
 
         let mut catalogue = Catalogue::new(Cache::new(cache_folder), settings.list_wait);
-        let manners = catalogue.arrange(arrangement(settings));
+        let manners = catalogue.arrange(arrangement(settings, &usage));
         let pool = Arc::new(Pool::default());
         let servers: Arc<dyn Servers> = pool.clone();
         let gateway = Gateway {
@@ -72,6 +83,7 @@ impl Panel {
             parking: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
+            tally: (settings.learn > 0).then(|| Arc::clone(&usage.tally)),
             switched: Arc::default(),
             table: meaning::table,
             repair: if settings.repair { repair::Mode::Repair } else { repair::Mode::CheckOnly },
@@ -84,7 +96,7 @@ impl Panel {
         });
         pool.replace(Roster { running: running.collect(), broken: broken(settings) });
         let catalogue = tokio::spawn(catalogue.run(reports_inbox, orders_inbox));
-        Self { pool, gateway, surroundings, orders, catalogue }
+        Self { pool, gateway, surroundings, usage, orders, catalogue }
     }
 
     pub fn gateway(&self) -> Gateway {
@@ -111,7 +123,7 @@ impl Panel {
     /// rest go on without noticing.
     pub async fn reload(&self, settings: &Settings) {
         let (manners, remembered) = oneshot::channel();
-        let _ = self.orders.send(Order { arrangement: arrangement(settings), manners });
+        let _ = self.orders.send(Order { arrangement: arrangement(settings, &self.usage), manners });
         let manners = remembered.await.unwrap_or_default();
         let old = self.servers();
         let mut next = BTreeMap::new();
@@ -138,7 +150,8 @@ impl Panel {
 
     /// Ends every server and writes what is left to write.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, surroundings, orders, catalogue, .. } = self;
+        let Self { pool, gateway, surroundings, usage, orders, catalogue } = self;
+        usage.save();
         let roster = pool.replace(Roster::default());
         stop_all(roster.running.values().cloned()).await;
         drop((surroundings, orders, gateway));
@@ -171,7 +184,7 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
     settings.servers.iter().filter_map(reason).collect()
 }
 
-fn arrangement(settings: &Settings) -> Arrangement {
+fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
     let layout = Layout {
         mode: settings.mode,
@@ -180,6 +193,7 @@ fn arrangement(settings: &Settings) -> Arrangement {
         admin_tools: settings.admin_tools,
         split: settings.split_execute,
         hosts: settings.hosts.clone(),
+        learned: usage.favourites(settings.learn),
     };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);

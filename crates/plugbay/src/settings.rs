@@ -70,7 +70,13 @@ pub fn outside() -> std::io::Result<Outside> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
-    Ok(Outside { cache_folder: cache.map(|folder| folder.join("plugbay")), program: env::current_exe()? })
+    let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let project = start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&start);
+    Ok(Outside {
+        cache_folder: cache.map(|folder| folder.join("plugbay")),
+        project: project.to_owned(),
+        program: env::current_exe()?,
+    })
 }
 
 /// What the command line says of HTTP.

@@ -67,6 +67,8 @@ pub struct Layout {
     pub split: bool,
     /// What is known of hosts.
     pub hosts: Profiles,
+    /// Tools that were used most, by their servers' own names: pinned as those are that the user names.
+    pub learned: BTreeMap<ServerName, BTreeSet<String>>,
 }
 
 /// What is to be done with a `tools/call`.

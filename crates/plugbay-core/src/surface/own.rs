@@ -54,7 +54,7 @@ impl Own {
                 r#"{"name":"search_tools","description":"Find tools by what you want to do.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"server":{"type":"string"},"detail":{"type":"boolean"}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Describe => {
-                r#"{"name":"describe_tool","description":"Full schema of found tools.","inputSchema":{"type":"object","properties":{"name":{"type":["string","array"],"items":{"type":"string"}}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"describe_tool","description":"Full schema of found tools, comma-separated.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Execute => {
                 r#"{"name":"execute_tool","description":"Call a found tool.","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"_meta":{"anthropic/alwaysLoad":true}}"#
@@ -69,10 +69,10 @@ impl Own {
                 r#"{"name":"proxy_refresh","description":"Ask all servers again what they have.","inputSchema":{"type":"object"}}"#
             }
             Self::Activate => {
-                r#"{"name":"gateway_activate","description":"Show the tools of a server, or single ones (\"github\", \"github.get_*\"), from the next turn on.","inputSchema":{"type":"object","properties":{"name":{"type":["string","array"],"items":{"type":"string"}}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"gateway_activate","description":"Show the tools of a server, or single ones (\"github\", \"github.get_*\"), from the next turn on.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Deactivate => {
-                r#"{"name":"gateway_deactivate","description":"Hide them again. \"*\" hides all.","inputSchema":{"type":"object","properties":{"name":{"type":["string","array"],"items":{"type":"string"}}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"gateway_deactivate","description":"Hide them again. \"*\" hides all.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Overview => {
                 r#"{"name":"gateway_status","description":"All servers: state, tools, tokens.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#

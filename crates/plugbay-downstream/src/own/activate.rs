@@ -32,7 +32,7 @@ pub(super) fn switch(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reque
             let names = wanted(&request);
             match own {
                 Own::Activate => switch_on(&session, &sink, &request, &names).await,
-                _ => switch_off(&session, &names),
+                _ => switch_off(&session, &names).await,
             }
         }
     };
@@ -93,16 +93,16 @@ async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, nam
     told
 }
 
-fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
+async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
     let snapshot = session.snapshot();
     let (switches, failed) = understood(session, names);
-    session.desk().switch(|active| {
+    change(session, |active| {
         for switch in &switches {
             let tools = snapshot.names.of(&switch.server).map(|found| found.target.tool.clone());
             active.switch_off(switch, tools);
         }
-    });
-    tell_all(session);
+    })
+    .await;
     let done = switches.iter().map(|switch| match &switch.extent {
         Extent::Whole => format!("{} is off", switch.server),
         Extent::Tools(tools) => format!("{} tools of {} are off", tools.len(), switch.server),

@@ -35,7 +35,7 @@ pub fn identity(spec: &ServerSpec) -> String {
     hex_digest(&whole)
 }
 
-pub(super) fn hex_digest(bytes: &[u8]) -> String {
+pub fn hex_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}"); // a String takes everything
         hex

@@ -67,6 +67,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         admin_tools: common.admin_tools,
         split_execute: common.split_execute,
         repair: common.repair,
+        learn: common.learn,
         servers: outcome.servers,
         disabled: outcome.disabled,
         limits: common.limits,
@@ -84,6 +85,7 @@ struct Common {
     admin_tools: bool,
     split_execute: bool,
     repair: bool,
+    learn: usize,
     limits: Limits,
     list_wait: Duration,
     defaults: Plugbay,
@@ -93,6 +95,7 @@ impl Common {
     fn of<'a>(configs: impl Iterator<Item = &'a raw::ConfigFile>) -> Self {
         let (mut mode, mut hosts) = (None, BTreeMap::new());
         let (mut admin_tools, mut split_execute, mut repair) = (false, false, true);
+        let mut learn = 0;
         let mut list_wait = LIST_WAIT;
         let mut limits = raw::Limits::default();
         let mut defaults = Plugbay::default();
@@ -103,6 +106,7 @@ impl Common {
             for (name, host) in config.hosts.iter().flatten() {
                 hosts.insert(name.clone(), profile(name, host, &hosts));
             }
+            learn = config.learn.map_or(learn, |count| count.0);
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
             limits = config.limits.clone().unwrap_or_default().over(limits);
@@ -114,7 +118,7 @@ impl Common {
             name_length: limits.name_length.map_or(standard.name_length, |length| length.0),
         };
         let hosts = Profiles::new(hosts.into_values().collect());
-        Self { mode, hosts, admin_tools, split_execute, repair, limits, list_wait, defaults }
+        Self { mode, hosts, admin_tools, split_execute, repair, learn, limits, list_wait, defaults }
     }
 }
 

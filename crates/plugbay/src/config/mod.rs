@@ -39,7 +39,7 @@ use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Approved, approve};
 pub use diagnostic::{Diagnostic, Position, Severity};
-pub use identity::identity;
+pub use identity::{hex_digest, identity};
 pub use load::load;
 pub use paths::{Paths, project_file};
 pub use schema::schema_json;
@@ -61,6 +61,8 @@ pub struct Settings {
     pub split_execute: bool,
     /// Arguments of found tools are put right where only one thing can be meant.
     pub repair: bool,
+    /// So many of the tools that a project uses most are listed in every mode.
+    pub learn: usize,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
     /// Switched off by their entry, sorted by name.

@@ -35,6 +35,8 @@ object! {
         "adminTools" => admin_tools: bool,
         /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.
         "splitExecute" => split_execute: bool,
+        /// So many of the tools that a project has used most are listed in every mode. Default 0: nothing is remembered of what is used.
+        "learn" => learn: Count,
         /// What is known of a host, by the name of its profile: overrides what `plugbay hosts` shows, or adds a host.
         "hosts" => hosts: BTreeMap<String, Host>,
         /// `false`: arguments given to `execute_tool` are checked, but never put right. Default `true`.

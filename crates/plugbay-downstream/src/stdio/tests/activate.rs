@@ -131,11 +131,11 @@ async fn the_result_waits_until_the_host_has_listed_again() {
         forwarded.answer(r#"{"content":[]}"#);
         host.stage.hear().await;
 
-        // Off is told too, and holds nothing up.
         host.use_panel("gateway_deactivate", json!({ "name": "chrome" })).await;
         host.is_told_of_a_change().await;
-        assert_eq!(host.told().await, ("chrome is off".to_owned(), false));
+        host.stage.hear_nothing().await;
         assert_eq!(host.tools().await, THREE);
+        assert_eq!(host.told().await, ("chrome is off".to_owned(), false));
     }
 }
 

@@ -1,0 +1,111 @@
+//! Which tools a project uses most, remembered on disk, so that they can be listed in every mode.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use plugbay_core::{name::ServerName, tally::Tally};
+
+use crate::config::hex_digest;
+
+/// What one use counts; a conversation later it counts a tenth less.
+const USE: u32 = 100;
+
+/// Server → its own name of a tool → how much it was used, the latest most.
+type Scores = BTreeMap<String, BTreeMap<String, u32>>;
+
+/// The memory of one project.
+#[derive(Debug)]
+pub struct Usage {
+    /// Absent where nothing is to be learnt, or there is no place for it.
+    file: Option<PathBuf>,
+    pub tally: Arc<Tally>,
+}
+
+impl Usage {
+    pub fn of(project: &Path, folder: Option<&Path>) -> Self {
+        let name = hex_digest(project.as_os_str().as_encoded_bytes());
+        let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
+        Self { file, tally: Arc::default() }
+    }
+
+    /// The tools that are used most.
+    pub fn favourites(&self, most: usize) -> BTreeMap<ServerName, BTreeSet<String>> {
+        let scores = self.scores();
+        let mut all: Vec<(u32, &str, &str)> = scores
+            .iter()
+            .flat_map(|(server, tools)| tools.iter().map(move |(tool, score)| (*score, &**server, &**tool)))
+            .collect();
+        all.sort_by(|a, b| b.0.cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        let mut favourites: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
+        for (_, server, tool) in all.into_iter().take(most) {
+            if let Ok(server) = ServerName::parse(server) {
+                favourites.entry(server).or_default().insert(tool.to_owned());
+            }
+        }
+        favourites
+    }
+
+    /// Adds what was counted to what others may have written meanwhile.
+    pub fn save(&self) {
+        let used = self.tally.take();
+        let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
+        let mut scores = self.scores();
+        for score in scores.values_mut().flat_map(BTreeMap::values_mut) {
+            *score -= *score / 10;
+        }
+        for (server, tools) in used {
+            let known = scores.entry(server.to_string()).or_default();
+            for (tool, count) in tools {
+                let score = known.entry(tool).or_default();
+                *score = score.saturating_add(count.saturating_mul(USE));
+            }
+        }
+        if let Err(error) = write(file, &scores) {
+            tracing::warn!("what was used cannot be remembered: {error}");
+        }
+    }
+
+    /// What cannot be read is nothing.
+    fn scores(&self) -> Scores {
+        let text = self.file.as_ref().and_then(|file| fs::read(file).ok()).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+}
+
+/// A reader sees the old text or the new one.
+fn write(file: &Path, scores: &Scores) -> io::Result<()> {
+    fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+    let beside = file.with_extension(format!("{}.new", std::process::id()));
+    fs::write(&beside, serde_json::to_vec(scores)?)?;
+    fs::rename(&beside, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_most_and_lately_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = |name: &str| ServerName::parse(name).unwrap();
+        let usage = |project: &str| Usage::of(Path::new(project), Some(folder.path()));
+        let use_often = |tool: &str, times: u32| {
+            let usage = usage("/p");
+            (0..times).for_each(|_| usage.tally.used(&server("s"), tool));
+            usage.save();
+        };
+        use_often("old", 10);
+        use_often("new", 9);
+        assert_eq!(usage("/p").favourites(1), [(server("s"), ["new".to_owned()].into())].into());
+        assert_eq!(usage("/p").favourites(9)[&server("s")].len(), 2);
+        assert!(usage("/other").favourites(9).is_empty());
+        let nowhere = Usage::of(Path::new("/p"), None);
+        nowhere.tally.used(&server("s"), "x");
+        nowhere.save();
+        assert!(nowhere.favourites(9).is_empty());
+    }
+}
