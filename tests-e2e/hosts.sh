@@ -1,0 +1,16 @@
+#!/bin/sh
+# Drives real MCP hosts through plugbay, with a scripted model on loopback in place of theirs: no account, no network.
+#
+# Usage: tests-e2e/hosts.sh [--host NAME]... [--scenario NAME]... [--times N] [--plugbay PATH] [--keep FOLDER]
+#
+# Hosts: claude-code, codex, gemini-cli, opencode, each installed on demand into $PLUGBAY_E2E_DIR/hosts, else
+# target/e2e/hosts; one that cannot be installed is skipped. Scenarios: hosts/scenarios.mjs; `all` and `search` unless
+# told. `--keep` writes everything that was asked of the model. Exit code 1: a host did not do what the script expects.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+folder=${PLUGBAY_E2E_DIR:-$here/../target/e2e}
+"$here/setup.sh" "$folder"
+PLUGBAY_E2E_DIR=$(CDPATH='' cd -- "$folder" && pwd)
+export PLUGBAY_E2E_DIR
+exec node "$here/hosts/run.mjs" "$@"

@@ -1,0 +1,81 @@
+// A small MCP server that shows what a host does with lists that change, long names, and two kinds of content.
+// Usage: node probe-server.mjs
+
+import { createInterface } from "node:readline";
+import { setTimeout as pause } from "node:timers/promises";
+
+const EMPTY = { type: "object", properties: {} };
+const number = { type: "integer" };
+// 40 characters, with one more each: the names that are left in a request tell the host's limit.
+const LENGTHS = [40, 46, 50, 52, 56, 60, 64, 100, 116, 128];
+
+const revealed = new Set();
+
+const TOOLS = {
+    reveal: {
+        description: "Adds a tool, tells of it, and answers `pause` milliseconds later.",
+        inputSchema: { type: "object", properties: { name: { type: "string" }, pause: number } },
+        run: reveal,
+    },
+    both: {
+        description: "Text and structured content that differ.",
+        inputSchema: EMPTY,
+        run: () => ({ content: [{ type: "text", text: "in-the-text" }], structuredContent: { where: "in-the-structure" } }),
+    },
+    sized: {
+        description: "Text of so many characters, with the place written down every 100.",
+        inputSchema: { type: "object", properties: { characters: number } },
+        run: ({ characters }) => plain(ruler(characters)),
+    },
+    "dashed-and.dotted": { description: "Characters that hosts rewrite.", inputSchema: EMPTY, run: () => plain("rewritten") },
+};
+for (const length of LENGTHS) {
+    const name = `n${length}_`.padEnd(length, "x");
+    TOOLS[name] = { description: "A long name.", inputSchema: EMPTY, run: () => plain(String(length)) };
+}
+
+const METHODS = {
+    initialize: ({ protocolVersion }) => ({
+        protocolVersion,
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: "probe", version: "1" },
+        instructions: ruler(12_000),
+    }),
+    ping: () => ({}),
+    "tools/list": () => ({ tools: [...Object.entries(TOOLS).map(([name, tool]) => shown(name, tool)), ...[...revealed].map((name) => shown(name, { description: "New.", inputSchema: EMPTY }))] }),
+    "tools/call": ({ name, arguments: input }) => (TOOLS[name] ? TOOLS[name].run(input ?? {}) : plain(`this is ${name}`)),
+};
+
+createInterface({ input: process.stdin }).on("line", async (line) => {
+    const { id, method, params } = JSON.parse(line);
+    if (id === undefined || method === undefined) return;
+    const handler = METHODS[method];
+    if (handler) send({ id, result: await handler(params ?? {}) });
+    else send({ id, error: { code: -32601, message: `no method ${method}` } });
+});
+
+async function reveal({ name, pause: milliseconds = 0 }) {
+    revealed.add(name);
+    send({ method: "notifications/tools/list_changed" });
+    if (milliseconds > 0) await pause(milliseconds);
+    return plain(`revealed ${name}`);
+}
+
+function shown(name, { description, inputSchema }) {
+    return { name, description, inputSchema, _meta: { "anthropic/alwaysLoad": true } };
+}
+
+function plain(text) {
+    return { content: [{ type: "text", text }] };
+}
+
+// "…@100…@200…": whatever a host cuts off, the last mark tells where.
+function ruler(length) {
+    let text = "";
+    while (text.length < length) text += `@${text.length + 100}`.padStart(100, ".");
+    return text.slice(0, length);
+}
+
+function send(message) {
+    process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+}

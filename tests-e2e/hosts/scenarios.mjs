@@ -1,0 +1,72 @@
+// What the model does in each scenario, and in front of which server. See player.mjs for what a step is.
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { writeJson } from "./host/files.mjs";
+
+const PROBE = fileURLToPath(new URL("probe-server.mjs", import.meta.url));
+
+const CALC = { tool: "calc__evaluate", input: { expression: "6*7" }, result: "42" };
+const ECHO = { tool: "everything__echo", input: { message: "over the wire" }, result: "Echo: over the wire" };
+
+const execute = ({ tool, input, result }) => ({ tool: "execute_tool", input: { name: tool, arguments: input }, result });
+
+export const SCENARIOS = {
+    // Every tool is in the list.
+    all: plugbay("all", [CALC, ECHO]),
+
+    // Two tools lead to all others.
+    search: plugbay("search", [
+        { tool: "search_tools", input: { query: "work out an arithmetic expression" }, result: "calc__evaluate", absent: ["calc__evaluate"] },
+        execute(CALC),
+        { tool: "search_tools", input: { query: "echo a message back" }, result: "everything__echo" },
+        execute(ECHO),
+    ]),
+
+    // A server's tools are there in the very next turn, and gone in the one after it is put away.
+    activate: plugbay("activate", [
+        { tool: "gateway_activate", input: { servers: ["calc"] }, absent: ["calc__evaluate"] },
+        CALC,
+        { tool: "gateway_deactivate", input: { servers: ["calc"] } },
+        { tool: "gateway_status", absent: ["calc__evaluate"] },
+    ]),
+};
+
+// The same against a server of our own, without plugbay, to learn what a host does by itself.
+export const PROBES = {
+    content: probe([{ tool: "both" }]),
+    names: probe([{ tool: "dotted", result: "rewritten" }]),
+    ...Object.fromEntries([0, 20, 50, 100, 250, 500, 800, 1000, 1500, 2000, 3000].map((pause) => [`reveal-${pause}`, reveal(pause)])),
+    ...Object.fromEntries([10, 20, 40, 60, 100, 200, 400].map((kilo) => [`result-${kilo}k`, result(kilo)])),
+};
+
+function plugbay(mode, steps) {
+    const server = ({ plugbay, peers, home }) => {
+        const config = join(home, "plugbay.json");
+        const sample = (name) => ({ command: plugbay, args: ["__sample", name] });
+        const everything = {
+            command: process.execPath,
+            args: [join(peers, "node_modules/@modelcontextprotocol/server-everything/dist/index.js")],
+        };
+        const mcpServers = { calc: sample("calc"), clock: sample("clock"), notes: sample("notes"), everything };
+        writeJson(config, { mode, mcpServers });
+        return { name: "plugbay", command: plugbay, args: ["serve", "--config", config] };
+    };
+    return { server, steps };
+}
+
+function probe(steps) {
+    return { server: () => ({ name: "probe", command: process.execPath, args: [PROBE] }), steps };
+}
+
+function reveal(pause) {
+    return probe([
+        { tool: "reveal", input: { name: "fresh", pause }, result: "revealed", absent: ["fresh"] },
+        { tool: "fresh", result: "this is fresh" },
+    ]);
+}
+
+function result(kilo) {
+    return probe([{ tool: "sized", input: { characters: kilo * 1000 } }]);
+}
