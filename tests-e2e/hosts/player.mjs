@@ -37,7 +37,7 @@ export class Player {
         if (!step) return this.#end();
         const tool = ending(turn.tools, step.tool);
         if (tool && !tool.deferred) return this.#call(record, tool, step.input ?? {}, step);
-        const finder = !record.searched && this.#search && turn.tools.find(({ name }) => name === this.#search.tool);
+        const finder = this.#search && turn.tools.find(({ name }) => name === this.#search.tool);
         if (finder && !this.turns.at(-2)?.searches) {
             record.searches = true;
             return this.#call(record, finder, this.#search.input(step.tool), undefined);

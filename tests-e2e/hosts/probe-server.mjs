@@ -17,7 +17,7 @@ const TOOLS = {
         inputSchema: { type: "object", properties: { name: { type: "string" }, pause: number } },
         run: reveal,
     },
-    both: {
+    two_contents: {
         description: "Text and structured content that differ.",
         inputSchema: EMPTY,
         run: () => ({ content: [{ type: "text", text: "in-the-text" }], structuredContent: { where: "in-the-structure" } }),

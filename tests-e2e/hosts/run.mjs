@@ -19,7 +19,7 @@ import { heard } from "./heard.mjs";
 import { render } from "./table.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const HOSTS = [claudeCode, codex, geminiCli, opencode];
+const HOSTS = [claudeCode, ...codex, geminiCli, opencode];
 const PATIENCE_MS = 120_000;
 const PROMPT = "Do what the script says.";
 
@@ -43,7 +43,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exi
 
 let [passed, failed, skipped] = [0, 0, 0];
 for (const host of options.host.map(hostCalled)) {
-    const program = installed(host, join(process.env.PLUGBAY_E2E_DIR, "hosts", host.name));
+    const program = installed(host, join(process.env.PLUGBAY_E2E_DIR, "hosts", host.folder ?? host.name));
     if (!program.path) {
         console.log(`${host.name}: skipped, ${program.problem}\n`);
         skipped += 1;

@@ -35,7 +35,7 @@ export const SCENARIOS = {
 
 // The same against a server of our own, without plugbay, to learn what a host does by itself.
 export const PROBES = {
-    content: probe([{ tool: "both" }]),
+    content: probe([{ tool: "two_contents" }]),
     names: probe([{ tool: "dotted", result: "rewritten" }]),
     ...Object.fromEntries([0, 20, 50, 100, 250, 500, 800, 1000, 1500, 2000, 3000].map((pause) => [`reveal-${pause}`, reveal(pause)])),
     ...Object.fromEntries([10, 20, 40, 60, 100, 200, 400].map((kilo) => [`result-${kilo}k`, result(kilo)])),

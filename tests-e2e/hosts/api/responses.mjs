@@ -1,28 +1,36 @@
-// OpenAI's Responses, the only one that Codex speaks. A server's tools stand together in a namespace.
+// OpenAI's Responses, the only API that Codex speaks. What it offers depends on the model: a server's tools in a
+// namespace, a search for them, or one tool that runs JavaScript in which they are functions (see code-mode.mjs).
 
+import { codeModeTools, script } from "./code-mode.mjs";
 import { events, flat } from "./events.mjs";
 
 export const handles = (path) => path.endsWith("/responses");
 
 export function read({ body }) {
     const input = body.input ?? [];
-    const found = input.filter((item) => item.type === "tool_search_output").flatMap((item) => item.tools ?? []);
+    const more = input.filter(({ type }) => type === "tool_search_output" || type === "additional_tools").flatMap(({ tools }) => tools ?? []);
+    const results = input.filter(({ type }) => type?.endsWith("_output")).map(result);
+    const tools = [...(body.tools ?? []), ...more].flatMap(spread);
     return {
-        tools: [...(body.tools ?? []), ...found].flatMap((tool) => spread(tool)),
-        results: input.filter((item) => item.type?.endsWith("_output")).map(result),
-        words: [body.instructions, flat(input.map((item) => item.content))].join("\n"),
+        tools: [...tools, ...codeModeTools(tools, results)],
+        results,
+        words: [body.instructions, flat(input.map(({ content }) => content)), JSON.stringify([body.tools, more])].join("\n"),
     };
 }
 
 export function call(response, { tool, input, id }) {
-    const item = tool.kind === "tool_search"
-        ? { type: "tool_search_call", id: `ts_${id}`, call_id: id, execution: "client", status: "completed", arguments: input }
-        : { type: "function_call", id: `fc_${id}`, call_id: id, name: tool.own, namespace: tool.space, arguments: JSON.stringify(input) };
-    send(response, item);
+    send(response, { id: `item_${id}`, call_id: id, ...made(tool, input) });
 }
 
 export function say(response, { text }) {
     send(response, { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text }] });
+}
+
+function made(tool, input) {
+    const code = script(tool, input);
+    if (code) return { type: "custom_tool_call", name: "exec", namespace: tool.space, input: code };
+    if (tool.kind === "tool_search") return { type: "tool_search_call", execution: "client", status: "completed", arguments: input };
+    return { type: "function_call", name: tool.own, namespace: tool.space, arguments: JSON.stringify(input) };
 }
 
 function send(response, item) {
@@ -36,15 +44,13 @@ function send(response, item) {
 }
 
 function spread(tool) {
-    if (tool.type === "namespace") {
-        return tool.tools.map((inner) => ({ ...one(inner), name: `${tool.name}${inner.name}`, own: inner.name, space: tool.name }));
-    }
-    return [one(tool)];
+    if (tool.type !== "namespace") return [one(tool)];
+    return tool.tools.map((inner) => ({ ...one(inner), name: `${tool.name}.${inner.name}`, space: tool.name }));
 }
 
 function one(tool) {
     const name = tool.name ?? tool.type;
-    return { name, own: name, kind: tool.type, definition: tool, deferred: tool.defer_loading === true };
+    return { name, own: name, kind: tool.type, definition: tool, deferred: false };
 }
 
 function result({ call_id, output, tools }) {
