@@ -15,7 +15,12 @@ const TOOLS = {
     reveal: {
         description: "Adds a tool, tells of it, and answers `pause` milliseconds later.",
         inputSchema: { type: "object", properties: { name: { type: "string" }, pause: number } },
-        run: reveal,
+        run: (input) => change(input, (name) => revealed.add(name), "revealed"),
+    },
+    conceal: {
+        description: "Takes that tool away again, in the same way.",
+        inputSchema: { type: "object", properties: { name: { type: "string" }, pause: number } },
+        run: (input) => change(input, (name) => revealed.delete(name), "concealed"),
     },
     two_contents: {
         description: "Text and structured content that differ.",
@@ -54,11 +59,11 @@ createInterface({ input: process.stdin }).on("line", async (line) => {
     else send({ id, error: { code: -32601, message: `no method ${method}` } });
 });
 
-async function reveal({ name, pause: milliseconds = 0 }) {
-    revealed.add(name);
+async function change({ name, pause: milliseconds = 0 }, apply, word) {
+    apply(name);
     send({ method: "notifications/tools/list_changed" });
     if (milliseconds > 0) await pause(milliseconds);
-    return plain(`revealed ${name}`);
+    return plain(`${word} ${name}`);
 }
 
 function shown(name, { description, inputSchema }) {

@@ -64,6 +64,8 @@ function reveal(pause) {
     return probe([
         { tool: "reveal", input: { name: "fresh", pause }, result: "revealed", absent: ["fresh"] },
         { tool: "fresh", result: "this is fresh" },
+        { tool: "conceal", input: { name: "fresh", pause }, result: "concealed" },
+        { tool: "two_contents", absent: ["fresh"] },
     ]);
 }
 

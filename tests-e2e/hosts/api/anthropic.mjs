@@ -2,14 +2,20 @@
 
 import { events, flat } from "./events.mjs";
 
+// Answers that share an id are one to Claude Code.
+let answers = 0;
+
 export const handles = (path) => path.endsWith("/messages");
 
 export function read({ body }) {
-    const messages = body.messages ?? [];
+    const said = (body.messages ?? []).flatMap(parts);
+    const loaded = loadedLater(said);
+    const deferred = (tool) => tool.defer_loading === true && !loaded.has(tool.name);
+    const gone = (tool) => loaded.get(tool.name) === false;
     return {
-        tools: (body.tools ?? []).map((tool) => ({ name: tool.name, definition: tool, deferred: tool.defer_loading === true })),
-        results: messages.flatMap((message) => parts(message).filter((part) => part.type === "tool_result").map(result)),
-        words: flat([body.system, messages.flatMap(parts).filter((part) => part.type === "text")]),
+        tools: (body.tools ?? []).filter((tool) => !gone(tool)).map((tool) => ({ name: tool.name, definition: tool, deferred: deferred(tool) })),
+        results: said.filter((part) => part.type === "tool_result").map(result),
+        words: flat([body.system, said.filter((part) => part.type === "text")]),
     };
 }
 
@@ -26,7 +32,7 @@ export function say(response, { text, model }) {
 
 function send(response, { model, start, delta, reason }) {
     const usage = { input_tokens: 1, output_tokens: 1 };
-    const message = { id: "msg_1", type: "message", role: "assistant", model, content: [], stop_reason: null, usage };
+    const message = { id: `msg_${(answers += 1)}`, type: "message", role: "assistant", model, content: [], stop_reason: null, usage };
     const all = [
         { type: "message_start", message },
         { type: "content_block_start", index: 0, content_block: start },
@@ -36,6 +42,21 @@ function send(response, { model, start, delta, reason }) {
         { type: "message_stop" },
     ];
     events(response, all.map((data) => ({ event: data.type, data })));
+}
+
+// A tool that comes in the middle of a conversation stands in `tools` as a deferred one, so that the prompt cache
+// holds; what makes it usable is a reference further down. One that is taken away stays there too, and words say so.
+function loadedLater(said) {
+    const loaded = new Map();
+    for (const part of said) {
+        if (part.type === "tool_addition") loaded.set(part.tool.name, true);
+        if (part.type === "text" && part.text.includes("no longer available")) {
+            for (const line of part.text.split("\n")) loaded.set(line, false);
+        }
+        if (part.type !== "tool_result" || !Array.isArray(part.content)) continue;
+        for (const found of part.content.filter(({ type }) => type === "tool_reference")) loaded.set(found.tool_name, true);
+    }
+    return loaded;
 }
 
 function parts({ content }) {
