@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 
-// { opening, client, protocol, abilities, lists, relisted }: `relisted` is the milliseconds from each
+// { opening, client, protocol, abilities, lists, listedAt, relisted }: `relisted` is the milliseconds from each
 // `list_changed` to the next `tools/list`, or null where none came.
 export function heard(log) {
     if (!existsSync(log)) return undefined;
@@ -14,8 +14,14 @@ export function heard(log) {
         opening: asked.slice(0, 6).map(({ message }) => message.method),
         ...hello(asked),
         lists: listed.length,
+        listedAt: answered(all, listed[0]),
         relisted: changes.map(({ at }) => (listed.find((list) => list.at >= at)?.at ?? NaN) - at),
     };
+}
+
+// When the host had its first list.
+function answered(all, request) {
+    return request && all.find(({ from, message }) => from === "server" && "result" in message && message.id === request.message.id)?.at;
 }
 
 function hello(asked) {

@@ -7,6 +7,8 @@
 //   absent  endings of names that must not be offered in this turn
 
 const TITLE = "stub";
+// A host may begin before its servers have listed their tools.
+const MOST_SEARCHES = 3;
 
 export class Player {
     #steps;
@@ -14,6 +16,7 @@ export class Player {
     #waiting;
     #calls = 0;
     #next = 0;
+    #searches = 0;
 
     // `search` is the host's own tool for finding deferred tools: { tool, input(name) }.
     constructor(steps, search) {
@@ -38,8 +41,8 @@ export class Player {
         const tool = ending(turn.tools, step.tool);
         if (tool && !tool.deferred) return this.#call(record, tool, step.input ?? {}, step);
         const finder = this.#search && turn.tools.find(({ name }) => name === this.#search.tool);
-        if (finder && !this.turns.at(-2)?.searches) {
-            record.searches = true;
+        if (finder && this.#searches < MOST_SEARCHES) {
+            this.#searches += 1;
             return this.#call(record, finder, this.#search.input(step.tool), undefined);
         }
         record.problem = `${step.tool} is not offered`;
@@ -67,11 +70,17 @@ export class Player {
             record.result = result?.text;
             if (!result) return `no result of ${waiting.name}`;
             const { result: expected } = waiting.step ?? {};
+            if (result.failed) return `${waiting.name} failed: ${result.text.slice(0, 300)}`;
             if (expected !== undefined && !contains(result.text, expected)) return `the result lacks ${expected}: ${result.text.slice(0, 300)}`;
-            if (waiting.step) this.#next += 1;
+            if (waiting.step) this.#advance();
         }
         const unwanted = (this.#steps[this.#next]?.absent ?? []).find((name) => ending(turn.tools, name));
         return unwanted && `${unwanted} is offered`;
+    }
+
+    #advance() {
+        this.#next += 1;
+        this.#searches = 0;
     }
 
     #call(record, tool, input, step) {

@@ -32,6 +32,11 @@ const TOOLS = {
         inputSchema: { type: "object", properties: { characters: number } },
         run: ({ characters }) => plain(ruler(characters)),
     },
+    bare: {
+        description: "Text that happens to be JSON, but no object.",
+        inputSchema: { type: "object", properties: { text: { type: "string" } } },
+        run: ({ text }) => plain(text),
+    },
     "dashed-and.dotted": { description: "Characters that hosts rewrite.", inputSchema: EMPTY, run: () => plain("rewritten") },
 };
 for (const length of LENGTHS) {

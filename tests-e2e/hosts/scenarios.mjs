@@ -7,7 +7,8 @@ import { writeJson } from "./host/files.mjs";
 
 const PROBE = fileURLToPath(new URL("probe-server.mjs", import.meta.url));
 
-const CALC = { tool: "calc__evaluate", input: { expression: "6*7" }, result: "42" };
+// A result that is a bare number is one that Gemini CLI refuses; see the probe `bare-number`.
+const CALC = { tool: "calc__factorize", input: { number: 84 }, result: "7" };
 const ECHO = { tool: "everything__echo", input: { message: "over the wire" }, result: "Echo: over the wire" };
 
 const execute = ({ tool, input, result }) => ({ tool: "execute_tool", input: { name: tool, arguments: input }, result });
@@ -18,7 +19,7 @@ export const SCENARIOS = {
 
     // Two tools lead to all others.
     search: plugbay("search", [
-        { tool: "search_tools", input: { query: "work out an arithmetic expression" }, result: "calc__evaluate", absent: ["calc__evaluate"] },
+        { tool: "search_tools", input: { query: "prime factors of a number" }, result: "calc__factorize", absent: ["calc__factorize"] },
         execute(CALC),
         { tool: "search_tools", input: { query: "echo a message back" }, result: "everything__echo" },
         execute(ECHO),
@@ -26,16 +27,19 @@ export const SCENARIOS = {
 
     // A server's tools are there in the very next turn, and gone in the one after it is put away.
     activate: plugbay("activate", [
-        { tool: "gateway_activate", input: { servers: ["calc"] }, absent: ["calc__evaluate"] },
+        { tool: "gateway_activate", input: { servers: ["calc"] }, absent: ["calc__factorize"] },
         CALC,
         { tool: "gateway_deactivate", input: { servers: ["calc"] } },
-        { tool: "gateway_status", absent: ["calc__evaluate"] },
+        { tool: "gateway_status", absent: ["calc__factorize"] },
     ]),
 };
 
 // The same against a server of our own, without plugbay, to learn what a host does by itself.
 export const PROBES = {
     content: probe([{ tool: "two_contents" }]),
+    "bare-number": probe([{ tool: "bare", input: { text: "42" }, result: "42" }]),
+    "bare-list": probe([{ tool: "bare", input: { text: '["a", "b"]' }, result: "b" }]),
+    "bare-object": probe([{ tool: "bare", input: { text: '{"a": 1}' }, result: "a" }]),
     names: probe([{ tool: "dotted", result: "rewritten" }]),
     ...Object.fromEntries([0, 20, 50, 100, 250, 500, 800, 1000, 1500, 2000, 3000].map((pause) => [`reveal-${pause}`, reveal(pause)])),
     ...Object.fromEntries([10, 20, 40, 60, 100, 200, 400].map((kilo) => [`result-${kilo}k`, result(kilo)])),

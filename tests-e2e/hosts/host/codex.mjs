@@ -12,7 +12,8 @@ const TRIPLES = {
     "darwin-arm64": "aarch64-apple-darwin",
 };
 
-const bySearch = { tool: "tool_search", input: (name) => ({ query: name.replaceAll("_", " "), limit: 5 }) };
+// Its search takes a whole name for one word: `evaluate` does not find `calc__evaluate`.
+const bySearch = { tool: "tool_search", input: (name) => ({ query: name, limit: 5 }) };
 const byScript = { tool: FINDER, input: (name) => ({ ending: name }) };
 
 export default [
