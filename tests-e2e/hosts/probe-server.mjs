@@ -4,22 +4,26 @@
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 
+const LONGEST_HOLD_MS = 5_000;
 const EMPTY = { type: "object", properties: {} };
+const NEW = { description: "New.", inputSchema: EMPTY };
 const number = { type: "integer" };
+const CHANGE = { type: "object", properties: { name: { type: "string" }, pause: number, held: { type: "boolean" } } };
 // 40 characters, with one more each: the names that are left in a request tell the host's limit.
 const LENGTHS = [40, 46, 50, 52, 56, 60, 64, 100, 116, 128];
 
 const revealed = new Set();
+let listed = () => {};
 
 const TOOLS = {
     reveal: {
-        description: "Adds a tool, tells of it, and answers `pause` milliseconds later.",
-        inputSchema: { type: "object", properties: { name: { type: "string" }, pause: number } },
+        description: "Adds a tool, tells of it, and answers `pause` milliseconds later; if `held`, after the next list.",
+        inputSchema: CHANGE,
         run: (input) => change(input, (name) => revealed.add(name), "revealed"),
     },
     conceal: {
         description: "Takes that tool away again, in the same way.",
-        inputSchema: { type: "object", properties: { name: { type: "string" }, pause: number } },
+        inputSchema: CHANGE,
         run: (input) => change(input, (name) => revealed.delete(name), "concealed"),
     },
     two_contents: {
@@ -52,7 +56,7 @@ const METHODS = {
         instructions: ruler(12_000),
     }),
     ping: () => ({}),
-    "tools/list": () => ({ tools: [...Object.entries(TOOLS).map(([name, tool]) => shown(name, tool)), ...[...revealed].map((name) => shown(name, { description: "New.", inputSchema: EMPTY }))] }),
+    "tools/list": () => ({ tools: [...Object.entries(TOOLS), ...[...revealed].map((name) => [name, NEW])].map(shown) }),
     "tools/call": ({ name, arguments: input }) => (TOOLS[name] ? TOOLS[name].run(input ?? {}) : plain(`this is ${name}`)),
 };
 
@@ -60,18 +64,21 @@ createInterface({ input: process.stdin }).on("line", async (line) => {
     const { id, method, params } = JSON.parse(line);
     if (id === undefined || method === undefined) return;
     const handler = METHODS[method];
-    if (handler) send({ id, result: await handler(params ?? {}) });
-    else send({ id, error: { code: -32601, message: `no method ${method}` } });
+    if (!handler) return send({ id, error: { code: -32601, message: `no method ${method}` } });
+    send({ id, result: await handler(params ?? {}) });
+    if (method === "tools/list") listed();
 });
 
-async function change({ name, pause: milliseconds = 0 }, apply, word) {
+async function change({ name, pause: milliseconds = 0, held = false }, apply, word) {
     apply(name);
+    const again = new Promise((resolve) => (listed = resolve));
     send({ method: "notifications/tools/list_changed" });
+    if (held) await Promise.race([again, pause(LONGEST_HOLD_MS)]);
     if (milliseconds > 0) await pause(milliseconds);
     return plain(`${word} ${name}`);
 }
 
-function shown(name, { description, inputSchema }) {
+function shown([name, { description, inputSchema }]) {
     return { name, description, inputSchema, _meta: { "anthropic/alwaysLoad": true } };
 }
 

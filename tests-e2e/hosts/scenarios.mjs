@@ -41,9 +41,15 @@ export const PROBES = {
     "bare-list": probe([{ tool: "bare", input: { text: '["a", "b"]' }, result: "b" }]),
     "bare-object": probe([{ tool: "bare", input: { text: '{"a": 1}' }, result: "a" }]),
     names: probe([{ tool: "dotted", result: "rewritten" }]),
-    ...Object.fromEntries([0, 20, 50, 100, 250, 500, 800, 1000, 1500, 2000, 3000].map((pause) => [`reveal-${pause}`, reveal(pause)])),
-    ...Object.fromEntries([10, 20, 40, 60, 100, 200, 400].map((kilo) => [`result-${kilo}k`, result(kilo)])),
+    // The list changes, and the result comes so many milliseconds after the notification, or after the host's next list.
+    ...each([0, 20, 50, 100, 250, 500, 1000, 2000], (pause) => [`reveal-${pause}`, reveal({ pause })]),
+    ...each([0, 20, 50, 100], (pause) => [`held-${pause}`, reveal({ pause, held: true })]),
+    ...each([10, 20, 40, 60, 100, 200, 400], (kilo) => [`result-${kilo}k`, result(kilo)]),
 };
+
+function each(numbers, entry) {
+    return Object.fromEntries(numbers.map(entry));
+}
 
 function plugbay(mode, steps) {
     const server = ({ plugbay, peers, home }) => {
@@ -64,11 +70,11 @@ function probe(steps) {
     return { server: () => ({ name: "probe", command: process.execPath, args: [PROBE] }), steps };
 }
 
-function reveal(pause) {
+function reveal(how) {
     return probe([
-        { tool: "reveal", input: { name: "fresh", pause }, result: "revealed", absent: ["fresh"] },
+        { tool: "reveal", input: { name: "fresh", ...how }, result: "revealed", absent: ["fresh"] },
         { tool: "fresh", result: "this is fresh" },
-        { tool: "conceal", input: { name: "fresh", pause }, result: "concealed" },
+        { tool: "conceal", input: { name: "fresh", ...how }, result: "concealed" },
         { tool: "two_contents", absent: ["fresh"] },
     ]);
 }
