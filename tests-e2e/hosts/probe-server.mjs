@@ -78,8 +78,10 @@ async function change({ name, pause: milliseconds = 0, held = false }, apply, wo
     return plain(`${word} ${name}`);
 }
 
+// What a server of today sends, if the name says so; else what keeps a tool in Claude Code's context.
 function shown([name, { description, inputSchema }]) {
-    return { name, description, inputSchema, _meta: { "anthropic/alwaysLoad": true } };
+    const _meta = name.startsWith("plain") ? undefined : { "anthropic/alwaysLoad": true };
+    return { name, description, inputSchema, _meta };
 }
 
 function plain(text) {

@@ -44,6 +44,8 @@ export const PROBES = {
     // The list changes, and the result comes so many milliseconds after the notification, or after the host's next list.
     ...each([0, 20, 50, 100, 250, 500, 1000, 2000], (pause) => [`reveal-${pause}`, reveal({ pause })]),
     ...each([0, 20, 50, 100], (pause) => [`held-${pause}`, reveal({ pause, held: true })]),
+    // The same with a tool that does not ask to be kept in context.
+    "held-plain": reveal({ pause: 100, held: true }, "plain_tool"),
     ...each([10, 20, 40, 60, 100, 200, 400], (kilo) => [`result-${kilo}k`, result(kilo)]),
 };
 
@@ -70,12 +72,12 @@ function probe(steps) {
     return { server: () => ({ name: "probe", command: process.execPath, args: [PROBE] }), steps };
 }
 
-function reveal(how) {
+function reveal(how, name = "fresh") {
     return probe([
-        { tool: "reveal", input: { name: "fresh", ...how }, result: "revealed", absent: ["fresh"] },
-        { tool: "fresh", result: "this is fresh" },
-        { tool: "conceal", input: { name: "fresh", ...how }, result: "concealed" },
-        { tool: "two_contents", absent: ["fresh"] },
+        { tool: "reveal", input: { name, ...how }, result: "revealed", absent: [name] },
+        { tool: name, result: `this is ${name}` },
+        { tool: "conceal", input: { name, ...how }, result: "concealed" },
+        { tool: "two_contents", absent: [name] },
     ]);
 }
 
