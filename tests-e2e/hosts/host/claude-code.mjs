@@ -22,8 +22,6 @@ export default {
             env: {
                 ANTHROPIC_BASE_URL: model,
                 ANTHROPIC_API_KEY: "stub",
-                // With a base URL that it does not know it would not defer; a user's own Claude Code does.
-                ENABLE_TOOL_SEARCH: "true",
                 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
                 DISABLE_AUTOUPDATER: "1",
             },
