@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 
 // { opening, client, protocol, abilities, lists, listedAt, relisted }: `relisted` is the milliseconds from each
-// `list_changed` to the next `tools/list`, or null where none came.
+// `list_changed` to the next `tools/list`, not a number where none came.
 export function heard(log) {
     if (!existsSync(log)) return undefined;
     const all = readFileSync(log, "utf8").trim().split("\n").map((line) => JSON.parse(line)).map(parsed);
@@ -21,7 +21,8 @@ export function heard(log) {
 
 // When the host had its first list.
 function answered(all, request) {
-    return request && all.find(({ from, message }) => from === "server" && "result" in message && message.id === request.message.id)?.at;
+    const answers = all.filter(({ from, message }) => from === "server" && "result" in message);
+    return answers.find(({ message }) => message.id === request?.message.id)?.at;
 }
 
 function hello(asked) {

@@ -34,9 +34,8 @@ export async function startModel(player) {
 
 // Hosts ask for models, quotas and news; an empty answer satisfies them.
 function nothing(response, path) {
-    const empty = path.endsWith("/models") ? { object: "list", data: [], models: [] } : path.endsWith("count_tokens") ? { input_tokens: 1 } : {};
     response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify(empty));
+    response.end(JSON.stringify(path.endsWith("/models") ? { object: "list", data: [], models: [] } : {}));
 }
 
 async function bodyOf(request) {

@@ -1,10 +1,11 @@
 // Plays one script against whatever host asks, and writes down what the host showed in each turn.
 //
-// A step: { tool, input, result, absent }
+// A step: { tool, input, result, absent, now }
 //   tool    how the name of the tool ends that must be offered in this turn
 //   input   what it is called with
 //   result  what its result must contain: a string, or a regular expression
 //   absent  endings of names that must not be offered in this turn
+//   now     the tool must be there without a search by the host's own means
 
 const TITLE = "stub";
 // A host may begin before its servers have listed their tools.
@@ -40,7 +41,7 @@ export class Player {
         if (!step) return this.#end();
         const tool = ending(turn.tools, step.tool);
         if (tool && !tool.deferred) return this.#call(record, tool, step.input ?? {}, step);
-        const finder = this.#search && turn.tools.find(({ name }) => name === this.#search.tool);
+        const finder = !step.now && this.#search && turn.tools.find(({ name }) => name === this.#search.tool);
         if (finder && this.#searches < MOST_SEARCHES) {
             this.#searches += 1;
             return this.#call(record, finder, this.#search.input(step.tool), undefined);
@@ -54,7 +55,7 @@ export class Player {
             at: Date.now(),
             tools: turn.tools.map(({ name }) => name),
             deferred: turn.tools.filter(({ deferred }) => deferred).map(({ name }) => name),
-            chars: turn.tools.filter(({ deferred }) => !deferred).reduce((sum, { definition }) => sum + JSON.stringify(definition).length, 0),
+            chars: size(turn.tools.filter(({ deferred }) => !deferred)),
             words: turn.words,
         };
         this.turns.push(record);
@@ -71,7 +72,7 @@ export class Player {
             if (!result) return `no result of ${waiting.name}`;
             const { result: expected } = waiting.step ?? {};
             if (result.failed) return `${waiting.name} failed: ${result.text.slice(0, 300)}`;
-            if (expected !== undefined && !contains(result.text, expected)) return `the result lacks ${expected}: ${result.text.slice(0, 300)}`;
+            if (!contains(result.text, expected)) return `the result lacks ${expected}: ${result.text.slice(0, 300)}`;
             if (waiting.step) this.#advance();
         }
         const unwanted = (this.#steps[this.#next]?.absent ?? []).find((name) => ending(turn.tools, name));
@@ -102,6 +103,10 @@ function ending(tools, name) {
     return fits.find((tool) => !tool.deferred) ?? fits[0];
 }
 
-function contains(text, expected) {
+function size(tools) {
+    return tools.reduce((sum, { definition }) => sum + JSON.stringify(definition).length, 0);
+}
+
+function contains(text, expected = "") {
     return expected instanceof RegExp ? expected.test(text) : text.includes(expected);
 }

@@ -9,7 +9,7 @@ const EMPTY = { type: "object", properties: {} };
 const NEW = { description: "New.", inputSchema: EMPTY };
 const number = { type: "integer" };
 const CHANGE = { type: "object", properties: { name: { type: "string" }, pause: number, held: { type: "boolean" } } };
-// 40 characters, with one more each: the names that are left in a request tell the host's limit.
+// Which of these names a request still has, and how they look there, tells the host's limit.
 const LENGTHS = [40, 46, 50, 52, 56, 60, 64, 100, 116, 128];
 
 const revealed = new Set();

@@ -11,12 +11,12 @@ import claudeCode from "./host/claude-code.mjs";
 import codex from "./host/codex.mjs";
 import geminiCli from "./host/gemini-cli.mjs";
 import opencode from "./host/opencode.mjs";
+import { heard } from "./heard.mjs";
 import { installed } from "./install.mjs";
 import { startModel } from "./model-stub.mjs";
 import { Player } from "./player.mjs";
 import { PROBES, SCENARIOS } from "./scenarios.mjs";
-import { heard } from "./heard.mjs";
-import { render } from "./table.mjs";
+import { render, summary } from "./table.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const HOSTS = [claudeCode, ...codex, geminiCli, opencode];
@@ -41,25 +41,23 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(130));
 
-let [passed, failed, skipped] = [0, 0, 0];
+const played = [];
 for (const host of options.host.map(hostCalled)) {
     const program = installed(host, join(process.env.PLUGBAY_E2E_DIR, "hosts", host.folder ?? host.name));
     if (!program.path) {
         console.log(`${host.name}: skipped, ${program.problem}\n`);
-        skipped += 1;
         continue;
     }
     for (const name of options.scenario) {
         for (let round = 1; round <= Number(options.times); round += 1) {
             const outcome = await play(host, program.path, name, scenarioCalled(name));
             console.log(render(host.name, name, round, outcome));
-            if (outcome.passed) passed += 1;
-            else failed += 1;
+            played.push({ host: host.name, scenario: name, ...outcome });
         }
     }
 }
-console.log(`${passed} passed, ${failed} failed, ${skipped} hosts skipped`);
-process.exit(failed > 0 ? 1 : 0);
+console.log(summary(played));
+process.exit(played.every(({ passed }) => passed) ? 0 : 1);
 
 // One run of one host, in a home of its own.
 async function play(host, [command, ...first], name, { server, steps }) {
@@ -124,7 +122,8 @@ function keep(name, { outcome, requests }) {
 }
 
 function hostCalled(name) {
-    return HOSTS.find((host) => host.name === name) ?? stop(`no host ${name}; there are ${HOSTS.map((host) => host.name).join(", ")}`);
+    const names = HOSTS.map((host) => host.name).join(", ");
+    return HOSTS.find((host) => host.name === name) ?? stop(`no host ${name}; there are ${names}`);
 }
 
 function scenarioCalled(name) {

@@ -19,18 +19,18 @@ export const SCENARIOS = {
 
     // Two tools lead to all others.
     search: plugbay("search", [
-        { tool: "search_tools", input: { query: "prime factors of a number" }, result: "calc__factorize", absent: ["calc__factorize"] },
+        { tool: "search_tools", input: { query: "prime factors of a number" }, result: CALC.tool, absent: [CALC.tool] },
         execute(CALC),
-        { tool: "search_tools", input: { query: "echo a message back" }, result: "everything__echo" },
+        { tool: "search_tools", input: { query: "echo a message back" }, result: ECHO.tool },
         execute(ECHO),
     ]),
 
     // A server's tools are there in the very next turn, and gone in the one after it is put away.
     activate: plugbay("activate", [
-        { tool: "gateway_activate", input: { servers: ["calc"] }, absent: ["calc__factorize"] },
-        CALC,
+        { tool: "gateway_activate", input: { servers: ["calc"] }, absent: [CALC.tool] },
+        { ...CALC, now: true },
         { tool: "gateway_deactivate", input: { servers: ["calc"] } },
-        { tool: "gateway_status", absent: ["calc__factorize"] },
+        { tool: "gateway_status", absent: [CALC.tool] },
     ]),
 };
 
@@ -45,7 +45,7 @@ export const PROBES = {
     ...each([0, 20, 50, 100, 250, 500, 1000, 2000], (pause) => [`reveal-${pause}`, reveal({ pause })]),
     ...each([0, 20, 50, 100], (pause) => [`held-${pause}`, reveal({ pause, held: true })]),
     // The same with a tool that does not ask to be kept in context.
-    "held-plain": reveal({ pause: 100, held: true }, "plain_tool"),
+    "held-plain": reveal({ pause: 100, held: true }, "plain_tool", false),
     ...each([10, 20, 40, 60, 100, 200, 400], (kilo) => [`result-${kilo}k`, result(kilo)]),
 };
 
@@ -72,10 +72,10 @@ function probe(steps) {
     return { server: () => ({ name: "probe", command: process.execPath, args: [PROBE] }), steps };
 }
 
-function reveal(how, name = "fresh") {
+function reveal(how, name = "fresh", now = true) {
     return probe([
         { tool: "reveal", input: { name, ...how }, result: "revealed", absent: [name] },
-        { tool: name, result: `this is ${name}` },
+        { tool: name, result: `this is ${name}`, now },
         { tool: "conceal", input: { name, ...how }, result: "concealed" },
         { tool: "two_contents", absent: [name] },
     ]);

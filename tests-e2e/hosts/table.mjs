@@ -1,11 +1,32 @@
-// One run of one host, a line per turn.
+// What the runs were like, for people.
 
+// One run of one host, a line per turn.
 export function render(host, scenario, round, { passed, turns, seconds, code, output, heard }) {
     const head = `${host}  ${scenario} #${round}  ${passed ? "pass" : "FAIL"}  ${seconds.toFixed(1)} s`;
     const lines = turns.map((turn, index) => `  turn ${index + 1}  ${offered(turn)}  ${before(turn)}${after(turn)}`);
-    const client = heard?.client ? [`  ${heard.client.name} ${heard.client.version}, MCP ${heard.protocol}, relists after ${times(heard.relisted)}`] : ["  the server was not started"];
     const trouble = passed ? [] : [`  exit ${code}: ${shorten(output, 600)}`];
-    return `${[head, ...client, ...lines, ...trouble].join("\n")}\n`;
+    return `${[head, `  ${greeting(heard)}`, ...lines, ...trouble].join("\n")}\n`;
+}
+
+// All runs, a line per host and scenario.
+export function summary(played) {
+    const names = [...new Set(played.map(nameOf))];
+    const lines = names.map((name) => {
+        const runs = played.filter((run) => nameOf(run) === name);
+        const passed = runs.filter((run) => run.passed).length;
+        const seconds = runs.map((run) => run.seconds).sort((one, two) => one - two)[Math.floor(runs.length / 2)];
+        return `${name.padEnd(34)} ${passed} of ${runs.length} passed, ${seconds.toFixed(1)} s`;
+    });
+    return lines.length > 0 ? lines.join("\n") : "nothing was run";
+}
+
+function greeting(heard) {
+    if (!heard?.client) return "the server was not started";
+    return `${heard.client.name} ${heard.client.version}, MCP ${heard.protocol}, relists after ${times(heard.relisted)}`;
+}
+
+function nameOf({ host, scenario }) {
+    return `${host}  ${scenario}`;
 }
 
 function offered({ tools, deferred, chars }) {

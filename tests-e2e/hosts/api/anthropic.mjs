@@ -11,9 +11,9 @@ export function read({ body }) {
     const said = (body.messages ?? []).flatMap(parts);
     const loaded = loadedLater(said);
     const deferred = (tool) => tool.defer_loading === true && !loaded.has(tool.name);
-    const gone = (tool) => loaded.get(tool.name) === false;
+    const there = (body.tools ?? []).filter((tool) => loaded.get(tool.name) !== false);
     return {
-        tools: (body.tools ?? []).filter((tool) => !gone(tool)).map((tool) => ({ name: tool.name, definition: tool, deferred: deferred(tool) })),
+        tools: there.map((tool) => ({ name: tool.name, definition: tool, deferred: deferred(tool) })),
         results: said.filter((part) => part.type === "tool_result").map(result),
         words: flat([body.system, said.filter((part) => part.type === "text")]),
     };
@@ -32,7 +32,8 @@ export function say(response, { text, model }) {
 
 function send(response, { model, start, delta, reason }) {
     const usage = { input_tokens: 1, output_tokens: 1 };
-    const message = { id: `msg_${(answers += 1)}`, type: "message", role: "assistant", model, content: [], stop_reason: null, usage };
+    const id = `msg_${(answers += 1)}`;
+    const message = { id, type: "message", role: "assistant", model, content: [], stop_reason: null, usage };
     const all = [
         { type: "message_start", message },
         { type: "content_block_start", index: 0, content_block: start },
@@ -65,6 +66,7 @@ function parts({ content }) {
 
 // What a host's own search found comes as references; the tools themselves are in the same request.
 function result({ tool_use_id, content, is_error }) {
-    const text = typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? JSON.stringify(part)).join("\n");
+    const list = typeof content === "string" ? [{ text: content }] : (content ?? []);
+    const text = list.map((part) => part.text ?? JSON.stringify(part)).join("\n");
     return { id: tool_use_id, text, failed: is_error === true };
 }

@@ -10,7 +10,8 @@ export function codeModeTools(tools, results) {
     const described = [...exec.definition.description.matchAll(/declare const tools: \{ (\w+)\(/g)].map(([, name]) => name);
     const found = results.flatMap(({ text }) => [...text.matchAll(/FOUND (\w+)/g)].map(([, name]) => name));
     const nested = [...new Set([...described, ...found])].map((name) => ({ name, kind: "nested" }));
-    return [{ name: FINDER, kind: "finder" }, ...nested].map((tool) => ({ ...tool, space: exec.space, definition: "", deferred: false }));
+    const common = { space: exec.space, definition: "", deferred: false };
+    return [{ name: FINDER, kind: "finder" }, ...nested].map((tool) => ({ ...tool, ...common }));
 }
 
 // What `exec` is to run, if this is a tool of that kind.

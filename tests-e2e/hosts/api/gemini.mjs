@@ -10,7 +10,7 @@ export function read({ body }) {
     const answers = parts.filter((part) => part.functionResponse).map((part) => part.functionResponse);
     return {
         tools: declared.map((tool) => ({ name: tool.name, definition: tool, deferred: false })),
-        results: answers.map(({ response }, index) => ({ id: `call_${index + 1}`, text: textOf(response), failed: "error" in (response ?? {}) })),
+        results: answers.map(result),
         words: flat([body.systemInstruction?.parts, parts]),
     };
 }
@@ -32,6 +32,7 @@ function send(response, path, part) {
     response.end(JSON.stringify(data));
 }
 
-function textOf(response) {
-    return typeof response?.output === "string" ? response.output : JSON.stringify(response);
+function result({ response }, index) {
+    const text = typeof response?.output === "string" ? response.output : JSON.stringify(response);
+    return { id: `call_${index + 1}`, text, failed: "error" in (response ?? {}) };
 }

@@ -4,11 +4,13 @@
 import { codeModeTools, script } from "./code-mode.mjs";
 import { events, flat } from "./events.mjs";
 
+const MORE_TOOLS = ["tool_search_output", "additional_tools"];
+
 export const handles = (path) => path.endsWith("/responses");
 
 export function read({ body }) {
     const input = body.input ?? [];
-    const more = input.filter(({ type }) => type === "tool_search_output" || type === "additional_tools").flatMap(({ tools }) => tools ?? []);
+    const more = input.filter(({ type }) => MORE_TOOLS.includes(type)).flatMap(({ tools }) => tools ?? []);
     const results = input.filter(({ type }) => type?.endsWith("_output")).map(result);
     const tools = [...(body.tools ?? []), ...more].flatMap(spread);
     return {
@@ -29,7 +31,7 @@ export function say(response, { text }) {
 function made(tool, input) {
     const code = script(tool, input);
     if (code) return { type: "custom_tool_call", name: "exec", namespace: tool.space, input: code };
-    if (tool.kind === "tool_search") return { type: "tool_search_call", execution: "client", status: "completed", arguments: input };
+    if (tool.kind === "tool_search") return { type: "tool_search_call", execution: "client", arguments: input };
     return { type: "function_call", name: tool.own, namespace: tool.space, arguments: JSON.stringify(input) };
 }
 
