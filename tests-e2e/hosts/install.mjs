@@ -24,5 +24,5 @@ function install(what, folder) {
     const args = ["install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", what];
     const { status, stderr, error } = spawnSync("npm", args, { cwd: folder, encoding: "utf8" });
     if (error) return `npm cannot be started: ${error.message}`;
-    return status === 0 ? undefined : `npm install ${what} failed: ${stderr.trim().slice(-500)}`;
+    return status === 0 ? undefined : `npm install ${what} failed: ${stderr.trim().slice(0, 300)}`;
 }

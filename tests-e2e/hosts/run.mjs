@@ -57,7 +57,7 @@ for (const host of options.host.map(hostCalled)) {
     }
 }
 console.log(summary(played));
-process.exit(played.every(({ passed }) => passed) ? 0 : 1);
+process.exit(played.length === 0 ? 3 : played.every(({ passed }) => passed) ? 0 : 1);
 
 // One run of one host, in a home of its own.
 async function play(host, [command, ...first], name, { server, steps }) {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 import { writeJson } from "./host/files.mjs";
 
-const PROBE = fileURLToPath(new URL("probe-server.mjs", import.meta.url));
+const PROBE = { command: process.execPath, args: [fileURLToPath(new URL("probe-server.mjs", import.meta.url))] };
 
 // A result that is a bare number is one that Gemini CLI refuses; see the probe `bare-number`.
 const CALC = { tool: "calc__factorize", input: { number: 84 }, result: "7" };
@@ -25,6 +25,9 @@ export const SCENARIOS = {
         execute(ECHO),
     ]),
 
+    // A server behind plugbay changes its tools in the middle of a conversation.
+    changing: plugbay("all", reveal({ pause: 2000 }), () => ({ probe: PROBE })),
+
     // A server's tools are there in the very next turn, and gone in the one after it is put away.
     activate: plugbay("activate", [
         { tool: "gateway_activate", input: { servers: ["calc"] }, absent: [CALC.tool] },
@@ -42,10 +45,10 @@ export const PROBES = {
     "bare-object": probe([{ tool: "bare", input: { text: '{"a": 1}' }, result: "a" }]),
     names: probe([{ tool: "dotted", result: "rewritten" }]),
     // The list changes, and the result comes so many milliseconds after the notification, or after the host's next list.
-    ...each([0, 20, 50, 100, 250, 500, 1000, 2000], (pause) => [`reveal-${pause}`, reveal({ pause })]),
-    ...each([0, 20, 50, 100], (pause) => [`held-${pause}`, reveal({ pause, held: true })]),
+    ...each([0, 20, 50, 100, 250, 500, 1000, 2000], (pause) => [`reveal-${pause}`, probe(reveal({ pause }))]),
+    ...each([0, 20, 50, 100], (pause) => [`held-${pause}`, probe(reveal({ pause, held: true }))]),
     // The same with a tool that does not ask to be kept in context.
-    "held-plain": reveal({ pause: 100, held: true }, "plain_tool", false),
+    "held-plain": probe(reveal({ pause: 100, held: true }, "plain_tool", false)),
     ...each([10, 20, 40, 60, 100, 200, 400], (kilo) => [`result-${kilo}k`, result(kilo)]),
 };
 
@@ -53,32 +56,34 @@ function each(numbers, entry) {
     return Object.fromEntries(numbers.map(entry));
 }
 
-function plugbay(mode, steps) {
-    const server = ({ plugbay, peers, home }) => {
-        const config = join(home, "plugbay.json");
-        const sample = (name) => ({ command: plugbay, args: ["__sample", name] });
-        const everything = {
-            command: process.execPath,
-            args: [join(peers, "node_modules/@modelcontextprotocol/server-everything/dist/index.js")],
-        };
-        const mcpServers = { calc: sample("calc"), clock: sample("clock"), notes: sample("notes"), everything };
-        writeJson(config, { mode, mcpServers });
-        return { name: "plugbay", command: plugbay, args: ["serve", "--config", config] };
+function plugbay(mode, steps, servers = usual) {
+    const server = (places) => {
+        const config = join(places.home, "plugbay.json");
+        writeJson(config, { mode, mcpServers: servers(places) });
+        return { name: "plugbay", command: places.plugbay, args: ["serve", "--config", config] };
     };
     return { server, steps };
 }
 
+// Three samples, and a server that we did not write.
+function usual({ plugbay, peers }) {
+    const sample = (name) => ({ command: plugbay, args: ["__sample", name] });
+    const index = join(peers, "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    const everything = { command: process.execPath, args: [index] };
+    return { calc: sample("calc"), clock: sample("clock"), notes: sample("notes"), everything };
+}
+
 function probe(steps) {
-    return { server: () => ({ name: "probe", command: process.execPath, args: [PROBE] }), steps };
+    return { server: () => ({ name: "probe", ...PROBE }), steps };
 }
 
 function reveal(how, name = "fresh", now = true) {
-    return probe([
+    return [
         { tool: "reveal", input: { name, ...how }, result: "revealed", absent: [name] },
         { tool: name, result: `this is ${name}`, now },
         { tool: "conceal", input: { name, ...how }, result: "concealed" },
         { tool: "two_contents", absent: [name] },
-    ]);
+    ];
 }
 
 function result(kilo) {
