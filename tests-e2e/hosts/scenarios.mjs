@@ -11,6 +11,11 @@ const PROBE = { command: process.execPath, args: [fileURLToPath(new URL("probe-s
 const CALC = { tool: "calc__factorize", input: { number: 84 }, result: "7" };
 const ECHO = { tool: "everything__echo", input: { message: "over the wire" }, result: "Echo: over the wire" };
 
+const ACTIVATE = [
+    { tool: "gateway_activate", input: { name: "calc" }, result: "calc", absent: [CALC.tool] },
+    { ...CALC, now: true },
+];
+
 const execute = ({ tool, input, result }) => ({ tool: "execute_tool", input: { name: tool, arguments: input }, result });
 
 export const SCENARIOS = {
@@ -28,11 +33,13 @@ export const SCENARIOS = {
     // A server behind plugbay changes its tools in the middle of a conversation.
     changing: plugbay("all", reveal({ pause: 2000 }), () => ({ probe: PROBE })),
 
-    // A server's tools are there in the very next turn, and gone in the one after it is put away.
-    activate: plugbay("activate", [
-        { tool: "gateway_activate", input: { servers: ["calc"] }, absent: [CALC.tool] },
-        { ...CALC, now: true },
-        { tool: "gateway_deactivate", input: { servers: ["calc"] } },
+    // A server's tools are there in the very next turn.
+    activate: plugbay("activate", ACTIVATE),
+
+    // And they are gone in the one after it is put away.
+    deactivate: plugbay("activate", [
+        ...ACTIVATE,
+        { tool: "gateway_deactivate", input: { name: "calc" }, result: "off" },
         { tool: "gateway_status", absent: [CALC.tool] },
     ]),
 };
