@@ -36,7 +36,10 @@ export const SCENARIOS = {
     // A server's tools are there in the very next turn.
     activate: plugbay("activate", ACTIVATE),
 
-    // And they are gone in the one after it is put away.
+    // For hosts that never list again: the result names the tools, and another tool calls them.
+    "activate-through": plugbay("activate", [{ ...ACTIVATE[0], result: CALC.tool }, execute(CALC)]),
+
+    // And they are gone in the turn after it is put away.
     deactivate: plugbay("activate", [
         ...ACTIVATE,
         { tool: "gateway_deactivate", input: { name: "calc" }, result: "off" },
