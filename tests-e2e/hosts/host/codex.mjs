@@ -49,6 +49,8 @@ function launch({ home, server, model: url, prompt }, model) {
         `[mcp_servers.${server.name}]`,
         `command = ${text(server.command)}`,
         `args = ${text(server.args)}`,
+        // Otherwise its first turn does not wait for a server that takes long to start.
+        "required = true",
     ];
     writeText(join(home, ".codex/config.toml"), `${lines.join("\n")}\n`);
     return {
