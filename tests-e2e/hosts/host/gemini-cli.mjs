@@ -1,0 +1,29 @@
+// Gemini CLI.
+
+import { join } from "node:path";
+
+import { writeJson } from "./files.mjs";
+
+export default {
+    name: "gemini-cli",
+    install: "@google/gemini-cli@0.61.0",
+
+    program(folder) {
+        return [process.execPath, join(folder, "node_modules/@google/gemini-cli/bundle/gemini.js")];
+    },
+
+    launch({ home, server, model, prompt }) {
+        const { name, ...entry } = server;
+        writeJson(join(home, ".gemini/settings.json"), {
+            general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
+            security: { auth: { selectedType: "gemini-api-key" }, folderTrust: { enabled: false } },
+            privacy: { usageStatisticsEnabled: false },
+            telemetry: { enabled: false },
+            mcpServers: { [name]: { ...entry, trust: true } },
+        });
+        return {
+            args: ["-p", prompt, "-m", "gemini-2.5-flash", "--approval-mode", "yolo"],
+            env: { GEMINI_API_KEY: "stub", GOOGLE_GEMINI_BASE_URL: model, GEMINI_CLI_NO_RELAUNCH: "true" },
+        };
+    },
+};

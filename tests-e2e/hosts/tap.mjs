@@ -1,0 +1,30 @@
+// Stands between a host and a server, changes nothing, and writes every message down with the time.
+// Usage: node tap.mjs LOG COMMAND [ARGUMENT...]
+
+import { spawn } from "node:child_process";
+import { appendFileSync } from "node:fs";
+
+const [log, command, ...args] = process.argv.slice(2);
+const server = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+
+note("start", JSON.stringify(process.argv.slice(3)));
+join("host", process.stdin, server.stdin);
+join("server", server.stdout, process.stdout);
+server.on("exit", (code) => process.exit(code ?? 1));
+process.stdin.on("end", () => server.stdin.end());
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => server.kill(signal));
+
+function join(from, input, output) {
+    let rest = "";
+    output.on("error", () => {});
+    input.on("data", (chunk) => {
+        output.write(chunk);
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop();
+        for (const line of lines) note(from, line);
+    });
+}
+
+function note(from, line) {
+    appendFileSync(log, `${JSON.stringify({ at: Date.now(), from, line })}\n`);
+}
