@@ -1,5 +1,6 @@
 //! The gateway as its users run it: `plugbay serve`, real pipes, scripted servers behind it.
 
+mod activate;
 mod asks;
 mod big;
 mod cache;

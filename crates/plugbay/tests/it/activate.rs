@@ -1,0 +1,79 @@
+//! Activate mode with real processes: pre-warming, a crash, a recovery; and what is learnt from use.
+
+use plugbay_testkit::{Host, Script, Signal, Workspace};
+use serde_json::json;
+
+use crate::gateway;
+
+/// What a host sees that nobody knows: it may not list again, so it can call through.
+const PANEL: [&str; 4] = ["gateway_activate", "gateway_deactivate", "gateway_status", "execute_tool"];
+
+fn started(workspace: &Workspace, servers: &[(&str, Script)]) -> Host {
+    workspace.write_config(&workspace.config(servers).top("mode", json!("activate")));
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    host
+}
+
+fn with<'a>(tools: &[&'a str]) -> Vec<&'a str> {
+    [&PANEL[..], tools].concat()
+}
+
+#[test]
+fn servers_are_warm_before_they_are_wanted_and_stay_so() {
+    let workspace = Workspace::new();
+    let host = started(&workspace, &[("a", Script::friendly()), ("b", Script::friendly())]);
+    assert_eq!(host.tool_names(), PANEL);
+    workspace.await_log("a", "listed", 1);
+    workspace.await_log("b", "listed", 1);
+    let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
+    assert!(told.starts_with("a: 2 tools"), "{told}");
+    assert_eq!(host.tool_names(), with(&["a__echo", "a__pid"]));
+    let pid = host.call("a__pid", "{}").content_text();
+    host.call("gateway_deactivate", r#"{"name":"a"}"#);
+    assert_eq!(host.tool_names(), PANEL);
+    host.call("gateway_activate", r#"{"name":"a.p*"}"#);
+    assert_eq!(host.tool_names(), with(&["a__pid"]));
+    assert_eq!(host.call("a__pid", "{}").content_text(), pid, "the same process as before");
+    host.finish();
+}
+
+#[test]
+fn a_crash_takes_the_tools_away_and_a_recovery_brings_them_back() {
+    let workspace = Workspace::new();
+    let host = started(&workspace, &[("a", Script::friendly()), ("b", Script::friendly())]);
+    host.call("gateway_activate", r#"{"name":["a","b"]}"#);
+    let all = with(&["a__echo", "a__pid", "b__echo", "b__pid"]);
+    host.await_list("both servers", |tools| tools.len() == all.len());
+    // It fails for good, so that it does not come back before anybody has looked.
+    workspace.write_script("a", &Script::new().set("exit", r#"{"code":1,"stderr":["gone for good"]}"#));
+    workspace.server_process("a").signal(Signal::KILL);
+    let left = with(&["b__echo", "b__pid"]);
+    host.await_list("only b", |tools| tools.len() == left.len());
+    let told = host.call("gateway_status", "{}").content_text();
+    assert!(told.starts_with("a: error: ") && told.contains("b: active, 2 tools"), "{told}");
+    workspace.write_script("a", &Script::friendly());
+    host.await_list("both servers again", |tools| tools.len() == all.len());
+    assert_eq!(host.tool_names(), all);
+    host.finish();
+}
+
+#[test]
+fn what_a_project_uses_most_is_listed_the_next_time() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("a", Script::friendly())]);
+    workspace.write_config(&config.top("mode", json!("search")).top("learn", json!(1)));
+    let three = ["search_tools", "describe_tool", "execute_tool"];
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    assert_eq!(host.tool_names(), three);
+    for tool in ["a__echo", "a__pid", "a__pid"] {
+        host.call("execute_tool", &json!({ "name": tool, "arguments": {} }).to_string());
+    }
+    assert_eq!(host.tool_names(), three, "not in the middle of a conversation");
+    host.finish();
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    assert_eq!(host.tool_names(), [&three[..], &["a__pid"]].concat());
+    host.finish();
+}
