@@ -14,6 +14,7 @@ mod framing;
 mod http;
 mod orphans;
 mod protocol;
+mod ranking;
 mod reload;
 
 use std::path::PathBuf;
