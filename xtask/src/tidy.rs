@@ -109,8 +109,9 @@ fn dependencies() -> Vec<String> {
     };
     [
         forbidden("plugbay-core", &NOT_IN_CORE),
-        forbidden("plugbay-upstream", &["plugbay-downstream", "clap"]),
-        forbidden("plugbay-downstream", &["plugbay-upstream", "clap"]),
+        forbidden("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "clap"]),
+        forbidden("plugbay-downstream", &["plugbay-upstream", "plugbay-model", "reqwest", "clap"]),
+        forbidden("plugbay-model", &["plugbay-upstream", "plugbay-downstream", "clap"]),
     ]
     .concat()
 }

@@ -10,6 +10,7 @@ pub mod exposure;
 pub mod failure;
 pub mod level;
 pub mod lifecycle;
+pub mod model;
 pub mod name;
 pub mod pending;
 pub mod policy;

@@ -9,6 +9,8 @@ use plugbay_core::{
     wire::{Draft, Head, Kind},
 };
 
+use tokio::sync::oneshot;
+
 use crate::{outbox::Outbox, respond, session::Session};
 
 /// A question that the host has not answered yet.
@@ -26,6 +28,8 @@ pub(crate) enum Asker {
     Server(ServerName),
     /// A modern server, by a result that held this key; it is told when all is known.
     Round(String),
+    /// We ourselves.
+    Gateway(oneshot::Sender<(Bytes, Head)>),
 }
 
 impl Session {
@@ -56,6 +60,32 @@ impl Session {
         Ok(())
     }
 
+    /// Asks the host something of our own while it waits for an answer in `of_request`. `params` is raw
+    /// JSON.
+    pub(crate) fn ask_for_ourselves(
+        &self,
+        of_request: &Arc<Outbox>,
+        method: &str,
+        params: &str,
+    ) -> Result<(Ticket, oneshot::Receiver<(Bytes, Head)>), Unanswered> {
+        let sink = self.sink_for_questions(of_request);
+        let mut state = self.lock();
+        let lacking = state.abilities.lacks(params.as_bytes(), method.as_bytes(), Some(&(0..params.len())));
+        if let Some(lacking) = lacking {
+            return Err(Unanswered::Undeclared(lacking));
+        }
+        if !sink.has_room() {
+            return Err(Unanswered::TooMany);
+        }
+        let number = self.gateway().tickets.next();
+        let (waits, answer) = oneshot::channel();
+        let asked = Asked { asker: Asker::Gateway(waits), during: None, sink: Arc::clone(&sink) };
+        state.questions.insert(number, asked);
+        drop(state);
+        sink.tell(respond::question(number, method, params));
+        Ok((number, answer))
+    }
+
     /// Where a call's questions go: with its answer, unless its host takes nothing there but that.
     pub(crate) fn sink_for_questions(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
         Arc::clone(if of_call.takes_answers_only() { self.outbox() } else { of_call })
@@ -73,6 +103,7 @@ impl Session {
             }
             (Asker::Round(key), Some(ticket)) => self.round_answered(ticket, key, &message, &head),
             (Asker::Round(_), None) => {}
+            (Asker::Gateway(asker), _) => _ = asker.send((message, head)),
         }
     }
 

@@ -362,7 +362,7 @@ pub(crate) fn when_settled(
     later(session, sink, request, settled, |session, sink, request, ()| answer(session, sink, request));
 }
 
-/// Answers when something has come about, unless the request is taken back before.
+/// Answers when something has come about. A request that is taken back before ends the wait for it.
 pub(crate) fn later<T: Send + 'static>(
     session: &Arc<Session>,
     sink: &Arc<Outbox>,
@@ -371,14 +371,16 @@ pub(crate) fn later<T: Send + 'static>(
     answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request, T) + Send + 'static,
 ) {
     let id = Bytes::copy_from_slice(request.id());
-    if !session.wait(id.clone(), Arc::clone(sink)) {
+    let Some(taken_back) = session.wait(id.clone(), Arc::clone(sink)) else {
         return sink.answer(respond::error(&id, &Refusal::IdInUse));
-    }
+    };
     let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
     tokio::spawn(async move {
-        let come = coming.await;
-        if session.waited(&id) {
-            answer(&session, &sink, &request, come);
+        tokio::select! {
+            come = coming => if session.waited(&id) {
+                answer(&session, &sink, &request, come);
+            },
+            _ = taken_back => {}
         }
         session.dealt_with();
     });

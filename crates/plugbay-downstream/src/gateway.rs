@@ -12,7 +12,7 @@ use plugbay_core::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::parked::Parking;
+use crate::{parked::Parking, ranking::Ranker};
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -34,6 +34,10 @@ pub struct Gateway {
     pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.
     pub table: fn() -> Option<Arc<Table>>,
+    /// Who helps with the ranking of what was found.
+    pub ranker: Arc<Ranker>,
+    /// How many tools a search shows, unless it asks for another number.
+    pub hits: usize,
     /// Whether the arguments of found tools are put right.
     pub repair: repair::Mode,
     /// The longest message accepted from a host, in bytes.

@@ -11,9 +11,11 @@ mod news;
 mod outbox;
 mod own;
 mod parked;
+pub mod ranking;
 mod respond;
 mod rounds;
 mod route;
+mod sampling;
 #[cfg(test)]
 mod scripted;
 mod seal;

@@ -2,6 +2,7 @@
 
 mod activate;
 mod arguments;
+mod finding;
 pub(crate) mod prompts;
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use bytes::{BufMut, BytesMut};
 use plugbay_core::{
     era::Era,
     repair::{self, Repair},
-    search::{Hit, reply, reply::Detail},
+    search::reply,
     surface::{Found, Own, Plan, Snapshot},
     wire::Members,
 };
@@ -22,12 +23,6 @@ use crate::{
     respond,
     session::Session,
 };
-
-/// How many tools a search shows, unless it asks for another number.
-const HITS: usize = 5;
-const MOST_HITS: usize = 50;
-/// About what a reply in detail may cost, in tokens.
-const DETAILS: usize = 4000;
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     if session.snapshot().settled {
@@ -42,7 +37,7 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
 fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     let snapshot = session.snapshot();
     let reply = match own {
-        Own::Search => search(session, &snapshot, request),
+        Own::Search => return finding::serve(session, sink, request, era),
         Own::Describe => describe(&snapshot, request),
         Own::Execute | Own::Read => match execute(session, &snapshot, request, own) {
             Ok(call) => return dispatch::call_tool(session, sink, &call, era),
@@ -64,35 +59,6 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
 
 /// What a model sees of a call that could not be made.
 type Reply = Result<String, String>;
-
-fn search(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
-    let arguments = Arguments::of(request);
-    let (query, server) = (arguments.text("query"), arguments.text("server"));
-    let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
-    let finder = &snapshot.finder;
-    let hits = match (&query, &server) {
-        (Some(query), _) => {
-            finder.search(query, limit.unwrap_or(HITS), server.as_deref(), session.gateway().table)
-        }
-        (None, Some(server)) => of_server(snapshot, server, limit.unwrap_or(MOST_HITS)),
-        (None, None) => return Err("\"query\" is missing: say what the tool should do".to_owned()),
-    };
-    if hits.is_empty() {
-        let servers: Vec<&str> = snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect();
-        return Ok(reply::nothing(query.as_deref().unwrap_or_default(), &servers));
-    }
-    let scores: Vec<Hit> = (0..).zip(&hits).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
-    let shown: Vec<reply::Found<'_>> = hits.iter().map(|(found, _)| shown(snapshot, found)).collect();
-    let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
-    let budget = if detail == Detail::Full { DETAILS } else { reply::BUDGET };
-    Ok(reply::found(&shown, query.is_some() && reply::is_clear(&scores), detail, budget))
-}
-
-/// The tools of one server, in the order of their names.
-fn of_server<'a>(snapshot: &'a Snapshot, server: &str, limit: usize) -> Vec<(&'a Found, f32)> {
-    let own = snapshot.names.iter().filter(|found| found.target.server.as_str() == server);
-    own.map(|found| (found, 0.0)).take(limit).collect()
-}
 
 fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
     let arguments = Arguments::of(request);

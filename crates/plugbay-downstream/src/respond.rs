@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 use plugbay_core::{
     era::{self, Era},
-    exchange::Question,
+    exchange::{Question, Ticket},
     failure::CallError,
     surface::Snapshot,
     wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members, Span},
@@ -245,6 +245,17 @@ pub(crate) fn host_has_gone() -> Draft {
 /// What a host hears of a question whose answer its own call no longer needs.
 pub(crate) fn call_has_ended() -> Draft {
     cancelled("the call has ended")
+}
+
+/// The same of one that we have asked ourselves.
+pub(crate) fn not_needed() -> Draft {
+    cancelled("the answer is not needed any more")
+}
+
+/// A request of our own to a legacy host; `params` is raw JSON.
+pub(crate) fn question(number: Ticket, method: &str, params: &str) -> Frame {
+    let number = number.0;
+    Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#))
 }
 
 /// `reason` is plain text.

@@ -47,6 +47,8 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         tally: None,
         switched: Arc::default(),
         table: || None,
+        ranker: Arc::default(),
+        hits: 5,
         repair: plugbay_core::repair::Mode::Repair,
         message_limit: MESSAGE_LIMIT,
     };

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
 };
@@ -18,7 +19,7 @@ use plugbay_core::{
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     asking::Asked,
@@ -60,8 +61,8 @@ pub(crate) struct State {
     pub(crate) by_id: HashMap<Bytes, Ticket>,
     /// What a legacy host has been asked and has not answered.
     pub(crate) questions: FxHashMap<Ticket, Asked>,
-    /// The requests that wait for the catalogue, and where their answers go.
-    waiting: HashMap<Bytes, Arc<Outbox>>,
+    /// The requests that wait for the catalogue or for a model.
+    waiting: HashMap<Bytes, Waiting>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) watched: Vec<Watched>,
     /// From which level on a legacy host wants log messages, once it has said so.
@@ -87,6 +88,18 @@ pub(crate) struct HostCall {
     /// The server has asked something for it, so that others may know of it too.
     pub(crate) asked: bool,
 }
+
+/// A request that no server works on.
+#[derive(Debug)]
+struct Waiting {
+    /// Where its answer goes.
+    sink: Arc<Outbox>,
+    /// Dropped with this: whoever works on it learns that nobody waits any more.
+    _interest: oneshot::Sender<Infallible>,
+}
+
+/// Comes to an end when a request is taken back, or its host has gone.
+pub(crate) type TakenBack = oneshot::Receiver<Infallible>;
 
 /// What can be done if the server of a call asks something that its host does not expect.
 #[derive(Debug)]
@@ -277,8 +290,8 @@ impl Session {
         self.unwatch_all(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
-        if let Some(sink) = state.waiting.remove(id) {
-            sink.taken_back();
+        if let Some(waiting) = state.waiting.remove(id) {
+            waiting.sink.taken_back();
             self.tell_if_idle(&state);
         }
         let Some(ticket) = state.by_id.get(id).copied() else { return };
@@ -340,10 +353,15 @@ impl Session {
         }
     }
 
-    /// A request waits for the catalogue. `false`: its id is in use.
-    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> bool {
+    /// A request waits for something that is no server. `None`: its id is in use.
+    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<TakenBack> {
         let mut state = self.lock();
-        !state.in_use(&id) && state.waiting.insert(id, sink).is_none()
+        if state.in_use(&id) {
+            return None;
+        }
+        let (interest, taken_back) = oneshot::channel();
+        state.waiting.insert(id, Waiting { sink, _interest: interest });
+        Some(taken_back)
     }
 
     /// The request is done with waiting. `false`: it was taken back, or the host has gone.
@@ -441,7 +459,8 @@ impl Session {
         let mut state = self.lock();
         state.by_id.clear();
         let calls = std::mem::take(&mut state.calls).into_values().map(|call| (call.id, call.sink));
-        for (id, sink) in calls.chain(std::mem::take(&mut state.waiting)) {
+        let waiting = std::mem::take(&mut state.waiting).into_iter().map(|(id, waiting)| (id, waiting.sink));
+        for (id, sink) in calls.chain(waiting) {
             sink.answer(respond::error(&id, &Refusal::Ending));
         }
         drop(state);

@@ -4,6 +4,7 @@
 //! Nothing here waits without a deadline, and a deadline that passes prints everything seen.
 
 mod deadline;
+mod endpoint;
 mod host;
 mod http_host;
 mod message;
@@ -14,6 +15,7 @@ mod transcript;
 mod workspace;
 
 pub use deadline::{patience, wait_until};
+pub use endpoint::{Asked, Endpoint, Play};
 pub use host::{Ended, Host, MODERN_META, Tool};
 pub use http_host::{HttpGateway, HttpHost, HttpReply};
 pub use message::{Framing, RawMessage};

@@ -10,7 +10,11 @@ use plugbay_core::{
     repair,
     surface::{Layout, Snapshot},
 };
-use plugbay_downstream::Gateway;
+use plugbay_downstream::{
+    Gateway,
+    ranking::{Choice, Chosen},
+};
+use plugbay_model::RemoteModel;
 use plugbay_upstream::{Launcher, Pool, Roster, ServerHandle, Surroundings, launcher, process::Guard};
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -20,7 +24,7 @@ use tokio::{
 use crate::{
     cache::Cache,
     catalogue::{Arrangement, Catalogue, Order},
-    config::{ServerSettings, Settings, identity},
+    config::{ModelSource, SearchModel, ServerSettings, Settings, identity},
     meaning,
     usage::Usage,
 };
@@ -86,9 +90,12 @@ impl Panel {
             tally: (settings.learn > 0).then(|| Arc::clone(&usage.tally)),
             switched: Arc::default(),
             table: meaning::table,
+            ranker: Arc::default(),
+            hits: settings.search.hits,
             repair: if settings.repair { repair::Mode::Repair } else { repair::Mode::CheckOnly },
             message_limit: settings.limits.message,
         };
+        gateway.ranker.choose(choice(settings));
         let running = startable(settings).map(|(server, spec)| {
             let handle =
                 ServerHandle::spawn(spec.clone(), manners.get(&server.name).copied(), surroundings.clone());
@@ -125,6 +132,7 @@ impl Panel {
         let (manners, remembered) = oneshot::channel();
         let _ = self.orders.send(Order { arrangement: arrangement(settings, &self.usage), manners });
         let manners = remembered.await.unwrap_or_default();
+        self.gateway.ranker.choose(choice(settings));
         let old = self.servers();
         let mut next = BTreeMap::new();
         let mut fresh = Vec::new();
@@ -168,6 +176,16 @@ async fn stop_all(handles: impl IntoIterator<Item = ServerHandle>) {
         stopping.spawn(async move { handle.stop().await });
     }
     while stopping.join_next().await.is_some() {}
+}
+
+/// Who ranks what is searched for.
+pub fn choice(settings: &Settings) -> Option<Choice> {
+    let SearchModel { source, deadline } = settings.search.model.clone()?;
+    let model = match source {
+        ModelSource::Remote(endpoint) => Chosen::Model(Arc::new(RemoteModel::new(endpoint))),
+        ModelSource::Host => Chosen::Host,
+    };
+    Some(Choice { model, deadline })
 }
 
 fn startable(

@@ -5,6 +5,7 @@ mod document;
 mod explain;
 mod index;
 mod question;
+pub mod ranking;
 pub mod reply;
 mod synonyms;
 mod walk;

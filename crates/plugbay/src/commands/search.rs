@@ -3,15 +3,19 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    name::ServerName,
-    search::{Explanation, Hit, reply},
+    search::Explanation,
     signature::Signature,
-    surface::{Finder, Found, Snapshot},
+    surface::{Found, Snapshot},
 };
+use plugbay_downstream::ranking::{self, Choice, Chosen, Ranked};
 use serde::Serialize;
 
 use super::{CommandError, Context, tools::find};
-use crate::{config::Settings, meaning, panel::Panel};
+use crate::{
+    config::Settings,
+    meaning,
+    panel::{Panel, choice},
+};
 
 /// What is searched for.
 #[derive(Debug)]
@@ -34,7 +38,8 @@ pub struct Row {
     /// The name that hosts use.
     pub tool: String,
     pub server: String,
-    pub score: f32,
+    /// The local engine's; none if only the model found it.
+    pub score: Option<f32>,
     pub signature: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
@@ -52,7 +57,13 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` meets every server and remembers its tools"));
     }
-    let results = find_in(&snapshot.finder, wish, server.as_ref());
+    let wanted = ranking::Wish {
+        query: wish.query.clone(),
+        server: server.map(|name| name.to_string()),
+        limit: wish.limit,
+    };
+    let names = ask_model(context, &settings, &wanted, &snapshot).await;
+    let results = find_in(&snapshot, &wanted, &names, wish.explain);
     let found = !results.hits.is_empty();
     if found || as_json {
         context.output.show(&results, as_json);
@@ -68,21 +79,34 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn find_in(finder: &Finder, wish: &Wish, server: Option<&ServerName>) -> Results {
+/// What the chosen model names; nothing if it does not answer. The model of a host is not within reach.
+async fn ask_model(
+    context: &Context,
+    settings: &Settings,
+    wish: &ranking::Wish,
+    snapshot: &Snapshot,
+) -> Vec<String> {
+    let Some(Choice { model: Chosen::Model(model), deadline }) = choice(settings) else { return Vec::new() };
+    let answer = ranking::ask(&*model, deadline, wish, snapshot, meaning::table).await;
+    answer.unwrap_or_else(|trouble| {
+        context.output.note(format!("ranked without the model: {trouble}"));
+        Vec::new()
+    })
+}
+
+fn find_in(snapshot: &Snapshot, wish: &ranking::Wish, names: &[String], explain: bool) -> Results {
+    let finder = &snapshot.finder;
     // One more than is shown tells how far the first is ahead.
-    let found = finder.search(&wish.query, wish.limit + 1, server.map(ServerName::as_str), meaning::table);
-    let scores: Vec<Hit> = (0..).zip(&found).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
-    let row = |(found, score): &(&Found, f32)| {
-        let explain = || finder.explain(&wish.query, &found.exposed, meaning::table);
-        Row {
-            tool: found.exposed.clone(),
-            server: found.target.server.to_string(),
-            score: *score,
-            signature: Signature::of(&found.exposed, &found.tool).to_string(),
-            explanation: wish.explain.then(explain).flatten(),
-        }
+    let local = finder.search(&wish.query, wish.limit + 1, wish.server.as_deref(), meaning::table);
+    let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
+    let row = |(found, score): &(&Found, Option<f32>)| Row {
+        tool: found.exposed.clone(),
+        server: found.target.server.to_string(),
+        score: *score,
+        signature: Signature::of(&found.exposed, &found.tool).to_string(),
+        explanation: explain.then(|| finder.explain(&wish.query, &found.exposed, meaning::table)).flatten(),
     };
-    Results { clear: reply::is_clear(&scores), hits: found.iter().take(wish.limit).map(row).collect() }
+    Results { clear, hits: hits.iter().map(row).collect() }
 }
 
 /// Servers of which the cache has nothing.

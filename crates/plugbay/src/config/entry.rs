@@ -195,7 +195,7 @@ fn http(
 }
 
 /// The value of an environment variable that is given by its name alone.
-fn variable_value(name: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
+pub(super) fn variable_value(name: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
     let reference = At { value: format!("${{{}}}", name.value), at: name.at };
     fill(&reference, env, report)
 }
@@ -220,7 +220,7 @@ fn environment(
 }
 
 /// Fills in `${VAR}`. The filled text may hold secrets: it must not reach the report.
-fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
+pub(super) fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
     match expand(&text.value, env) {
         Ok(filled) if filled.contains('\0') => {
             report.error(text.at, "contains a NUL character", "remove it; no program can be given one");

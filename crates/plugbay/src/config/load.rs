@@ -17,6 +17,7 @@ use super::{
     diagnostic::quote,
     entry::{self, Surroundings},
     files::{Files, Origin},
+    model,
     paths::Paths,
     raw::{self, Entry, Plugbay},
     read::Overlay,
@@ -58,6 +59,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         outcome.add(entry, around, &mut reports[index]);
     }
     outcome.list_misnamed();
+    let search = model::search(used.iter().map(|(document, _)| &document.config), env, &mut reports);
     diagnostics.extend(reports.into_iter().flat_map(Report::finish));
     diagnostics
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
@@ -68,6 +70,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         split_execute: common.split_execute,
         repair: common.repair,
         learn: common.learn,
+        search,
         servers: outcome.servers,
         disabled: outcome.disabled,
         limits: common.limits,

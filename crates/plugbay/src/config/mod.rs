@@ -16,6 +16,7 @@ mod expand;
 mod files;
 mod identity;
 mod load;
+mod model;
 mod paths;
 mod raw;
 mod read;
@@ -63,6 +64,7 @@ pub struct Settings {
     pub repair: bool,
     /// So many of the tools that a project uses most are listed in every mode.
     pub learn: usize,
+    pub search: SearchSettings,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
     /// Switched off by their entry, sorted by name.
@@ -75,6 +77,28 @@ pub struct Settings {
     /// A file that counts could not be used at all, so its servers are missing here.
     pub unreadable: bool,
     pub diagnostics: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchSettings {
+    /// How many tools a search shows, unless it asks for another number.
+    pub hits: usize,
+    /// Who ranks what is found.
+    pub model: Option<SearchModel>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchModel {
+    pub source: ModelSource,
+    /// How long a search may wait for it.
+    pub deadline: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelSource {
+    Remote(plugbay_model::Endpoint),
+    /// The one that the host has.
+    Host,
 }
 
 #[derive(Debug, Clone)]

@@ -15,8 +15,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::{
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
     report::Report,
-    units::{Count, HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
-    word::{Reach, Word},
+    units::{Count, Hits, HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
+    word::{Provider, Reach, Word},
 };
 
 object! {
@@ -41,6 +41,10 @@ object! {
         "hosts" => hosts: BTreeMap<String, Host>,
         /// `false`: arguments given to `execute_tool` are checked, but never put right. Default `true`.
         "repair" => repair: bool,
+        /// How tools are searched for.
+        "search" => search: Search,
+        /// A key for Gemini, with `${VAR}` filled in: lets it rank what is searched for. Better: `search.model`, and the key in `GEMINI_API_KEY`.
+        "gemini_api_key" => gemini_api_key: At<String>,
         /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
         "listWait" => list_wait: Wait,
     }
@@ -161,6 +165,52 @@ object! {
         "nameLength" => name_length: NameLength,
     }
     ignored: []
+}
+
+object! {
+    /// How tools are searched for.
+    pub(super) struct Search {
+        /// A language model that ranks what is found; without one the local ranking stands. Gets the query and the signatures of tools, and nothing else. A name alone is a Gemini model.
+        "model" => model: At<ModelChoice>,
+        /// How many tools a search shows, from 1 to 50. Default 5.
+        "limit" | "default_limit" => limit: Hits,
+    }
+    ignored: []
+}
+
+object! {
+    /// A language model.
+    pub(super) struct LanguageModel {
+        /// Who is asked: `anthropic`, `gemini`, `openai` or whoever speaks like it at `baseUrl`, or the host's own model with `host`, by sampling and without a key.
+        "provider" => provider: Word<Provider>,
+        /// The model's name, as its provider writes it.
+        "model" => model: String,
+        /// Instead of the provider's own address, with `${VAR}` filled in: `http://localhost:11434/v1` for Ollama.
+        "baseUrl" | "base_url" => base_url: At<String>,
+        /// The environment variable that holds the key. Default: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, and `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+        "apiKeyEnv" | "api_key_env" => api_key_env: At<String>,
+        /// How long a search may wait for it before the local ranking stands. Default `"5s"`, and `"30s"` for `host`, where a person may be asked first.
+        "timeout" => timeout: Limit,
+    }
+    ignored: []
+}
+
+/// A model, or the name of one of Gemini's. A broken one is kept as such: with half of what it says
+/// somebody else might be asked.
+#[derive(Debug, Clone)]
+pub(super) struct ModelChoice(pub(super) Option<LanguageModel>);
+
+impl Read for ModelChoice {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        if let Value::StringLit(_) = value {
+            let provider = Some(Word(Provider::Remote(plugbay_model::Provider::Gemini)));
+            let model =
+                LanguageModel { provider, model: String::read(value, report), ..LanguageModel::default() };
+            return Some(Self(Some(model)));
+        }
+        let (model, problem) = report.watch(|report| LanguageModel::read(value, report));
+        Some(Self(model.filter(|_| problem.is_none())))
+    }
 }
 
 /// Server entries in the order of the file. Each stands alone: a broken one does not harm the rest.
@@ -299,7 +349,17 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
+/// The two forms of a model, for the schema only.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum NameOrModel {
+    Name(String),
+    Model(LanguageModel),
+}
+
 schema_like! {
+    ModelChoice: NameOrModel;
     Servers: BTreeMap<String, Server>;
     Argv: OneOrMany;
     Filter: Vec<String>;

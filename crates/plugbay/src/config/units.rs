@@ -47,6 +47,14 @@ impl Count {
     const MOST: u32 = 1_000_000;
 }
 
+/// A number of tools that a search can sensibly show.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hits(pub(super) usize);
+
+impl Hits {
+    const MOST: u32 = 50;
+}
+
 impl NameLength {
     /// Below this a server's name and the mark of a shortened tool name no longer fit.
     const LEAST: u32 = 48;
@@ -122,6 +130,16 @@ impl Read for Count {
             return None;
         };
         whole(value, count, 0..=Self::MOST, "write a whole number", report).map(Self)
+    }
+}
+
+impl Read for Hits {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let Some(count) = number(value) else {
+            mismatch(value, "a number", report);
+            return None;
+        };
+        whole(value, count, 1..=Self::MOST, "write a number from 1 to 50", report).map(Self)
     }
 }
 
@@ -249,6 +267,7 @@ schema! {
         "maximum": MessageSize::MOST,
     }
     Count: { "type": "integer", "minimum": 0, "maximum": Count::MOST }
+    Hits: { "type": "integer", "minimum": 1, "maximum": Hits::MOST }
     NameLength: { "type": "integer", "minimum": NameLength::LEAST, "maximum": NameLength::MOST }
 }
 

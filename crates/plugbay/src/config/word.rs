@@ -30,6 +30,22 @@ pub(super) enum Reach {
     Http(HttpFlavour),
 }
 
+/// Whose model is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Provider {
+    Remote(plugbay_model::Provider),
+    Host,
+}
+
+impl Choice for Provider {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("anthropic", Self::Remote(plugbay_model::Provider::Anthropic)),
+        ("gemini", Self::Remote(plugbay_model::Provider::Gemini)),
+        ("openai", Self::Remote(plugbay_model::Provider::OpenAi)),
+        ("host", Self::Host),
+    ];
+}
+
 /// `auto` is none: what fits the host.
 impl Choice for Option<Mode> {
     const WORDS: &'static [(&'static str, Self)] = &[

@@ -19,7 +19,8 @@ impl View for Results {
             let (name, rest) = signature.split_at(row.tool.len().min(signature.len()));
             let room = style.width.map(|width| width.saturating_sub(INDENT.len() + name.len()));
             let rest = room.map_or(rest.to_owned(), |room| cut(rest, room));
-            let _ = writeln!(text, "{:.2}  {}{rest}", row.score, style.bold(name));
+            let score = row.score.map_or("   -".to_owned(), |score| format!("{score:.2}"));
+            let _ = writeln!(text, "{score}  {}{rest}", style.bold(name));
             if let Some(explanation) = &row.explanation {
                 text.push_str(&style.dim(&explain(explanation)));
             }
@@ -83,7 +84,7 @@ mod tests {
         let row = Row {
             tool: "a__b".to_owned(),
             server: "a".to_owned(),
-            score: 0.9,
+            score: Some(0.9),
             signature: "a__b(x: int) - \u{1b}[31mDoes it.".to_owned(),
             explanation: Some(explanation),
         };

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use plugbay_testkit::{Endpoint, Play};
 use serde_json::json;
 
 use crate::world::{World, program, samples};
@@ -89,4 +90,26 @@ fn signatures_are_one_line_each() {
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 6));
     let add = run.out.lines().next().unwrap();
     assert!(add.starts_with("notes__add(title: string, ") && add.contains(") - "), "{add}");
+}
+
+#[test]
+fn a_model_ranks_here_too() {
+    let world = World::with(&samples());
+    world.run(&["tools"]);
+    let says = |text: &str| {
+        let message = json!({ "role": "assistant", "content": text });
+        Play::json(200, &json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] }))
+    };
+    let trouble = Play::json(503, &json!({ "error": "loading model" }));
+    let endpoint = Endpoint::start([says(r#"["notes__add", "no__such", "calc__factorize"]"#), trouble]);
+    let model = json!({ "provider": "openai", "model": "m", "baseUrl": endpoint.url() + "/v1" });
+    world.configure(&json!({ "mcpServers": samples(), "search": { "model": model } }).to_string());
+    let hits = world.run(&["search", "prime factors", "--json"]).json()["hits"].clone();
+    assert_eq!((&hits[0]["tool"], &hits[1]["tool"]), (&json!("notes__add"), &json!("calc__factorize")));
+    let asked = endpoint.asked();
+    assert_eq!((asked.path.as_str(), &asked.body["model"]), ("/v1/chat/completions", &json!("m")));
+    assert_eq!(asked.header("authorization"), None);
+    let run = world.run(&["search", "prime factors", "--limit", "1"]);
+    assert!(run.out.contains("  calc__factorize("), "{}", run.out);
+    assert_eq!(run.err, "note: ranked without the model: it failed (HTTP 503): loading model\n");
 }

@@ -15,6 +15,7 @@ mod framing;
 mod http;
 mod orphans;
 mod protocol;
+mod ranking;
 mod reload;
 
 use std::path::PathBuf;

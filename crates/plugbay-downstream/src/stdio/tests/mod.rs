@@ -10,6 +10,8 @@ mod news;
 mod opening;
 mod own;
 mod parked;
+mod ranking;
+mod sampling;
 mod shelf;
 mod slow;
 mod stage;

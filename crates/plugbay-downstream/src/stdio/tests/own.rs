@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::stage::{Stage, modern, request, server};
 
 /// The server `s` behind search, with two tools.
-fn searchable() -> Snapshot {
+pub(super) fn searchable() -> Snapshot {
     snapshot(Layout::default())
 }
 

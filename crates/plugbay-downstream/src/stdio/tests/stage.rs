@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    ranking::Ranker,
     scripted::{self, SECOND, Servers, soon},
     stdio::serve,
 };
@@ -37,6 +38,7 @@ pub(super) struct Stage {
     framer: Framer,
     servers: Servers,
     audience: Arc<Audience>,
+    pub(super) ranker: Arc<Ranker>,
 }
 
 impl Stage {
@@ -47,7 +49,7 @@ impl Stage {
 
     pub(super) fn with(first: Snapshot) -> Self {
         let (gateway, snapshots, servers) = scripted::gateway(first);
-        let audience = Arc::clone(&gateway.audience);
+        let (audience, ranker) = (Arc::clone(&gateway.audience), Arc::clone(&gateway.ranker));
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
         let (stop, stopped) = oneshot::channel();
@@ -58,7 +60,17 @@ impl Stage {
         };
         let serving = tokio::spawn(serve(gateway, their_input, their_output, stopped));
         let framer = Framer::new(100_000_000);
-        Self { snapshots, serving, input: Some(input), stop: Some(stop), output, framer, servers, audience }
+        Self {
+            snapshots,
+            serving,
+            input: Some(input),
+            stop: Some(stop),
+            output,
+            framer,
+            servers,
+            audience,
+            ranker,
+        }
     }
 
     /// With a legacy host that has been through its opening.

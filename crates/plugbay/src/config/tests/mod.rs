@@ -3,6 +3,7 @@
 mod entries;
 mod files;
 mod problems;
+mod search;
 
 use std::{
     fmt::Write,

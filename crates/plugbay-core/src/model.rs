@@ -1,0 +1,140 @@
+//! A language model as the rest of the program sees it: what it is asked, what it answers, and why it
+//! does not.
+
+use std::{fmt, pin::Pin, time::Duration};
+
+use serde_json::value::RawValue;
+
+/// A model that can be asked. Whoever no longer wants the answer drops the future, and that ends the
+/// request.
+pub trait Model: Send + Sync + fmt::Debug {
+    /// With `heard` the answer is streamed: it is told the text piece by piece as it comes, and the reply
+    /// holds the whole of it all the same.
+    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_>;
+}
+
+pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<Reply, Trouble>> + Send + 'a>>;
+pub type Heard = Box<dyn FnMut(&str) + Send>;
+
+/// Everything that a model is told.
+#[derive(Debug, Clone, Default)]
+pub struct Prompt {
+    /// Who it is to be, apart from the conversation.
+    pub system: Option<String>,
+    pub turns: Vec<Turn>,
+    pub tools: Vec<ToolSpec>,
+    /// The most that it may answer, in tokens.
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone)]
+pub enum Turn {
+    User(String),
+    /// What the model has said before.
+    Model {
+        text: String,
+        calls: Vec<ToolCall>,
+    },
+    /// What became of the calls of the turn before, all of them.
+    Results(Vec<ToolResult>),
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub schema: Box<RawValue>,
+}
+
+/// A call that the model wants made.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// An object, as the model wrote it.
+    pub arguments: Box<RawValue>,
+    /// The provider's own, to be handed back untouched with the call.
+    pub signature: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ToolResult {
+    /// The id and the name of the call.
+    pub call: String,
+    pub name: String,
+    pub text: String,
+    pub failed: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    pub text: String,
+    pub calls: Vec<ToolCall>,
+    pub usage: Usage,
+    pub stop: Stop,
+}
+
+/// What it cost, in tokens, as far as the provider told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// It has said everything.
+    #[default]
+    End,
+    /// It wants tools called.
+    Tools,
+    /// The limit was reached: there would be more.
+    Limit,
+}
+
+/// Why there is no answer, told so that the user can mend it. Never holds a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    #[error("it did not answer within {after:?}; give it a longer \"timeout\", or choose a faster model")]
+    Timeout { after: Duration },
+    #[error("it is asked too often{}: {message}", wait(*.retry_after))]
+    RateLimited { retry_after: Option<Duration>, message: String },
+    #[error("it refuses to answer: {0}")]
+    Refused(String),
+    /// `key` tells where the key comes from.
+    #[error("the key in {key} is not accepted: {message}")]
+    Unauthorised { key: String, message: String },
+    #[error("its answer cannot be read: {0}")]
+    Malformed(String),
+    /// The provider's own words; a status if the whole answer was an error.
+    #[error("it failed{}: {message}", status.map(|status| format!(" (HTTP {status})")).unwrap_or_default())]
+    Failed { status: Option<u16>, message: String },
+    #[error("it cannot be reached: {0}; check \"baseUrl\" and the network")]
+    Unreachable(String),
+    /// The host's own model is not there for us.
+    #[error("the host's model cannot be used: {0}")]
+    Unaskable(String),
+}
+
+fn wait(retry_after: Option<Duration>) -> String {
+    retry_after.map(|pause| format!(" (again in {} s)", pause.as_secs())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_told_in_one_line() {
+        let limited = |retry_after| Trouble::RateLimited { retry_after, message: "slow down".to_owned() };
+        assert_eq!(limited(None).to_string(), "it is asked too often: slow down");
+        let pause = Some(Duration::from_secs(7));
+        assert_eq!(limited(pause).to_string(), "it is asked too often (again in 7 s): slow down");
+        let failed = |status| Trouble::Failed { status, message: "oops".to_owned() };
+        assert_eq!(failed(Some(500)).to_string(), "it failed (HTTP 500): oops");
+        assert_eq!(failed(None).to_string(), "it failed: oops");
+    }
+}

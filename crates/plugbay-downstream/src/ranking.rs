@@ -1,0 +1,242 @@
+//! Search with the help of a model: it is asked beside the local engine, for a short time, and whatever
+//! goes wrong with it the local answer stands.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    mem::{Discriminant, discriminant},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use plugbay_core::{
+    model::{Model, Prompt, Trouble},
+    search::{Hit, Table, ranking, reply},
+    surface::{Finder, Found, Snapshot},
+};
+use tokio::time::{Instant, timeout};
+
+/// So many answers are remembered.
+const REMEMBERED: usize = 256;
+/// A model in trouble is left alone for so long, unless it said how long itself.
+const REST: Duration = Duration::from_secs(60);
+/// Short enough to be added to any clock.
+const LONGEST_REST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Who ranks, and how long it may take.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    pub model: Chosen,
+    pub deadline: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub enum Chosen {
+    Model(Arc<dyn Model>),
+    /// The host's own, as far as it lets itself be asked.
+    Host,
+}
+
+/// What is searched for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    pub query: String,
+    pub server: Option<String>,
+    pub limit: usize,
+}
+
+impl Wish {
+    fn may_be(&self, found: &Found) -> bool {
+        self.server.as_deref().is_none_or(|server| found.target.server.as_str() == server)
+    }
+}
+
+/// What was found, best first. A tool that only the model named has no score.
+#[derive(Debug)]
+pub struct Ranked<'a> {
+    pub hits: Vec<(&'a Found, Option<f32>)>,
+    /// Hardly another than the first can be meant: the model named it alone, or the local engine is sure.
+    pub clear: bool,
+}
+
+/// Shared by all sessions.
+#[derive(Debug, Default)]
+pub struct Ranker {
+    // A std mutex: held for look-ups, never across an await.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    choice: Option<Choice>,
+    /// Of each catalogue that is in use; hosts may know the same tools by different names.
+    memories: Vec<Memory>,
+    /// The model is not asked before.
+    resting: Option<Instant>,
+    /// The last trouble that was logged, so that it is not logged again and again.
+    told: Option<Discriminant<Trouble>>,
+}
+
+/// What the model answered about one catalogue.
+#[derive(Debug)]
+struct Memory {
+    /// When it goes, all of this is void.
+    finder: Weak<Finder>,
+    answers: HashMap<Key, Arc<[String]>>,
+    /// Oldest first.
+    order: VecDeque<Key>,
+}
+
+/// Normalised query, server and limit; and whose model it was, for hosts cannot vouch for one another.
+type Key = (String, Option<String>, usize, Option<[u8; 32]>);
+
+impl Ranker {
+    /// From now on this one ranks, or none does.
+    pub fn choose(&self, choice: Option<Choice>) {
+        *self.lock() = State { choice, ..State::default() };
+    }
+
+    pub fn choice(&self) -> Option<Choice> {
+        self.lock().choice.clone()
+    }
+
+    /// What the model has said of this before.
+    pub(crate) fn remembered(
+        &self,
+        wish: &Wish,
+        owner: Option<[u8; 32]>,
+        finder: &Arc<Finder>,
+    ) -> Option<Arc<[String]>> {
+        self.lock().memory(finder).answers.get(&key(wish, owner)).cloned()
+    }
+
+    pub(crate) fn is_resting(&self) -> bool {
+        self.lock().resting.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Keeps an answer, and of a failure what follows from it.
+    pub(crate) fn learn(
+        &self,
+        wish: &Wish,
+        owner: Option<[u8; 32]>,
+        finder: &Arc<Finder>,
+        answer: Result<Vec<String>, Trouble>,
+    ) -> Option<Arc<[String]>> {
+        let mut state = self.lock();
+        match answer {
+            Ok(names) => {
+                let names: Arc<[String]> = names.into();
+                state.memory(finder).keep(key(wish, owner), Arc::clone(&names));
+                state.told = None;
+                Some(names)
+            }
+            Err(trouble) => {
+                let rest = match &trouble {
+                    // These are about one query.
+                    Trouble::Refused(_) | Trouble::Malformed(_) => None,
+                    Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
+                    _ => Some(REST),
+                };
+                let until = rest.map(|rest| Instant::now() + rest.min(LONGEST_REST));
+                state.resting = state.resting.max(until);
+                if state.told.replace(discriminant(&trouble)) != Some(discriminant(&trouble)) {
+                    tracing::warn!("search goes on without the model: {trouble}");
+                }
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing can panic half-way through a change, so a poisoned state is still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn memory(&mut self, finder: &Arc<Finder>) -> &mut Memory {
+        self.memories.retain(|memory| memory.finder.strong_count() > 0);
+        let finder = Arc::downgrade(finder);
+        let known = self.memories.iter().position(|memory| memory.finder.ptr_eq(&finder));
+        let at = known.unwrap_or_else(|| {
+            self.memories.push(Memory { finder, answers: HashMap::new(), order: VecDeque::new() });
+            self.memories.len() - 1
+        });
+        &mut self.memories[at]
+    }
+}
+
+impl Memory {
+    fn keep(&mut self, key: Key, names: Arc<[String]>) {
+        if self.answers.insert(key.clone(), names).is_some() {
+            return;
+        }
+        self.order.push_back(key);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.answers.remove(&oldest);
+        }
+    }
+}
+
+/// The tools that the model names, or why it names none. Dropped, the question is taken back.
+pub async fn ask(
+    model: &dyn Model,
+    deadline: Duration,
+    wish: &Wish,
+    snapshot: &Snapshot,
+    table: fn() -> Option<Arc<Table>>,
+) -> Result<Vec<String>, Trouble> {
+    let prompt = prompt(wish, snapshot, table);
+    let reply = timeout(deadline, model.ask(prompt, None)).await;
+    let reply = reply.unwrap_or(Err(Trouble::Timeout { after: deadline }))?;
+    let names = ranking::names(&reply.text)
+        .ok_or_else(|| Trouble::Malformed("there is no list of names in it".to_owned()))?;
+    // What is remembered must not be as long as a model likes.
+    let mut known = Vec::new();
+    for name in names.into_iter().filter(|name| snapshot.names.get(name).is_some()) {
+        if known.len() < wish.limit && !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    Ok(known)
+}
+
+/// Puts what the model named before what the local engine found.
+pub fn merge<'a>(
+    wish: &Wish,
+    snapshot: &'a Snapshot,
+    names: &[String],
+    local: &[(&'a Found, f32)],
+) -> Ranked<'a> {
+    let scores: Vec<Hit> = (0..).zip(local).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
+    let lead = local.first().filter(|_| reply::is_clear(&scores)).map(|(found, _)| &found.exposed);
+    let chosen = names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wish.may_be(found));
+    let chosen: Vec<(&Found, Option<f32>)> = chosen
+        .map(|found| {
+            let known = local.iter().find(|(other, _)| other.exposed == found.exposed);
+            (found, known.map(|(_, score)| *score))
+        })
+        .collect();
+    let alone = chosen.len() == 1;
+    let local = local.iter().map(|(found, score)| (*found, Some(*score)));
+    let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
+    let hits = ranking::merged(chosen, local, wish.limit, same);
+    let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
+    Ranked { hits, clear }
+}
+
+/// Shows the model all tools that may be meant, the likely ones first.
+fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
+    let likely = snapshot.finder.search(&wish.query, ranking::CANDIDATES, wish.server.as_deref(), table);
+    let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
+    let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
+    let others = snapshot.names.iter().filter(|found| wish.may_be(found));
+    let others = others.filter(|found| !known.contains(found.exposed.as_str()));
+    let tools = likely.iter().copied().chain(others);
+    ranking::prompt(&wish.query, wish.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
+}
+
+fn key(wish: &Wish, owner: Option<[u8; 32]>) -> Key {
+    (ranking::normalised(&wish.query), wish.server.clone(), wish.limit, owner)
+}

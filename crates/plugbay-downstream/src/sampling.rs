@@ -1,0 +1,198 @@
+//! The model of a legacy host, asked by `sampling/createMessage` while the host waits for an answer of ours.
+//!
+//! A modern host could only be asked by making it send its request again, which it does not when its user
+//! declines: a search would then fail for want of a better order.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    exchange::Ticket,
+    model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn},
+    wire::{Head, Kind},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use crate::{outbox::Outbox, respond, session::Session};
+
+/// For as long as one request of the host is in flight.
+#[derive(Debug)]
+pub(crate) struct HostModel {
+    pub(crate) session: Arc<Session>,
+    /// Where the answer to that request goes.
+    pub(crate) sink: Arc<Outbox>,
+}
+
+impl Model for HostModel {
+    /// A host answers in one piece.
+    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
+        Box::pin(async move {
+            let reply = self.sample(&prompt).await?;
+            if let Some(mut heard) = heard {
+                heard(&reply.text);
+            }
+            Ok(reply)
+        })
+    }
+}
+
+impl HostModel {
+    async fn sample(&self, prompt: &Prompt) -> Result<Reply, Trouble> {
+        let unaskable = |why: &dyn ToString| Trouble::Unaskable(why.to_string());
+        let params = serde_json::to_string(&Params::of(prompt)).map_err(|error| unaskable(&error))?;
+        let asked = self.session.ask_for_ourselves(&self.sink, "sampling/createMessage", &params);
+        let (number, answer) = asked.map_err(|why| unaskable(&why))?;
+        let _withdrawn = Withdrawn { session: &self.session, number };
+        let (message, head) = answer.await.map_err(|_| unaskable(&"the host has gone"))?;
+        read(&message, &head)
+    }
+}
+
+/// Whoever stops waiting takes the question back. One that was answered is no longer there.
+struct Withdrawn<'a> {
+    session: &'a Session,
+    number: Ticket,
+}
+
+impl Drop for Withdrawn<'_> {
+    fn drop(&mut self) {
+        self.session.withdraw(self.number, &respond::not_needed());
+    }
+}
+
+fn read(message: &Bytes, head: &Head) -> Result<Reply, Trouble> {
+    let payload = head.payload.clone().map(|span| &message[span]).unwrap_or_default();
+    if let Kind::Error { .. } = head.kind {
+        let error: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
+        return Err(Trouble::Unaskable(error["message"].as_str().unwrap_or("it failed").to_owned()));
+    }
+    let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());
+    let sampled: Sampled = serde_json::from_slice(payload).map_err(malformed)?;
+    // One block, or a list of them.
+    let blocks: Vec<Block> = match sampled.content.get().as_bytes().first() {
+        Some(b'[') => serde_json::from_str(sampled.content.get()),
+        _ => serde_json::from_str(sampled.content.get()).map(|block| vec![block]),
+    }
+    .map_err(malformed)?;
+    let mut reply = Reply::default();
+    for block in blocks {
+        match (block.kind.as_str(), block.input) {
+            ("text", _) => reply.text.push_str(&block.text),
+            ("tool_use", Some(arguments)) => {
+                reply.calls.push(ToolCall { id: block.id, name: block.name, arguments, signature: None });
+            }
+            _ => {}
+        }
+    }
+    reply.stop = match sampled.stop_reason.as_deref() {
+        Some("maxTokens") => Stop::Limit,
+        _ if !reply.calls.is_empty() => Stop::Tools,
+        _ => Stop::End,
+    };
+    Ok(reply)
+}
+
+// --- what the host is asked
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<&'a str>,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'a str,
+    content: Content<'a>,
+}
+
+/// A list is known only to hosts that know of tools.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    One(Part<'a>),
+    Many(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ToolUse { id: &'a str, name: &'a str, input: &'a RawValue },
+    ToolResult { tool_use_id: &'a str, content: [serde_json::Value; 1], is_error: bool },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a RawValue,
+}
+
+impl<'a> Params<'a> {
+    fn of(prompt: &'a Prompt) -> Self {
+        let tools = prompt.tools.iter().map(|tool| Tool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: &tool.schema,
+        });
+        Self {
+            messages: prompt.turns.iter().map(message).collect(),
+            system_prompt: prompt.system.as_deref(),
+            max_tokens: prompt.limit,
+            tools: tools.collect(),
+        }
+    }
+}
+
+fn message(turn: &Turn) -> Message<'_> {
+    match turn {
+        Turn::User(text) => Message { role: "user", content: Content::One(Part::Text { text }) },
+        Turn::Model { text, calls } => {
+            let said = (!text.is_empty()).then_some(Part::Text { text });
+            let calls = calls.iter().map(|call| Part::ToolUse {
+                id: &call.id,
+                name: &call.name,
+                input: &call.arguments,
+            });
+            Message { role: "assistant", content: Content::Many(said.into_iter().chain(calls).collect()) }
+        }
+        Turn::Results(results) => {
+            let results = results.iter().map(|result| Part::ToolResult {
+                tool_use_id: &result.call,
+                content: [json!({ "type": "text", "text": result.text })],
+                is_error: result.failed,
+            });
+            Message { role: "user", content: Content::Many(results.collect()) }
+        }
+    }
+}
+
+// --- what it answers
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sampled {
+    content: Box<RawValue>,
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    name: String,
+    input: Option<Box<RawValue>>,
+}

@@ -1,0 +1,247 @@
+//! Search with a model: it changes the order, and never stands in the way.
+
+use std::{sync::Arc, time::Duration};
+
+use plugbay_core::model::{Asking, Heard, Model, Prompt, Reply, Trouble, Turn};
+use serde_json::json;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
+
+use super::{
+    own::searchable,
+    stage::{Stage, cancel, request},
+};
+use crate::{
+    ranking::{Choice, Chosen},
+    scripted::soon,
+};
+
+const DEADLINE: Duration = Duration::from_secs(5);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A model of which the test plays every answer.
+#[derive(Debug)]
+struct Scripted(mpsc::UnboundedSender<Asked>);
+
+struct Asked {
+    prompt: Prompt,
+    answer: oneshot::Sender<Result<Reply, Trouble>>,
+}
+
+impl Model for Scripted {
+    fn ask(&self, prompt: Prompt, _: Option<Heard>) -> Asking<'_> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.0.send(Asked { prompt, answer });
+        Box::pin(async { answered.await.expect("the test answers") })
+    }
+}
+
+impl Asked {
+    fn text(&self) -> &str {
+        let [Turn::User(text)] = &self.prompt.turns[..] else { panic!("{:?}", self.prompt) };
+        text
+    }
+
+    fn say(self, text: &str) {
+        let _ = self.answer.send(Ok(Reply { text: text.to_owned(), ..Reply::default() }));
+    }
+
+    fn fail(self, trouble: Trouble) {
+        let _ = self.answer.send(Err(trouble));
+    }
+}
+
+struct World {
+    stage: Stage,
+    questions: mpsc::UnboundedReceiver<Asked>,
+}
+
+impl World {
+    /// `s__draw` paints, `s__echo` says it again.
+    async fn new() -> Self {
+        let mut stage = Stage::with(searchable());
+        let (asked, questions) = mpsc::unbounded_channel();
+        let model = Chosen::Model(Arc::new(Scripted(asked)));
+        stage.ranker.choose(Some(Choice { model, deadline: DEADLINE }));
+        stage.open().await;
+        Self { stage, questions }
+    }
+
+    async fn search(&mut self, query: &str) {
+        self.stage.say(search(7, query)).await;
+    }
+
+    async fn asked(&mut self) -> Asked {
+        soon("a question to the model", self.questions.recv()).await.expect("the model is there")
+    }
+
+    /// The lines of the next answer to a search.
+    async fn found(&mut self) -> Vec<String> {
+        let answer = self.stage.hear().await;
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Searches, and the model is not asked.
+    async fn found_without(&mut self, query: &str) -> Vec<String> {
+        self.search(query).await;
+        let found = self.found().await;
+        assert!(self.questions.try_recv().is_err(), "the model was asked");
+        found
+    }
+}
+
+fn search(id: u64, query: &str) -> String {
+    let params = json!({ "name": "search_tools", "arguments": { "query": query } });
+    request(id, "tools/call", &params.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_decides_the_order_and_the_session_goes_on_meanwhile() {
+    let mut world = World::new().await;
+    world.search("paint a landscape").await;
+    let asked = world.asked().await;
+    assert!(asked.text().starts_with("Query: \"paint a landscape\"\n"), "{}", asked.text());
+    let tools = asked.text().split("Tools:\n").nth(1).unwrap();
+    assert_eq!(tools, "s__draw() - Paints a landscape.\ns__echo(count: int) - Says it again.\n");
+    assert_eq!(world.stage.ask(request(8, "ping", "{}")).await["id"], 8);
+    asked.say(r#"```json ["s__echo", "s__nothing", "s__echo"]```"#);
+    let found = world.found().await;
+    assert!(
+        found[0].starts_with("s__echo") && found.iter().any(|line| line.starts_with("s__draw")),
+        "{found:?}"
+    );
+    assert!(found.iter().all(|line| !line.contains("nothing")), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_model_finds_is_found() {
+    let mut world = World::new().await;
+    world.search("zebra").await;
+    world.asked().await.say(r#"["s__draw"]"#);
+    let found = world.found().await;
+    assert!(found[0].starts_with("s__draw - ") && found[1].starts_with('{'), "with its schema: {found:?}");
+    world.search("okapi").await;
+    world.asked().await.say("[]");
+    assert!(world.found().await[0].starts_with("No tool found."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_is_asked_once_for_each_catalogue() {
+    let mut world = World::new().await;
+    world.search("paint a landscape").await;
+    world.asked().await.say(r#"["s__echo","s__draw"]"#);
+    let first = world.found().await;
+    assert_eq!(world.found_without("  Paint a\n LANDSCAPE ").await, first);
+    world.search("paint a portrait").await;
+    world.asked().await.say(r#"["s__draw"]"#);
+    world.found().await;
+    assert_eq!(world.found_without("paint a landscape").await, first);
+    world.stage.snapshots.send_replace(searchable());
+    world.stage.hear_nothing().await;
+    world.search("paint a landscape").await;
+    world.asked().await.say("[]");
+    assert!(world.found().await[0].starts_with("s__draw"), "the local order, from now on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_answers_are_remembered() {
+    let mut world = World::new().await;
+    for number in 0..=256 {
+        world.search(&format!("paint {number}")).await;
+        world.asked().await.say(r#"["s__draw"]"#);
+        world.found().await;
+    }
+    world.found_without("paint 1").await;
+    world.search("paint 0").await;
+    world.asked().await.say("[]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_of_one_query_leaves_the_local_answer() {
+    let mut world = World::new().await;
+    for trouble in [Trouble::Refused("no".to_owned()), Trouble::Malformed("no".to_owned())] {
+        world.search("paint").await;
+        world.asked().await.fail(trouble);
+        assert!(world.found().await[0].starts_with("s__draw"));
+    }
+    world.search("paint").await;
+    world.asked().await.say("I would paint.");
+    assert!(world.found().await[0].starts_with("s__draw"));
+    // None of it is remembered.
+    world.search("paint").await;
+    world.asked().await.say(r#"["s__echo"]"#);
+    assert!(world.found().await[0].starts_with("s__echo"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_in_trouble_is_left_alone_for_a_while() {
+    let message = "m".to_owned();
+    for (trouble, rest) in [
+        (Trouble::RateLimited { retry_after: Some(7 * DEADLINE), message: message.clone() }, 7 * DEADLINE),
+        (Trouble::RateLimited { retry_after: Some(Duration::MAX), message: message.clone() }, YEAR),
+        (Trouble::RateLimited { retry_after: None, message: message.clone() }, 12 * DEADLINE),
+        (Trouble::Unauthorised { key: "K".to_owned(), message: message.clone() }, 12 * DEADLINE),
+        (Trouble::Failed { status: Some(500), message: message.clone() }, 12 * DEADLINE),
+        (Trouble::Unreachable(message.clone()), 12 * DEADLINE),
+    ] {
+        let mut world = World::new().await;
+        world.search("paint").await;
+        world.asked().await.fail(trouble);
+        assert!(world.found().await[0].starts_with("s__draw"));
+        sleep(rest.saturating_sub(Duration::from_millis(1))).await;
+        assert!(world.found_without("paint").await[0].starts_with("s__draw"));
+        sleep(Duration::from_millis(2)).await;
+        world.search("paint").await;
+        world.asked().await.say("[]");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_model_is_not_waited_for() {
+    let mut world = World::new().await;
+    world.search("paint").await;
+    let mut asked = world.asked().await;
+    let begun = tokio::time::Instant::now();
+    assert!(world.found().await[0].starts_with("s__draw"));
+    assert!(begun.elapsed() <= DEADLINE + Duration::from_millis(1), "{:?}", begun.elapsed());
+    soon("the end of the question", asked.answer.closed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_is_taken_back_ends_the_question() {
+    let mut world = World::new().await;
+    world.search("paint").await;
+    let mut asked = world.asked().await;
+    world.stage.say(cancel(7)).await;
+    soon("the end of the question", asked.answer.closed()).await;
+    world.stage.hear_nothing().await;
+    // So does a host that leaves.
+    world.search("paint").await;
+    let mut asked = world.asked().await;
+    world.stage.close();
+    soon("the end of the question", asked.answer.closed()).await;
+    world.stage.ended().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_not_asked_about_nothing() {
+    let mut world = World::new().await;
+    let arguments = json!({ "query": "paint", "server": "x".repeat(1000) });
+    let params = json!({ "name": "search_tools", "arguments": arguments });
+    world.stage.say(request(7, "tools/call", &params.to_string())).await;
+    assert!(world.found().await[0].starts_with("No tool found."));
+    assert!(world.questions.try_recv().is_err(), "the model was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_choice_counts_at_once() {
+    let mut world = World::new().await;
+    world.search("paint").await;
+    world.asked().await.say(r#"["s__echo"]"#);
+    assert!(world.found().await[0].starts_with("s__echo"));
+    world.stage.ranker.choose(None);
+    assert!(world.found_without("paint").await[0].starts_with("s__draw"));
+}

@@ -1,0 +1,169 @@
+//! Search with the model of the host itself.
+
+use std::{sync::Arc, time::Duration};
+
+use plugbay_core::{
+    ability::Abilities,
+    model::{Model as _, Prompt, Stop, ToolCall, ToolResult, ToolSpec, Trouble, Turn},
+};
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::mpsc;
+
+use super::{
+    own::searchable,
+    stage::{INITIALIZED, Stage, cancel, modern, request},
+};
+use crate::{
+    dispatch,
+    outbox::Outbox,
+    ranking::{Choice, Chosen},
+    sampling::HostModel,
+    scripted::{self, soon},
+    session::Session,
+};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+async fn host(capabilities: &str) -> Stage {
+    let mut stage = Stage::with(searchable());
+    stage.ranker.choose(Some(Choice { model: Chosen::Host, deadline: DEADLINE }));
+    let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
+    stage.ask(request("\"init\"", "initialize", &params)).await;
+    stage.say(INITIALIZED).await;
+    stage
+}
+
+fn search() -> String {
+    let params = json!({ "name": "search_tools", "arguments": { "query": "paint a landscape" } });
+    request(7, "tools/call", &params.to_string())
+}
+
+fn first_line(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// Searches; gives the question that the host is asked.
+async fn asked(stage: &mut Stage) -> Value {
+    stage.say(search()).await;
+    let question = stage.hear().await;
+    assert_eq!(question["method"], "sampling/createMessage", "{question}");
+    question
+}
+
+fn sampled(question: &Value, text: &str) -> String {
+    let content = json!({ "type": "text", "text": text });
+    let result = json!({ "role": "assistant", "content": content, "model": "m", "stopReason": "endTurn" });
+    json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_samples_ranks_for_itself() {
+    let mut stage = host(r#"{"sampling":{}}"#).await;
+    let question = asked(&mut stage).await;
+    let params = &question["params"];
+    assert_eq!(params["messages"][0]["role"], "user");
+    let text = params["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("paint a landscape") && text.contains("\ns__echo(count: int)"), "{text}");
+    assert!(params["systemPrompt"].as_str().unwrap().contains("JSON array"), "{params}");
+    assert!(params["maxTokens"].as_u64().unwrap() > 0 && params.get("tools").is_none(), "{params}");
+    let answer = stage.ask(sampled(&question, r#"["s__echo"]"#)).await;
+    assert_eq!(answer["id"], 7);
+    assert!(first_line(&answer).starts_with("s__echo"), "{answer}");
+    // It is not asked the same again.
+    let answer = stage.ask(search()).await;
+    assert!(first_line(&answer).starts_with("s__echo"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_cannot_be_asked_gets_the_local_answer() {
+    let mut stage = host("{}").await;
+    assert!(first_line(&stage.ask(search()).await).starts_with("s__draw"));
+    let mut stage = Stage::with(searchable());
+    stage.ranker.choose(Some(Choice { model: Chosen::Host, deadline: DEADLINE }));
+    let arguments = r#","name":"search_tools","arguments":{"query":"paint a landscape"}"#;
+    let answer = stage.ask(modern(7, "tools/call", arguments)).await;
+    assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_declines_gets_the_local_answer_and_is_left_alone() {
+    let mut stage = host(r#"{"sampling":{}}"#).await;
+    let question = asked(&mut stage).await;
+    let error = json!({ "code": -1, "message": "User rejected sampling request" });
+    let answer = stage.ask(json!({ "jsonrpc": "2.0", "id": question["id"], "error": error })).await;
+    assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
+    assert_eq!(stage.ask(search()).await["id"], 7, "no question");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_needs_any_more_is_withdrawn() {
+    let mut stage = host(r#"{"sampling":{}}"#).await;
+    let question = asked(&mut stage).await;
+    stage.say(cancel(7)).await;
+    let withdrawn = |told: &Value| {
+        assert_eq!(told["method"], "notifications/cancelled");
+        assert_eq!(told["params"]["requestId"], question["id"]);
+    };
+    withdrawn(&stage.hear().await);
+    stage.say(sampled(&question, r#"["s__echo"]"#)).await;
+    stage.hear_nothing().await;
+    // The same for one that takes too long; there the local answer stands.
+    let question = asked(&mut stage).await;
+    let (one, other) = (stage.hear().await, stage.hear().await);
+    let (told, answer) = if one["id"] == 7 { (other, one) } else { (one, other) };
+    assert_eq!(told["params"]["requestId"], question["id"]);
+    assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
+}
+
+/// The whole of what a model can be told, as a host with tools is told it.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
+    let (gateway, _snapshots, _servers) = scripted::gateway(searchable());
+    let session = Session::new(gateway, Outbox::default());
+    let abilities = Abilities { sampling: true, sampling_tools: true, ..Abilities::NONE };
+    session.opened_legacy("2025-11-25", abilities);
+    let sink = Arc::new(Outbox::default());
+    let model = Arc::new(HostModel { session: Arc::clone(&session), sink: Arc::clone(&sink) });
+    let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
+    let arguments = raw(r#"{"n":12345678901234567890123}"#);
+    let call = ToolCall { id: "1".to_owned(), name: "t".to_owned(), arguments, signature: None };
+    let result =
+        ToolResult { call: "1".to_owned(), name: "t".to_owned(), text: "no".to_owned(), failed: true };
+    let prompt = Prompt {
+        system: None,
+        turns: vec![
+            Turn::User("Hi".to_owned()),
+            Turn::Model { text: "Well".to_owned(), calls: vec![call] },
+            Turn::Results(vec![result]),
+        ],
+        tools: vec![ToolSpec { name: "t".to_owned(), description: "T.".to_owned(), schema: raw("{}") }],
+        limit: 9,
+    };
+    let asking = Arc::clone(&model);
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let hear = Box::new(move |text: &str| _ = said.send(text.to_owned()));
+    let reply = tokio::spawn(async move { asking.ask(prompt, Some(hear)).await });
+    let frames = soon("a question", sink.take()).await.unwrap();
+    let question = frames.into_iter().next().unwrap().into_bytes();
+    let text = String::from_utf8(question.to_vec()).unwrap();
+    let expected = concat!(
+        r#""params":{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}},"#,
+        r#"{"role":"assistant","content":[{"type":"text","text":"Well"},{"type":"tool_use","id":"1","name":"t","input":{"n":12345678901234567890123}}]},"#,
+        r#"{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[{"text":"no","type":"text"}],"isError":true}]}],"#,
+        r#""maxTokens":9,"tools":[{"name":"t","description":"T.","inputSchema":{}}]}"#,
+    );
+    assert!(text.contains(expected), "{text}");
+    let id = &serde_json::from_str::<Value>(&text).unwrap()["id"];
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"role":"assistant","content":[{{"type":"text","text":"So"}},{{"type":"tool_use","id":"2","name":"t","input":{{"n":1.0}}}}],"model":"m","stopReason":"toolUse"}}}}"#
+    );
+    dispatch::receive(&session, &sink, answer.into());
+    let reply = soon("the reply", reply).await.unwrap().unwrap();
+    assert_eq!((reply.stop, reply.calls[0].arguments.get()), (Stop::Tools, r#"{"n":1.0}"#));
+    assert_eq!((reply.text.as_str(), heard.try_recv().as_deref()), ("So", Ok("So")), "in one piece");
+    // A host that knows of no tools is not told of any.
+    session.opened_legacy("2025-11-25", Abilities { sampling: true, ..Abilities::NONE });
+    let tool = ToolSpec { name: "t".to_owned(), description: String::new(), schema: raw("{}") };
+    let trouble = model.ask(Prompt { tools: vec![tool], ..Prompt::default() }, None).await.unwrap_err();
+    assert!(matches!(&trouble, Trouble::Unaskable(why) if why.contains("sampling.tools")), "{trouble:?}");
+}

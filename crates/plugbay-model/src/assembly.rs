@@ -1,0 +1,69 @@
+//! A reply in the making, whole or piece by piece.
+
+use plugbay_core::model::{Reply, Stop, ToolCall, Trouble, Usage};
+use serde_json::value::RawValue;
+
+/// What we call a tool call that its provider gave no id. It is not sent back.
+pub(crate) const OWN_ID: &str = "plugbay-call-";
+
+#[derive(Debug, Default)]
+pub(crate) struct Assembly {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) usage: Usage,
+    pub(crate) stop: Option<Stop>,
+    /// The words of a refusal.
+    pub(crate) refusal: Option<String>,
+    /// Nothing more will come, whatever the connection does.
+    pub(crate) done: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    /// Where the provider counts it, which pieces of it refer to.
+    pub(crate) index: u64,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// JSON, once it is whole.
+    pub(crate) arguments: String,
+    pub(crate) signature: Option<String>,
+}
+
+impl Assembly {
+    /// The call that this index means.
+    pub(crate) fn call(&mut self, index: u64) -> &mut Call {
+        let at = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {
+            self.calls.push(Call { index, ..Call::default() });
+            self.calls.len() - 1
+        });
+        &mut self.calls[at]
+    }
+
+    pub(crate) fn refuse(&mut self, words: &str) {
+        self.refusal.get_or_insert_default().push_str(words);
+    }
+
+    pub(crate) fn finish(self) -> Result<Reply, Trouble> {
+        if let Some(words) = self.refusal {
+            return Err(Trouble::Refused(words));
+        }
+        let stop = self.stop.ok_or_else(|| Trouble::Malformed("it breaks off".to_owned()))?;
+        let calls = self.calls.into_iter().enumerate();
+        let calls = calls.map(|(at, call)| call.finish(at)).collect::<Result<Vec<_>, _>>()?;
+        // Not everybody tells the two apart.
+        let stop = if stop == Stop::End && !calls.is_empty() { Stop::Tools } else { stop };
+        Ok(Reply { text: self.text, calls, usage: self.usage, stop })
+    }
+}
+
+impl Call {
+    fn finish(self, at: usize) -> Result<ToolCall, Trouble> {
+        let text = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
+        let arguments = RawValue::from_string(text).ok().filter(|json| json.get().starts_with('{'));
+        let arguments = arguments.ok_or_else(|| {
+            Trouble::Malformed(format!("the arguments of its call of {:?} are no JSON object", self.name))
+        })?;
+        let id = if self.id.is_empty() { format!("{OWN_ID}{at}") } else { self.id };
+        Ok(ToolCall { id, name: self.name, arguments, signature: self.signature })
+    }
+}

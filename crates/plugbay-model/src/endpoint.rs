@@ -1,0 +1,75 @@
+//! Which model is meant and how it is reached: plain data.
+
+use std::{fmt, time::Duration};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    pub provider: Provider,
+    /// The provider's name for it.
+    pub model: String,
+    /// Instead of the provider's own address.
+    pub base_url: Option<String>,
+    /// Models on one's own machine need none.
+    pub key: Option<Key>,
+    /// The longest silence.
+    pub patience: Duration,
+}
+
+/// Whose wire format is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// The Messages API.
+    Anthropic,
+    /// Chat completions, as many speak them.
+    OpenAi,
+    /// `generateContent`.
+    Gemini,
+}
+
+impl Provider {
+    /// Where its key is looked for, unless the user says otherwise: the first that is set.
+    pub fn key_variables(self) -> &'static [&'static str] {
+        match self {
+            Self::Anthropic => &["ANTHROPIC_API_KEY"],
+            Self::OpenAi => &["OPENAI_API_KEY"],
+            Self::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        }
+    }
+
+    /// Without a slash at the end.
+    pub(crate) fn base_url(self) -> &'static str {
+        match self {
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::OpenAi => "https://api.openai.com/v1",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+        }
+    }
+}
+
+/// A secret that cannot be printed, and where it comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    secret: String,
+    from: String,
+}
+
+impl Key {
+    /// `from` is what the user is told: the variable that holds it.
+    pub fn new(secret: &str, from: &str) -> Self {
+        Self { secret: secret.trim().to_owned(), from: from.to_owned() }
+    }
+
+    pub(crate) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    pub(crate) fn from(&self) -> &str {
+        &self.from
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key(from {})", self.from)
+    }
+}

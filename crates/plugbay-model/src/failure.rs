@@ -1,0 +1,78 @@
+//! What a provider's error means. All of them answer with an object `error`, some with more in it.
+
+use std::time::Duration;
+
+use plugbay_core::model::Trouble;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use crate::endpoint::Key;
+
+/// Of a message that is no JSON so much is told.
+const LONGEST: usize = 300;
+/// Anthropic's: everybody asks too much at once.
+const OVERLOADED: u16 = 529;
+
+pub(crate) fn of(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key>) -> Trouble {
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Gemini wraps the errors of streams in a list.
+    let error = json.get(0).unwrap_or(&json)["error"].clone();
+    let message = hidden(&message(&error, body), key);
+    let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match status {
+        401 | 403 => unauthorised(key, message),
+        // Gemini has no status of its own for a wrong key.
+        400 if details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID") => {
+            unauthorised(key, message)
+        }
+        429 | OVERLOADED => {
+            let retry_after = from_header(headers).or_else(|| details.iter().find_map(retry_delay));
+            Trouble::RateLimited { retry_after, message }
+        }
+        _ => Trouble::Failed { status: Some(status), message },
+    }
+}
+
+/// An error in the middle of a stream that began well.
+pub(crate) fn amid(error: &Value) -> Trouble {
+    let message = message(error, b"");
+    match error["type"].as_str() {
+        Some("overloaded_error" | "rate_limit_error") => Trouble::RateLimited { retry_after: None, message },
+        _ => Trouble::Failed { status: None, message },
+    }
+}
+
+fn unauthorised(key: Option<&Key>, message: String) -> Trouble {
+    let key = key.map_or("the configuration, which has none,", Key::from).to_owned();
+    Trouble::Unauthorised { key, message }
+}
+
+/// `{"message": …}`, or just words.
+fn message(error: &Value, body: &[u8]) -> String {
+    let words = error["message"].as_str().or(error.as_str());
+    let text = words.map_or_else(|| String::from_utf8_lossy(body), Into::into);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+    if text.is_empty() { "it does not say why".to_owned() } else { text }
+}
+
+/// Some repeat the key that they do not know.
+fn hidden(message: &str, key: Option<&Key>) -> String {
+    match key.map(Key::secret).filter(|secret| !secret.is_empty()) {
+        Some(secret) => message.replace(secret, "…"),
+        None => message.to_owned(),
+    }
+}
+
+fn from_header(headers: &HeaderMap) -> Option<Duration> {
+    seconds(headers.get(RETRY_AFTER)?.to_str().ok()?)
+}
+
+/// `google.rpc.RetryInfo`: `"37s"`.
+fn retry_delay(detail: &Value) -> Option<Duration> {
+    seconds(detail["retryDelay"].as_str()?.strip_suffix('s')?)
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+}

@@ -1,0 +1,210 @@
+//! A model behind a URL: one request, and its answer whole or as a stream of events.
+
+#[cfg(test)]
+mod tests;
+
+use std::{sync::OnceLock, time::Duration};
+
+use plugbay_core::{
+    model::{Asking, Heard, Model, Prompt, Reply, Trouble},
+    wire::{Incoming, SseDecoder, SseItem},
+};
+use reqwest::{
+    Client, Response, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use tokio::time::timeout;
+
+use crate::{
+    anthropic::Anthropic,
+    assembly::Assembly,
+    client::{self, unreachable},
+    endpoint::{Endpoint, Provider},
+    failure,
+    gemini::Gemini,
+    openai::OpenAi,
+};
+
+/// No sensible answer is longer, in bytes.
+const LONGEST: usize = 16 * 1024 * 1024;
+/// Of an error so much is read.
+const LONGEST_ERROR: usize = 64 * 1024;
+
+/// How one provider wants to be spoken to.
+pub(crate) trait Dialect: Sync {
+    /// Below the base address.
+    fn path(&self, model: &str, streamed: bool) -> String;
+
+    /// The one that carries the key.
+    fn key_header(&self, secret: &str) -> (&'static str, String);
+
+    fn other_headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    fn body(&self, asked: &Asked<'_>) -> Vec<u8>;
+
+    /// Takes in a whole answer.
+    fn whole(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
+
+    /// Takes in the data of one event.
+    fn piece(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
+}
+
+/// What a request is made of.
+pub(crate) struct Asked<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) prompt: &'a Prompt,
+    pub(crate) streamed: bool,
+    /// The provider itself is asked, and not somebody who speaks like it.
+    pub(crate) original: bool,
+}
+
+#[derive(Debug)]
+pub struct RemoteModel {
+    endpoint: Endpoint,
+    /// Made when it is first asked: most sessions never do.
+    client: OnceLock<Client>,
+}
+
+impl RemoteModel {
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, client: OnceLock::new() }
+    }
+
+    async fn fetch(&self, prompt: Prompt, heard: Option<Heard>) -> Result<Reply, Trouble> {
+        let dialect = dialect(self.endpoint.provider);
+        let response = self.send(dialect, &prompt, heard.is_some()).await?;
+        let mut reply = Assembly::default();
+        match heard {
+            Some(heard) => self.listen(dialect, response, &mut reply, heard).await?,
+            None => dialect.whole(&self.read(response, LONGEST).await?, &mut reply)?,
+        }
+        reply.finish()
+    }
+
+    /// The head of an answer that is none of an error.
+    async fn send(
+        &self,
+        dialect: &dyn Dialect,
+        prompt: &Prompt,
+        streamed: bool,
+    ) -> Result<Response, Trouble> {
+        let Endpoint { provider, model, base_url, .. } = &self.endpoint;
+        let base = base_url.as_deref().unwrap_or(provider.base_url()).trim_end_matches('/');
+        let url = Url::parse(&format!("{base}{}", dialect.path(model, streamed)))
+            .map_err(|error| Trouble::Unreachable(format!("its address is not a URL: {error}")))?;
+        let asked = Asked { model, prompt, streamed, original: base == provider.base_url() };
+        let client = self.client(&url)?.post(url).headers(self.headers(dialect)?).body(dialect.body(&asked));
+        let response = self.patiently(client.send()).await?.map_err(|error| unreachable(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = self.read(response, LONGEST_ERROR).await.unwrap_or_default();
+        Err(failure::of(status, &headers, &body, self.endpoint.key.as_ref()))
+    }
+
+    fn client(&self, url: &Url) -> Result<&Client, Trouble> {
+        if self.client.get().is_none() {
+            let _ = self.client.set(client::build(url)?);
+        }
+        self.client.get().ok_or_else(|| Trouble::Unreachable("there is no HTTP client".to_owned()))
+    }
+
+    fn headers(&self, dialect: &dyn Dialect) -> Result<HeaderMap, Trouble> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in dialect.other_headers() {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        if let Some(key) = &self.endpoint.key {
+            let (name, value) = dialect.key_header(key.secret());
+            let mut value = HeaderValue::from_str(&value).map_err(|_| Trouble::Unauthorised {
+                key: key.from().to_owned(),
+                message: "it holds characters that no header can carry".to_owned(),
+            })?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        Ok(headers)
+    }
+
+    async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, Trouble> {
+        let mut body = Vec::new();
+        while let Some(chunk) =
+            self.patiently(response.chunk()).await?.map_err(|error| unreachable(&error))?
+        {
+            if body.len() + chunk.len() > limit {
+                return Err(Trouble::Malformed(format!("it is longer than {limit} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    async fn listen(
+        &self,
+        dialect: &dyn Dialect,
+        mut response: Response,
+        reply: &mut Assembly,
+        mut heard: Heard,
+    ) -> Result<(), Trouble> {
+        let mut events = SseDecoder::new(LONGEST);
+        while !reply.done {
+            let data = match events.take() {
+                Some(SseItem::Event { data: Incoming::Message(data), .. }) => data,
+                Some(SseItem::Event { .. }) => {
+                    return Err(Trouble::Malformed("an event is too long, or no text".to_owned()));
+                }
+                Some(SseItem::Retry(_)) => continue,
+                None => match self.patiently(response.chunk()).await? {
+                    Ok(Some(chunk)) => {
+                        events.push(&chunk);
+                        continue;
+                    }
+                    Ok(None) => break,
+                    Err(error) => return Err(unreachable(&error)),
+                },
+            };
+            let known = reply.text.len();
+            dialect.piece(&data, reply)?;
+            if reply.text.len() > LONGEST {
+                return Err(Trouble::Malformed(format!("it is longer than {LONGEST} bytes")));
+            }
+            if reply.text.len() > known {
+                heard(&reply.text[known..]);
+            }
+        }
+        Ok(())
+    }
+
+    async fn patiently<T>(&self, wait: impl Future<Output = T>) -> Result<T, Trouble> {
+        let after: Duration = self.endpoint.patience;
+        timeout(after, wait).await.map_err(|_| Trouble::Timeout { after })
+    }
+}
+
+impl Model for RemoteModel {
+    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
+        Box::pin(self.fetch(prompt, heard))
+    }
+}
+
+fn dialect(provider: Provider) -> &'static dyn Dialect {
+    match provider {
+        Provider::Anthropic => &Anthropic,
+        Provider::OpenAi => &OpenAi,
+        Provider::Gemini => &Gemini,
+    }
+}
+
+/// Reads what a provider wrote.
+pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Trouble> {
+    serde_json::from_slice(json).map_err(|error| Trouble::Malformed(error.to_string()))
+}
+
+/// Writes what a provider reads. Our own structs can always be written.
+pub(crate) fn render(body: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).unwrap_or_default()
+}

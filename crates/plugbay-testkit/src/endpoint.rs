@@ -1,0 +1,164 @@
+//! An HTTP endpoint that answers as it was told, and remembers what it was asked.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::deadline::patience;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    asked: Receiver<Asked>,
+    gone: Receiver<()>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub struct Asked {
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// As it came, and as JSON.
+    pub text: String,
+    pub body: Value,
+}
+
+/// What is done with the next request.
+#[derive(Debug, Clone)]
+pub enum Play {
+    Answer {
+        status: u16,
+        headers: Vec<(&'static str, &'static str)>,
+        body: String,
+    },
+    /// A stream of these events, which ends.
+    Stream(Vec<String>),
+    /// The same, but it goes on without a word for as long as the client stays.
+    Silence(Vec<String>),
+}
+
+impl Play {
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::Answer { status, headers: Vec::new(), body: body.to_string() }
+    }
+}
+
+impl Endpoint {
+    /// Plays one after the other; whoever asks more often gets a 500.
+    pub fn start(plays: impl IntoIterator<Item = Play>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (arrivals, asked) = channel();
+        let (leavings, gone) = channel();
+        let plays: Arc<Mutex<VecDeque<Play>>> = Arc::new(Mutex::new(plays.into_iter().collect()));
+        // Ends with the test's process: nothing but the port is held meanwhile.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (plays, arrivals, leavings) = (Arc::clone(&plays), arrivals.clone(), leavings.clone());
+                thread::spawn(move || serve(stream, &plays, &arrivals, &leavings));
+            }
+        });
+        Self { address, asked, gone }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The next request, waited for.
+    #[track_caller]
+    pub fn asked(&self) -> Asked {
+        self.asked.recv_timeout(patience(DEADLINE)).expect("a request to the endpoint")
+    }
+
+    /// Everything that has come and that nobody has taken.
+    pub fn untaken(&self) -> Vec<Asked> {
+        self.asked.try_iter().collect()
+    }
+
+    /// Waits until a client has left in the middle of a silence.
+    #[track_caller]
+    pub fn left(&self) {
+        self.gone.recv_timeout(patience(DEADLINE)).expect("the client's leaving");
+    }
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    plays: &Mutex<VecDeque<Play>>,
+    arrivals: &Sender<Asked>,
+    leavings: &Sender<()>,
+) {
+    let Some(asked) = read(&stream) else { return };
+    let play = plays.lock().expect("no panic").pop_front();
+    let _ = arrivals.send(asked);
+    let surplus = Play::Answer { status: 500, headers: Vec::new(), body: String::new() };
+    let events = match play.unwrap_or(surplus) {
+        Play::Answer { status, headers, body } => {
+            let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());
+            for (name, value) in headers {
+                let _ = write!(head, "{name}: {value}\r\n");
+            }
+            let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
+            return;
+        }
+        Play::Stream(events) => {
+            begin(&mut stream, &events);
+            return;
+        }
+        Play::Silence(events) => events,
+    };
+    if !events.is_empty() {
+        begin(&mut stream, &events);
+    }
+    let _ = stream.read_to_end(&mut Vec::new());
+    let _ = leavings.send(());
+}
+
+/// The length is left open: the stream ends with its connection.
+fn begin(stream: &mut TcpStream, events: &[String]) {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let _ = stream.write_all(format!("{head}{}", events.concat()).as_bytes());
+}
+
+fn read(stream: &TcpStream) -> Option<Asked> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?);
+    let mut line = || {
+        let mut line = String::new();
+        lines.read_line(&mut line).ok()?;
+        Some(line.trim_end().to_owned())
+    };
+    let path = line()?.split(' ').nth(1)?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        let header = line()?;
+        let Some((name, value)) = header.split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()?;
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body).ok()?;
+    let text = String::from_utf8(body).ok()?;
+    let body = serde_json::from_str(&text).unwrap_or_default();
+    Some(Asked { path, headers, text, body })
+}

@@ -1,0 +1,125 @@
+//! Which model ranks what is searched for, and where its key comes from.
+//!
+//! A key in the environment alone turns nothing on: it may be there for another program, and what tools a
+//! user has is nobody's business who was not named in the configuration.
+
+use std::time::Duration;
+
+use jsonc_parser::common::Range;
+use plugbay_model::{Endpoint, Key, Provider};
+
+use super::{
+    Env, ModelSource, SearchModel, SearchSettings,
+    diagnostic::quote,
+    entry::{fill, variable_value},
+    raw::{self, ConfigFile},
+    read::At,
+    report::Report,
+    word::{self, Word},
+};
+
+const HITS: usize = 5;
+const DEADLINE: Duration = Duration::from_secs(5);
+/// A person may have to agree first.
+const HOST_DEADLINE: Duration = Duration::from_secs(30);
+/// Whatever its maker thinks best for quick answers.
+const GEMINI_MODEL: &str = "gemini-flash-latest";
+
+/// A later file's words count more; a key and a model may stand in different files.
+pub(super) fn search<'a>(
+    configs: impl Iterator<Item = &'a ConfigFile>,
+    env: Env<'_>,
+    reports: &mut [Report<'_>],
+) -> SearchSettings {
+    let (mut hits, mut model, mut key) = (HITS, None, None);
+    for (index, config) in configs.enumerate() {
+        if let Some(search) = &config.search {
+            hits = search.limit.map_or(hits, |limit| limit.0);
+            model = search.model.as_ref().map(|model| (index, model)).or(model);
+        }
+        key = config.gemini_api_key.as_ref().map(|key| (index, key)).or(key);
+    }
+    let written = key.and_then(|(index, key)| written_key(key, env, &mut reports[index]));
+    let model = match (model, key) {
+        (Some((index, At { value, at })), _) => {
+            value.0.as_ref().and_then(|model| resolve(model, *at, written, env, &mut reports[index]))
+        }
+        (None, Some((index, key))) => resolve(&gemini(), key.at, written, env, &mut reports[index]),
+        (None, None) => None,
+    };
+    SearchSettings { hits, model }
+}
+
+/// What a key for Gemini alone means.
+fn gemini() -> raw::LanguageModel {
+    let provider = Some(Word(word::Provider::Remote(Provider::Gemini)));
+    raw::LanguageModel { provider, ..raw::LanguageModel::default() }
+}
+
+/// A key that stands in a file, or is named there.
+fn written_key(key: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<Key> {
+    let secret = fill(key, env, report)?;
+    (!secret.trim().is_empty()).then(|| Key::new(&secret, "gemini_api_key"))
+}
+
+fn resolve(
+    model: &raw::LanguageModel,
+    at: Range,
+    written: Option<Key>,
+    env: Env<'_>,
+    report: &mut Report<'_>,
+) -> Option<SearchModel> {
+    let provider = match model.provider {
+        Some(Word(word::Provider::Host)) => {
+            let deadline = model.timeout.map_or(HOST_DEADLINE, |limit| limit.0);
+            return Some(SearchModel { source: ModelSource::Host, deadline });
+        }
+        Some(Word(word::Provider::Remote(provider))) => provider,
+        None => {
+            let help = "write \"provider\": \"anthropic\", \"gemini\", \"openai\" or \"host\"";
+            report.error(at, "it is not said whose model is meant", help);
+            return None;
+        }
+    };
+    let deadline = model.timeout.map_or(DEADLINE, |limit| limit.0);
+    let standard = (provider == Provider::Gemini).then(|| GEMINI_MODEL.to_owned());
+    let Some(name) = model.model.clone().filter(|name| !name.trim().is_empty()).or(standard) else {
+        let help = "name one, as its provider writes it: \"model\": \"…\"";
+        report.error(at, "the provider has many models, and none is named", help);
+        return None;
+    };
+    let base_url = match &model.base_url {
+        Some(url) => Some(address(url, env, report)?),
+        None => None,
+    };
+    let key = match &model.api_key_env {
+        Some(variable) => Some(Key::new(&variable_value(variable, env, report)?, &variable.value)),
+        None => from_environment(provider, env).or(written.filter(|_| provider == Provider::Gemini)),
+    };
+    // Whoever runs a model at home needs no key.
+    if key.is_none() && base_url.is_none() {
+        let variables = provider.key_variables().iter().map(|name| quote(name)).collect::<Vec<_>>();
+        let message = format!("the model cannot be asked: {} is not set", variables.join(" or "));
+        let help = "set it where plugbay is started (the host's `env` for plugbay), or name another variable as \"apiKeyEnv\"";
+        report.error(at, message, help);
+        return None;
+    }
+    let endpoint = Endpoint { provider, model: name, base_url, key, patience: deadline };
+    Some(SearchModel { source: ModelSource::Remote(endpoint), deadline })
+}
+
+fn from_environment(provider: Provider, env: Env<'_>) -> Option<Key> {
+    provider.key_variables().iter().find_map(|name| {
+        let secret = env(name).filter(|secret| !secret.trim().is_empty())?;
+        Some(Key::new(&secret, name))
+    })
+}
+
+fn address(url: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
+    let address = fill(url, env, report)?;
+    if !["http://", "https://"].iter().any(|start| address.starts_with(start)) {
+        report.error(url.at, "not the address of an HTTP server", "write it as https://HOST/PATH");
+        return None;
+    }
+    Some(address)
+}
