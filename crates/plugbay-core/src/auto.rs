@@ -30,6 +30,9 @@ impl Default for Habits {
 
 /// The reply to a search, as `plugbay-bench search` has it.
 const REPLY: usize = 190;
+/// A server as one tool, and a line of what it tells of itself.
+const SUITE: usize = 75;
+const SUITE_LINE: usize = 45;
 
 /// The measures of a catalogue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,6 +75,7 @@ pub fn costs(sizes: Sizes, habits: Habits) -> Vec<(Mode, usize)> {
         (Mode::All, all(sizes, habits)),
         (Mode::Search, search(habits)),
         (Mode::Activate, activate(sizes, habits)),
+        (Mode::Suite, suite(sizes, habits)),
     ]
 }
 
@@ -81,7 +85,7 @@ pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
     let too_many = profile.most_tools.is_some_and(|most| sizes.tools > most);
     costs.retain(|(mode, _)| match mode {
         Mode::All => !too_many,
-        Mode::Search => true,
+        Mode::Search | Mode::Suite => true,
         Mode::Activate => profile.lists_again,
     });
     if profile.defers_from.is_some_and(|from| sizes.tools >= from) {
@@ -94,7 +98,7 @@ pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
 /// Some host may be given search to use.
 pub fn may_search(snapshot: &Snapshot) -> bool {
     let choice = || choose(&Profile::unknown(), Sizes::of(snapshot), Habits::default());
-    snapshot.layout.mode.is_none() && choice().mode == Mode::Search
+    snapshot.layout.mode.is_none() && matches!(choice().mode, Mode::Search | Mode::Suite)
 }
 
 /// Every definition, in every turn.
@@ -117,6 +121,15 @@ fn activate(sizes: Sizes, habits: Habits) -> usize {
     own_tokens(&[Own::Activate, Own::Deactivate, Own::Overview]) * turns
         + habits.servers * habits.context
         + habits.servers.min(sizes.servers) * server * habits.turns
+}
+
+/// An extra turn for each server, which tells all it has.
+fn suite(sizes: Sizes, habits: Habits) -> usize {
+    let turns = habits.turns + habits.servers;
+    let told = SUITE_LINE * sizes.tools / sizes.servers.max(1);
+    SUITE * sizes.servers * turns
+        + habits.servers * habits.context
+        + habits.servers.min(sizes.servers) * told * turns / 2
 }
 
 /// What our own tools cost in one turn.
@@ -156,7 +169,7 @@ mod tests {
     fn a_small_catalogue_is_passed_through_and_a_large_one_searched() {
         let unknown = Profile::unknown();
         let modes = [3, 30, 300].map(|tools| choose(&unknown, sizes(tools), Habits::default()).mode);
-        assert_eq!(modes, [Mode::All, Mode::Search, Mode::Search]);
+        assert_eq!(modes, [Mode::All, Mode::Suite, Mode::Search]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub struct Exposure {
     pub rename: BTreeMap<String, String>,
     /// Own tool name → the description that replaces the server's.
     pub describe: BTreeMap<String, String>,
+    pub suite: Suite,
+    /// What a model is told that uses this server's tools for a sentence.
+    pub instructions: Option<String>,
 }
 
 /// Where a server's tools stand.
@@ -31,6 +34,20 @@ pub enum Mode {
     Search,
     /// In the list once they have been switched on.
     Activate,
+    /// Behind one tool for the whole server.
+    Suite,
+}
+
+/// How a server is shown as one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Suite {
+    /// `{server}_suite` if there is none.
+    pub name: Option<String>,
+    pub description: Option<String>,
+    /// The longest summary of a tool, in characters.
+    pub summary: Option<usize>,
+    /// Introspection always shows whole schemas.
+    pub full: bool,
 }
 
 impl fmt::Display for Mode {
@@ -39,6 +56,7 @@ impl fmt::Display for Mode {
             Self::All => "all",
             Self::Search => "search",
             Self::Activate => "activate",
+            Self::Suite => "suite",
         })
     }
 }

@@ -412,6 +412,7 @@ fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, w
     match way {
         Way::Server(route) => forward(session, sink, request, era, route),
         Way::Own(own) => own::serve(session, sink, request, era, own),
+        Way::Suite(server) => own::suite::serve(session, sink, request, era, &server),
         Way::OwnPrompt(prompt) => own::prompts::serve(session, sink, request, era, prompt),
     }
 }

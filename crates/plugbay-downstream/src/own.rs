@@ -4,13 +4,14 @@ mod activate;
 mod arguments;
 mod finding;
 pub(crate) mod prompts;
+pub(crate) mod suite;
 
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
     era::Era,
-    repair::{self, Repair},
+    repair::{self, Envelope, Repair},
     search::reply,
     surface::{Found, Own, Plan, Snapshot},
     wire::Members,
@@ -79,7 +80,7 @@ fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
 /// that its host said goes with it.
 fn execute(session: &Session, snapshot: &Snapshot, request: &Request, own: Own) -> Result<Request, String> {
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
-    let meant = repair::unwrap_call(outer, &["timeout"], mode).map_err(|refusal| refusal.to_string())?;
+    let meant = repair::unwrap_call(outer, Envelope::EXECUTE, mode).map_err(|refusal| refusal.to_string())?;
     let found = snapshot.names.get(&meant.name);
     // A server that has never been heard of is asked itself: if it is broken it tells why.
     if found.is_none() && !matches!(snapshot.listing.plan(&meant.name), Plan::Forward(_)) {
@@ -89,6 +90,17 @@ fn execute(session: &Session, snapshot: &Snapshot, request: &Request, own: Own) 
     if own == Own::Read && !found.is_some_and(Found::is_read_only) {
         return Err(format!("{} may change things: call it with {}", meant.name, Own::Execute.name()));
     }
+    inner_call(request, &meant.name, found, &meant, mode)
+}
+
+/// The request with another tool and its arguments, checked and put right, in place of what stood there.
+fn inner_call(
+    request: &Request,
+    exposed: &str,
+    found: Option<&Found>,
+    meant: &repair::Call<'_>,
+    mode: repair::Mode,
+) -> Result<Request, String> {
     let schema = found.and_then(|found| found.tool.raw("inputSchema")).unwrap_or(b"{}");
     let fitting = repair::fit(schema, &meant.arguments, mode).map_err(|refusal| refusal.to_string())?;
     let repairs: Vec<Repair> = meant.repairs.iter().chain(&fitting.repairs).cloned().collect();
@@ -97,7 +109,7 @@ fn execute(session: &Session, snapshot: &Snapshot, request: &Request, own: Own) 
     message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
     message.put_slice(request.id());
     message.put_slice(br#","method":"tools/call","params":{"name":"#);
-    message.put_slice(serde_json::Value::from(meant.name.as_str()).to_string().as_bytes());
+    message.put_slice(serde_json::Value::from(exposed).to_string().as_bytes());
     message.put_slice(br#","arguments":"#);
     message.put_slice(&fitting.arguments);
     if let Some((bytes, params)) = request.params() {

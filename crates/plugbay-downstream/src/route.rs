@@ -22,6 +22,8 @@ pub(crate) enum Way {
     /// The gateway itself.
     Own(Own),
     OwnPrompt(OwnPrompt),
+    /// A server as one tool.
+    Suite(ServerName),
 }
 
 /// Finds the way of one kind of request.
@@ -35,6 +37,7 @@ pub(crate) fn tool(request: &Request, snapshot: &Snapshot, _: Era) -> Result<Way
             Ok(Way::Server(Route { server: target.server.clone(), subject }))
         }
         Plan::Own(own) => Ok(Way::Own(own)),
+        Plan::Suite(server) => Ok(Way::Suite(server.clone())),
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
             Err(Refusal::Unknown { what: "tool", name: name.into_owned(), nearest })

@@ -8,8 +8,35 @@ use super::{
     raw::{self, Entry, Kind},
 };
 
-/// Names for the tool that models use beside `name`.
-const NAMES: [&str; 4] = ["name", "tool", "tool_name", "toolName"];
+/// How a call is put into the arguments of another tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Envelope {
+    /// What the tool's name is called: as it should be first, then as models write it.
+    names: &'static [&'static str],
+    /// What its arguments are called, should they not be called `arguments`.
+    arguments: &'static str,
+    /// Further parameters of the calling tool: they are never taken for the inner tool's.
+    own: &'static [&'static str],
+    /// Where the name is to be had from.
+    source: &'static str,
+}
+
+impl Envelope {
+    /// `execute_tool`.
+    pub const EXECUTE: Self = Self {
+        names: &["name", "tool", "tool_name", "toolName"],
+        arguments: "arguments",
+        own: &["timeout"],
+        source: "search_tools",
+    };
+    /// A server as one tool.
+    pub const SUITE: Self = Self {
+        names: &["subtool", "sub_tool", "subTool", "tool", "name", "tool_name", "toolName"],
+        arguments: "args",
+        own: &["action", "timeout", "detail", "query", "names"],
+        source: "introspect",
+    };
+}
 
 /// A call as it was meant, its arguments not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +46,12 @@ pub struct Call<'a> {
     pub repairs: Vec<Repair>,
 }
 
-/// Finds the tool's name and its arguments. `own` are further parameters of the calling tool, such as
-/// `timeout`: they are never taken for the inner tool's.
-pub fn unwrap_call<'a>(outer: &'a [u8], own: &[&str], mode: Mode) -> Result<Call<'a>, Refusal> {
+/// Finds the tool's name and its arguments.
+pub fn unwrap_call<'a>(outer: &'a [u8], envelope: Envelope, mode: Mode) -> Result<Call<'a>, Refusal> {
+    let Envelope { names: all_names, arguments: right, own, source } = envelope;
     let refuse = |message: &str| Refusal::new(vec![Problem::root(message)]);
     if !raw::is_json(outer) || Kind::of(outer) != Kind::Object {
-        return Err(refuse("expected an object with `name` and `arguments`"));
+        return Err(refuse(&format!("expected an object with `{}` and `{right}`", all_names[0])));
     }
     let mut entries = raw::entries(outer);
     let mut repairs = Vec::new();
@@ -33,39 +60,45 @@ pub fn unwrap_call<'a>(outer: &'a [u8], own: &[&str], mode: Mode) -> Result<Call
         && WRAPPERS.contains(&only.key.as_str())
         && mode == Mode::Repair
         && let Cow::Borrowed(inner) = only.value
-        && find(&raw::entries(inner), &NAMES).is_some()
+        && find(&raw::entries(inner), all_names).is_some()
     {
         repairs.push(Repair { place: String::new(), fault: Fault::Nested });
         entries = raw::entries(inner);
     }
-    let names: &[&str] = if mode == Mode::Repair { &NAMES } else { &NAMES[..1] };
-    let missing = || refuse("`name` is missing: the tool to call, as search_tools shows it");
+    let names = if mode == Mode::Repair { all_names } else { &all_names[..1] };
+    let missing = || refuse(&format!("`{}` is missing: the tool to call, as {source} shows it", names[0]));
     let at = find(&entries, names).ok_or_else(missing)?;
     let tool = entries.remove(at);
-    let name = raw::text(&tool.value).ok_or_else(|| refuse("`name` must be a string"))?.trim().to_owned();
-    if tool.key != "name" {
-        repairs.push(Repair { place: "name".to_owned(), fault: Fault::KeySpelling });
+    let name = raw::text(&tool.value)
+        .ok_or_else(|| refuse(&format!("`{}` must be a string", names[0])))?
+        .trim()
+        .to_owned();
+    if tool.key != names[0] {
+        repairs.push(Repair { place: names[0].to_owned(), fault: Fault::KeySpelling });
     }
     entries.retain(|entry| !own.contains(&entry.key.as_str()));
 
-    let wrappers: &[&str] = if mode == Mode::Repair { &WRAPPERS } else { &WRAPPERS[..1] };
-    let arguments = match (find(&entries, wrappers), entries.len()) {
+    let wrapper = find(&entries, &[right]);
+    let wrapper = wrapper.or_else(|| find(&entries, &WRAPPERS).filter(|_| mode == Mode::Repair));
+    let arguments = match (wrapper, entries.len()) {
         (None, 0) => Cow::Borrowed(b"{}".as_slice()),
         (Some(at), 1) => {
             let entry = entries.remove(at);
-            if entry.key != WRAPPERS[0] {
+            if entry.key != right {
                 repairs.push(Repair { place: String::new(), fault: Fault::KeySpelling });
             }
             entry.value
         }
         _ if mode == Mode::CheckOnly => {
-            return Err(refuse("the tool's parameters belong below `arguments`"));
+            return Err(refuse(&format!("the tool's parameters belong below `{right}`")));
         }
         (Some(at), _) if is_empty(&entries[at]) => {
             entries.remove(at);
             flattened(&entries, &mut repairs)
         }
-        (Some(_), _) => return Err(refuse("parameters stand both below `arguments` and beside it")),
+        (Some(_), _) => {
+            return Err(refuse(&format!("parameters stand both below `{right}` and beside it")));
+        }
         (None, _) => flattened(&entries, &mut repairs),
     };
     Ok(Call { name, arguments, repairs })

@@ -19,7 +19,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::Serialize;
 
-pub use envelope::{Call, unwrap_call};
+pub use envelope::{Call, Envelope, unwrap_call};
 pub use refusal::{Problem, Refusal};
 
 use self::{mend::Mender, schema::Schema};

@@ -63,7 +63,7 @@ fn run(case: &Case<'_>) -> Result<(String, Vec<String>), String> {
             Ok(fitting) => Ok((text(&fitting.arguments), told(fitting.repairs))),
             Err(refusal) => Err(refusal.to_string()),
         },
-        None => match unwrap_call(arguments, &["timeout"], Mode::Repair) {
+        None => match unwrap_call(arguments, Envelope::EXECUTE, Mode::Repair) {
             Ok(call) => Ok((text(&call.arguments), told(call.repairs))),
             Err(refusal) => Err(refusal.to_string()),
         },

@@ -98,7 +98,7 @@ impl State {
         }
         let shown = match snapshot.mode_of(server, view) {
             Mode::All => true,
-            Mode::Search => false,
+            Mode::Search | Mode::Suite => false,
             Mode::Activate => view.active.has_server(server),
         };
         match snapshot.catalog.get(server) {

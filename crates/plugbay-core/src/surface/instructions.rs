@@ -22,11 +22,14 @@ const SEARCH: &str =
 
 const ACTIVATE: &str = "Several MCP servers behind one. gateway_activate shows the tools of one.";
 
+const SUITE: &str = "Several MCP servers behind one, a tool each: introspect shows what it has (query narrows it, detail shows schemas), call runs a subtool with args.";
+
 /// Says how tools are reached, and what each server is for, in its own words.
 pub fn instructions(catalog: &Catalog, listing: &Listing, longest: usize) -> String {
     let how = match listing {
         listing if listing.is_searchable() => SEARCH,
         listing if listing.is_switchable() => ACTIVATE,
+        listing if listing.has_suites() => SUITE,
         _ => ALL,
     };
     let mut text = how.to_owned();
@@ -49,7 +52,7 @@ pub fn instructions(catalog: &Catalog, listing: &Listing, longest: usize) -> Str
 }
 
 /// Its instructions, or what it calls itself, or what it has.
-fn purpose(offer: &Offer) -> String {
+pub(super) fn purpose(offer: &Offer) -> String {
     let instructions = offer.instructions.as_deref().map(one_line).filter(|text| !text.is_empty());
     instructions.or_else(|| described(offer)).unwrap_or_else(|| {
         let names: Vec<&str> = offer.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
@@ -66,12 +69,12 @@ fn described(offer: &Offer) -> Option<String> {
     text("description").or_else(|| text("title"))
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Cut at the end of a sentence if there is one in time, else at a word.
-fn shortened(line: &str, room: usize) -> String {
+pub(super) fn shortened(line: &str, room: usize) -> String {
     if line.len() <= room {
         return line.to_owned();
     }

@@ -1,14 +1,20 @@
 //! What one host sees of the tools.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{Layout, Own, OwnPrompt, Plan, Snapshot, activate::Active, found::Found, names::Names, prompts};
-use crate::{catalog::Catalog, exposure::Mode};
+use super::{
+    Layout, Own, OwnPrompt, Plan, Snapshot, activate::Active, found::Found, names::Names, prompts, suite,
+};
+use crate::{
+    catalog::Catalog,
+    exposure::Mode,
+    name::{self, ServerName},
+};
 
 /// How a host looks at the panel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -36,6 +42,8 @@ pub struct Listing {
     /// Those of the gateway's own tools that can be called.
     own: Vec<Own>,
     own_prompts: Vec<OwnPrompt>,
+    /// The servers that are shown as one tool.
+    suites: BTreeMap<String, ServerName>,
     names: Arc<Names>,
 }
 
@@ -48,6 +56,10 @@ impl Listing {
         for own in families.listed(layout, view) {
             next(&mut tools).put_slice(own.definition().as_bytes());
         }
+        let suites = suites(snapshot, view, names);
+        for (exposed, server) in &suites {
+            suite::write_definition(next(&mut tools), exposed, server, snapshot);
+        }
         let mut shown = 0;
         for found in names.iter().filter(|found| view.shows(found, catalog)) {
             found.write(next(&mut tools), view.keeps_in_sight(found));
@@ -58,12 +70,15 @@ impl Listing {
         let mut own_prompts = OwnPrompt::among(&own);
         own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
         let prompts = prompts::listed(&own_prompts, &shelf.prompts);
-        Self { tools: tools.freeze(), prompts, shown, own, own_prompts, names: Arc::clone(names) }
+        Self { tools: tools.freeze(), prompts, shown, own, own_prompts, suites, names: Arc::clone(names) }
     }
 
     pub fn plan(&self, name: &str) -> Plan<'_> {
         if let Some(own) = self.own.iter().find(|own| own.name() == name) {
             return Plan::Own(*own);
+        }
+        if let Some(server) = self.suites.get(name) {
+            return Plan::Suite(server);
         }
         match self.names.target(name) {
             Some(target) => Plan::Forward(target),
@@ -85,10 +100,31 @@ impl Listing {
         self.own.contains(&Own::Search)
     }
 
+    /// Whether servers are shown as one tool each.
+    pub fn has_suites(&self) -> bool {
+        !self.suites.is_empty()
+    }
+
     /// Whether servers can be switched on and off.
     pub fn is_switchable(&self) -> bool {
         self.own.contains(&Own::Activate)
     }
+}
+
+/// A name that something else has already is given up for one that only this server can have.
+fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, ServerName> {
+    let servers = snapshot.servers().into_iter();
+    let servers = servers.filter(|server| snapshot.mode_of(server, view) == Mode::Suite);
+    let limit = view.name_limit.unwrap_or(usize::MAX).min(snapshot.layout.name_limit);
+    let mut suites = BTreeMap::new();
+    for server in servers {
+        let mut exposed = suite::exposed(&server, &snapshot.layout, limit);
+        if suites.contains_key(&exposed) || names.get(&exposed).is_some() || Own::named(&exposed).is_some() {
+            exposed = name::expose(&server, "suite", limit);
+        }
+        suites.insert(exposed, server);
+    }
+    suites
 }
 
 fn next(tools: &mut BytesMut) -> &mut BytesMut {
@@ -114,7 +150,7 @@ impl View {
         match found.mode.unwrap_or(self.mode) {
             _ if found.pinned => true,
             Mode::All => true,
-            Mode::Search => false,
+            Mode::Search | Mode::Suite => false,
             Mode::Activate => {
                 self.active.has(server, &found.target.tool) && catalog.failure(server).is_none()
             }

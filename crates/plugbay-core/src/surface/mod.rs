@@ -9,6 +9,7 @@ mod own;
 mod prompts;
 mod search;
 mod shelf;
+pub mod suite;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,7 @@ use self::{
 };
 use crate::{
     catalog::Catalog,
-    exposure::{Exposure, Mode},
+    exposure::{Exposure, Mode, Suite},
     name::ServerName,
     profile::Profiles,
 };
@@ -76,7 +77,11 @@ pub struct Layout {
 pub enum Plan<'a> {
     Forward(Cow<'a, Target>),
     Own(Own),
-    Unknown { nearest: Vec<&'a str> },
+    /// One of a server's tools, or what there is.
+    Suite(&'a ServerName),
+    Unknown {
+        nearest: Vec<&'a str>,
+    },
 }
 
 impl Snapshot {
@@ -118,6 +123,11 @@ impl Snapshot {
     pub fn servers(&self) -> BTreeSet<ServerName> {
         let known = self.catalog.iter().map(|(server, _)| server);
         known.chain(self.layout.exposures.keys()).cloned().collect()
+    }
+
+    /// How a server is shown as one tool.
+    fn suite(&self, server: &ServerName) -> Suite {
+        self.layout.exposures.get(server).map(|exposure| exposure.suite.clone()).unwrap_or_default()
     }
 
     pub fn mode_of(&self, server: &ServerName, view: &View) -> Mode {

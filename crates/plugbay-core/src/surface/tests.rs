@@ -307,3 +307,80 @@ fn a_host_that_does_not_list_again_gets_a_tool_to_call_through() {
     let deaf = View { deaf: true, ..View::in_mode(Mode::Activate) };
     assert_eq!(shown(&panel(), &deaf), "execute_tool");
 }
+
+/// `notes` and `files` as one tool each; `new` has not been heard of.
+fn suites() -> Snapshot {
+    let servers = catalog(&[
+        (
+            "notes",
+            &[
+                r#"{"name":"add","description":"Adds a note. At once.","inputSchema":{"properties":{"text":{"type":"string"}},"required":["text"]}}"#,
+                r#"{"name":"List-All","description":"Lists notes."}"#,
+                r#"{"name":"wipe"}"#,
+            ],
+        ),
+        ("files", &[r#"{"name":"read"}"#]),
+    ]);
+    let suite = Suite { description: Some("What to remember.".to_owned()), ..Suite::default() };
+    let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).unwrap() };
+    let mut layout = layout("notes", Exposure { suite, policy, ..Exposure::default() });
+    let renamed = Suite { name: Some("documents".to_owned()), ..Suite::default() };
+    let files = Exposure { suite: renamed, ..Exposure::default() };
+    layout.exposures.insert(ServerName::parse("files").unwrap(), files);
+    layout.exposures.insert(ServerName::parse("new").unwrap(), Exposure::default());
+    layout.mode = Some(Mode::Suite);
+    snapshot(&servers, layout)
+}
+
+#[test]
+fn a_server_is_one_tool() {
+    let snapshot = suites();
+    let tools: Vec<serde_json::Value> = serde_json::from_slice(&snapshot.listing.tools).unwrap();
+    let told: Vec<(&str, &str)> = tools
+        .iter()
+        .map(|tool| (tool["name"].as_str().unwrap(), tool["description"].as_str().unwrap()))
+        .collect();
+    let expected =
+        [("documents", "read"), ("new_suite", "The tools of new"), ("notes_suite", "What to remember.")];
+    assert_eq!(told, expected);
+    let notes = ServerName::parse("notes").unwrap();
+    assert_eq!(snapshot.listing.plan("notes_suite"), Plan::Suite(&notes));
+    assert!(matches!(snapshot.listing.plan("files_suite"), Plan::Unknown { .. }));
+    let lines = suite::introspect(&notes, &snapshot, &suite::Wanted::default());
+    assert_eq!(lines, "List-All() - Lists notes.\nadd(text: string) - Adds a note. At once.");
+    let wanted = suite::Wanted { full: true, tools: Some(vec!["add".to_owned(), "none".to_owned()]) };
+    let full = suite::introspect(&notes, &snapshot, &wanted);
+    assert!(full.starts_with("add - Adds a note. At once.\n{\"properties\""), "{full}");
+    let none = suite::Wanted { full: false, tools: Some(Vec::new()) };
+    assert_eq!(suite::introspect(&notes, &snapshot, &none), "notes has no tool like that");
+}
+
+#[test]
+fn a_subtool_is_understood_however_it_is_written() {
+    let snapshot = suites();
+    let notes = ServerName::parse("notes").unwrap();
+    for written in ["List-All", "list_all", "notes__List-All", "LIST ALL"] {
+        assert_eq!(suite::subtool(&notes, written, &snapshot).unwrap().target.tool, "List-All", "{written}");
+    }
+    let told = suite::subtool(&notes, "ad", &snapshot).unwrap_err();
+    assert_eq!(told, "notes has no tool \"ad\". It has:\nadd(text: string) - Adds a note.");
+    assert!(suite::subtool(&notes, "wipe", &snapshot).is_err(), "denied");
+}
+
+#[test]
+fn a_suite_never_takes_the_name_of_something_else() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+    let named = |name: &str| Exposure {
+        suite: Suite { name: Some(name.to_owned()), ..Suite::default() },
+        ..Exposure::default()
+    };
+    let mut layout = layout("a", named("b__y"));
+    layout.exposures.insert(ServerName::parse("b").unwrap(), named("search_tools"));
+    layout.mode = Some(Mode::Suite);
+    let listing = list(&servers, layout);
+    assert!(
+        matches!(listing.plan("a__suite"), Plan::Suite(_))
+            && matches!(listing.plan("b__suite"), Plan::Suite(_))
+    );
+    assert!(matches!(listing.plan("b__y"), Plan::Forward(_)));
+}

@@ -127,7 +127,12 @@ fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>)
 }
 
 /// Waits until each of them has told what it has, or why it cannot.
-async fn warmed_up(session: &Session, sink: &Outbox, request: &Request, servers: &BTreeSet<ServerName>) {
+pub(super) async fn warmed_up(
+    session: &Session,
+    sink: &Outbox,
+    request: &Request,
+    servers: &BTreeSet<ServerName>,
+) {
     let mut snapshots = session.gateway().snapshots.clone();
     let cold = |snapshot: &Snapshot| -> Vec<String> {
         let unheard = |server: &&ServerName| {

@@ -117,6 +117,6 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
 fn working(mode: Option<Mode>) -> State {
     match mode {
         None | Some(Mode::All) => State::Active,
-        Some(Mode::Search | Mode::Activate) => State::Ready,
+        Some(Mode::Search | Mode::Activate | Mode::Suite) => State::Ready,
     }
 }

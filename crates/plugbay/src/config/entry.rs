@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use jsonc_parser::common::Range;
 use plugbay_core::{
-    exposure::Exposure,
+    exposure::{Exposure, Suite},
     name::ServerName,
     policy::{Patterns, Policy},
 };
@@ -14,7 +14,7 @@ use super::{
     Env, ServerSettings,
     diagnostic::quote,
     expand::{ExpandError, expand},
-    raw::{Entry, Filter, Plugbay, Server},
+    raw::{self, Entry, Filter, Plugbay, Server},
     read::{At, Overlay},
     report::Report,
     units::Limit,
@@ -55,9 +55,20 @@ pub(super) fn build(
             let bare = own.prefix == Some(false);
             let describe = own.describe.unwrap_or_default();
             let mode = own.mode.and_then(|mode| mode.0);
-            let exposure = Exposure { mode, pin, policy, bare, rename, describe };
+            let suite = own.suite.map(suite).unwrap_or_default();
+            let instructions = own.instructions;
+            let exposure = Exposure { mode, pin, policy, bare, rename, describe, suite, instructions };
             ServerSettings { name, spec, exposure }
         }
+    }
+}
+
+fn suite(said: raw::Suite) -> Suite {
+    Suite {
+        name: said.name,
+        description: said.description,
+        summary: said.summary.map(|count| count.0),
+        full: said.full.unwrap_or_default(),
     }
 }
 

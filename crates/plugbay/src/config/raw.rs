@@ -23,7 +23,7 @@ object! {
     /// The servers behind plugbay and how they are shown. Accepts what MCP hosts write under `mcpServers`.
     #[schemars(title = "plugbay configuration")]
     pub(super) struct ConfigFile {
-        /// How tools are shown: `all` shows each as `server__tool`, `search` three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `auto` what fits the host.
+        /// How tools are shown: `all` shows each as `server__tool`, `search` three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `suite` one tool per server, `auto` what fits the host.
         "mode" => mode: Word<Option<Mode>>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
@@ -113,6 +113,10 @@ object! {
         "prefix" => prefix: bool,
         /// A tool's own name → the name it is shown under, behind `server__` if there is a prefix.
         "rename" => rename: Renames,
+        /// How the server is shown as one tool, in mode `suite`.
+        "suite" => suite: Suite,
+        /// What a language model is told that uses this server's tools for a sentence.
+        "instructions" => instructions: String,
         /// A tool's own name → the description it is shown with.
         "describe" => describe: BTreeMap<String, String>,
         /// Silence allowed to a call; progress starts it anew. Default `"120s"`.
@@ -129,6 +133,21 @@ object! {
         "framing" => framing: Word<Framing>,
         /// Certificates to trust besides the system's, for `url`: a file in PEM, relative to this file's folder.
         "caFile" => ca_file: At<String>,
+    }
+    ignored: []
+}
+
+object! {
+    /// A server as one tool.
+    pub(super) struct Suite {
+        /// The tool's name. Default `{server}_suite`.
+        "name" | "suiteName" => name: String,
+        /// What the tool is for, instead of what the server says of itself.
+        "description" => description: String,
+        /// The longest summary of one of the server's tools, in characters. Default 160.
+        "summaryMaxChars" => summary: Count,
+        /// Show whole schemas without being asked. Default `false`.
+        "full" => full: bool,
     }
     ignored: []
 }

@@ -16,8 +16,6 @@ use super::{
 /// A value that is written as one of a few words.
 pub(super) trait Choice: Copy + 'static {
     const WORDS: &'static [(&'static str, Self)];
-    /// Words that will mean something one day, and deserve to be told apart from typing errors.
-    const PLANNED: &'static [&'static str] = &[];
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +51,8 @@ impl Choice for Option<Mode> {
         ("all", Some(Mode::All)),
         ("search", Some(Mode::Search)),
         ("activate", Some(Mode::Activate)),
+        ("suite", Some(Mode::Suite)),
     ];
-    const PLANNED: &'static [&'static str] = &["suite"];
 }
 
 impl Choice for Framing {
@@ -83,11 +81,6 @@ impl<T: Choice> Read for Word<T> {
         }
         let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
         let available = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(", ");
-        if T::PLANNED.contains(&text.as_str()) {
-            let message = format!("{} is not built yet", quote(&text));
-            report.invalid(value.range(), &message, format!("available: {available}"));
-            return None;
-        }
         let help = match nearest(&text, &words) {
             Some(near) => format!("did you mean {}?", quote(near)),
             None => format!("available: {available}"),

@@ -16,5 +16,6 @@ mod shelf;
 mod slow;
 mod stage;
 mod subscriptions;
+mod suite;
 
 use crate::scripted::SECOND;

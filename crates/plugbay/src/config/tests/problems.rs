@@ -38,9 +38,9 @@ fn wrong_values_are_named_with_their_place_and_their_remedy() {
         ),
         (r#"{"type": "stdoi"}"#, "2:10", "`type`: unknown value `stdoi`; did you mean `stdio`?"),
         (
-            r#"{"plugbay": {"mode": "suite"}}"#,
+            r#"{"plugbay": {"mode": "lists"}}"#,
             "2:22",
-            "`mode`: `suite` is not built yet; available: `auto`, `all`, `search`, `activate`",
+            "`mode`: unknown value `lists`; available: `auto`, `all`, `search`, `activate`, `suite`",
         ),
         (
             r#"{"plugbay": {"timeout": "soon"}}"#,
@@ -94,7 +94,7 @@ fn wrong_values_are_named_with_their_place_and_their_remedy() {
 #[test]
 fn one_broken_value_costs_only_itself() {
     let text = r#"{
-  "mode": "suite", "listWait": [], "limits": { "message": "lots", "nameLength": 7 }, "defaults": { "idle": {} },
+  "mode": "lists", "listWait": [], "limits": { "message": "lots", "nameLength": 7 }, "defaults": { "idle": {} },
   "mcpServers": { "bad": { "command": 1, "args": 2 }, "good": { "command": "a" } }
 }"#;
     let wrong = "expected a duration such as \"30s\", found";
@@ -103,7 +103,7 @@ fn one_broken_value_costs_only_itself() {
         &format!(
             "bad failed: `command`: expected a string, found a number (project/c:3:39); put the value in quotes
 good: a
-error 2:11: `mode`: `suite` is not built yet; available: `auto`, `all`, `search`, `activate`
+error 2:11: `mode`: unknown value `lists`; available: `auto`, `all`, `search`, `activate`, `suite`
 error 2:32: `listWait`: {wrong} a list; write a duration such as \"30s\" here, or remove the key
 error 2:59: `message`: `lots` is not a size; write it like \"512KiB\" or \"16MiB\"
 error 2:81: `nameLength`: `7` is not a whole number in range; write a number from 48 to 128

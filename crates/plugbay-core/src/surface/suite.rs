@@ -1,0 +1,166 @@
+//! Suite mode: one tool per server, which tells what the server has and calls it.
+
+use bytes::{BufMut, BytesMut};
+use serde_json::json;
+
+use super::{
+    Layout, Snapshot,
+    found::Found,
+    instructions::{one_line, purpose, shortened},
+};
+use crate::{
+    catalog::Offer,
+    exposure::Suite,
+    name::{self, ServerName},
+    signature::{self, Signature},
+    tokens::{compact, estimate},
+};
+
+/// Behind the server's name, unless the user wants another.
+const ENDING: &str = "_suite";
+/// What a description may cost, in bytes: it stands in every conversation.
+const DESCRIPTION: usize = 160;
+/// A summary ends with a sentence before this, in characters.
+const SUMMARY: usize = 160;
+/// About what an introspection may cost, in tokens; with schemas, and without.
+const FULL_BUDGET: usize = 8000;
+const BRIEF_BUDGET: usize = 2500;
+
+/// The name of a server's one tool.
+pub(super) fn exposed(server: &ServerName, layout: &Layout, limit: usize) -> String {
+    let wanted = layout.exposures.get(server).and_then(|exposure| exposure.suite.name.as_deref());
+    name::expose_bare(&wanted.map_or_else(|| format!("{server}{ENDING}"), str::to_owned), limit)
+}
+
+pub(super) fn write_definition(out: &mut BytesMut, exposed: &str, server: &ServerName, snapshot: &Snapshot) {
+    let suite = snapshot.suite(server);
+    let offer = snapshot.catalog.get(server).map(|entry| &*entry.offer);
+    let name = serde_json::Value::from(exposed);
+    let description = serde_json::Value::from(describe(server, &suite, offer));
+    out.put_slice(format!(
+        r#"{{"name":{name},"description":{description},"inputSchema":{{"type":"object","properties":{{"action":{{"type":"string","enum":["introspect","call"]}},"subtool":{{"type":"string"}},"args":{{"type":"object"}}}}}}}}"#
+    ).as_bytes());
+}
+
+/// So that a model knows when to look inside: the user's words, the server's own, or its tools'.
+fn describe(server: &ServerName, suite: &Suite, offer: Option<&Offer>) -> String {
+    if let Some(text) = &suite.description {
+        return one_line(text);
+    }
+    let text = offer.map(purpose).filter(|text| !text.is_empty());
+    text.map_or_else(|| format!("The tools of {server}"), |text| shortened(&text, DESCRIPTION))
+}
+
+/// Which tools a model wants to see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// With their schemas.
+    pub full: bool,
+    /// Already found, in the order of their fitness; `None` for all.
+    pub tools: Option<Vec<String>>,
+}
+
+/// What a server has: a line for each tool, and its schema if that is wanted. Under the names that `subtool`
+/// takes, which are the server's own.
+pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> String {
+    let suite = snapshot.suite(server);
+    let of_server: Vec<&Found> = snapshot.names.of(server).collect();
+    let shown: Vec<&Found> = match &wanted.tools {
+        None => of_server.clone(),
+        Some(tools) => {
+            let named = |tool: &String| of_server.iter().find(|found| found.target.tool == *tool).copied();
+            tools.iter().filter_map(named).collect()
+        }
+    };
+    let full = wanted.full || suite.full;
+    let mut room = if full { FULL_BUDGET } else { BRIEF_BUDGET };
+    let mut lines = Vec::new();
+    for found in &shown {
+        let line = line(found, &suite, full);
+        let cost = estimate(&line);
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        lines.push(line);
+    }
+    let left = shown.len() - lines.len();
+    if left > 0 {
+        lines.push(format!("and {left} more: narrow it with \"query\", or name them in \"names\""));
+    }
+    if lines.is_empty() {
+        return format!(
+            "{server} has {}",
+            if of_server.is_empty() { "no tools" } else { "no tool like that" }
+        );
+    }
+    lines.join("\n")
+}
+
+fn line(found: &Found, suite: &Suite, full: bool) -> String {
+    let mut signature = Signature::of(&found.target.tool, &found.tool);
+    if let Some(text) = found.tool.description() {
+        signature.purpose = summary(&text, suite.summary.unwrap_or(SUMMARY));
+    }
+    match found.tool.raw("inputSchema").map(compact).filter(|_| full) {
+        Some(schema) => format!("{} - {}\n{schema}", signature.name, signature.purpose),
+        None => signature.line(signature::LINE + estimate(&signature.purpose)),
+    }
+}
+
+/// A text within a limit of characters: whole sentences if at least half of it is left by them.
+fn summary(text: &str, limit: usize) -> String {
+    let text = one_line(text);
+    let Some((end, _)) = text.char_indices().nth(limit) else { return text };
+    let cut = &text[..end];
+    let sentences = cut.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
+    match sentences.filter(|at| *at >= end / 2).last() {
+        Some(at) => cut[..at].to_owned(),
+        None => {
+            let word = cut.rfind(' ').unwrap_or(cut.len());
+            format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
+        }
+    }
+}
+
+/// The tool that a model means, however it is written.
+pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) -> Result<&'a Found, String> {
+    let all = snapshot.names.iter().filter(|found| found.target.server == *server);
+    let all: Vec<&'a Found> = all.collect();
+    let by = |fits: &dyn Fn(&Found) -> bool| all.iter().copied().find(|found| fits(found));
+    let plain = |text: &str| text.to_lowercase().replace(['-', '.', ' '], "_");
+    let meant = by(&|found| found.target.tool == wanted)
+        .or_else(|| by(&|found| found.exposed == wanted))
+        .or_else(|| {
+            by(&|found| plain(&found.target.tool) == plain(wanted) || plain(&found.exposed) == plain(wanted))
+        });
+    meant.ok_or_else(|| {
+        let near = name::nearest(wanted, all.iter().map(|found| found.target.tool.as_str()));
+        let near = if near.is_empty() {
+            all.iter().take(8).map(|found| found.target.tool.as_str()).collect()
+        } else {
+            near
+        };
+        let lines = near.iter().filter_map(|name| by(&|found| found.target.tool == *name));
+        let lines: Vec<String> =
+            lines.map(|found| Signature::of(&found.target.tool, &found.tool).line(signature::LINE)).collect();
+        format!("{server} has no tool {}. It has:\n{}", json!(wanted), lines.join("\n"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_ends_with_a_sentence_if_it_can() {
+        let text = "Echoes the message. It is useful for testing.  And so on and so forth.";
+        assert_eq!(summary(text, 60), "Echoes the message. It is useful for testing.");
+        assert_eq!(
+            summary(text, 500),
+            "Echoes the message. It is useful for testing. And so on and so forth."
+        );
+        assert_eq!(summary("No. Then a long sentence without any end in sight", 20), "No. Then a long…");
+        assert_eq!(summary("天気を調べます。とても長い説明がここに続きます。", 12), "天気を調べます。");
+    }
+}

@@ -1,0 +1,140 @@
+//! A server as one tool: what it has, and a call of it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use plugbay_core::{
+    era::Era,
+    name::ServerName,
+    policy::Patterns,
+    repair::{self, Envelope},
+    surface::{
+        Snapshot,
+        suite::{self, Wanted},
+    },
+};
+
+use super::{activate::warmed_up, arguments::Arguments, inner_call};
+use crate::{
+    dispatch::{self, Request},
+    outbox::Outbox,
+    respond,
+    session::Session,
+};
+
+/// As many as a narrowed introspection shows.
+const FOUND: usize = 10;
+
+/// Answers from the catalogue. Only a server that has never been heard of is waited for, which the pool
+/// starts with the others.
+pub(crate) fn serve(
+    session: &Arc<Session>,
+    sink: &Arc<Outbox>,
+    request: &Request,
+    era: Era,
+    server: &ServerName,
+) {
+    let snapshot = session.snapshot();
+    if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
+        return serve_now(session, sink, request, era, server);
+    }
+    let heard = {
+        let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
+        let server = BTreeSet::from([server.clone()]);
+        async move { warmed_up(&session, &sink, &request, &server).await }
+    };
+    let server = server.clone();
+    dispatch::later(session, sink, request, heard, move |session, sink, request, ()| {
+        serve_now(session, sink, request, era, &server);
+    });
+}
+
+fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, server: &ServerName) {
+    let snapshot = session.snapshot();
+    let reply = match action(request) {
+        Action::Introspect => introspect(session, &snapshot, request, server),
+        Action::Call => match call(session, &snapshot, request, server) {
+            Ok(call) => return dispatch::call_tool(session, sink, &call, era),
+            Err(reply) => Err(reply),
+        },
+        Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
+    };
+    let (text, failed) = match reply {
+        Ok(text) => (text, false),
+        Err(text) => (text, true),
+    };
+    sink.answer(respond::tool_text(request.id(), era, &text, failed));
+}
+
+enum Action {
+    Introspect,
+    Call,
+    Unknown(String),
+}
+
+/// Whoever names a subtool wants to call it.
+fn action(request: &Request) -> Action {
+    let arguments = Arguments::of(request);
+    match arguments.text("action").map(|word| word.trim().to_lowercase()) {
+        Some(word) if word == "introspect" => Action::Introspect,
+        Some(word) if word == "call" => Action::Call,
+        Some(word) => Action::Unknown(word),
+        None if arguments.text("subtool").is_some() => Action::Call,
+        None => Action::Introspect,
+    }
+}
+
+fn introspect(
+    session: &Session,
+    snapshot: &Snapshot,
+    request: &Request,
+    server: &ServerName,
+) -> Result<String, String> {
+    if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
+        return Err(format!("{server} does not work: {failure}"));
+    }
+    let arguments = Arguments::of(request);
+    let given = [arguments.texts("names"), arguments.texts("subtool")].concat();
+    let names: Vec<&str> = given.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
+    let tools = match arguments.text("query") {
+        Some(query) => {
+            let found = snapshot.finder.search(&query, FOUND, Some(server.as_str()), session.gateway().table);
+            Some(found.into_iter().map(|(found, _)| found.target.tool.clone()).collect())
+        }
+        None if names.is_empty() => None,
+        None => Some(named(snapshot, server, &names)?),
+    };
+    // Who names a tool wants to know all of it.
+    let full = arguments.is_true("detail") || !names.is_empty();
+    Ok(suite::introspect(server, snapshot, &Wanted { full, tools }))
+}
+
+/// Tools by name, however written, or by pattern.
+fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec<String>, String> {
+    let mut tools = Vec::new();
+    for name in names {
+        let patterns = Patterns::compile([name]).ok().filter(|_| name.contains(['*', '?', '{', '[']));
+        match patterns {
+            Some(patterns) => {
+                let fitting = snapshot.names.of(server).filter(|found| patterns.matches(&found.target.tool));
+                tools.extend(fitting.map(|found| found.target.tool.clone()));
+            }
+            None => tools.push(suite::subtool(server, name, snapshot)?.target.tool.clone()),
+        }
+    }
+    Ok(tools)
+}
+
+fn call(
+    session: &Session,
+    snapshot: &Snapshot,
+    request: &Request,
+    server: &ServerName,
+) -> Result<Request, String> {
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let meant = repair::unwrap_call(outer, Envelope::SUITE, mode).map_err(|refusal| refusal.to_string())?;
+    if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
+        return Err(format!("{server} does not work: {failure}"));
+    }
+    let found = suite::subtool(server, &meant.name, snapshot)?;
+    inner_call(request, &found.exposed, Some(found), &meant, mode)
+}
