@@ -16,5 +16,7 @@ mod shelf;
 mod slow;
 mod stage;
 mod subscriptions;
+mod tasks;
+mod tasks_driven;
 
 use crate::scripted::SECOND;
