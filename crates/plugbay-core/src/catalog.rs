@@ -8,6 +8,7 @@ use crate::{
     era::Era,
     failure::Failure,
     name::ServerName,
+    task,
     wire::{Framing, Members, Span, elements, string_value},
 };
 
@@ -65,6 +66,11 @@ pub struct Features {
     pub prompts: bool,
     pub completions: bool,
     pub logging: bool,
+    /// May answer a tool's call by a task.
+    pub tasks: bool,
+    /// Two things that only legacy servers say for themselves.
+    pub tasks_list: bool,
+    pub tasks_cancel: bool,
 }
 
 /// What a server can list.
@@ -218,15 +224,18 @@ fn in_order(mut items: Vec<Item>) -> Vec<Item> {
 }
 
 impl Features {
-    /// `capfeatures` is the object of that name in a server's opening.
-    pub fn read(message: &[u8], capfeatures: &Span) -> Self {
+    /// `capabilities` is the object of that name in a server's opening. Each era has its own way to speak
+    /// of tasks, which means nothing in the other.
+    pub fn read(message: &[u8], capabilities: &Span, era: Era) -> Self {
         let mut features = Self::default();
-        for member in Members::of(message, capfeatures).flatten() {
+        for member in Members::of(message, capabilities).flatten() {
             match &*member.key {
                 "tools" => features.tools = true,
                 "prompts" => features.prompts = true,
                 "completions" => features.completions = true,
                 "logging" => features.logging = true,
+                "tasks" if era == Era::Legacy => features.read_tasks(message, &member.value),
+                "extensions" if era == Era::Modern => features.tasks = task::is_known(message, capabilities),
                 "resources" => {
                     features.resources = true;
                     let subscribe = Members::find(message, &member.value, "subscribe");
@@ -236,6 +245,14 @@ impl Features {
             }
         }
         features
+    }
+
+    fn read_tasks(&mut self, message: &[u8], tasks: &Span) {
+        let requests = Members::find(message, tasks, "requests");
+        let tools = requests.and_then(|requests| Members::find(message, &requests, "tools"));
+        self.tasks = tools.is_some_and(|tools| Members::find(message, &tools, "call").is_some());
+        self.tasks_list = Members::find(message, tasks, "list").is_some();
+        self.tasks_cancel = Members::find(message, tasks, "cancel").is_some();
     }
 
     /// What can be listed, in the order in which it is asked for.
@@ -259,6 +276,9 @@ impl Features {
             prompts: self.prompts | other.prompts,
             completions: self.completions | other.completions,
             logging: self.logging | other.logging,
+            tasks: self.tasks | other.tasks,
+            tasks_list: self.tasks_list | other.tasks_list,
+            tasks_cancel: self.tasks_cancel | other.tasks_cancel,
         }
     }
 }

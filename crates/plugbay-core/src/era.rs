@@ -14,6 +14,8 @@ pub enum Era {
 
 /// Revisions that open with `initialize`, oldest first.
 pub const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The only one of them that has tasks.
+pub const TASKS_VERSION: &str = "2025-11-25";
 pub const MODERN_VERSION: &str = "2026-07-28";
 
 pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -22,6 +24,9 @@ pub const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 pub const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 pub const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The code of the error by which a modern server tells what its client should be able to do.
+pub const MISSING_CAPABILITY: &[u8] = b"-32021";
 
 /// The legacy revision to speak with a host that asks for `requested`.
 pub fn negotiate(requested: Option<&str>) -> &'static str {

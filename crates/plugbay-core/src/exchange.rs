@@ -19,6 +19,7 @@ use crate::{
     failure::CallError,
     level::Level,
     name::ServerName,
+    task::Errand,
     wire::{Draft, Head, Span},
 };
 
@@ -48,6 +49,7 @@ pub struct Call {
     pub params: Option<Span>,
     /// Instead of the server's own call timeout.
     pub timeout: Option<Duration>,
+    pub errand: Errand,
 }
 
 /// What ends a call.
@@ -100,6 +102,21 @@ pub enum Topic {
         uri: Span,
         params: Span,
     },
+    /// How a task is, in the words of this era; `id` is its span with quotes.
+    Task {
+        era: Era,
+        id: Span,
+        params: Span,
+    },
+}
+
+/// Something of a server that a host wants to hear of when it changes, by the server's own name for it: a
+/// JSON string.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Interest {
+    Resource(Bytes),
+    /// A modern server tells of those tasks alone that are asked for.
+    Task(Bytes),
 }
 
 /// What ends a question.
@@ -160,11 +177,11 @@ pub trait Servers: Send + Sync {
     /// A host's roots have changed: every server hears of it that was told of roots.
     fn roots_changed(&self, notification: Bytes);
 
-    /// Somebody wants to hear when a resource changes; `uri` is the server's own, as a JSON string.
-    fn watch(&self, server: &ServerName, uri: Bytes);
+    /// Somebody wants to hear when this changes.
+    fn watch(&self, server: &ServerName, what: Interest);
 
     /// One who did wants it no more.
-    fn unwatch(&self, server: &ServerName, uri: Bytes);
+    fn unwatch(&self, server: &ServerName, what: Interest);
 
     /// A host wants log messages from this level on.
     fn log_from(&self, level: Level);

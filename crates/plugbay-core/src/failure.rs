@@ -57,6 +57,8 @@ pub enum CallError {
     TooLarge { server: ServerName, limit: usize },
     #[error("server '{server}' sent an answer that cannot be forwarded: {fault}")]
     Malformed { server: ServerName, fault: String },
+    #[error("the task was lost with server '{server}', which failed: {failure}")]
+    TaskLost { server: ServerName, failure: Arc<Failure> },
 }
 
 fn seconds(duration: &Duration) -> String {

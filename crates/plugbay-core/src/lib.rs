@@ -20,5 +20,6 @@ pub mod search;
 pub mod signature;
 pub mod surface;
 pub mod tally;
+pub mod task;
 pub mod tokens;
 pub mod wire;

@@ -90,7 +90,7 @@ impl fmt::Debug for ServerName {
 /// Characters that no host takes are replaced and an over-long name is cut; both leave a mark made
 /// of a hash over the original, so the result is stable and two tools do not fall together.
 pub fn expose(server: &ServerName, tool: &str, limit: usize) -> String {
-    fit(&format!("{server}{JOINT}"), tool, limit)
+    fit(&before(server), tool, limit)
 }
 
 /// The name of a tool whose server is not part of it.
@@ -109,6 +109,11 @@ fn fit(before: &str, tool: &str, limit: usize) -> String {
     let mut cut = whole;
     cut.truncate(room); // every character is ASCII by now
     format!("{cut}_{mark}")
+}
+
+/// Before everything that is a server's own, in the names that a host sees.
+pub fn before(server: &ServerName) -> String {
+    format!("{server}{JOINT}")
 }
 
 /// Splits an exposed name at its joint. A name that was cut or cleaned does not give back its tool:

@@ -11,7 +11,7 @@ use plugbay_core::{
 
 use tokio::sync::oneshot;
 
-use crate::{outbox::Outbox, respond, session::Session};
+use crate::{outbox::Outbox, respond, session::Session, tasks};
 
 /// A question that the host has not answered yet.
 #[derive(Debug)]
@@ -53,10 +53,12 @@ impl Session {
             return Err(Unanswered::TooMany);
         }
         let Question { number, server, message, head, .. } = question;
-        let asked = Asked { asker: Asker::Server(server), during, sink: Arc::clone(&sink) };
+        let asked = Asked { asker: Asker::Server(server.clone()), during, sink: Arc::clone(&sink) };
         state.questions.insert(number, asked);
         drop(state);
-        sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), &[]));
+        let labels = tasks::question_labels(&message, head.payload.as_ref(), &server, &self.owner());
+        let labels: Vec<(usize, &[u8])> = labels.iter().map(|(at, text)| (*at, &text[..])).collect();
+        sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), &labels));
         Ok(())
     }
 
@@ -99,6 +101,7 @@ impl Session {
         let Some(Asked { asker, during, .. }) = self.lock().questions.remove(&number) else { return };
         match (asker, during) {
             (Asker::Server(server), _) => {
+                let (message, head) = tasks::own_words(message, head, &self.owner());
                 self.gateway().servers.reply(&server, number, Reply::Response { message, head });
             }
             (Asker::Round(key), Some(ticket)) => self.round_answered(ticket, key, &message, &head),

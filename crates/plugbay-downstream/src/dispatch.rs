@@ -1,6 +1,7 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
 mod retry;
+mod tasks;
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -90,6 +91,8 @@ pub(crate) struct Request {
     name: Option<Span>,
     uri: Option<Span>,
     cursor: Option<Span>,
+    task: Option<Span>,
+    task_id: Option<Span>,
     notifications: Option<Span>,
     protocol_version: Option<Span>,
     capabilities: Option<Span>,
@@ -110,11 +113,13 @@ const REPAIRS_KEY: &str = "plugbay/repairs";
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
-const UNAMBIGUOUS: [&str; 7] = ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState"];
+const UNAMBIGUOUS: [&str; 9] =
+    ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState", "task", "taskId"];
 
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let (mut name, mut uri, mut cursor) = (None, None, None);
+        let (mut task, mut task_id) = (None, None);
         let (mut notifications, mut protocol_version) = (None, None);
         let (mut capabilities, mut client_info) = (None, None);
         let (mut state, mut responses) = (None, None);
@@ -131,6 +136,8 @@ impl Request {
                 "name" => name = Some(member.value),
                 "uri" => uri = Some(member.value),
                 "cursor" => cursor = Some(member.value),
+                "task" => task = Some(member.value),
+                "taskId" => task_id = Some(member.value),
                 "notifications" => notifications = Some(member.value),
                 "protocolVersion" => protocol_version = Some(member.value),
                 "capabilities" => capabilities = Some(member.value),
@@ -149,6 +156,8 @@ impl Request {
             name,
             uri,
             cursor,
+            task,
+            task_id,
             notifications,
             protocol_version,
             capabilities,
@@ -177,11 +186,25 @@ impl Request {
         &self.message[self.method.clone()]
     }
 
-    /// The `params.name` or `params.uri` that the method is about.
+    /// Whether the method is about something that the headers of a modern request name.
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(
+            self.method(),
+            b"tools/call"
+                | b"prompts/get"
+                | b"resources/read"
+                | b"tasks/get"
+                | b"tasks/update"
+                | b"tasks/cancel"
+        )
+    }
+
+    /// The `params.name`, `params.uri` or `params.taskId` that the method is about.
     pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
         match self.method() {
             b"tools/call" | b"prompts/get" => self.text(self.name.as_ref()),
             b"resources/read" => self.text(self.uri.as_ref()),
+            b"tasks/get" | b"tasks/update" | b"tasks/cancel" => self.text(self.task_id.as_ref()),
             _ => None,
         }
     }
@@ -272,6 +295,12 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
         (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
         (b"completion/complete", _) => pass_on(session, sink, request, era, route::completion),
+        (b"tasks/get" | b"tasks/cancel", _)
+        | (b"tasks/result", Era::Legacy)
+        | (b"tasks/update", Era::Modern) => {
+            pass_on(session, sink, request, era, crate::tasks::route);
+        }
+        (b"tasks/list", Era::Legacy) => return tasks::list(session, sink, request),
         (b"logging/setLevel", Era::Legacy) => return set_level(session, sink, request),
         (b"resources/subscribe", Era::Legacy) => return watch(session, sink, request),
         (b"resources/unsubscribe", Era::Legacy) => return unwatch(session, sink, request),
@@ -281,7 +310,7 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
             let instructions = session.desk().instructions(&snapshot);
             sink.answer(respond::discover(request.id(), &snapshot, &instructions));
         }
-        (b"subscriptions/listen", Era::Modern) => listen(session, sink, request),
+        (b"subscriptions/listen", Era::Modern) => return listen(session, sink, request),
         _ => return Err(Refusal::UnknownMethod),
     }
     Ok(())
@@ -330,7 +359,8 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     session.opened_legacy(version, abilities);
     let snapshot = session.snapshot();
     let instructions = session.desk().instructions(&snapshot);
-    sink.answer(respond::initialize(request.id(), version, &snapshot, &instructions));
+    let alone = session.is_alone();
+    sink.answer(respond::initialize(request.id(), version, &snapshot, &instructions, alone));
     Ok(())
 }
 
@@ -393,12 +423,12 @@ pub(crate) fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Re
 /// A request that is for one server, or for ourselves.
 fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
     let snapshot = session.snapshot();
-    match find(request, &snapshot, era) {
+    match find(request, &snapshot, era, &session.owner()) {
         Ok(way) => go(session, sink, request, era, way),
         // Its server may not have been heard of yet: look again when all have.
         Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. }) if !snapshot.settled => {
             when_settled(session, sink, request, move |session, sink, request| {
-                match find(request, &session.snapshot(), era) {
+                match find(request, &session.snapshot(), era, &session.owner()) {
                     Ok(way) => go(session, sink, request, era, way),
                     Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
                 }
@@ -421,7 +451,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
     let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
     let catalog = session.snapshot().catalog;
     let server_era = catalog.get(&route.server).map(|entry| entry.offer.manners.era);
-    match retry::come_back(session, sink, request, era, &route.server, server_era) {
+    match retry::come_back(session, sink, request, era, &route, server_era) {
         Ok(true) => return, // the call that it was away from goes on
         Ok(false) => {}
         Err(refusal) => return refuse(refusal),
@@ -439,19 +469,25 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         sink: Arc::clone(sink),
         recourse: Recourse::None,
         asked: false,
+        timeout: request.timeout,
+        role: route.role,
     };
+    let (errand, demand) = (call.role.errand(), call.role.demand());
     if !session.register(ticket, call) {
         return refuse(Refusal::IdInUse);
     }
     if let (Some(tally), b"tools/call") = (&session.gateway().tally, request.method())
-        && let Some(tool) = string_value(&route.subject.1)
+        && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
     {
         tally.used(&route.server, &tool);
     }
-    let (subject, own) = route.subject;
-    let mut draft = Draft::new(request.message.clone())
-        .with(request.id.clone(), Hole::Ticket)
-        .with(subject, Hole::Text(own));
+    let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
+    if let Some((subject, own)) = route.subject {
+        draft = draft.with(subject, Hole::Text(own));
+    }
+    if let (Some(demand), Some(params)) = (demand, &request.params) {
+        draft = draft.with(params.start + 1..params.start + 1, Hole::Text(demand));
+    }
     if let Some(token) = token {
         draft = draft.with(token, Hole::Ticket);
     }
@@ -466,6 +502,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         era,
         params: request.params.clone(),
         timeout: request.timeout,
+        errand,
     };
     session.gateway().servers.forward(&route.server, call);
 }
@@ -474,13 +511,16 @@ pub(crate) fn replied(session: &Arc<Session>, response: Response) {
     session.replied(response.message, response.head);
 }
 
-fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) {
+fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
+    let tasks = tasks::watched(session, request)?;
     let wanted = Wanted::read(&request.message, request.notifications.as_ref());
     let id = request.message.slice(request.id.clone());
-    let watched = resources(session, request, &id);
+    let mut watched = resources(session, request, &id);
+    watched.extend(tasks);
     if !session.subscribe(id, wanted, watched, Arc::clone(sink)) {
-        sink.answer(respond::error(request.id(), &Refusal::IdInUse));
+        return Err(Refusal::IdInUse);
     }
+    Ok(())
 }
 
 /// The resources that a subscription names and somebody has.

@@ -21,5 +21,6 @@ mod scripted;
 mod seal;
 mod session;
 pub mod stdio;
+mod tasks;
 
 pub use gateway::Gateway;

@@ -1,27 +1,27 @@
-//! What servers tell without being asked, as far as it concerns a host: logs, and resources that change.
+//! What servers tell without being asked, as far as it concerns a host: logs, and what has changed.
 
 use bytes::Bytes;
 use plugbay_core::{
     era::{Era, SUBSCRIPTION_KEY},
-    exchange::{News, Ticket, Topic},
+    exchange::{Interest, News, Ticket, Topic},
     level::Level,
     name::ServerName,
     surface::Place,
-    wire::{Frame, Members, Span},
+    wire::{Frame, Members, Span, string_value},
 };
 
-use crate::session::Session;
+use crate::{session::Session, tasks};
 
-/// So many resources one host can watch.
+/// So many resources and tasks one host can watch.
 const WATCHED_LIMIT: usize = 1024;
 
-/// A resource of whose changes a host wants to hear.
+/// A resource or a task of whose changes a host wants to hear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Watched {
     pub(crate) server: ServerName,
-    /// Its URI as the server writes it, a JSON string.
-    own: Bytes,
-    /// As the host does.
+    /// As the server names it.
+    own: Interest,
+    /// As the host does, a JSON string.
     shown: Bytes,
     /// The raw id of the subscription that asked for it; none for a legacy host.
     pub(crate) subscription: Option<Bytes>,
@@ -29,7 +29,25 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
-        Self { server: place.server, own: place.quoted, shown, subscription }
+        Self { server: place.server, own: Interest::Resource(place.quoted), shown, subscription }
+    }
+
+    pub(crate) fn task(server: ServerName, own: Interest, shown: Bytes, subscription: Bytes) -> Self {
+        Self { server, own, shown, subscription: Some(subscription) }
+    }
+
+    pub(crate) fn is_task(&self) -> bool {
+        matches!(self.own, Interest::Task(_))
+    }
+
+    /// Whether a notification that names it so is about this.
+    fn is(&self, server: &ServerName, name: &[u8], task: bool) -> bool {
+        let own = match &self.own {
+            Interest::Resource(own) if !task => own == name,
+            Interest::Task(own) if task => string_value(own) == string_value(name),
+            _ => false,
+        };
+        own && self.server == *server
     }
 
     pub(crate) fn shown(&self) -> &[u8] {
@@ -73,7 +91,13 @@ impl Session {
     pub(crate) fn hear(&self, during: Option<Ticket>, news: &News) {
         match &news.topic {
             Topic::Log(level) => self.logged(during, *level, &news.message),
-            Topic::Updated { uri, params } => self.updated(&news.server, &news.message, uri, params),
+            Topic::Updated { uri, params } => self.updated(news, uri, params, false),
+            Topic::Task { era: Era::Modern, id, params } => self.updated(news, id, params, true),
+            Topic::Task { era: Era::Legacy, id, .. } => {
+                if self.lock().listens() {
+                    tasks::told(self, news, id);
+                }
+            }
         }
     }
 
@@ -95,24 +119,25 @@ impl Session {
         }
     }
 
-    fn updated(&self, server: &ServerName, message: &Bytes, uri: &Span, params: &Span) {
-        let state = self.lock();
-        let own = &message[uri.clone()];
-        for watched in state.watched.iter().filter(|one| one.server == *server && one.own == own) {
+    /// `name` tells of what it is.
+    fn updated(&self, news: &News, name: &Span, params: &Span, task: bool) {
+        let (state, message) = (self.lock(), &news.message);
+        let own = &message[name.clone()];
+        for watched in state.watched.iter().filter(|one| one.is(&news.server, own, task)) {
             let Some(id) = &watched.subscription else {
-                self.outbox().tell_if_room(Frame::edited(message, &[(uri.clone(), &watched.shown)]));
+                self.outbox().tell_if_room(Frame::edited(message, &[(name.clone(), &watched.shown)]));
                 continue;
             };
             let subscription = state.subscriptions.iter().find(|subscription| subscription.id == *id);
             if let Some(subscription) = subscription {
-                subscription.sink.tell_if_room(labelled(message, uri, params, watched, id));
+                subscription.sink.tell_if_room(labelled(message, name, params, watched, id));
             }
         }
     }
 }
 
 /// A subscription's notifications bear its id, in place of the one that they came by.
-fn labelled(message: &Bytes, uri: &Span, params: &Span, watched: &Watched, id: &Bytes) -> Frame {
+fn labelled(message: &Bytes, name: &Span, params: &Span, watched: &Watched, id: &Bytes) -> Frame {
     let meta = Members::find(message, params, "_meta");
     let label = meta.as_ref().and_then(|meta| Members::find(message, meta, SUBSCRIPTION_KEY));
     let member = format!(r#""{SUBSCRIPTION_KEY}":{}"#, String::from_utf8_lossy(id));
@@ -122,10 +147,10 @@ fn labelled(message: &Bytes, uri: &Span, params: &Span, watched: &Watched, id: &
             let empty = Members::of(message, &meta).next().is_none();
             (meta.start + 1..meta.start + 1, if empty { member } else { format!("{member},") })
         }
-        // There is a URI behind it.
+        // There is a name behind it.
         (None, None) => (params.start + 1..params.start + 1, format!(r#""_meta":{{{member}}},"#)),
     };
-    let mut edits = [(uri.clone(), &watched.shown[..]), (at, text.as_bytes())];
+    let mut edits = [(name.clone(), &watched.shown[..]), (at, text.as_bytes())];
     edits.sort_by_key(|(span, _)| span.start);
     Frame::edited(message, &edits)
 }

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use plugbay_core::wire::Frame;
 use tokio::{sync::Notify, time::sleep};
 
@@ -106,6 +107,17 @@ impl Outbox {
         match &self.budget {
             None => self.lock().bytes < HIGH,
             Some(budget) => self.lock().bytes < HIGH_AMONG_MANY && budget.has_room(),
+        }
+    }
+
+    /// Counts something that waits elsewhere for the same host; `None` if there is no room for it.
+    pub(crate) fn hold(&self, message: Bytes) -> Option<Bytes> {
+        match &self.budget {
+            None => Some(message),
+            Some(budget) => {
+                let room = budget.has_room_for(message.len());
+                room.then(|| budget.reserve(message.len()).around(message))
+            }
         }
     }
 
@@ -224,5 +236,20 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         // Nothing can panic half-way through a change, so a poisoned queue is still whole.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_elsewhere_is_counted_too() {
+        let budget = Budget::new(100);
+        let outbox = Outbox::for_notifications(&budget);
+        let held = outbox.hold(Bytes::from(vec![0; 60])).expect("room");
+        assert_eq!((budget.held(), outbox.hold(Bytes::from(vec![0; 60]))), (60, None));
+        drop(held);
+        assert_eq!(budget.held(), 0);
     }
 }

@@ -14,7 +14,7 @@ use plugbay_core::{
     ability::{self, Abilities},
     exchange::{Answer, Question, Reply, Ticket, Unanswered},
     name::ServerName,
-    wire::{Members, Span},
+    wire::{Head, Members, Span},
 };
 use rustc_hash::FxHashMap;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -144,13 +144,14 @@ impl Parking {
         }
     }
 
-    /// The answer is kept until the host is back.
-    pub(crate) fn answered(&self, ticket: Ticket, answer: Answer) {
+    /// The answer is kept until the host is back, if there is room for it among all that waits for hosts;
+    /// `asked_by` is the session that sent the call.
+    pub(crate) fn answered(&self, ticket: Ticket, answer: Answer, asked_by: &Session) {
         let mut parked = self.lock();
         let Some(entry) = parked.get_mut(&ticket) else { return };
         let Some(session) = &entry.session else {
             entry.questions.clear();
-            entry.answer = Some(answer);
+            entry.answer = Some(held(answer, asked_by));
             return;
         };
         let session = session.upgrade();
@@ -276,6 +277,16 @@ impl Parking {
         // Nothing can panic half-way through a change, so a poisoned table is still whole.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn held(answer: Answer, session: &Session) -> Answer {
+    let Answer::Response { message, head, era } = answer else { return answer };
+    let Some(message) = session.outbox().hold(message) else {
+        let message = respond::error(b"0", &Refusal::TooMuchUnread).into_bytes();
+        let head = Head::read(&message).expect("an error of ours");
+        return Answer::Response { message, head, era };
+    };
+    Answer::Response { message, head, era }
 }
 
 /// Lets a server finish what it has to ask before its host is bothered.

@@ -7,7 +7,9 @@ use plugbay_core::{
     era::{self, Era},
     exchange::{Question, Ticket},
     failure::CallError,
+    name::ServerName,
     surface::Snapshot,
+    task,
     wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members, Span},
 };
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     lists::{Kind, Wanted},
     news::Watched,
+    tasks,
 };
 
 /// Why a request is not served.
@@ -49,6 +52,8 @@ pub(crate) enum Refusal {
     Unaskable(String),
     /// The host was asked something for its own call, and answered with this error.
     NotTold(String),
+    /// What was asked for is part of an extension that the host has not declared.
+    MissingTasks,
     Call(CallError),
 }
 
@@ -63,6 +68,7 @@ impl Refusal {
             | Self::UnknownResource { era: Era::Modern, .. } => -32602,
             Self::UnknownResource { era: Era::Legacy, .. } => -32002,
             Self::HeaderMismatch(_) => -32020,
+            Self::MissingTasks => -32021,
             Self::UnsupportedVersion(_) => -32022,
             Self::Call(_)
             | Self::Ending
@@ -94,6 +100,7 @@ impl Refusal {
             Self::Busy(what) => (*what).to_owned(),
             Self::Unaskable(why) => format!("the server needs an answer that it cannot get: {why}"),
             Self::NotTold(why) => format!("the server needs an answer that the host did not give: {why}"),
+            Self::MissingTasks => "Missing required client capability".to_owned(),
             Self::Call(error) => error.to_string(),
         }
     }
@@ -106,12 +113,17 @@ impl Refusal {
                 Some(json!({ "supported": supported, "requested": requested }))
             }
             Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
-            Self::Call(CallError::Down { server, failure } | CallError::Resting { server, failure, .. }) => {
-                Some(json!({
-                    "server": server.as_str(), "reason": failure.what,
-                    "stderr": failure.stderr, "remedy": failure.remedy,
-                }))
+            Self::MissingTasks => {
+                Some(json!({ "requiredCapabilities": { "extensions": { task::EXTENSION: {} } } }))
             }
+            Self::Call(
+                CallError::Down { server, failure }
+                | CallError::Resting { server, failure, .. }
+                | CallError::TaskLost { server, failure },
+            ) => Some(json!({
+                "server": server.as_str(), "reason": failure.what,
+                "stderr": failure.stderr, "remedy": failure.remedy,
+            })),
             _ => None,
         }
     }
@@ -143,9 +155,27 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
     envelope(id, "result", result.to_string().as_bytes())
 }
 
-pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot, instructions: &str) -> Frame {
+/// `alone`: there is no other host.
+pub(crate) fn initialize(
+    id: &[u8],
+    version: &str,
+    snapshot: &Snapshot,
+    instructions: &str,
+    alone: bool,
+) -> Frame {
+    let mut capabilities = capabilities(snapshot);
+    let (able, possible) = (tasks::features(&snapshot.catalog, Era::Legacy), !snapshot.settled);
+    if version == era::TASKS_VERSION && (able.tasks || possible) {
+        capabilities["tasks"] = json!({ "requests": { "tools": { "call": {} } } });
+        if able.tasks_cancel || possible {
+            capabilities["tasks"]["cancel"] = json!({});
+        }
+        if alone && (able.tasks_list || possible) {
+            capabilities["tasks"]["list"] = json!({});
+        }
+    }
     let result = json!({
-        "protocolVersion": version, "capabilities": capabilities(snapshot),
+        "protocolVersion": version, "capabilities": capabilities,
         "serverInfo": server_info(), "instructions": instructions,
     });
     envelope(id, "result", result.to_string().as_bytes())
@@ -154,8 +184,12 @@ pub(crate) fn initialize(id: &[u8], version: &str, snapshot: &Snapshot, instruct
 pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
+    let mut capabilities = capabilities(snapshot);
+    if tasks::features(&snapshot.catalog, Era::Modern).tasks || !snapshot.settled {
+        capabilities["extensions"] = json!({ task::EXTENSION: {} });
+    }
     let body = json!({
-        "supportedVersions": versions, "capabilities": capabilities(snapshot),
+        "supportedVersions": versions, "capabilities": capabilities,
         "instructions": instructions, "ttlMs": 0, "cacheScope": "private",
     });
     result(id, Era::Modern, body)
@@ -206,6 +240,13 @@ pub(crate) fn progress(token: &[u8], done: usize, total: usize, message: &str) -
     Bytes::from(text).into()
 }
 
+/// A page of tasks that could not be had, and the cursor of the next.
+pub(crate) fn unlisted(id: &[u8], next: &str, server: &ServerName, error: &CallError) -> Frame {
+    let meta = json!({ "plugbay/unlisted": { server.as_str(): error.to_string() } });
+    let page = json!({ "tasks": [], "nextCursor": next, "_meta": meta });
+    envelope(id, "result", page.to_string().as_bytes())
+}
+
 /// What a tool of our own says.
 pub(crate) fn tool_text(id: &[u8], era: Era, text: &str, failed: bool) -> Frame {
     let mut body = json!({ "content": [{ "type": "text", "text": text }] });
@@ -223,9 +264,12 @@ pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
 pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted, watched: &[Watched]) -> Frame {
     let granted = Kind::ALL.into_iter().filter(|kind| wanted.has(*kind));
     let mut granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
-    if !watched.is_empty() {
-        let uris: Vec<_> = watched.iter().map(|one| String::from_utf8_lossy(one.shown())).collect();
-        granted.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    let (tasks, resources): (Vec<_>, Vec<_>) = watched.iter().partition(|one| one.is_task());
+    for (key, granted_here) in [("resourceSubscriptions", resources), ("taskIds", tasks)] {
+        let shown: Vec<_> = granted_here.iter().map(|one| String::from_utf8_lossy(one.shown())).collect();
+        if !shown.is_empty() {
+            granted.push(format!("\"{key}\":[{}]", shown.join(",")));
+        }
     }
     let granted = format!(r#","notifications":{{{}}}"#, granted.join(","));
     notification("notifications/subscriptions/acknowledged", Some(subscription), &granted)

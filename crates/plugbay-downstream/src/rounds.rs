@@ -8,6 +8,7 @@ use plugbay_core::{
     ability::{self, Abilities},
     era::{Era, InputRequired},
     exchange::{Call, Ticket},
+    task::Errand,
     wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value},
 };
 use serde_json::Value;
@@ -17,7 +18,8 @@ use crate::{
     asking::{Asked, Asker},
     parked::PATIENCE,
     respond::Refusal,
-    session::{Recourse, Session},
+    session::{HostCall, Recourse, Session},
+    tasks::Role,
 };
 
 /// A server that still asks after so many rounds will not be satisfied.
@@ -26,11 +28,20 @@ const ROUNDS: u32 = 16;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The next request of a call that goes on.
+pub(crate) struct Next {
+    pub(crate) request: Draft,
+    pub(crate) params: Span,
+    pub(crate) errand: Errand,
+    pub(crate) timeout: Option<Duration>,
+}
+
 /// What is needed to send a call again.
 #[derive(Debug)]
 pub(crate) struct Again {
     request: Draft,
     params: Span,
+    pub(crate) timeout: Option<Duration>,
     rounds: u32,
     /// The server's own, to be handed back untouched.
     state: Option<Bytes>,
@@ -40,19 +51,15 @@ pub(crate) struct Again {
 }
 
 impl Again {
-    pub(crate) fn new(request: Draft, params: Span) -> Self {
-        Self { request, params, rounds: 0, state: None, open: 0, answers: Vec::new() }
+    pub(crate) fn new(request: Draft, params: Span, timeout: Option<Duration>) -> Self {
+        Self { request, params, timeout, rounds: 0, state: None, open: 0, answers: Vec::new() }
     }
 
     /// The request with everything that the server wants in it.
     fn filled(&self) -> Draft {
         let mut members = String::new();
         if !self.answers.is_empty() {
-            let answers = self.answers.iter();
-            let answers = answers.map(|(key, answer)| {
-                format!("{}:{}", Value::from(key.as_str()), String::from_utf8_lossy(answer))
-            });
-            members = format!(r#""inputResponses":{{{}}},"#, answers.collect::<Vec<_>>().join(","));
+            members = format!(r#""inputResponses":{},"#, raw_answers(&self.answers));
         }
         if let Some(state) = &self.state {
             let _ = write!(members, r#""requestState":{},"#, String::from_utf8_lossy(state));
@@ -86,7 +93,9 @@ impl Session {
         if again.rounds >= ROUNDS {
             return Err(Refusal::Unaskable(format!("it has asked {ROUNDS} times already")));
         }
+        let told = |key: &str| matches!(&call.role, Role::Driven(driven) if driven.has_told(key));
         let entries = required.requests.iter().flat_map(|requests| Members::of(message, requests));
+        let entries = entries.filter(|member| !member.as_ref().is_ok_and(|member| told(&member.key)));
         let entries = entries.map(|member| {
             let member = member.map_err(|fault| Refusal::Unaskable(fault.to_string()))?;
             let number = self.gateway().tickets.next();
@@ -163,21 +172,42 @@ impl Session {
         });
     }
 
+    /// With all answers, which a task that has begun gets by a request of its own.
+    pub(crate) fn call_again(self: &Arc<Self>, ticket: Ticket) {
+        self.go_on(ticket, |call| {
+            let Recourse::Again(again) = &call.recourse else { return None };
+            if let Role::Driven(driven) = &mut call.role
+                && let Some(update) = driven.update(&again.answers)
+            {
+                return Some(update);
+            }
+            let (request, params, errand) = (again.filled(), again.params.clone(), call.role.errand());
+            Some(Next { request, params, errand, timeout: again.timeout })
+        });
+    }
+
     /// To the server this is another request, and so it has a ticket of its own.
-    fn call_again(self: &Arc<Self>, ticket: Ticket) {
+    pub(crate) fn go_on(self: &Arc<Self>, ticket: Ticket, next: impl FnOnce(&mut HostCall) -> Option<Next>) {
         let mut state = self.lock();
-        let Some(call) = state.calls.remove(&ticket) else { return }; // the host has taken it back
-        let Recourse::Again(again) = &call.recourse else { return };
-        let (request, params) = (again.filled(), again.params.clone());
-        let (server, next) = (call.server.clone(), self.gateway().tickets.next());
-        state.by_id.insert(call.id.clone(), next);
-        state.calls.insert(next, call);
+        let Some(call) = state.calls.get_mut(&ticket) else { return }; // the host has taken it back
+        let Some(Next { request, params, errand, timeout }) = next(call) else { return };
+        let Some(call) = state.calls.remove(&ticket) else { return };
+        let (server, ticket) = (call.server.clone(), self.gateway().tickets.next());
+        state.by_id.insert(call.id.clone(), ticket);
+        state.calls.insert(ticket, call);
         drop(state);
-        let caller = self.clone();
-        let call =
-            Call { ticket: next, caller, request, era: Era::Legacy, params: Some(params), timeout: None };
+        let (caller, params) = (self.clone(), Some(params));
+        let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, errand };
         self.gateway().servers.forward(&server, call);
     }
+}
+
+/// Answers by their keys, as raw JSON.
+pub(crate) fn raw_answers(answers: &[(String, Bytes)]) -> String {
+    let entries = answers
+        .iter()
+        .map(|(key, answer)| format!("{}:{}", Value::from(key.as_str()), String::from_utf8_lossy(answer)));
+    format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
 /// One entry of `inputRequests` as a request to the host: the server's bytes behind an envelope of ours.

@@ -8,12 +8,18 @@ use plugbay_core::{
     wire::{Members, Span, string_value},
 };
 
-use crate::{dispatch::Request, respond::Refusal};
+use crate::{
+    dispatch::Request,
+    respond::Refusal,
+    seal::Owner,
+    tasks::{self, Role},
+};
 
 pub(crate) struct Route {
     pub(crate) server: ServerName,
     /// The part of the request that names its subject, and what takes its place.
-    pub(crate) subject: (Span, Bytes),
+    pub(crate) subject: Option<(Span, Bytes)>,
+    pub(crate) role: Role,
 }
 
 /// Who serves a request.
@@ -27,14 +33,15 @@ pub(crate) enum Way {
 }
 
 /// Finds the way of one kind of request.
-pub(crate) type Finder = fn(&Request, &Snapshot, Era) -> Result<Way, Refusal>;
+pub(crate) type Finder = fn(&Request, &Snapshot, Era, &Owner) -> Result<Way, Refusal>;
 
-pub(crate) fn tool(request: &Request, snapshot: &Snapshot, _: Era) -> Result<Way, Refusal> {
+pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Owner) -> Result<Way, Refusal> {
     let (name, span) = request.named("the name of a tool")?;
     match snapshot.listing.plan(&name) {
         Plan::Forward(target) => {
-            let subject = (span, target.quoted.clone());
-            Ok(Way::Server(Route { server: target.server.clone(), subject }))
+            let subject = Some((span, target.quoted.clone()));
+            let role = tasks::role_of_call(request, era, snapshot, &target);
+            Ok(Way::Server(Route { server: target.server.clone(), subject, role }))
         }
         Plan::Own(own) => Ok(Way::Own(own)),
         Plan::Suite(server) => Ok(Way::Suite(server.clone())),
@@ -45,12 +52,12 @@ pub(crate) fn tool(request: &Request, snapshot: &Snapshot, _: Era) -> Result<Way
     }
 }
 
-pub(crate) fn prompt(request: &Request, snapshot: &Snapshot, _: Era) -> Result<Way, Refusal> {
+pub(crate) fn prompt(request: &Request, snapshot: &Snapshot, _: Era, _: &Owner) -> Result<Way, Refusal> {
     let (name, span) = request.named("the name of a prompt")?;
     known_prompt(&name, span, snapshot)
 }
 
-pub(crate) fn resource(request: &Request, snapshot: &Snapshot, era: Era) -> Result<Way, Refusal> {
+pub(crate) fn resource(request: &Request, snapshot: &Snapshot, era: Era, _: &Owner) -> Result<Way, Refusal> {
     let (uri, span) = request.addressed()?;
     let place = snapshot.shelf.resource(&uri);
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
@@ -58,7 +65,12 @@ pub(crate) fn resource(request: &Request, snapshot: &Snapshot, era: Era) -> Resu
 }
 
 /// A completion is asked of whoever has the prompt or the template that is being filled in.
-pub(crate) fn completion(request: &Request, snapshot: &Snapshot, era: Era) -> Result<Way, Refusal> {
+pub(crate) fn completion(
+    request: &Request,
+    snapshot: &Snapshot,
+    era: Era,
+    _: &Owner,
+) -> Result<Way, Refusal> {
     let incomplete = || Refusal::InvalidParams("\"ref\" must name a prompt or a resource".to_owned());
     let (message, params) = request.params().ok_or_else(incomplete)?;
     let reference = Members::find(message, params, "ref").ok_or_else(incomplete)?;
@@ -88,6 +100,6 @@ fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Way, Refu
 
 impl Way {
     fn to(place: Place, span: Span) -> Self {
-        Self::Server(Route { server: place.server, subject: (span, place.quoted) })
+        Self::Server(Route { server: place.server, subject: Some((span, place.quoted)), role: Role::None })
     }
 }

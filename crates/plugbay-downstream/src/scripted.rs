@@ -5,14 +5,15 @@ use std::{fmt::Display, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Offer, Tool},
+    catalog::{Catalog, Change, Features, Offer, Stock, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
-    exchange::{self, Answer, Call, News, Question, Reply, Ticket, Tickets, Unanswered},
+    exchange::{self, Answer, Call, Caller, Interest, News, Question, Reply, Ticket, Tickets, Unanswered},
     exposure::{Exposure, Mode},
     failure::CallError,
     level::Level,
     name::ServerName,
     surface::{Layout, Snapshot},
+    task::Errand,
     wire::{Draft, Head, Hole, Kind, Members},
 };
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ pub(crate) struct Servers {
 
 #[derive(Debug)]
 enum Event {
-    Call(Call),
+    Call(ServerName, Call),
     Cancel(Ticket, String),
     Refresh,
     /// What a server that asked is told, as raw JSON.
@@ -75,7 +76,7 @@ enum Event {
 impl Servers {
     pub(crate) async fn forwarded(&mut self) -> Forwarded {
         match soon("a call", self.events.recv()).await.expect("the script is there") {
-            Event::Call(call) => Forwarded(call),
+            Event::Call(server, call) => Forwarded(call, server),
             other => panic!("{other:?} instead"),
         }
     }
@@ -125,8 +126,8 @@ impl Servers {
 struct Script(mpsc::UnboundedSender<Event>);
 
 impl exchange::Servers for Script {
-    fn forward(&self, _: &ServerName, call: Call) {
-        let _ = self.0.send(Event::Call(call));
+    fn forward(&self, server: &ServerName, call: Call) {
+        let _ = self.0.send(Event::Call(server.clone(), call));
     }
 
     fn refresh(&self) {
@@ -153,11 +154,12 @@ impl exchange::Servers for Script {
         let _ = self.0.send(Event::RootsChanged(text));
     }
 
-    fn watch(&self, _: &ServerName, uri: Bytes) {
-        let _ = self.0.send(Event::Watch(String::from_utf8_lossy(&uri).into_owned()));
+    fn watch(&self, _: &ServerName, what: Interest) {
+        let (Interest::Resource(own) | Interest::Task(own)) = what;
+        let _ = self.0.send(Event::Watch(String::from_utf8_lossy(&own).into_owned()));
     }
 
-    fn unwatch(&self, _: &ServerName, _: Bytes) {}
+    fn unwatch(&self, _: &ServerName, _: Interest) {}
 
     fn log_from(&self, level: Level) {
         let _ = self.0.send(Event::LogFrom(level));
@@ -167,11 +169,29 @@ impl exchange::Servers for Script {
 }
 
 /// A call as its server gets it.
-pub(crate) struct Forwarded(Call);
+pub(crate) struct Forwarded(Call, ServerName);
 
 impl Forwarded {
     pub(crate) fn ticket(&self) -> Ticket {
         self.0.ticket
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        self.1.as_str()
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.0.timeout
+    }
+
+    /// What it has to do with tasks.
+    pub(crate) fn errand(&self) -> &Errand {
+        &self.0.errand
+    }
+
+    /// Whoever is told of what becomes of it.
+    pub(crate) fn caller(&self) -> &dyn Caller {
+        &*self.0.caller
     }
 
     pub(crate) fn text(&self) -> String {
@@ -191,8 +211,12 @@ impl Forwarded {
 
     /// The answer of a modern server.
     pub(crate) fn answer_modern(&self, result: impl Display) {
-        let message =
-            Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.0.ticket.0));
+        self.answer_modern_with("result", result);
+    }
+
+    /// The same with `error` for a key.
+    pub(crate) fn answer_modern_with(&self, key: &str, value: impl Display) {
+        let message = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"{key}":{value}}}"#, self.0.ticket.0));
         let head = Head::read_quickly(&message).expect("an answer");
         self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Modern });
     }
@@ -269,6 +293,31 @@ fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
     let exposures = [(server(), Exposure::default())].into();
     let layout = Layout { mode: Some(Mode::All), exposures, name_limit: 64, ..Layout::default() };
     Snapshot::new(Arc::new(catalog), Arc::new(layout), settled)
+}
+
+/// These servers of this era, all of which have tasks and the tools `echo` and `slow`; the latter needs one.
+pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Snapshot {
+    let tools = [
+        json!({ "name": "echo", "inputSchema": { "type": "object" } }),
+        json!({ "name": "slow", "inputSchema": { "type": "object" }, "execution": { "taskSupport": "required" } }),
+    ];
+    let mut catalog = Catalog::default();
+    let mut layout = Layout { mode: Some(mode), name_limit: 64, ..Layout::default() };
+    for server in servers {
+        let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
+        let features = Features {
+            tools: true,
+            tasks: true,
+            tasks_list: true,
+            tasks_cancel: true,
+            ..Features::default()
+        };
+        let offer = Offer::new(era, None, None, tools.collect()).stocked(features, Stock::default());
+        let server = ServerName::parse(server).expect("a name");
+        catalog = catalog.apply(Change::Listed(server.clone(), Arc::new(offer)));
+        layout.exposures.insert(server, Exposure { mode: Some(mode), ..Exposure::default() });
+    }
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
 }
 
 /// Nothing is known of any server yet.

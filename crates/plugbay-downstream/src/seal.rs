@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
 use hmac::{Hmac, Mac, digest::KeyInit};
 use plugbay_core::exchange::Ticket;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 /// Who may come back with it: the holder of a token over HTTP, the one host there is on stdio.
@@ -20,6 +20,18 @@ pub(crate) struct Subject {
     pub(crate) method: Bytes,
     /// Raw JSON.
     pub(crate) name: Bytes,
+    /// Raw JSON too, or nothing.
+    pub(crate) arguments: Bytes,
+}
+
+impl Subject {
+    /// Of its arguments, whatever their order: a host may well write them anew. Only made for what is sealed.
+    fn digest(&self) -> [u8; 32] {
+        match serde_json::from_slice::<serde_json::Value>(&self.arguments) {
+            Ok(value) => Sha256::digest(value.to_string()).into(),
+            Err(_) => Sha256::digest(&self.arguments).into(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +103,7 @@ impl Seal {
         mac.update(&owner.0);
         mac.update(&(subject.method.len() as u64).to_be_bytes());
         mac.update(&subject.method);
+        mac.update(&subject.digest());
         mac.update(&subject.name);
         mac
     }
@@ -101,7 +114,17 @@ mod tests {
     use super::*;
 
     fn subject(method: &'static str, name: &'static str) -> Subject {
-        Subject { method: Bytes::from(method), name: Bytes::from(name) }
+        Subject { method: Bytes::from(method), name: Bytes::from(name), arguments: Bytes::new() }
+    }
+
+    #[test]
+    fn arguments_are_the_same_in_any_order_and_in_no_other_way() {
+        let with = |arguments: &'static str| {
+            Subject { arguments: Bytes::from(arguments), ..subject("tools/call", "s__echo") }.digest()
+        };
+        assert_eq!(with(r#"{"a":1,"b":[2]}"#), with(r#"{ "b": [2], "\u0061": 1 }"#));
+        assert_ne!(with(r#"{"a":1,"b":[2]}"#), with(r#"{"a":1,"b":[3]}"#));
+        assert_ne!(with("{}"), with(""));
     }
 
     #[tokio::test(start_paused = true)]

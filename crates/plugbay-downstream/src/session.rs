@@ -1,10 +1,11 @@
 //! One host: what it has asked, what it has been told, and what waits to be sent to it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -32,7 +33,11 @@ use crate::{
     respond::{self, Refusal},
     rounds::Again,
     seal::Owner,
+    tasks::{self, Role},
 };
+
+/// So many progress tokens are kept for tasks.
+const TOKENS_LIMIT: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -40,6 +45,8 @@ pub(crate) struct Session {
     gateway: Gateway,
     owner: Owner,
     desk: Arc<Desk>,
+    /// No other host shares its servers.
+    alone: bool,
     /// For what belongs to no request.
     outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
@@ -67,6 +74,8 @@ pub(crate) struct State {
     pub(crate) watched: Vec<Watched>,
     /// From which level on a legacy host wants log messages, once it has said so.
     pub(crate) level: Option<Level>,
+    /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
+    tokens: VecDeque<(Ticket, Bytes)>,
     seen: Seen,
 }
 
@@ -87,6 +96,9 @@ pub(crate) struct HostCall {
     pub(crate) recourse: Recourse,
     /// The server has asked something for it, so that others may know of it too.
     pub(crate) asked: bool,
+    /// Instead of the server's own.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) role: Role,
 }
 
 /// A request that no server works on.
@@ -121,13 +133,16 @@ pub(crate) struct Subscription {
 
 impl HostCall {
     /// The server's answer with the host's id, and what must be added for this host.
-    fn passed_on(&self, message: &Bytes, head: &Head, bridged: bool) -> Frame {
+    fn passed_on(&self, message: &Bytes, head: &Head, bridged: bool, owner: &Owner) -> Frame {
         let completion = bridged.then(|| era::completion(message, head, self.cacheable)).flatten();
         let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
         let remark = remark.as_ref().map(|(at, text)| (*at, &text[..]));
         // An empty result has no comma to part the two.
         let remark = remark.filter(|_| completion.is_none_or(|(_, text)| text.ends_with(b",")));
-        let insertions: SmallVec<[(usize, &[u8]); 2]> = completion.into_iter().chain(remark).collect();
+        let labels = tasks::labels(self, message, head, owner);
+        let labels = labels.iter().map(|(at, text)| (*at, &text[..]));
+        let insertions: SmallVec<[(usize, &[u8]); 2]> =
+            completion.into_iter().chain(remark).chain(labels).collect();
         head.readdressed(message, &self.id, &insertions)
     }
 
@@ -140,15 +155,21 @@ impl HostCall {
 
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(Owner::default(), gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
+        Self::of(Owner::default(), true, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
     }
 
-    fn of(owner: Owner, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
+    /// For one of many legacy hosts.
+    pub(crate) fn shared(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        Self::of(owner, false, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
+    }
+
+    fn of(owner: Owner, alone: bool, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway,
             owner,
             desk,
+            alone,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
             idle: Notify::new(),
@@ -158,7 +179,7 @@ impl Session {
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
     pub(crate) fn stateless(owner: Owner, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
-        let session = Self::of(owner, gateway, desk, outbox);
+        let session = Self::of(owner, false, gateway, desk, outbox);
         let seen = Seen::all(&session.snapshot());
         session.lock().seen = seen;
         session.opened_modern();
@@ -190,6 +211,16 @@ impl Session {
     /// Whose requests these are.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// Whether what servers have is this host's alone.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Itself, for whoever goes on with something later.
+    pub(crate) fn me(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
     }
 
     // --- opening
@@ -281,6 +312,7 @@ impl Session {
         self.withdraw_all_of(ticket);
         let call = self.forget(&mut self.lock(), ticket);
         if let Some(call) = call {
+            self.end_task(&call);
             call.sink.answer(respond::error(&call.id, refusal));
         }
     }
@@ -304,6 +336,7 @@ impl Session {
             }
             call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, notification);
+            self.end_task(&call);
         }
     }
 
@@ -325,6 +358,7 @@ impl Session {
             }
             call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());
+            self.end_task(&call);
         }
         self.outbox.close();
     }
@@ -487,6 +521,16 @@ impl State {
         self.initialized && self.opened == Some(Era::Legacy)
     }
 
+    /// Only a legacy host hears of the progress of a task.
+    fn remember_token(&mut self, ticket: Ticket, token: Bytes) {
+        if self.opened == Some(Era::Legacy) {
+            if self.tokens.len() >= TOKENS_LIMIT {
+                self.tokens.pop_front();
+            }
+            self.tokens.push_back((ticket, token));
+        }
+    }
+
     fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.waiting.is_empty()
     }
@@ -495,9 +539,10 @@ impl State {
 /// What a server says to this session, of calls that wait here.
 impl Session {
     pub(crate) fn answered_here(&self, ticket: Ticket, answer: Answer) {
+        let Some(answer) = self.drive(ticket, answer) else { return };
         let call = self.forget(&mut self.lock(), ticket);
         if let Some(call) = call {
-            Self::deliver(&call, answer);
+            self.deliver(ticket, call, answer);
         }
     }
 
@@ -516,21 +561,30 @@ impl Session {
         self.gateway.parking.asked_in(&session, ticket, terms, question)
     }
 
-    fn deliver(call: &HostCall, answer: Answer) {
+    fn deliver(&self, ticket: Ticket, call: HostCall, answer: Answer) {
         let frame = match answer {
             Answer::Response { message, head, era } => {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
                 match bridged.then(|| call.visits(&message, &head)).flatten() {
                     Some(visits) => respond::visits_required(&call.id, &message, &visits),
-                    None => call.passed_on(&message, &head, bridged),
+                    None => call.passed_on(&message, &head, bridged, &self.owner),
                 }
             }
-            Answer::Failed(error) => respond::error(&call.id, &Refusal::Call(error)),
+            Answer::Failed(error) => match &call.role {
+                // One server's trouble must not hide the tasks of all others.
+                Role::Lists { next: Some(next) } => {
+                    respond::unlisted(&call.id, &tasks::cursor_of(next), &call.server, &error)
+                }
+                _ => respond::error(&call.id, &Refusal::Call(error)),
+            },
         };
         if call.sink.has_room_for(frame.len()) {
             call.sink.answer(frame);
         } else {
             call.sink.answer(respond::error(&call.id, &Refusal::TooMuchUnread));
+        }
+        if let (Role::Begins, Some(token)) = (call.role, call.progress_token) {
+            self.lock().remember_token(ticket, token);
         }
     }
 
@@ -546,17 +600,18 @@ impl Session {
 /// A call of a modern host may wait in another session than the one that sent it, or in none.
 impl Caller for Session {
     fn answered(&self, ticket: Ticket, answer: Answer) {
+        let Some(answer) = self.drive(ticket, answer) else { return };
         if let Some((message, required)) = self.asks_for_input(ticket, &answer)
             && let Some(session) = self.me.upgrade()
         {
             return session.start_round(ticket, &message, &required);
         }
         let call = self.forget(&mut self.lock(), ticket);
-        let Some(call) = call else { return self.gateway.parking.answered(ticket, answer) };
+        let Some(call) = call else { return self.gateway.parking.answered(ticket, answer, self) };
         if call.asked {
             self.gateway.parking.forget(ticket);
         }
-        Self::deliver(&call, answer);
+        self.deliver(ticket, call, answer);
     }
 
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
@@ -576,6 +631,9 @@ impl Caller for Session {
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
         let state = self.lock();
         let Some(call) = state.calls.get(&ticket) else {
+            if let Some((_, wanted)) = state.tokens.iter().find(|(begun_by, _)| *begun_by == ticket) {
+                return self.outbox.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
+            }
             drop(state);
             let elsewhere = self.gateway.parking.session_of(ticket);
             if let Some(session) = elsewhere.filter(|session| !std::ptr::eq(&raw const **session, self)) {

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    exchange::{Answer, Call, Reply, Servers, Ticket},
+    exchange::{Answer, Call, Interest, Reply, Servers, Ticket},
     failure::{CallError, Failure},
     level::Level,
     name::ServerName,
@@ -79,15 +79,15 @@ impl Servers for Pool {
         }
     }
 
-    fn watch(&self, server: &ServerName, uri: Bytes) {
+    fn watch(&self, server: &ServerName, what: Interest) {
         if let Some(handle) = self.roster().running.get(server) {
-            handle.send(Command::Watch(uri));
+            handle.send(Command::Watch(what));
         }
     }
 
-    fn unwatch(&self, server: &ServerName, uri: Bytes) {
+    fn unwatch(&self, server: &ServerName, what: Interest) {
         if let Some(handle) = self.roster().running.get(server) {
-            handle.send(Command::Unwatch(uri));
+            handle.send(Command::Unwatch(what));
         }
     }
 

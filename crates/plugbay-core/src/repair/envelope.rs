@@ -47,7 +47,7 @@ pub struct Call<'a> {
 }
 
 /// Finds the tool's name and its arguments.
-pub fn unwrap_call<'a>(outer: &'a [u8], envelope: Envelope, mode: Mode) -> Result<Call<'a>, Refusal> {
+pub fn unwrap_call(outer: &[u8], envelope: Envelope, mode: Mode) -> Result<Call<'_>, Refusal> {
     let Envelope { names: all_names, arguments: right, own, source } = envelope;
     let refuse = |message: &str| Refusal::new(vec![Problem::root(message)]);
     if !raw::is_json(outer) || Kind::of(outer) != Kind::Object {

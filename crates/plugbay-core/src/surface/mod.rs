@@ -133,6 +133,11 @@ impl Snapshot {
     pub fn mode_of(&self, server: &ServerName, view: &View) -> Mode {
         self.layout.exposures.get(server).and_then(|exposure| exposure.mode).unwrap_or(view.mode)
     }
+
+    /// Whether there is such a server, heard of or not.
+    pub fn knows(&self, server: &ServerName) -> bool {
+        self.catalog.get(server).is_some() || self.layout.exposures.contains_key(server)
+    }
 }
 
 impl Layout {

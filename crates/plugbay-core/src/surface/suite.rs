@@ -114,13 +114,11 @@ fn summary(text: &str, limit: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(limit) else { return text };
     let cut = &text[..end];
     let sentences = cut.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
-    match sentences.filter(|at| *at >= end / 2).last() {
-        Some(at) => cut[..at].to_owned(),
-        None => {
-            let word = cut.rfind(' ').unwrap_or(cut.len());
-            format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
-        }
+    if let Some(at) = sentences.rev().find(|at| *at >= end / 2) {
+        return cut[..at].to_owned();
     }
+    let word = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
 }
 
 /// The tool that a model means, however it is written.

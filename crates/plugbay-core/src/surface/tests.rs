@@ -323,7 +323,7 @@ fn suites() -> Snapshot {
     ]);
     let suite = Suite { description: Some("What to remember.".to_owned()), ..Suite::default() };
     let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).unwrap() };
-    let mut layout = layout("notes", Exposure { suite, policy, ..Exposure::default() });
+    let mut layout = layout("notes", Exposure { policy, suite, ..Exposure::default() });
     let renamed = Suite { name: Some("documents".to_owned()), ..Suite::default() };
     let files = Exposure { suite: renamed, ..Exposure::default() };
     layout.exposures.insert(ServerName::parse("files").unwrap(), files);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use plugbay_core::{era::Era, name::ServerName, wire::Draft};
+use plugbay_core::{era::Era, wire::Draft};
 
 use super::Request;
 use crate::{
@@ -11,8 +11,10 @@ use crate::{
     parked::{Back, Terms},
     respond::Refusal,
     rounds::Again,
+    route::Route,
     seal::Subject,
     session::{HostCall, Recourse, Session},
+    tasks::{Driven, Role},
 };
 
 /// What can be done if the server asks something. Of servers that speak as their host does nothing need
@@ -20,7 +22,7 @@ use crate::{
 pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: &Draft) -> Recourse {
     match (era, server, &request.params) {
         (Era::Legacy, Some(Era::Modern) | None, Some(params)) => {
-            Recourse::Again(Box::new(Again::new(draft.clone(), params.clone())))
+            Recourse::Again(Box::new(Again::new(draft.clone(), params.clone(), request.timeout)))
         }
         (Era::Modern, Some(Era::Legacy) | None, _) => {
             Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) })
@@ -35,7 +37,7 @@ pub(super) fn come_back(
     sink: &Arc<Outbox>,
     request: &Request,
     era: Era,
-    server: &ServerName,
+    route: &Route,
     server_era: Option<Era>,
 ) -> Result<bool, Refusal> {
     let Some(state) = request.state.as_ref().filter(|_| era == Era::Modern) else {
@@ -56,29 +58,35 @@ pub(super) fn come_back(
         message: &request.message,
         responses: request.responses.as_ref(),
     };
-    parking.resume(session, &back, waiting(request, sink, server))?;
+    parking.resume(session, &back, waiting(request, sink, route))?;
     Ok(true)
 }
 
 fn subject(request: &Request) -> Subject {
     let name = request.name.as_ref().or(request.uri.as_ref());
     let name = name.map(|span| request.message.slice(span.clone())).unwrap_or_default();
-    Subject { method: request.message.slice(request.method.clone()), name }
+    let arguments = request.arguments().map(|raw| request.message.slice_ref(raw)).unwrap_or_default();
+    Subject { method: request.message.slice(request.method.clone()), name, arguments }
 }
 
 /// The call as its host knows it from now on.
-fn waiting(request: &Request, sink: &Arc<Outbox>, server: &ServerName) -> HostCall {
+fn waiting(request: &Request, sink: &Arc<Outbox>, route: &Route) -> HostCall {
     let slice = |span: &std::ops::Range<usize>| -> Bytes { request.message.slice(span.clone()) };
     HostCall {
         id: slice(&request.id),
         progress_token: request.meta.progress_token.as_ref().map(slice),
         era: Era::Modern,
-        server: server.clone(),
+        server: route.server.clone(),
         cacheable: request.is_cacheable(),
         log_level: request.log_level(),
         repairs: request.repairs.clone(),
         sink: Arc::clone(sink),
         recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) }),
         asked: true,
+        timeout: request.timeout,
+        role: match route.role {
+            Role::Driven(_) => Role::Driven(Box::new(Driven::legacy())),
+            _ => Role::None,
+        },
     }
 }

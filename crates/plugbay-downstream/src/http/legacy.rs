@@ -34,7 +34,7 @@ pub(super) fn open(
 ) -> Result<Response<Body>, Rejection> {
     let budget = shared.sessions.share();
     let sink = Arc::new(Outbox::for_request(&budget));
-    let session = Session::new(shared.gateway.clone(), Outbox::for_notifications(&budget));
+    let session = Session::shared(caller.owner(), shared.gateway.clone(), Outbox::for_notifications(&budget));
     dispatch::serve(&session, &sink, request)
         .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
     shared.roll.add(&session);

@@ -99,7 +99,7 @@ fn check_headers(snapshot: &Snapshot, headers: &HeaderMap, request: &Request) ->
         check(headers, negotiate::VERSION, request.version().as_deref())?;
     }
     check(headers, METHOD, Some(&String::from_utf8_lossy(request.method())))?;
-    if matches!(request.method(), b"tools/call" | b"prompts/get" | b"resources/read") {
+    if request.is_named() {
         check(headers, NAME, request.subject().as_deref())?;
     }
     if request.method() == b"tools/call" {

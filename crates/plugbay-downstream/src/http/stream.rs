@@ -20,7 +20,7 @@ use crate::outbox::Outbox;
 /// How long a stream waits for its host to come back, and how long when memory is short.
 const WAITS: Duration = Duration::from_secs(60);
 const WAITS_PRESSED: Duration = Duration::from_secs(5);
-/// How much is kept of what was sent, beside the answer.
+/// How much is kept of what was sent, beside the newest.
 const KEPT: usize = 256 * 1024;
 
 #[derive(Debug)]
@@ -41,6 +41,8 @@ struct Log {
     events: VecDeque<(u64, Frame)>,
     bytes: usize,
     last: u64,
+    /// The last one that has been sent to anybody.
+    sent: u64,
     /// Since when nobody has been connected; `None` while somebody is.
     alone: Option<Instant>,
     /// Everything was sent, the answer too.
@@ -131,6 +133,7 @@ impl EventStream {
                 let id = EventId { stream: self.number, event }.to_string();
                 reply::send(out, Some(&id), &message).await?;
                 sent = event;
+                self.lock().sent(event);
             }
             if self.sink.is_done() {
                 self.lock().finished = true;
@@ -184,10 +187,40 @@ impl Log {
             self.bytes += message.len();
             self.events.push_back((self.last, message));
         }
-        // The newest stays whatever its size: it may be the answer.
-        while self.bytes > KEPT && self.events.len() > 1 {
+        self.trim();
+    }
+
+    fn sent(&mut self, event: u64) {
+        self.sent = self.sent.max(event);
+        self.trim();
+    }
+
+    /// What nobody has been sent is never dropped: a question in it would wait for ever. The newest stays
+    /// whatever its size: it may be the answer.
+    fn trim(&mut self) {
+        while self.bytes > KEPT && self.events.len() > 1 && self.events[0].0 <= self.sent {
             let dropped = self.events.pop_front();
             self.bytes -= dropped.map_or(0, |(_, message)| message.len());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_sent_is_dropped_and_never_the_newest() {
+        let large = || Frame::from(vec![b'x'; KEPT]);
+        let mut log = Log::default();
+        log.add([large(), large(), large()].into());
+        let kept = |log: &Log| log.events.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        assert_eq!(kept(&log), [1, 2, 3], "however much waits to be sent at once");
+        log.sent(1);
+        assert_eq!(kept(&log), [2, 3]);
+        log.sent(3);
+        assert_eq!((kept(&log), log.bytes), (vec![3], KEPT));
+        log.add([large()].into());
+        assert_eq!(kept(&log), [4]);
     }
 }

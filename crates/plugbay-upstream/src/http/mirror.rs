@@ -52,6 +52,7 @@ fn name<'a>(message: &'a [u8], method: &str, params: &Span) -> Option<Cow<'a, st
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     string_value(&message[Members::find(message, params, key)?])
@@ -197,6 +198,13 @@ mod tests {
             assert!(sent.contains(&(name.to_owned(), value.to_owned())), "{name} in {sent:?}");
         }
         assert_eq!(sent.len(), 5);
+    }
+
+    #[test]
+    fn a_request_about_a_task_names_it() {
+        let message =
+            request("t", "{}").replace("tools/call", "tasks/get").replace(r#""name""#, r#""taskId""#);
+        assert!(sent(&message, "{}").contains(&("mcp-name".to_owned(), "t".to_owned())));
     }
 
     #[test]

@@ -65,8 +65,8 @@ struct Posted {
 #[derive(Debug)]
 enum Note {
     Incoming(Incoming),
-    /// On the way to the answer of this request the server asks something itself.
-    Asked {
+    /// On the way to the answer of this request the server says something else.
+    During {
         ticket: Ticket,
         message: Bytes,
     },
@@ -153,7 +153,7 @@ impl HttpLink {
             }
             match self.inbox.recv().await? {
                 Note::Incoming(incoming) => return Some(Heard::Incoming(incoming)),
-                Note::Asked { ticket, message } => return Some(Heard::Asked { ticket, message }),
+                Note::During { ticket, message } => return Some(Heard::During { ticket, message }),
                 Note::Done(ticket) => {
                     self.requests.remove(&ticket);
                 }

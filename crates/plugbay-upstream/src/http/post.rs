@@ -155,8 +155,8 @@ impl Exchange {
             incoming => self.answered |= self.is_answer(incoming),
         }
         let note = match incoming {
-            Incoming::Message(message) if is_request(&message) => {
-                Note::Asked { ticket: self.ticket, message }
+            Incoming::Message(message) if is_no_answer(&message) => {
+                Note::During { ticket: self.ticket, message }
             }
             incoming => Note::Incoming(incoming),
         };
@@ -176,8 +176,9 @@ impl Exchange {
     }
 }
 
-fn is_request(message: &Bytes) -> bool {
-    matches!(Head::read_quickly(message).map(|head| head.kind), Ok(Kind::Request { .. }))
+fn is_no_answer(message: &Bytes) -> bool {
+    let kind = Head::read_quickly(message).map(|head| head.kind);
+    matches!(kind, Ok(Kind::Request { .. } | Kind::Notification { .. }))
 }
 
 fn is_error(message: &Bytes) -> bool {

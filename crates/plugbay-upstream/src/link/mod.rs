@@ -17,8 +17,8 @@ use crate::http::{HttpLink, Trouble};
 #[derive(Debug)]
 pub(crate) enum Heard {
     Incoming(Incoming),
-    /// A request of the server, on the stream of this one of ours.
-    Asked {
+    /// A request or a notification of the server, on the stream of this request of ours.
+    During {
         ticket: Ticket,
         message: Bytes,
     },

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    exchange::{Call, Reply, Ticket},
+    exchange::{Call, Interest, Reply, Ticket},
     failure::Failure,
     level::Level,
     wire::Draft,
@@ -28,9 +28,9 @@ pub(crate) enum Command {
         reply: Reply,
     },
     RootsChanged(Bytes),
-    /// Tell when this resource changes.
-    Watch(Bytes),
-    Unwatch(Bytes),
+    /// Tell when this changes.
+    Watch(Interest),
+    Unwatch(Interest),
     LogFrom(Level),
     /// Hosts can do more than they could.
     AudienceGrew,

@@ -10,6 +10,7 @@ use plugbay_core::{
     era::{self, Era},
     exchange::{Ticket, Tickets},
     level::Level,
+    task,
     wire::{Head, Incoming, Kind, Members, Span, string_value},
 };
 use serde_json::json;
@@ -133,13 +134,17 @@ pub(crate) async fn open(
 
 /// The `_meta` members that each request to a modern server carries when its host sent none.
 pub(crate) fn modern_fields() -> String {
-    modern_fields_with(Abilities::NONE, None)
+    modern_fields_with(Abilities::NONE, None, false)
 }
 
-/// The same for a host that can be asked something, or wants to read the log.
-pub(crate) fn modern_fields_with(abilities: Abilities, level: Option<Level>) -> String {
+/// The same for a host that can be asked something, or wants to read the log; `tasks`: the answer may be one.
+pub(crate) fn modern_fields_with(abilities: Abilities, level: Option<Level>, tasks: bool) -> String {
     // How a host tells of changed roots is a thing of the other era.
-    let declared = Abilities { roots_changes: false, ..abilities }.declaration();
+    let mut declared = Abilities { roots_changes: false, ..abilities }.declaration();
+    if tasks {
+        let comma = if declared == "{}" { "" } else { "," };
+        declared.insert_str(1, &format!(r#""extensions":{{"{}":{{}}}}{comma}"#, task::EXTENSION));
+    }
     let (version, info) = (era::MODERN_VERSION, client_info());
     let (version_key, info_key, key) = (era::VERSION_KEY, era::CLIENT_INFO_KEY, era::CAPABILITIES_KEY);
     let level = level.map(|level| format!(r#","{}":"{}""#, era::LOG_LEVEL_KEY, level.word()));
@@ -213,14 +218,19 @@ impl<'a> Opening<'a> {
         let initialized = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         self.link.send(Bytes::from_static(initialized));
         let info = Members::find(message, result, "serverInfo").map(|span| message.slice(span));
-        Opened { era: Some(Era::Legacy), info, claimed: self.claimed, ..described(message, result) }
+        Opened {
+            era: Some(Era::Legacy),
+            info,
+            claimed: self.claimed,
+            ..described(message, result, Era::Legacy)
+        }
     }
 
     /// Reads until one of our questions is answered; `None` when the server has gone.
     async fn reply(&mut self) -> Option<(Question, Reply)> {
         loop {
             let message = match self.link.next().await? {
-                Heard::Incoming(Incoming::Message(message)) | Heard::Asked { message, .. } => message,
+                Heard::Incoming(Incoming::Message(message)) | Heard::During { message, .. } => message,
                 Heard::Incoming(
                     Incoming::Noise(line) | Incoming::NotText(line) | Incoming::TooLong { start: line, .. },
                 ) => {
@@ -294,13 +304,13 @@ fn modern(message: &Bytes, result: &Span) -> Opened {
     let info = Members::find(message, result, "_meta")
         .and_then(|meta| Members::find(message, &meta, era::SERVER_INFO_KEY))
         .map(|span| message.slice(span));
-    Opened { era: Some(Era::Modern), info, ..described(message, result) }
+    Opened { era: Some(Era::Modern), info, ..described(message, result, Era::Modern) }
 }
 
-fn described(message: &Bytes, result: &Span) -> Opened {
+fn described(message: &Bytes, result: &Span, era: Era) -> Opened {
     let instructions = Members::find(message, result, "instructions")
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let capabilities = Members::find(message, result, "capabilities");
-    let features = capabilities.map(|object| Features::read(message, &object)).unwrap_or_default();
+    let features = capabilities.map(|object| Features::read(message, &object, era)).unwrap_or_default();
     Opened { instructions, features, ..Opened::default() }
 }

@@ -83,22 +83,37 @@ impl Client {
         self.follow(workspace, installed, &plan)
     }
 
-    fn follow(self, workspace: &Workspace, installed: &Installed, plan: &Value) -> Seen {
-        let mut command = match self {
-            Self::Python1 => Command::new(installed.path("py1/bin/python")),
-            Self::Python2 => Command::new(installed.path("py2/bin/python")),
-            _ => Command::new("node"),
-        };
-        let script =
-            if matches!(self, Self::Python1 | Self::Python2) { "py_client.py" } else { "ts-client.mjs" };
-        let file = scratch(workspace, "plan");
-        fs::write(&file, plan.to_string()).expect("plan");
-        let output = run(
-            workspace,
-            command.arg(scripts().join(script)).arg(file).env("PLUGBAY_E2E_DIR", &installed.folder),
-        );
+    /// Calls a tool and looks after its task.
+    pub(crate) fn look_after(
+        workspace: &Workspace,
+        installed: &Installed,
+        era: Era,
+        entry: &Value,
+        wanted: &Value,
+    ) -> Value {
+        let mut plan = plan(workspace, Self::TypeScript1, era, entry, &[]);
+        plan.as_object_mut().expect("an object").extend(wanted.as_object().cloned().expect("an object"));
+        let output = script(workspace, installed, "node", "task-client.mjs", &plan);
         serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
     }
+
+    fn follow(self, workspace: &Workspace, installed: &Installed, plan: &Value) -> Seen {
+        let (program, name) = match self {
+            Self::Python1 => (installed.path("py1/bin/python"), "py_client.py"),
+            Self::Python2 => (installed.path("py2/bin/python"), "py_client.py"),
+            _ => ("node".to_owned(), "ts-client.mjs"),
+        };
+        let output = script(workspace, installed, &program, name, plan);
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
+    }
+}
+
+/// Gives a plan to one of our scripts, and what that prints back.
+fn script(workspace: &Workspace, installed: &Installed, program: &str, name: &str, plan: &Value) -> String {
+    let file = scratch(workspace, "plan");
+    fs::write(&file, plan.to_string()).expect("plan");
+    let mut command = Command::new(program);
+    run(workspace, command.arg(scripts().join(name)).arg(file).env("PLUGBAY_E2E_DIR", &installed.folder))
 }
 
 fn plan(workspace: &Workspace, client: Client, era: Era, entry: &Value, calls: &[Call]) -> Value {

@@ -10,6 +10,7 @@ mod gateway;
 mod installed;
 mod peers;
 mod shelf;
+mod tasks;
 mod world;
 
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
     finding::check_finding,
     gateway::Transport::{Http, Stdio},
     shelf::{check_definitions, check_shelf},
+    tasks::{check_driven, check_tasks},
 };
 
 /// A test for each name.
@@ -113,6 +115,18 @@ mod shelves {
         typescript_sdk_2_modern: check_shelf(TypeScript2, Modern, Http);
         python_sdk_2_modern: check_shelf(Python2, Modern, Stdio);
         definitions_by_python_sdk_1: check_definitions(Python1, Legacy);
+    }
+}
+
+/// Work that outlives its call.
+mod tasks_of_servers {
+    use super::*;
+
+    tests! {
+        legacy_through_stdio: check_tasks(Legacy, Stdio);
+        legacy_through_http: check_tasks(Legacy, Http);
+        modern_through_http: check_tasks(Modern, Http);
+        of_the_other_era: check_driven();
     }
 }
 

@@ -87,7 +87,11 @@ struct Recipe {
 
 impl Peers {
     pub(crate) fn start(workspace: &Workspace, installed: &Installed) -> Self {
-        let started = recipes(installed).into_iter().map(|recipe| {
+        Self::of(recipes(installed), workspace, installed)
+    }
+
+    fn of(recipes: Vec<Recipe>, workspace: &Workspace, installed: &Installed) -> Self {
+        let started = recipes.into_iter().map(|recipe| {
             let (running, url) = start(&recipe, workspace, installed);
             let entry = json!({"type": recipe.kind, "url": url});
             let Recipe { name, era, calls, .. } = recipe;
@@ -96,6 +100,20 @@ impl Peers {
         let (servers, running) = started.unzip();
         Self { servers, _running: running }
     }
+}
+
+/// Two servers that work by tasks, to which they give the same ids.
+pub(crate) fn task_servers(workspace: &Workspace, installed: &Installed) -> Peers {
+    let words = vec!["node".to_owned(), scripts().join("task-server.mjs").to_string_lossy().into_owned()];
+    let recipe = |name| Recipe {
+        name,
+        era: Era::Modern,
+        kind: "http",
+        path: "/mcp",
+        words: words.clone(),
+        calls: Vec::new(),
+    };
+    Peers::of(["tasks1", "tasks2"].map(recipe).into(), workspace, installed)
 }
 
 fn recipes(installed: &Installed) -> Vec<Recipe> {

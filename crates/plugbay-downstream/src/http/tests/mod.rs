@@ -9,3 +9,4 @@ mod modern;
 mod resuming;
 mod slow;
 mod stage;
+mod tasks;

@@ -1,10 +1,13 @@
 //! What servers ask of a legacy host, and of whom they learn nothing.
 
-use plugbay_core::exchange::Unanswered;
+use plugbay_core::{era::Era, exchange::Unanswered, exposure::Mode};
 use serde_json::{Value, json};
 
-use super::stage::{INITIALIZED, Stage, call, cancel, request, snapshot_in};
-use plugbay_core::era::Era;
+use super::{
+    SECOND,
+    stage::{INITIALIZED, Stage, call, cancel, request, snapshot_in},
+};
+use crate::scripted::snapshot_with_tasks;
 
 /// A legacy host that declares this, at a server of this era.
 async fn host(capabilities: &str, server: Era) -> Stage {
@@ -259,6 +262,20 @@ async fn rounds_without_questions_are_paused_and_all_rounds_are_bounded() {
     let answer = stage.hear().await;
     assert!(answer["error"]["message"].as_str().unwrap().contains("16 times"), "{answer}");
     stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_round_has_the_time_that_the_call_was_given() {
+    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::Search));
+    stage.open().await;
+    let arguments = json!({ "name": "s__echo", "arguments": {}, "timeout": 7 });
+    let params = json!({ "name": "execute_tool", "arguments": arguments }).to_string();
+    stage.say(request(1, "tools/call", &params)).await;
+    for _ in 0..2 {
+        let forwarded = stage.forwarded().await;
+        assert_eq!(forwarded.timeout(), Some(7 * SECOND));
+        forwarded.answer_modern(r#"{"resultType":"input_required","requestState":"s"}"#);
+    }
 }
 
 #[tokio::test(start_paused = true)]

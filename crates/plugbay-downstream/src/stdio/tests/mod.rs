@@ -17,5 +17,7 @@ mod slow;
 mod stage;
 mod subscriptions;
 mod suite;
+mod tasks;
+mod tasks_driven;
 
 use crate::scripted::SECOND;

@@ -46,6 +46,19 @@ fn refusal(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_with_other_arguments_is_another_request() {
+    let mut stage = Stage::new();
+    let (forwarded, answer) = parked(&mut stage).await;
+    let again = retry(2, state(&answer), &json!({ "900": {} }));
+    let other = again.replace(r#""arguments":{}"#, r#""arguments":{"amount":1000000}"#);
+    assert!(refusal(&stage.ask(other).await).contains("was not given"));
+    stage.say(again.replace(r#""arguments":{}"#, r#""arguments": { }"#)).await;
+    assert_eq!(stage.replied().await.0, 900);
+    forwarded.answer("{}");
+    assert_eq!(stage.hear().await["id"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
     let mut stage = Stage::new();
     stage.say(call_with(1, ALL, "")).await;

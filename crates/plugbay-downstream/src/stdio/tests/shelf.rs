@@ -110,6 +110,7 @@ async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
     assert_eq!(opened(stocked(&[])).await, all(false));
     let mut unknown = all(true);
     unknown["logging"] = json!({});
+    unknown["tasks"] = json!({ "requests": { "tools": { "call": {} } }, "list": {}, "cancel": {} });
     assert_eq!(opened(unsettled()).await, unknown);
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -22,6 +22,10 @@ pub(crate) struct Script {
     pub(crate) page_size: Option<usize>,
     /// Tool name → what its call does; `*` is for every other tool.
     pub(crate) behaviour: BTreeMap<String, Behaviour>,
+    /// Method → what a request of it does, like a tool's call.
+    pub(crate) methods: BTreeMap<String, Behaviour>,
+    /// Further capabilities.
+    pub(crate) capabilities: BTreeMap<String, Value>,
     /// One line per event is appended here: `start PID`, `in MESSAGE`, `listed`, `eof`.
     pub(crate) log: Option<PathBuf>,
 
@@ -159,7 +163,7 @@ impl Script {
     }
 
     pub(crate) fn behaviour_of(&self, tool: &str) -> Option<&Behaviour> {
-        self.behaviour.get(tool).or_else(|| self.behaviour.get("*"))
+        self.methods.get(tool).or_else(|| self.behaviour.get(tool)).or_else(|| self.behaviour.get("*"))
     }
 }
 

@@ -135,6 +135,10 @@ impl Server {
                 call::start(self, id, raw, params, modern);
             }
             "subscriptions/listen" if modern => self.listen(id, &params),
+            _ if self.script.methods.contains_key(method) => {
+                let raw = message.params.map_or("{}", RawValue::get);
+                call::start(self, id, raw, Params { name: method.to_owned(), ..params }, modern);
+            }
             _ => self.fail(id, &method_not_found(method)),
         }
     }
@@ -174,7 +178,7 @@ impl Server {
         let version = self.script.protocol.as_deref().or(asked).unwrap_or(LEGACY[3]);
         let mut result = json!({
             "protocolVersion": version,
-            "capabilities": {"tools": {"listChanged": true}},
+            "capabilities": self.capabilities(),
             "serverInfo": {"name": "scripted-server", "version": env!("CARGO_PKG_VERSION")},
         });
         if let Some(instructions) = &self.script.instructions {
@@ -187,7 +191,7 @@ impl Server {
         let mut result = json!({
             "resultType": "complete",
             "supportedVersions": [MODERN],
-            "capabilities": {"tools": {"listChanged": true}},
+            "capabilities": self.capabilities(),
             "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "scripted-server", "version": env!("CARGO_PKG_VERSION")}},
             "ttlMs": 3_600_000,
             "cacheScope": "public",
@@ -196,6 +200,14 @@ impl Server {
             result["instructions"] = instructions.as_str().into();
         }
         result.to_string()
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut capabilities = json!({"tools": {"listChanged": true}});
+        for (key, value) in &self.script.capabilities {
+            capabilities[key] = value.clone();
+        }
+        capabilities
     }
 
     fn refuse_discover(&self, id: &str) {

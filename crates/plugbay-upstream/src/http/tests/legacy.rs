@@ -146,6 +146,18 @@ async fn a_question_belongs_to_the_call_on_whose_stream_it_comes() {
     }
 }
 
+#[tokio::test]
+async fn a_log_message_belongs_to_the_call_on_whose_stream_it_comes() {
+    let (world, mut server) = World::legacy(Setup::default()).await;
+    let calls = [world.call("a"), world.call("b")];
+    let streams = [server.take_call("a").await.stream(), server.take_call("b").await.stream()];
+    for (n, (stream, call)) in streams.iter().zip(calls).enumerate() {
+        stream.notify("notifications/message", json!({ "level": "info", "data": n }));
+        let (during, text) = world.calls.told_as(n).await;
+        assert!(during == Some(call) && text.contains(&format!(r#""data":{n}"#)), "{during:?} {text}");
+    }
+}
+
 /// A stream that ends a moment after its answer leaves a connection that the next call can use.
 #[tokio::test]
 async fn a_connection_outlives_the_stream_on_it() {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Manners, Offer},
     era::Era,
-    exchange::{Answer, Call, Caller, Question, Ticket, Tickets, Unanswered},
+    exchange::{Answer, Call, Caller, News, Question, Ticket, Tickets, Unanswered},
     failure::Failure,
     name::ServerName,
     wire::{Draft, Hole, Span},
@@ -129,7 +129,9 @@ impl World {
     pub(super) fn forward(&self, request: Draft, era: Era, params: Option<Span>) -> Ticket {
         let ticket = self.tickets.next();
         let caller = Arc::clone(&self.calls) as Arc<dyn Caller>;
-        self.handle.send(Command::Forward(Call { ticket, caller, request, era, params, timeout: None }));
+        let errand = plugbay_core::task::Errand::None;
+        let call = Call { ticket, caller, request, era, params, timeout: None, errand };
+        self.handle.send(Command::Forward(call));
         ticket
     }
 
@@ -219,6 +221,8 @@ pub(super) struct Calls {
     heard: watch::Sender<HashMap<Ticket, Heard>>,
     /// Whether callers can be asked, and for which call they were, by the question's number.
     asked: watch::Sender<Option<Vec<AskedFor>>>,
+    /// What was told unasked, and for which call.
+    told: watch::Sender<Vec<(Option<Ticket>, String)>>,
 }
 
 pub(super) type AskedFor = (Option<Ticket>, Ticket);
@@ -254,6 +258,12 @@ impl Calls {
         asked.as_ref().expect("callers can be asked")[n]
     }
 
+    /// What is told as the `n`th, and for which call.
+    pub(super) async fn told_as(&self, n: usize) -> (Option<Ticket>, String) {
+        let mut told = self.told.subscribe();
+        soon("news", told.wait_for(|told| told.len() > n)).await.expect("the sender is ours")[n].clone()
+    }
+
     /// Waits for so many progress notifications; the call must not have ended.
     pub(super) async fn progressed(&self, ticket: Ticket, count: usize) {
         let mut heard = self.heard.subscribe();
@@ -283,6 +293,11 @@ impl Caller for Calls {
     fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
         assert!(self.ends_of(ticket).is_empty(), "progress of a call that has ended");
         self.heard.send_modify(|heard| heard.entry(ticket).or_default().progress += 1);
+    }
+
+    fn told(&self, during: Option<Ticket>, news: &News) {
+        let text = String::from_utf8_lossy(&news.message).into_owned();
+        self.told.send_modify(|told| told.push((during, text)));
     }
 
     fn asked(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {

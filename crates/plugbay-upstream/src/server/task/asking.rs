@@ -9,7 +9,8 @@ use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     exchange::{Caller, Question, Reply, Ticket, Unanswered},
-    wire::{Draft, Head, Hole, Kind, Members, Span},
+    task,
+    wire::{Draft, Head, Hole, Kind, Members, Span, string_value},
 };
 use rustc_hash::FxHashMap;
 
@@ -71,7 +72,13 @@ impl Task {
         if self.questions.open.len() >= OPEN_LIMIT {
             return Err(Unanswered::TooMany);
         }
-        let (caller, during) = self.whom(during).ok_or(Unanswered::NoHost)?;
+        let task = head.payload.as_ref().and_then(|params| task::related(&message, params));
+        let task = task.and_then(|id| string_value(&message[id]));
+        let whose = match (during, task) {
+            (None, Some(id)) => self.whose_task(&id),
+            _ => self.whom(during),
+        };
+        let (caller, during) = whose.ok_or(Unanswered::NoHost)?;
         let number = self.around.tickets.next();
         let visit = visit(&message, head.payload.as_ref());
         let server = self.spec.name.clone();

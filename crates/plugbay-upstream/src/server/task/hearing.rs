@@ -17,7 +17,7 @@ impl Task {
     pub(super) fn heard(&mut self, heard: Heard) {
         match heard {
             Heard::Incoming(Incoming::Message(message)) => self.message(message),
-            Heard::Asked { ticket, message } => self.message_during(message, Some(ticket)),
+            Heard::During { ticket, message } => self.message_during(message, Some(ticket)),
             Heard::Incoming(Incoming::NotText(message)) => self.malformed(&message, None, &Fault::Utf8),
             Heard::Incoming(Incoming::Noise(line)) => self.note(&line),
             Heard::Incoming(Incoming::TooLong { start, end }) => self.too_long(&start, &end),
@@ -41,7 +41,7 @@ impl Task {
                 Kind::Request { .. } => self.asked(message, head, during),
                 Kind::Notification { method } => {
                     let method = method.clone();
-                    self.notified(message, &method, head.payload);
+                    self.notified(message, &method, head.payload, during);
                 }
             },
             Err(Malformed { id, fault }) => self.malformed(&message, id, &fault),
@@ -65,7 +65,8 @@ impl Task {
                 self.rest_at = Some(self.now + REST);
                 let era = self.opened.era.unwrap_or(Era::Legacy);
                 let large = message.len() >= LARGE;
-                caller.answered(ticket, Answer::Response { message, head, era });
+                let answer = self.returned(ticket, &caller, Answer::Response { message, head, era });
+                caller.answered(ticket, answer);
                 self.pressed = large.then_some(caller);
             }
             Some(Waiting::Listing(listing)) => self.list_page(listing, &message, &head),
@@ -74,21 +75,28 @@ impl Task {
         }
     }
 
-    fn notified(&mut self, message: Bytes, method: &Span, params: Option<Span>) {
+    fn notified(&mut self, message: Bytes, method: &Span, params: Option<Span>, during: Option<Ticket>) {
         match &message[method.clone()] {
             b"notifications/progress" => {
                 let token = params.and_then(|params| Members::find(&message, &params, "progressToken"));
                 let Some(token) = token else { return };
                 let Some(ticket) = ticket(&message[token.clone()]) else { return };
-                if let Some(Waiting::Host(caller)) = self.pending.progress(ticket, self.now) {
-                    caller.progressed(ticket, message, token);
+                match self.pending.progress(ticket, self.now) {
+                    Some(Waiting::Host(caller)) => caller.progressed(ticket, message, token),
+                    Some(_) => {}
+                    None => {
+                        if let Some(caller) = self.beginner(ticket) {
+                            caller.progressed(ticket, message, token);
+                        }
+                    }
                 }
             }
             b"notifications/tools/list_changed"
             | b"notifications/resources/list_changed"
             | b"notifications/prompts/list_changed" => self.list_soon(),
-            b"notifications/message" => self.logs(message, params.as_ref()),
+            b"notifications/message" => self.logs(message, params.as_ref(), during),
             b"notifications/resources/updated" => self.updated(message, params),
+            b"notifications/tasks" | b"notifications/tasks/status" => self.task_told(message, params),
             b"notifications/cancelled" => self.withdraws(&message, params.as_ref()),
             b"notifications/elicitation/complete" => self.visit_ended(message, params.as_ref()),
             _ => {}

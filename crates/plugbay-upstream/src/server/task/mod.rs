@@ -1,6 +1,7 @@
 //! The task that owns one server: a closed loop over everything that can happen to it.
 
 mod asking;
+mod errands;
 mod hearing;
 mod news;
 mod retired;
@@ -19,11 +20,12 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Manners, Offer},
     era::{Era, MetaSlot},
-    exchange::{Answer, Call, Caller, Ticket},
+    exchange::{Answer, Call, Caller, Interest, Ticket},
     failure::{CallError, Failure},
     level::Level,
     lifecycle::{Admission, Due, Lifecycle, Patience, State},
     pending::Pending,
+    task::Errand,
     wire::Draft,
 };
 use tokio::{
@@ -33,6 +35,7 @@ use tokio::{
 };
 
 use self::asking::Questions;
+use self::errands::Errands;
 use self::start::{Habits, StartError, Started};
 use super::{
     Surroundings,
@@ -78,6 +81,8 @@ pub(super) struct Task {
     pending: Pending<Waiting>,
     /// What the server has asked and not been told yet.
     questions: Questions,
+    /// What hosts have begun here and may come back to.
+    errands: Errands,
     /// Calls that a server died without having got any of: the next one gets them.
     resend: Vec<(Ticket, Bytes)>,
     /// Whoever got a large answer: nothing more is read before it has room, for a while.
@@ -97,8 +102,8 @@ pub(super) struct Task {
     last_subscription: Option<std::time::Instant>,
     /// Unusable messages since the last good one.
     faults: u32,
-    /// Resources of whose changes somebody wants to hear, as JSON strings, and how many do.
-    watched: BTreeMap<Bytes, usize>,
+    /// What somebody wants to hear of when it changes, and how many do.
+    watched: BTreeMap<Interest, usize>,
     /// From which level on log messages are wanted.
     level: Option<Level>,
     /// The subscription that is open.
@@ -165,6 +170,7 @@ impl Task {
             queue: VecDeque::new(),
             pending: Pending::default(),
             questions: Questions::default(),
+            errands: Errands::default(),
             resend: Vec::new(),
             pressed: None,
             now: now(),
@@ -203,6 +209,7 @@ impl Task {
                 Event::Tick => self.tick(),
             }
             self.end_orphaned_questions();
+            self.errands.forget_all_but(|ticket| self.pending.contains(ticket));
             self.open_anew_when_idle();
             self.show();
             // A server with much to say takes turns with the others.
@@ -268,8 +275,8 @@ impl Task {
             Command::Forward(call) => self.forward(call),
             Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
             Command::Reply { question, reply } => self.replied(question, reply),
-            Command::Watch(uri) => self.watch(&uri),
-            Command::Unwatch(uri) => self.unwatch(&uri),
+            Command::Watch(what) => self.watch(&what),
+            Command::Unwatch(what) => self.unwatch(&what),
             Command::LogFrom(level) => self.log_from(level),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
@@ -300,14 +307,17 @@ impl Task {
             let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::new(failure) };
             return call.caller.answered(call.ticket, Answer::Failed(error));
         }
-        let Call { ticket, caller, mut request, era, params, timeout } = call;
+        let Call { ticket, caller, mut request, era, params, timeout, errand } = call;
         if self.opened.era == Some(Era::Modern) && era == Era::Legacy {
             let slot = MetaSlot::find(request.message(), params.as_ref());
-            request =
-                slot.fill(request, &opening::modern_fields_with(caller.abilities(), caller.log_level()));
+            let tasks = errand != Errand::None;
+            let fields = opening::modern_fields_with(caller.abilities(), caller.log_level(), tasks);
+            request = slot.fill(request, &fields);
         }
         link.request(ticket, request.render(ticket.0));
-        let patience = timeout.unwrap_or(self.spec.timeouts.call);
+        let for_ever = matches!(errand, Errand::Await(_)).then_some(Duration::MAX);
+        self.set_out(ticket, &caller, errand);
+        let patience = timeout.or(for_ever).unwrap_or(self.spec.timeouts.call);
         let at_most = patience.max(self.spec.timeouts.call_max);
         self.pending.register(ticket, Waiting::Host(caller), self.now, patience, at_most);
     }
@@ -396,6 +406,7 @@ impl Task {
         let failure = Arc::new(failure);
         tracing::warn!(server = %self.spec.name, "{failure}");
         self.life.failed(self.now, Arc::clone(&failure));
+        self.lose_tasks(&failure);
         let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::clone(&failure) };
         for call in self.queue.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
@@ -516,9 +527,10 @@ impl Task {
     }
 
     /// A subscription to lists is open for as long as the server runs, and no use of it; what somebody
-    /// watches is.
+    /// watches is, and a task that may be under way.
     fn busy(&self) -> bool {
         !self.questions.is_empty()
+            || self.errands.under_way(self.now)
             || !self.watched.is_empty()
             || !self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
     }

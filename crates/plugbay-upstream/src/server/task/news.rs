@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use plugbay_core::{
     era::Era,
-    exchange::{News, Topic},
+    exchange::{Interest, News, Ticket, Topic},
     level::Level,
     lifecycle::Admission,
     wire::{Members, Span, string_value},
@@ -11,17 +11,24 @@ use plugbay_core::{
 
 use super::{Phase, Task, Waiting};
 
-/// So many resources of one server can be watched.
+/// So many resources and tasks of one server can be watched.
 const WATCHED_LIMIT: usize = 1024;
 
 impl Task {
-    /// A log message belongs to the call that is being worked on, as far as one can tell; else to all.
-    pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>) {
+    /// A log message belongs to the call on whose stream it came, else to the latest one that is being
+    /// worked on; else to all. Of a call that has ended nobody wants to read.
+    pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>, during: Option<Ticket>) {
         let level = params.and_then(|params| Members::find(&message, params, "level"));
         let level = level.and_then(|span| Level::parse(&string_value(&message[span])?));
         let news = News { server: self.spec.name.clone(), message, topic: Topic::Log(level) };
-        let latest = self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_)));
-        match latest {
+        let call = match during {
+            None => self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_))),
+            Some(ticket) => match self.pending.get(ticket) {
+                Some(waiting) => Some((ticket, waiting)),
+                None => return,
+            },
+        };
+        match call {
             Some((ticket, Waiting::Host(caller))) => caller.told(Some(ticket), &news),
             _ => self.around.audience.each(|host| host.told(None, &news)),
         }
@@ -35,33 +42,33 @@ impl Task {
         self.around.audience.each(|host| host.told(None, &news));
     }
 
-    /// Somebody wants to hear when this resource changes.
-    pub(super) fn watch(&mut self, uri: &Bytes) {
+    /// Somebody wants to hear when this changes.
+    pub(super) fn watch(&mut self, what: &Interest) {
         let watchers = self.watched.len();
-        let count = self.watched.entry(uri.clone()).or_default();
+        let count = self.watched.entry(what.clone()).or_default();
         *count += 1;
         if *count > 1 {
             return;
         }
         if watchers >= WATCHED_LIMIT {
-            self.watched.remove(uri);
-            return tracing::warn!(server = %self.spec.name, "more resources are watched than can be");
+            self.watched.remove(what);
+            return tracing::warn!(server = %self.spec.name, "more is watched than can be");
         }
         match self.life.wanted(self.now) {
             // Many are often asked for at once: one subscription will do.
             Admission::Ready if self.opened.era == Some(Era::Modern) => self.subscribe_at = Some(self.now),
-            Admission::Ready => self.watch_one(uri),
+            Admission::Ready => self.watch_one(what),
             Admission::Start => self.start(),
             Admission::Wait | Admission::Refuse { .. } => {}
         }
     }
 
     /// Nobody is told any more; the server may go on telling until it is next subscribed to.
-    pub(super) fn unwatch(&mut self, uri: &Bytes) {
-        if let Some(count) = self.watched.get_mut(uri) {
+    pub(super) fn unwatch(&mut self, what: &Interest) {
+        if let Some(count) = self.watched.get_mut(what) {
             *count -= 1;
             if *count == 0 {
-                self.watched.remove(uri);
+                self.watched.remove(what);
             }
         }
     }
@@ -78,8 +85,8 @@ impl Task {
     pub(super) fn ask_for_news(&mut self) {
         self.set_level();
         if self.opened.era != Some(Era::Modern) {
-            for uri in self.watched.keys().cloned().collect::<Vec<_>>() {
-                self.watch_one(&uri);
+            for what in self.watched.keys().cloned().collect::<Vec<_>>() {
+                self.watch_one(&what);
             }
         }
     }
@@ -93,8 +100,8 @@ impl Task {
         }
     }
 
-    fn watch_one(&mut self, uri: &[u8]) {
-        if self.opened.features.subscribe {
+    fn watch_one(&mut self, what: &Interest) {
+        if let (Interest::Resource(uri), true) = (what, self.opened.features.subscribe) {
             let params = format!(r#"{{"uri":{}}}"#, String::from_utf8_lossy(uri));
             self.tell_server("resources/subscribe", &params);
         }

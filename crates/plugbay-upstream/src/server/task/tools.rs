@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
+    ability::Abilities,
     catalog::{Manners, Offer, Stock, Tool, Ware},
     era::Era,
+    exchange::Interest,
     wire::{Head, Kind},
 };
 
@@ -100,7 +102,6 @@ impl Task {
     pub(super) fn subscribe(&mut self) {
         let Phase::Up(link) = &mut self.phase else { return };
         let ticket = self.around.tickets.next();
-        let fields = opening::modern_fields();
         let mut wanted: Vec<String> = [
             (self.opened.features.tools, r#""toolsListChanged":true"#),
             (self.opened.features.resources, r#""resourcesListChanged":true"#),
@@ -110,10 +111,20 @@ impl Task {
         .filter(|(has, _)| *has)
         .map(|(_, wanted)| wanted.to_owned())
         .collect();
-        if !self.watched.is_empty() {
-            let uris: Vec<_> = self.watched.keys().map(|uri| String::from_utf8_lossy(uri)).collect();
+        let (mut uris, mut tasks) = (Vec::new(), Vec::new());
+        for what in self.watched.keys() {
+            match what {
+                Interest::Resource(uri) => uris.push(String::from_utf8_lossy(uri)),
+                Interest::Task(id) => tasks.push(String::from_utf8_lossy(id)),
+            }
+        }
+        if !uris.is_empty() {
             wanted.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
         }
+        if !tasks.is_empty() {
+            wanted.push(format!(r#""taskIds":[{}]"#, tasks.join(",")));
+        }
+        let fields = opening::modern_fields_with(Abilities::NONE, None, !tasks.is_empty());
         let wanted = wanted.join(",");
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"subscriptions/listen","params":{{"_meta":{{{fields}}},"notifications":{{{wanted}}}}}}}"#,

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     era::Era,
-    exchange::{Answer, Call, Caller, Question, Reply, Ticket, Unanswered},
+    exchange::{Answer, Call, Caller, News, Question, Reply, Ticket, Unanswered},
+    task::Errand,
     wire::{Draft, Head, Span},
 };
 use serde_json::{Value, json};
@@ -22,23 +23,25 @@ use crate::{server::Command, spec::Timeouts};
 
 /// A host that keeps what it is asked, and answers when the test says so.
 #[derive(Debug)]
-struct Host {
+pub(super) struct Host {
     refuses: Option<Unanswered>,
     heard: watch::Sender<Vec<Heard>>,
     place: Mutex<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Heard {
+pub(super) enum Heard {
     /// The number, the call, and the request as it came.
     Asked(Ticket, Option<Ticket>, String),
     Withdrawn(Ticket, String),
     Completed(String),
+    /// How a task is, or how far.
+    Told(String),
     Ended(Ticket, String),
 }
 
 impl Host {
-    fn new(refuses: Option<Unanswered>) -> Arc<Self> {
+    pub(super) fn new(refuses: Option<Unanswered>) -> Arc<Self> {
         Arc::new(Self { refuses, heard: watch::Sender::default(), place: Mutex::default() })
     }
 
@@ -46,7 +49,7 @@ impl Host {
         self.heard.send_modify(|all| all.push(heard));
     }
 
-    async fn hear(&self) -> Heard {
+    pub(super) async fn hear(&self) -> Heard {
         let mut place = *self.place.lock().unwrap();
         let mut heard = self.heard.subscribe();
         let next = soon("a word", heard.wait_for(|all| all.len() > place)).await.unwrap()[place].clone();
@@ -55,14 +58,14 @@ impl Host {
         next
     }
 
-    async fn hear_question(&self) -> (Ticket, Option<Ticket>, String) {
+    pub(super) async fn hear_question(&self) -> (Ticket, Option<Ticket>, String) {
         match self.hear().await {
             Heard::Asked(number, during, text) => (number, during, text),
             other => panic!("{other:?} instead of a question"),
         }
     }
 
-    fn heard_nothing_more(&self) {
+    pub(super) fn heard_nothing_more(&self) {
         let all = self.heard.borrow();
         assert_eq!(all[*self.place.lock().unwrap()..], [], "unexpected");
     }
@@ -79,7 +82,13 @@ impl Caller for Host {
         self.note(Heard::Ended(ticket, text));
     }
 
-    fn progressed(&self, _: Ticket, _: Bytes, _: Span) {}
+    fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
+        self.note(Heard::Told(format!("progress of {}", ticket.0)));
+    }
+
+    fn told(&self, _: Option<Ticket>, news: &News) {
+        self.note(Heard::Told(String::from_utf8(news.message.to_vec()).unwrap()));
+    }
 
     fn abilities(&self) -> Abilities {
         Abilities { form: true, roots: true, roots_changes: true, ..Abilities::NONE }
@@ -106,9 +115,14 @@ impl Caller for Host {
 
 impl World {
     fn call_by(&self, host: &Arc<Host>, tool: &str) -> Ticket {
+        self.errand_by(host, tool, Errand::None)
+    }
+
+    /// The same for a call that has to do with tasks.
+    pub(super) fn errand_by(&self, host: &Arc<Host>, tool: &str, errand: Errand) -> Ticket {
         let ticket = self.surroundings.tickets.next();
         let call = self.calls.call(ticket, tool, None);
-        self.handle.send(Command::Forward(Call { caller: host.clone(), ..call }));
+        self.handle.send(Command::Forward(Call { caller: host.clone(), errand, ..call }));
         ticket
     }
 

@@ -11,6 +11,7 @@ mod peer;
 mod rest;
 mod simulation;
 mod start;
+mod tasks;
 mod world;
 
 use std::time::Duration;

@@ -14,6 +14,7 @@ use plugbay_core::{
     exchange::{Answer, Call, Caller, Ticket, Tickets},
     failure::Failure,
     name::ServerName,
+    task::Errand,
     wire::{Draft, Hole, Span},
 };
 use tokio::{
@@ -210,7 +211,15 @@ impl Calls {
         let params = message.find("{\"_meta").expect("params")..message.len() - 1;
         let request = holes(message, &["\"host\"", "\"token\""]);
         let caller = Arc::clone(self) as Arc<dyn Caller>;
-        Call { ticket, caller, request, era: Era::Legacy, params: Some(params), timeout }
+        Call {
+            ticket,
+            caller,
+            request,
+            era: Era::Legacy,
+            params: Some(params),
+            timeout,
+            errand: Errand::None,
+        }
     }
 
     /// How the call ended, when it has: the result's JSON, or the error's words.

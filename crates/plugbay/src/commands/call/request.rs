@@ -10,6 +10,7 @@ use plugbay_core::{
     era::Era,
     exchange::{Answer, Call, Caller, Ticket},
     surface::Target,
+    task::Errand,
     wire::{Draft, Head, Hole, Kind, Members, Span},
 };
 use plugbay_downstream::Gateway;
@@ -31,7 +32,8 @@ pub(super) async fn send(
     let caller = Arc::new(Waiter { answer: Mutex::new(Some(sender)), output });
     let (request, params) = draft(&target.tool, arguments)?;
     let ticket = gateway.tickets.next();
-    let call = Call { ticket, caller, request, era: Era::Legacy, params: Some(params), timeout };
+    let (params, errand) = (Some(params), Errand::None);
+    let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, errand };
     gateway.servers.forward(&target.server, call);
     match answer.await {
         Ok(Answer::Response { message, .. }) => result(&message),

@@ -1,0 +1,100 @@
+//! What a request says of tasks, and those requests that are about many of them.
+
+use std::{borrow::Cow, sync::Arc};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    task,
+    wire::{Members, Span, elements, string_value},
+};
+use serde_json::json;
+
+use super::{Message, Request, go, when_settled};
+use crate::{
+    news::Watched,
+    outbox::Outbox,
+    respond::{self, Refusal},
+    session::Session,
+    tasks,
+};
+
+impl Request {
+    /// The task that the request is about, and where its id stands.
+    pub(crate) fn of_task(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.task_id.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams("\"taskId\" must be the id of a task".to_owned()))
+    }
+
+    /// Where in a list to go on.
+    pub(crate) fn cursor(&self) -> Result<Option<(Cow<'_, str>, Span)>, Refusal> {
+        let Some(span) = self.cursor.clone() else { return Ok(None) };
+        let text = string_value(self.raw(&span));
+        let text = text.ok_or_else(|| Refusal::InvalidParams("\"cursor\" must be a string".to_owned()))?;
+        Ok(Some((text, span)))
+    }
+
+    /// Whether its host takes a task for an answer. In the legacy era it must ask for it.
+    pub(crate) fn takes_a_task(&self, era: Era) -> bool {
+        match era {
+            Era::Legacy => self.task.is_some(),
+            Era::Modern => self.knows_tasks(),
+        }
+    }
+
+    /// Whether a modern host has declared the extension.
+    pub(crate) fn knows_tasks(&self) -> bool {
+        self.meta.capabilities.as_ref().is_some_and(|declared| task::is_known(&self.message, declared))
+    }
+
+    /// The same request without one of its parameters.
+    pub(crate) fn without(&self, key: &str) -> Self {
+        let members = self.params.iter().flat_map(|params| Members::of(&self.message, params)).flatten();
+        let members = members.filter(|member| member.key != key).map(|member| {
+            format!("{}:{}", json!(member.key), String::from_utf8_lossy(self.raw(&member.value)))
+        });
+        let params = members.collect::<Vec<_>>().join(",");
+        let [id, method] = [self.id(), self.method()].map(String::from_utf8_lossy);
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#);
+        match Message::read(Bytes::from(message)) {
+            Ok(Message::Request(request)) => Self { timeout: self.timeout, ..request },
+            _ => self.clone(), // it was one before
+        }
+    }
+}
+
+/// Every server lists the tasks of all its hosts, so they can be shown only where there is one.
+pub(super) fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
+    if !session.is_alone() {
+        return Err(Refusal::UnknownMethod);
+    }
+    let page = |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| match tasks::route_list(
+        request,
+        &session.snapshot(),
+    ) {
+        Ok((request, way)) => go(session, sink, &request, Era::Legacy, way),
+        Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+    };
+    if session.snapshot().settled {
+        page(session, sink, request);
+    } else {
+        when_settled(session, sink, request, page);
+    }
+    Ok(())
+}
+
+/// The tasks that a subscription names, of servers that can tell of them.
+pub(super) fn watched(session: &Session, request: &Request) -> Result<Vec<Watched>, Refusal> {
+    let filter = request.notifications.as_ref();
+    let ids = filter.and_then(|filter| Members::find(&request.message, filter, "taskIds"));
+    let ids = ids.map(|list| elements(&request.message, &list)).unwrap_or_default();
+    if !ids.is_empty() && !request.knows_tasks() {
+        return Err(Refusal::MissingTasks);
+    }
+    let subscription = request.message.slice(request.id.clone());
+    let watched = |span: Span| {
+        let (server, own) = tasks::watchable(session, &string_value(request.raw(&span))?)?;
+        Some(Watched::task(server, own, request.message.slice(span), subscription.clone()))
+    };
+    Ok(ids.into_iter().filter_map(watched).collect())
+}

@@ -1,0 +1,82 @@
+//! Tasks where many hosts share the servers: an id is good for its caller alone.
+
+use plugbay_core::{
+    era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
+    exposure::Mode,
+    task::EXTENSION,
+};
+use serde_json::{Value, json};
+
+use super::stage::{Reply, Stage, fitting, post, within};
+use crate::scripted::{INITIALIZE, INITIALIZED, request, snapshot_with_tasks};
+
+fn bearing(token: &str, request: &str) -> String {
+    request.replacen("\r\n", &format!("\r\nauthorization: Bearer {token}\r\n"), 1)
+}
+
+/// A modern request of a host that takes tasks; `name` is what its headers say that it is about.
+fn modern(method: &str, name: &str, members: &Value) -> String {
+    let capabilities = json!({ "extensions": { EXTENSION: {} } });
+    let mut params = members.clone();
+    params["_meta"] = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: capabilities });
+    post(&fitting(method, name), &request(1, method, &params.to_string()))
+}
+
+async fn legacy_session(stage: &Stage, token: &str) -> (String, Value) {
+    let opened = stage.ask(bearing(token, &post(&[], INITIALIZE))).await;
+    let id = opened.headers["mcp-session-id"].clone();
+    assert_eq!(stage.ask(bearing(token, &within(&id, INITIALIZED))).await.status, 202);
+    (id, opened.json()["result"]["capabilities"]["tasks"].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_callers_task_is_its_own() {
+    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All), &["one", "two"]);
+    let (mine, declared) = legacy_session(&stage, "one").await;
+    let (theirs, _) = legacy_session(&stage, "two").await;
+    assert_eq!(declared, json!({ "requests": { "tools": { "call": {} } }, "cancel": {} }), "and no list");
+
+    let mut host = stage.connect();
+    let begin = request(1, "tools/call", r#"{"name":"s__echo","task":{}}"#);
+    host.say(bearing("one", &within(&mine, &begin))).await;
+    stage.servers.forwarded().await.answer(r#"{"task":{"taskId":"1"}}"#);
+    let id = host.reply().await.json()["result"]["task"]["taskId"].clone();
+    assert!(id.as_str().unwrap().starts_with("s__") && id != "s__1", "{id}");
+
+    let get = |id: &Value| request(2, "tasks/get", &json!({ "taskId": id }).to_string());
+    for guess in [&id, &json!("s__1"), &json!("1")] {
+        let refused = stage.ask(bearing("two", &within(&theirs, &get(guess)))).await;
+        assert_eq!(refused.code(), -32602, "{guess}");
+    }
+    let (again, _) = legacy_session(&stage, "one").await;
+    host.say(bearing("one", &within(&again, &get(&id)))).await;
+    let forwarded = stage.servers.forwarded().await;
+    assert!(forwarded.text().contains(r#""taskId":"1""#), "{}", forwarded.text());
+    forwarded.answer(r#"{"taskId":"1"}"#);
+    assert_eq!(host.reply().await.json()["result"]["taskId"], id, "in another session of the same caller");
+
+    let list = request(3, "tasks/list", "{}");
+    assert_eq!(stage.ask(bearing("one", &within(&mine, &list))).await.code(), -32601);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_callers_task_is_its_own() {
+    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All), &["one", "two"]);
+    let mut host = stage.connect();
+    host.say(bearing("one", &modern("tools/call", "s__echo", &json!({ "name": "s__echo" })))).await;
+    stage.servers.forwarded().await.answer_modern(r#"{"resultType":"task","taskId":"1"}"#);
+    let id = host.reply().await.json()["result"]["taskId"].as_str().unwrap().to_owned();
+
+    let get = |name: &str| modern("tasks/get", name, &json!({ "taskId": id }));
+    let code = |reply: Reply| (reply.status, reply.code());
+    assert_eq!(code(stage.ask(bearing("two", &get(&id))).await).1, -32602);
+    let other = stage.ask(bearing("one", &get("another"))).await;
+    assert_eq!(code(other), (400, json!(-32020)), "the headers name the task too");
+    host.say(bearing("one", &get(&id))).await;
+    stage
+        .servers
+        .forwarded()
+        .await
+        .answer_modern(r#"{"resultType":"complete","taskId":"1","status":"working"}"#);
+    assert_eq!(host.reply().await.json()["result"]["taskId"], id);
+}

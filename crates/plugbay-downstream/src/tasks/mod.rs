@@ -1,0 +1,211 @@
+//! Tasks of servers, as far as they concern a host: whom a request about one is for, and how it is shown.
+
+mod driven;
+mod ids;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Features},
+    era::Era,
+    exchange::{Interest, News},
+    name::{self, ServerName},
+    surface::{Snapshot, Target},
+    task::{self, Errand},
+    wire::{Frame, Head, Members, Span, string_value},
+};
+
+pub(crate) use driven::Driven;
+use ids::Task;
+
+use crate::{
+    dispatch::Request,
+    respond::Refusal,
+    route::{Route, Way},
+    seal::Owner,
+    session::{HostCall, Session},
+};
+
+/// What a call of a host has to do with tasks.
+#[derive(Debug, Default)]
+pub(crate) enum Role {
+    #[default]
+    None,
+    /// It may be answered by a task, which its host then looks after.
+    Begins,
+    /// It is about this task, which is the server's own id.
+    Asks(Errand),
+    /// A page of all tasks; behind it come those of this server.
+    Lists { next: Option<ServerName> },
+    /// If it is answered by a task we look after that, because its host cannot.
+    Driven(Box<Driven>),
+}
+
+impl Role {
+    /// What a request must say for it, ahead of its other parameters.
+    pub(crate) fn demand(&self) -> Option<Bytes> {
+        if let Self::Driven(driven) = self { driven.demand() } else { None }
+    }
+
+    pub(crate) fn errand(&self) -> Errand {
+        match self {
+            Self::None | Self::Lists { .. } => Errand::None,
+            Self::Begins => Errand::Begin,
+            Self::Asks(errand) => errand.clone(),
+            Self::Driven(driven) => driven.errand(),
+        }
+    }
+}
+
+/// What a call of a tool is, to a server of which this is known.
+pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, target: &Target) -> Role {
+    let Some(entry) = snapshot.catalog.get(&target.server) else {
+        // It may be of either era. If it is of the host's, it answers as the host has asked it to.
+        return if request.takes_a_task(era) { Role::Begins } else { Role::None };
+    };
+    let (alike, tasks) = (entry.offer.manners.era == era, entry.offer.features.tasks);
+    if alike && request.takes_a_task(era) {
+        return Role::Begins;
+    }
+    let required = || entry.offer.tool(&target.tool).is_some_and(|tool| task::is_required(&tool.definition));
+    if tasks && entry.offer.manners.era == Era::Legacy && required() {
+        return Role::Driven(Box::new(Driven::legacy()));
+    }
+    Role::None
+}
+
+/// The server whose task a request is about.
+pub(crate) fn route(request: &Request, snapshot: &Snapshot, era: Era, owner: &Owner) -> Result<Way, Refusal> {
+    let (shown, span) = request.of_task()?;
+    let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
+    let task = Task::find(&shown, owner).ok_or_else(unknown)?;
+    if !snapshot.knows(&task.server) {
+        return Err(unknown());
+    }
+    if let Some(entry) = snapshot.catalog.get(&task.server).filter(|entry| entry.offer.manners.era != era) {
+        let other = match entry.offer.manners.era {
+            Era::Legacy => "2025-11-25, whose tasks",
+            Era::Modern => "2026-07-28, whose tasks",
+        };
+        let what = format!("server '{}' speaks {other} cannot be told of in this protocol", task.server);
+        return Err(Refusal::InvalidParams(what));
+    }
+    let subject = Some((span, quoted(&task.id)));
+    let errand = match request.method() {
+        b"tasks/result" => Errand::Await(task.id.into()),
+        _ => Errand::About(task.id.into()),
+    };
+    Ok(Way::Server(Route { server: task.server, subject, role: Role::Asks(errand) }))
+}
+
+/// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
+/// the next is.
+pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Way), Refusal> {
+    let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
+    let (mut from, mut subject) = (None, None);
+    if let Some((text, span)) = request.cursor()? {
+        let (server, own) = name::split(&text).ok_or_else(unknown)?;
+        from = Some(ServerName::parse(server).map_err(|_| unknown())?);
+        // With nothing behind it, it is ours alone: that server is asked from the beginning.
+        subject = (!own.is_empty()).then(|| (span, quoted(own)));
+    }
+    let mut keepers =
+        keepers(&snapshot.catalog).filter(|server| from.as_ref().is_none_or(|from| *server >= from));
+    let server = keepers.next().cloned().ok_or(Refusal::UnknownMethod)?;
+    let next = keepers.next().cloned();
+    // Its server may have gone since; the one that is next is then asked from the beginning.
+    subject = subject.filter(|_| from.as_ref() == Some(&server));
+    let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
+    Ok((request, Way::Server(Route { server, subject, role: Role::Lists { next } })))
+}
+
+fn quoted(text: &str) -> Bytes {
+    Bytes::from(serde_json::Value::from(text).to_string())
+}
+
+/// Those that list their tasks.
+fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
+    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.manners.era == Era::Legacy);
+    of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
+}
+
+/// What the servers of an era can do with tasks, together.
+pub(crate) fn features(catalog: &Catalog, era: Era) -> Features {
+    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.manners.era == era);
+    of_era.fold(Features::default(), |all, (_, entry)| all.or(entry.offer.features))
+}
+
+/// What must be put into an answer so that its host knows the tasks in it.
+pub(crate) fn labels(call: &HostCall, message: &[u8], head: &Head, owner: &Owner) -> Vec<(usize, Vec<u8>)> {
+    let ids = match call.role {
+        Role::None => return Vec::new(),
+        Role::Begins | Role::Driven(_) => task::ids_of_begun(message, head),
+        Role::Asks(_) | Role::Lists { .. } => task::ids_of_told(message, head),
+    };
+    let mut labels = ids::labels(message, ids, &call.server, owner);
+    if let Role::Lists { next } = &call.role {
+        labels.extend(next_page(message, head, &call.server, next.as_ref()));
+        labels.sort_by_key(|(at, _)| *at);
+    }
+    labels
+}
+
+/// Where the next page is: with the same server, or with the next one.
+fn next_page(
+    message: &[u8],
+    head: &Head,
+    server: &ServerName,
+    next: Option<&ServerName>,
+) -> Option<(usize, Vec<u8>)> {
+    let result = head.payload.as_ref().filter(|result| message[result.start] == b'{')?;
+    let own = Members::find(message, result, "nextCursor").filter(|cursor| message[cursor.start] == b'"');
+    if let Some(own) = own {
+        return Some((own.start + 1, name::before(server).into_bytes()));
+    }
+    let comma = if Members::of(message, result).next().is_none() { "" } else { "," };
+    let member = format!(r#""nextCursor":"{}"{comma}"#, name::before(next?));
+    Some((result.start + 1, member.into_bytes()))
+}
+
+/// The cursor of the page behind one that could not be had.
+pub(crate) fn cursor_of(server: &ServerName) -> String {
+    name::before(server)
+}
+
+/// A server's request with the task that it belongs to as the host knows it.
+pub(crate) fn question_labels(
+    message: &[u8],
+    params: Option<&Span>,
+    server: &ServerName,
+    owner: &Owner,
+) -> Vec<(usize, Vec<u8>)> {
+    let id = params.and_then(|params| task::related(message, params));
+    ids::labels(message, id, server, owner)
+}
+
+/// The host's answer to one, with the id that the server knows.
+pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, Head) {
+    let id = head.payload.as_ref().and_then(|payload| task::related(&message, payload));
+    let task = id.and_then(|id| Some((Task::find(&string_value(&message[id.clone()])?, owner)?, id)));
+    let edited = task.and_then(|(task, id)| {
+        let edited = Frame::edited(&message, &[(id, &quoted(&task.id))]).into_bytes();
+        Some((Head::read(&edited).ok()?, edited))
+    });
+    edited.map_or((message, head), |(head, edited)| (edited, head))
+}
+
+/// The server of a task and its own name for it, if that can tell of it unasked.
+pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, Interest)> {
+    let task = Task::find(shown, &session.owner())?;
+    let offer = session.snapshot().catalog.get(&task.server).map(|entry| Arc::clone(&entry.offer))?;
+    let tells = offer.manners.era == Era::Modern && offer.features.tasks;
+    tells.then(|| (task.server, Interest::Task(quoted(&task.id))))
+}
+
+/// A legacy server's word on a task that this host began, or has spoken of since.
+pub(crate) fn told(session: &Session, news: &News, id: &Span) {
+    let labels = ids::labels(&news.message, [id.clone()], &news.server, &session.owner());
+    let edits: Vec<(Span, &[u8])> = labels.iter().map(|(at, text)| (*at..*at, &text[..])).collect();
+    session.outbox().tell_if_room(Frame::edited(&news.message, &edits));
+}

@@ -1,0 +1,158 @@
+//! Tasks at a server: whose they are, how long they are waited for, and what becomes of them with it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::{CAPABILITIES_KEY, Era},
+    exchange::{Caller, Interest},
+    task::{EXTENSION, Errand},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    MINUTE, SECOND,
+    asks::{Heard, Host},
+    peer::Peer,
+    world::{Setup, World},
+};
+use crate::{server::Command, spec::Timeouts};
+
+/// A host's call, which the server answers by a task that it keeps for so long.
+async fn begin(world: &World, peer: &mut Peer, host: &Arc<Host>, id: &str, ttl: Value) -> Value {
+    let call = world.errand_by(host, "begin", Errand::Begin);
+    let request = peer.expect_call("begin").await;
+    peer.answer(&request, json!({ "task": { "taskId": id, "status": "working", "ttl": ttl } })).await;
+    let Heard::Ended(ended, _) = host.hear().await else { panic!("no answer") };
+    assert_eq!(ended, call);
+    request
+}
+
+fn about(id: &str) -> Errand {
+    Errand::About(id.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_task_is_waited_for_however_long_it_takes() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let host = Host::new(None);
+    let waiting = world.errand_by(&host, "result", Errand::Await("1".into()));
+    let request = peer.expect_call("result").await;
+    sleep(20 * 60 * MINUTE).await;
+    host.heard_nothing_more();
+    peer.answer(&request, json!({ "done": 1 })).await;
+    assert_eq!(host.hear().await, Heard::Ended(waiting, r#"{"done":1}"#.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
+    for (ttl, over, stays) in
+        [(json!(20 * 60 * 1000), false, 25), (Value::Null, false, 65), (json!(20 * 60 * 1000), true, 5)]
+    {
+        let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+        let host = Host::new(None);
+        begin(&world, &mut peer, &host, "1", ttl.clone()).await;
+        if over {
+            let ended = json!({ "taskId": "1", "status": "completed" });
+            peer.notify("notifications/tasks/status", ended).await;
+            let Heard::Told(_) = host.hear().await else { panic!() };
+        }
+        let begun = Instant::now();
+        peer.expect_end().await;
+        let stayed = begun.elapsed();
+        assert!(stayed >= (stays - 5) * MINUTE && stayed <= stays * MINUTE, "{ttl} {over}: {stayed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
+    let timeouts = Timeouts { shutdown: SECOND, ..Timeouts::default() };
+    let (mut world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
+    let host = Host::new(None);
+    begin(&world, &mut peer, &host, "1", Value::Null).await;
+    let waiting = world.errand_by(&host, "result", Errand::Await("1".into()));
+    peer.expect_call("result").await;
+    drop(peer);
+    let Heard::Ended(ended, why) = host.hear().await else { panic!() };
+    assert!(ended == waiting && why.starts_with("server 's' failed"), "{why}");
+
+    world.handle.refresh();
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    for (id, words) in [("1", "the task was lost with server 's', which failed"), ("other", "no such task")] {
+        world.errand_by(&host, "get", about(id));
+        let request = peer.expect_call("get").await;
+        peer.refuse(&request, "no such task").await;
+        let Heard::Ended(_, why) = host.hear().await else { panic!() };
+        assert!(why.contains(words), "{why}");
+    }
+    // Some keep their tasks elsewhere.
+    world.errand_by(&host, "get", about("1"));
+    let request = peer.expect_call("get").await;
+    peer.answer(&request, json!({ "taskId": "1", "status": "working" })).await;
+    let Heard::Ended(_, text) = host.hear().await else { panic!() };
+    assert!(text.contains("working"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let (owner, other) = (Host::new(None), Host::new(None));
+    let begun = begin(&world, &mut peer, &owner, "1", Value::Null).await;
+    let latest = world.errand_by(&other, "else", Errand::None);
+    peer.expect_call("else").await;
+
+    let ask = |task: &str| {
+        let meta = json!({ "io.modelcontextprotocol/related-task": { "taskId": task } });
+        json!({ "jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": { "_meta": meta } })
+    };
+    peer.say(ask("1")).await;
+    assert_eq!(owner.hear_question().await.1, None);
+    let waiting = world.errand_by(&owner, "result", Errand::Await("1".into()));
+    peer.expect_call("result").await;
+    peer.say(ask("1")).await;
+    assert_eq!(owner.hear_question().await.1, Some(waiting), "where its host waits for it");
+    peer.say(ask("unheard-of")).await;
+    assert_eq!(peer.next().await.unwrap()["error"]["message"], "no host can be asked");
+
+    peer.notify("notifications/tasks/status", json!({ "taskId": "1", "status": "working" })).await;
+    let Heard::Told(text) = owner.hear().await else { panic!() };
+    assert!(text.contains(r#""taskId":"1""#), "{text}");
+    peer.notify("notifications/tasks/status", json!({ "taskId": "2" })).await;
+    peer.progress(&begun).await;
+    assert_eq!(owner.hear().await, Heard::Told(format!("progress of {}", begun["id"])));
+    other.heard_nothing_more();
+    world.cancel(latest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let host = Host::new(None);
+    for (errand, told) in [(Errand::None, Value::Null), (Errand::Begin, json!({ EXTENSION: {} }))] {
+        world.errand_by(&host, "a", errand);
+        let request = peer.expect_call("a").await;
+        let declared = &request["params"]["_meta"][CAPABILITIES_KEY];
+        assert_eq!((&declared["extensions"], &declared["elicitation"]), (&told, &json!({ "form": {} })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_asked_to_tell_of_tasks_and_whoever_reads_hears_it() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let host = Host::new(None);
+    let reader: Arc<dyn Caller> = host.clone();
+    world.surroundings.audience.reads(Arc::downgrade(&reader));
+    for what in [Interest::Task(Bytes::from("\"1\"")), Interest::Resource(Bytes::from("\"x:1\""))] {
+        world.handle.send(Command::Watch(what));
+    }
+    let listen = peer.expect("subscriptions/listen").await;
+    let wanted = &listen["params"]["notifications"];
+    assert_eq!((&wanted["taskIds"], &wanted["resourceSubscriptions"]), (&json!(["1"]), &json!(["x:1"])));
+    assert_eq!(listen["params"]["_meta"][CAPABILITIES_KEY]["extensions"], json!({ EXTENSION: {} }));
+    peer.notify("notifications/tasks", json!({ "taskId": "1", "status": "completed" })).await;
+    let Heard::Told(text) = host.hear().await else { panic!() };
+    assert!(text.contains("notifications/tasks"), "{text}");
+}
