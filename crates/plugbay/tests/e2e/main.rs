@@ -42,6 +42,7 @@ mod whole_protocol {
 
     tests! {
         the_matrix: check_script("matrix.sh", &[]);
+        as_a_client_of_the_official_suite: check_script("conformance.sh", &["--client"]);
     }
 }
 
