@@ -9,6 +9,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 const PATIENCE_MS = 30_000;
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
@@ -53,6 +54,7 @@ async function goThrough(server) {
         pagination: listEverything,
         "list change": growLists,
         "resource update": watch,
+        ...(plan.tasks && { tasks: work }),
     };
     const seen = {};
     for (const [row, look] of Object.entries(rows)) {
@@ -178,6 +180,62 @@ async function watch(server) {
     if (!modern) await client.unsubscribeResource({ uri });
     await subscription?.close();
     return { told: told.get("resources/updated").map((params) => params.uri), text };
+}
+
+// As a task where the host is told that this is one, else as a call that takes as long as it takes.
+async function work(server) {
+    const tool = (await tools()).find((tool) => tool.name === `${server}__work`);
+    if (tool === undefined) return "no such tool";
+    if (modern) return workModern(tool.name);
+    if (!tool.execution?.taskSupport) return { text: await say(server, "work") };
+    const seen = {};
+    const { CallToolResultSchema } = load("@modelcontextprotocol/sdk/types.js");
+    const options = { task: { ttl: 60_000 } };
+    const call = { name: tool.name, arguments: {} };
+    for await (const message of client.experimental.tasks.callToolStream(call, CallToolResultSchema, options)) {
+        if (message.type === "taskCreated") seen.task = message.task.status;
+        if (message.type === "result") seen.text = textOf(message.result);
+        if (message.type === "error") throw message.error;
+    }
+    return seen;
+}
+
+// The SDK refuses a result that it does not know, so the package for tasks is shown a way around it.
+async function workModern(name) {
+    const file = join(process.env.PLUGBAY_E2E_DIR, "node_modules/@modelcontextprotocol/ext-tasks/dist/client/index.js");
+    const { createTaskSessionFromClient } = await import(pathToFileURL(file));
+    const seen = {};
+    const session = createTaskSessionFromClient(client, {
+        endpointId: "gateway",
+        rawDispatch: async (request) => {
+            const { error, result } = await dispatch(request);
+            if (result?.resultType === "task") seen.task = result.status;
+            return error ? { kind: "error", error } : { kind: "result", result };
+        },
+        v2RequestFraming: {
+            protocolVersion: "2026-07-28",
+            clientInfo: { name: "matrix", version: "2.0.0" },
+            clientCapabilities: capabilities,
+        },
+    });
+    const { outcome } = await (await session.callTool(name, {})).settle();
+    await session.close();
+    if (!outcome.result) throw new Error(JSON.stringify(outcome));
+    return { ...seen, text: textOf(outcome.result) };
+}
+
+// A request beside those of the client, over its connection.
+function dispatch(request) {
+    const hear = transport.onmessage;
+    const id = `raw ${(dispatch.count = (dispatch.count ?? 0) + 1)}`;
+    return new Promise((resolve, reject) => {
+        transport.onmessage = (message, extra) => {
+            if (message.id !== id || "method" in message) return hear(message, extra);
+            transport.onmessage = hear;
+            resolve(message);
+        };
+        transport.send({ jsonrpc: "2.0", id, ...request }).catch(reject);
+    });
 }
 
 // What a server's questions are answered with.

@@ -85,6 +85,8 @@ async def go_through(host, server: str) -> dict:
         "list change": grow_lists,
         "resource update": watch,
     }
+    if host.tasks:
+        rows["tasks"] = work
     seen = {}
     for row, look in rows.items():
         try:
@@ -237,11 +239,26 @@ async def watch(host, server: str) -> dict:
     return {"told": host.told.of("resources/updated"), "text": content["text"]}
 
 
+async def work(host, server: str):
+    """As a task where the host is told that this is one, else as a call that takes as long as it takes."""
+    tool = next((tool for tool in await host.list("tools") if tool["name"] == f"{server}__work"), None)
+    if tool is None:
+        return "no such tool"
+    if not LEGACY or not tool.get("execution", {}).get("taskSupport"):
+        return {"text": await host.say(server, "work", {})}
+    tasks = host.client.experimental
+    created = await tasks.call_tool_as_task(tool["name"], {})
+    async for _ in tasks.poll_task(created.task.taskId):
+        pass
+    result = await tasks.get_task_result(created.task.taskId, types.CallToolResult)
+    return {"task": created.task.status, "text": result.content[0].text}
+
+
 class Host:
     """What the two lines of the SDK have in common."""
 
-    def __init__(self, client, told: Told):
-        self.client, self.told = client, told
+    def __init__(self, client, told: Told, plan: dict):
+        self.client, self.told, self.tasks = client, told, plan.get("tasks")
 
     async def list(self, kind: str) -> list:
         entries, cursor = [], None
@@ -293,7 +310,7 @@ async def connect_v1(plan: dict, told: Told):
     # Streamable HTTP brings a third: who tells the session's id.
     async with streams as opened, ClientSession(*opened[:2], message_handler=on_message, **callbacks(told)) as session:
         await session.initialize()
-        yield Host(session, told)
+        yield Host(session, told, plan)
 
 
 @asynccontextmanager
@@ -308,7 +325,7 @@ async def connect_v2(plan: dict, told: Told):
         subscription = await stack.enter_async_context(client.listen(**wanted))
         group = await stack.enter_async_context(anyio.create_task_group())
         group.start_soon(follow, subscription, told)
-        yield Host(client, told)
+        yield Host(client, told, plan)
         group.cancel_scope.cancel()
 
 

@@ -10,6 +10,8 @@ const [name, line] = process.argv.slice(2);
 const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 const text = readFileSync(new URL("vocabulary.json", import.meta.url), "utf8").replaceAll("SERVER", name);
 const { grown, words, pixel, ...lists } = JSON.parse(text);
+// By which calls a tool works as a task is told in the legacy era only.
+if (line === "v2") lists.tools.forEach((tool) => delete tool.execution);
 
 const PAGE = 2;
 const WATCHED = `${name}://notes/watched`;
@@ -19,6 +21,7 @@ const METHODS = {
     templates: "resources/templates/list",
     prompts: "prompts/list",
 };
+const TASKS = "io.modelcontextprotocol/tasks";
 const info = { name, version: "1.0.0" };
 const capabilities = {
     tools: { listChanged: true },
@@ -38,8 +41,10 @@ await (line === "v2" ? serveModern() : serveLegacy());
 async function serveLegacy() {
     const { Server } = load("@modelcontextprotocol/sdk/server/index.js");
     const { StdioServerTransport } = load("@modelcontextprotocol/sdk/server/stdio.js");
+    const { InMemoryTaskStore } = load("@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js");
     const schemas = load("@modelcontextprotocol/sdk/types.js");
-    const server = new Server(info, { capabilities });
+    const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+    const server = new Server(info, { capabilities: { ...capabilities, tasks }, taskStore: new InMemoryTaskStore() });
     // "resources/templates/list" is the method of ListResourceTemplatesRequestSchema, and so on.
     const byMethod = new Map(
         Object.entries(schemas)
@@ -55,6 +60,7 @@ async function serveLegacy() {
                 notify: extra.sendNotification,
                 log: (level, data) => server.sendLoggingMessage({ level, data, logger: name }),
                 ask: (what) => askLegacy(server, what),
+                work: () => workLegacy(extra),
             }),
         );
     on("resources/subscribe", () => ({}));
@@ -66,8 +72,15 @@ async function serveLegacy() {
 function serveModern() {
     const sdk = load("@modelcontextprotocol/server");
     const { serveStdio } = load("@modelcontextprotocol/server/stdio");
+    const { z } = load("zod");
     const build = () => {
-        const server = new sdk.Server(info, { capabilities });
+        const server = new sdk.Server(info, { capabilities: { ...capabilities, extensions: { [TASKS]: {} } } });
+        // The SDK has no tasks of its own, but serves any method.
+        server.setRequestHandler("tasks/get", { params: z.looseObject({ taskId: z.string() }) }, ({ taskId }) => ({
+            ...task(taskId),
+            status: "completed",
+            result: { resultType: "complete", ...said(`worked for ${name}`) },
+        }));
         const on = (method, answer) =>
             server.setRequestHandler(method, ({ params }, { mcpReq }) =>
                 answer(params, {
@@ -77,6 +90,7 @@ function serveModern() {
                     notify: mcpReq.notify,
                     log: (level, data) => mcpReq.log(level, data, name),
                     ask: (what) => askModern(sdk, mcpReq, what),
+                    work: () => workModern(sdk, mcpReq),
                 }),
             );
         answerAll(on, server);
@@ -152,6 +166,8 @@ async function call({ name: tool, arguments: given }, context, server) {
             await server.sendResourceListChanged();
             await server.sendPromptListChanged();
             return said("grown");
+        case "work":
+            return context.work();
         case "touch":
             touched += 1;
             await server.sendResourceUpdated({ uri: WATCHED });
@@ -196,6 +212,27 @@ function askModern(sdk, mcpReq, what) {
         roots: () => sdk.inputRequired.listRoots(),
     };
     return sdk.inputRequired({ inputRequests: { [what]: asks[what]() } });
+}
+
+// The work is done as soon as somebody has heard of it.
+async function workLegacy({ taskStore }) {
+    const task = await taskStore.createTask({ ttl: 60_000, pollInterval: 50 });
+    setImmediate(() => taskStore.storeTaskResult(task.taskId, "completed", said(`worked for ${name}`)));
+    return { task };
+}
+
+function workModern(sdk, mcpReq) {
+    const can = mcpReq.envelope?.[sdk.CLIENT_CAPABILITIES_META_KEY]?.extensions;
+    if (!can?.[TASKS]) {
+        const requiredCapabilities = { extensions: { [TASKS]: {} } };
+        throw new sdk.ProtocolError(-32021, "this tool works as a task", { requiredCapabilities });
+    }
+    return { resultType: "task", ...task(`of ${name}`), content: [] };
+}
+
+function task(taskId) {
+    const now = new Date().toISOString();
+    return { taskId, status: "working", createdAt: now, lastUpdatedAt: now, ttlMs: 60_000, pollIntervalMs: 50 };
 }
 
 // Of an answer what both eras have.

@@ -22,6 +22,9 @@ LEGACY = version("mcp").startswith("1.")
 PAGE = 2
 WATCHED = f"{NAME}://notes/watched"
 VOCABULARY = json.loads(Path(__file__).with_name("vocabulary.json").read_text("utf-8").replace("SERVER", NAME))
+if not LEGACY:
+    # This line of the SDK has no tasks.
+    VOCABULARY["tools"] = [tool for tool in VOCABULARY["tools"] if tool["name"] != "work"]
 KEYS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates", "prompts": "prompts"}
 
 cursors: dict[str, list[str]] = {name: [] for name in KEYS}
@@ -98,6 +101,8 @@ async def call(tool: str, given: dict, context) -> dict:
                 VOCABULARY[name].append(entry)
             await context.changed()
             return said("grown")
+        case "work":
+            return await context.work()
         case "touch":
             touched += 1
             await context.updated(WATCHED)
@@ -132,10 +137,17 @@ class LegacyContext:
 
     def __init__(self, context):
         self.session, self.meta, self.request = context.session, context.meta, context.request_id
+        self.tasks = context.experimental
 
     async def step(self, progress: int, total: int) -> None:
         token = self.meta.progressToken
         await self.session.send_progress_notification(token, progress, total, f"{progress} of {total}", str(self.request))
+
+    async def work(self):
+        async def do(_):
+            return types.CallToolResult.model_validate(said(f"worked for {NAME}"))
+
+        return await self.tasks.run_task(do)
 
     async def log(self, level: str, data) -> None:
         await self.session.send_log_message(level, data, NAME)
@@ -164,10 +176,12 @@ class LegacyContext:
 
 def legacy() -> Server:
     server = Server(NAME, "1.0.0")
+    server.experimental.enable_tasks()
 
     def on(request, result, answer) -> None:
         async def handle(asked):
-            return types.ServerResult(result.model_validate(await answer(asked.params)))
+            answered = await answer(asked.params)
+            return types.ServerResult(result.model_validate(answered) if isinstance(answered, dict) else answered)
 
         server.request_handlers[request] = handle
 

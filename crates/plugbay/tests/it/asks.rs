@@ -47,7 +47,7 @@ fn server(era: &str) -> Script {
     let resources = ASKS.iter().map(|ask| json!({ "uri": format!("x:{}", ask.tool), "name": ask.tool }));
     let script = Script::friendly()
         .set("prompts", json!(prompts))
-        .set("resources", Value::from_iter(resources))
+        .set("resources", resources.collect::<Value>())
         .set("gets", behaviours(""))
         .set("reads", behaviours("x:"))
         .set("era", format!("\"{era}\""))

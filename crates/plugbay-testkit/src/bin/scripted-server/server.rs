@@ -140,10 +140,10 @@ impl Server {
                 self.log("listed");
             }
             "resources/list" | "resources/templates/list" | "prompts/list" => {
-                self.list_other(id, method, modern)
+                self.list_other(id, method, modern);
             }
             "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" if !modern => {
-                self.answer(id, "{}")
+                self.answer(id, "{}");
             }
             "subscriptions/listen" if modern => self.listen(id, message, &params),
             _ => match scripted(method) {
