@@ -1,10 +1,12 @@
 #!/bin/sh
-# Runs the official conformance suite against a server, directly and through plugbay, and compares.
+# Runs the official conformance suite against a server, directly and through plugbay, and compares; or, with
+# `--client`, against plugbay as a client of the suite's own servers.
 #
-# Usage: tests-e2e/conformance.sh [--direct] [--behind http|stdio] [--version 2026-07-28] [--plugbay PATH]
+# Usage: tests-e2e/conformance.sh [--client] [--direct] [--behind http|stdio] [--version 2026-07-28] [--plugbay PATH]
 #
 # The programs are those of setup.sh, in $PLUGBAY_E2E_DIR, else target/e2e. `--direct` needs no plugbay.
-# Exit code 1: something passes directly and fails through plugbay. 2: it could not be found out.
+# Exit code 1: something passes directly and fails through plugbay, or plugbay fails as a client.
+# 2: it could not be found out.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

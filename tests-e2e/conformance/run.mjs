@@ -1,4 +1,5 @@
-// Runs the suite's server scenarios at the server beside this file, then at plugbay in front of it.
+// Runs the suite's server scenarios at the server beside this file, then at plugbay in front of it; or its client
+// scenarios at plugbay.
 // Usage: see ../conformance.sh
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,6 +8,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
+import { judgeClient } from "./clients.mjs";
 import { endAll, listen } from "./processes.mjs";
 import { run } from "./suite.mjs";
 import { compare, render } from "./table.mjs";
@@ -16,6 +18,7 @@ const VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 const { values: options } = parseArgs({
     options: {
+        client: { type: "boolean", default: false },
         direct: { type: "boolean", default: false },
         behind: { type: "string", default: "http" },
         version: { type: "string", multiple: true, default: VERSIONS },
@@ -31,9 +34,8 @@ process.on("exit", () => {
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(130));
 
 try {
-    const worse = await compareAll();
-    if (worse > 0) console.log(`${worse} scenarios pass directly and fail through plugbay`);
-    process.exitCode = worse > 0 ? 1 : 0;
+    const bad = options.client ? await judgeClient(resolve(options.plugbay), options.version, scratch) : await compareAll();
+    process.exitCode = bad > 0 ? 1 : 0;
 } catch (error) {
     console.error(`conformance: ${error.message}`);
     process.exitCode = 2;
@@ -51,6 +53,7 @@ async function compareAll() {
         // Each version begins with servers in which nothing has changed yet.
         endAll();
     }
+    if (worse > 0) console.log(`${worse} scenarios pass directly and fail through plugbay`);
     return worse;
 }
 

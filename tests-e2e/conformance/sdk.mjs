@@ -7,6 +7,7 @@ const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 export const sdk = load("@modelcontextprotocol/server");
 export const { serveStdio } = load("@modelcontextprotocol/server/stdio");
 export const node = load("@modelcontextprotocol/node");
+export const client = { ...load("@modelcontextprotocol/client"), ...load("@modelcontextprotocol/client/stdio") };
 export const { z } = load("zod");
 
 // The smallest PNG (one pixel) and the smallest WAV (no samples) there are.

@@ -10,7 +10,7 @@ const SUITE = join(process.env.PLUGBAY_E2E_DIR, "node_modules/@modelcontextproto
 // The suite leaves a folder `server-SCENARIO-TIME` for each scenario.
 const FOLDER = /^server-(.+?)-\d{4}-\d\d-\d\dT/;
 
-// Gives a map from scenario to { passed, failed: [what went wrong] }.
+// The server scenarios, as a map from scenario to { passed, failed: [what went wrong] }.
 export async function run(url, version, folder) {
     rmSync(folder, { recursive: true, force: true });
     const args = [SUITE, "server", "--url", url, "--suite", "all", "--spec-version", version, "--output-dir", folder];
@@ -22,6 +22,26 @@ export async function run(url, version, folder) {
     }
     if (scenarios.size === 0) throw new Error(`the suite ran nothing:\n${said}`);
     return scenarios;
+}
+
+// The client scenarios that there are: [{ scenario, versions }]. What belongs to no version is an extension's.
+export async function clientScenarios() {
+    const said = await finish([SUITE, "list", "--client"]);
+    const lines = [...said.matchAll(/^ +- (\S+) \[(.*)\]$/gm)];
+    if (lines.length === 0) throw new Error(`the suite lists no client scenarios:\n${said}`);
+    return lines.map(([, scenario, versions]) => ({ scenario, versions: versions.split(",") }));
+}
+
+// One client scenario with this command as the client, as { passed, failed }.
+export async function runClient(command, env, scenario, version, folder) {
+    const args = [SUITE, "client", "--command", command, "--scenario", scenario, "--spec-version", version];
+    const said = await finish([...args, "--output-dir", folder], env);
+    const name = readdirSync(folder).find((name) => name.startsWith(scenario));
+    if (name === undefined) throw new Error(`the suite did not run ${scenario}:\n${said}`);
+    const result = count(join(folder, name, "checks.json"));
+    // With no check a client that gave up would look like one that had nothing to do.
+    const ended = said.match(/Client (exited with code \d+|timed out)/)?.[0];
+    return ended ? { ...result, failed: [...result.failed, `${ended}: ${said.slice(-300)}`] } : result;
 }
 
 function count(file) {
@@ -37,9 +57,9 @@ function count(file) {
 }
 
 // Its exit code says only what the results say.
-function finish(args) {
+function finish(args, env = process.env) {
     return new Promise((resolve, reject) => {
-        const options = { timeout: PATIENCE_MS, maxBuffer: 64 * 1024 * 1024 };
+        const options = { env, timeout: PATIENCE_MS, maxBuffer: 64 * 1024 * 1024 };
         execFile(process.execPath, args, options, (error, stdout, stderr) => {
             if (error?.killed) reject(new Error(`the suite did not end in ${PATIENCE_MS} ms:\n${stdout}${stderr}`));
             else resolve(stdout + stderr);

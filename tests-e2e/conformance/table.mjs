@@ -23,11 +23,11 @@ export function render(version, rows) {
 }
 
 // With nothing to check there is nothing to pass.
-function passes(run) {
+export function passes(run) {
     return run !== undefined && run.failed.length === 0 && run.passed > 0;
 }
 
-function cell(run) {
+export function cell(run) {
     if (run === undefined) return "–";
     if (run.passed + run.failed.length === 0) return "not applicable";
     const all = run.passed + run.failed.length;
@@ -40,7 +40,7 @@ function remark({ direct, through, worse }) {
     return passes(through) && through.passed < direct.passed ? "  (fewer checks)" : "";
 }
 
-function shorten(text) {
+export function shorten(text) {
     const line = text.replace(/\s+/g, " ");
     return line.length > 160 ? `${line.slice(0, 159)}…` : line;
 }

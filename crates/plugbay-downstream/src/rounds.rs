@@ -228,8 +228,22 @@ fn request(message: &Bytes, entry: &Span, number: Ticket, abilities: Abilities) 
     if !ability::is_common(method) {
         return Err(unaskable(&format!("{:?} is no request to a host", String::from_utf8_lossy(method))));
     }
-    match abilities.lacks(&request, method, head.payload.as_ref()) {
-        Some(lacking) => Err(unaskable(&format!("this host has not declared the capability {lacking:?}"))),
-        None => Ok(Frame::from(request)),
+    if let Some(lacking) = abilities.lacks(&request, method, head.payload.as_ref()) {
+        return Err(unaskable(&format!("this host has not declared the capability {lacking:?}")));
     }
+    Ok(match head.payload.filter(|params| lacks_visit_id(&request, params)) {
+        Some(params) => {
+            let at = params.start + 1;
+            let member = format!(r#""elicitationId":"{number}","#, number = number.0);
+            Frame::edited(&request, &[(at..at, member.as_bytes())])
+        }
+        None => Frame::from(request),
+    })
+}
+
+/// A visit to a web page has an id by the legacy protocol, and none by the modern one.
+fn lacks_visit_id(request: &[u8], params: &Span) -> bool {
+    let mode = Members::find(request, params, "mode");
+    let by_url = mode.is_some_and(|mode| string_value(&request[mode]).as_deref() == Some("url"));
+    by_url && Members::find(request, params, "elicitationId").is_none()
 }

@@ -11,7 +11,7 @@ use plugbay_core::{
     exchange::{Ticket, Tickets},
     level::Level,
     task,
-    wire::{Head, Incoming, Kind, Members, Span, string_value},
+    wire::{Head, Incoming, Kind, Members, Span, elements, string_value},
 };
 use serde_json::json;
 use tokio::time::timeout;
@@ -30,6 +30,9 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long its answer to that question is waited for when it has refused the other one.
 const LATE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The error that refuses a protocol version and tells which ones there are.
+const UNSUPPORTED_VERSION: &[u8] = b"-32022";
 
 /// What a server said of itself.
 #[derive(Debug, Default)]
@@ -158,9 +161,12 @@ fn client_info() -> serde_json::Value {
 
 struct Opening<'a> {
     link: &'a mut Link,
+    tickets: &'a Tickets,
     discover: u64,
     initialize: u64,
     last: Question,
+    /// The modern question was refused with the version in which it was asked, and asked once more.
+    insisted: bool,
     audience: &'a Audience,
     claimed: Abilities,
 }
@@ -177,12 +183,14 @@ enum Reply {
 }
 
 impl<'a> Opening<'a> {
-    fn new(link: &'a mut Link, tickets: &Tickets, audience: &'a Audience) -> Self {
+    fn new(link: &'a mut Link, tickets: &'a Tickets, audience: &'a Audience) -> Self {
         Self {
             link,
+            tickets,
             discover: tickets.next().0,
             initialize: tickets.next().0,
             last: Question::Discover,
+            insisted: false,
             audience,
             claimed: Abilities::NONE,
         }
@@ -249,14 +257,20 @@ impl<'a> Opening<'a> {
                 continue;
             };
             match (head.kind, head.payload) {
-                (Kind::Result { id }, Some(result)) => {
-                    if let Some(question) = self.question(&message[id]) {
-                        return Some((question, Reply::Result(message, result)));
+                (Kind::Result { id }, Some(result)) => match self.question(&message[id]) {
+                    Some(Question::Discover) if !speaks_modern(&message, &result) => {
+                        let error = OpenError::Refused("names no version that we speak".to_owned());
+                        return Some((Question::Discover, Reply::No(error)));
                     }
-                }
+                    Some(question) => return Some((question, Reply::Result(message, result))),
+                    None => {}
+                },
                 (Kind::Error { id }, Some(error)) => {
                     // An error without an id is about what was said last.
                     let question = id.map_or(Some(self.last), |id| self.question(&message[id]));
+                    if question == Some(Question::Discover) && self.insists(&message, &error) {
+                        continue;
+                    }
                     if let Some(question) = question {
                         let error = OpenError::Refused(error_text(&message, &error));
                         return Some((question, Reply::No(error)));
@@ -268,6 +282,21 @@ impl<'a> Opening<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Asks once more where a server refuses our version and says in the same breath that it speaks it.
+    fn insists(&mut self, message: &[u8], error: &Span) -> bool {
+        let is_refusal = Members::find(message, error, "code")
+            .is_some_and(|code| message[code] == *UNSUPPORTED_VERSION && !self.insisted);
+        let supported = Members::find(message, error, "data")
+            .and_then(|data| Members::find(message, &data, "supported"))
+            .is_some_and(|versions| names_our_version(message, &versions));
+        if is_refusal && supported {
+            self.insisted = true;
+            self.discover = self.tickets.next().0;
+            self.ask_discover();
+        }
+        is_refusal && supported
     }
 
     fn question(&self, id: &[u8]) -> Option<Question> {
@@ -298,6 +327,19 @@ pub(crate) fn answer(message: &[u8], id: &Span, method: &Span) -> Bytes {
 pub(crate) fn error_text(message: &[u8], error: &Span) -> String {
     let text = Members::find(message, error, "message").and_then(|span| string_value(&message[span]));
     clean(text.as_deref().map_or(&message[error.clone()], str::as_bytes))
+}
+
+/// Some legacy servers answer everything that they do not know, with nothing in it.
+fn speaks_modern(message: &[u8], result: &Span) -> bool {
+    match Members::find(message, result, "supportedVersions") {
+        Some(versions) => names_our_version(message, &versions),
+        None => Members::find(message, result, "capabilities").is_some(),
+    }
+}
+
+fn names_our_version(message: &[u8], versions: &Span) -> bool {
+    let mut versions = elements(message, versions).into_iter();
+    versions.any(|version| string_value(&message[version]).as_deref() == Some(era::MODERN_VERSION))
 }
 
 fn modern(message: &Bytes, result: &Span) -> Opened {

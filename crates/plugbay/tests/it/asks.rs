@@ -39,14 +39,30 @@ const ASKS: [Ask; 4] = [
 ];
 
 fn server(era: &str) -> Script {
-    let script = Script::friendly().set("era", format!("\"{era}\"")).tool(
-        "both",
-        r#"{"ask":[{"method":"roots/list"},{"method":"elicitation/create","params":{"message":"m"}}]}"#,
-    );
-    ASKS.iter().fold(script, |script, ask| {
-        let question = format!(r#"{{"method":"{}","params":{}}}"#, ask.method, ask.params);
-        script.tool(ask.tool, format!(r#"{{"ask":[{question}]}}"#))
-    })
+    let behaviours = |key: &str| {
+        let all = ASKS.iter().map(|ask| format!(r#""{key}{}":{{"ask":[{}]}}"#, ask.tool, ask.question()));
+        format!("{{{}}}", all.collect::<Vec<_>>().join(","))
+    };
+    let prompts: Vec<Value> = ASKS.iter().map(|ask| json!({ "name": ask.tool })).collect();
+    let resources = ASKS.iter().map(|ask| json!({ "uri": format!("x:{}", ask.tool), "name": ask.tool }));
+    let script = Script::friendly()
+        .set("prompts", json!(prompts))
+        .set("resources", resources.collect::<Value>())
+        .set("gets", behaviours(""))
+        .set("reads", behaviours("x:"))
+        .set("era", format!("\"{era}\""))
+        .tool(
+            "both",
+            r#"{"ask":[{"method":"roots/list"},{"method":"elicitation/create","params":{"message":"m"}}]}"#,
+        );
+    ASKS.iter()
+        .fold(script, |script, ask| script.tool(ask.tool, format!(r#"{{"ask":[{}]}}"#, ask.question())))
+}
+
+impl Ask {
+    fn question(&self) -> String {
+        format!(r#"{{"method":"{}","params":{}}}"#, self.method, self.params)
+    }
 }
 
 /// A gateway before one server of this era, and a host that declares this in its own.
@@ -67,17 +83,21 @@ fn call_params(tool: &str) -> String {
 }
 
 /// The same request with what it was answered to bring.
-fn retry(host: &Host, tool: &str, required: &RawMessage, responses: &str) -> u64 {
+fn retry(host: &Host, method: &str, params: &str, required: &RawMessage, responses: &str) -> u64 {
     let state = &required.result_value()["requestState"];
-    let params = call_params(tool);
     let params = params.strip_suffix('}').unwrap();
-    host.request("tools/call", &format!(r#"{params},"inputResponses":{responses},"requestState":{state}}}"#))
+    host.request(method, &format!(r#"{params},"inputResponses":{responses},"requestState":{state}}}"#))
 }
 
 /// Goes through a call in which one thing is asked, as a host of this era sees it.
 #[track_caller]
 fn go_through(host: &Host, host_era: &str, ask: &Ask) -> RawMessage {
-    let id = host.request("tools/call", &call_params(ask.tool));
+    go_through_request(host, host_era, "tools/call", &call_params(ask.tool), ask)
+}
+
+#[track_caller]
+fn go_through_request(host: &Host, host_era: &str, method: &str, params: &str, ask: &Ask) -> RawMessage {
+    let id = host.request(method, params);
     if host_era == "legacy" {
         let asked = host.expect_request(ask.method);
         assert_eq!(asked.params(), Some(ask.params), "as the server wrote it");
@@ -92,8 +112,30 @@ fn go_through(host: &Host, host_era: &str, ask: &Ask) -> RawMessage {
     let (key, entry) = entries.iter().next().unwrap();
     assert_eq!(entry["method"], ask.method);
     assert!(required.result().contains(ask.params), "as the server wrote it: {required:?}");
-    let id = retry(host, ask.tool, &required, &format!("{{{}:{}}}", json!(key), ask.answer));
+    let id = retry(host, method, params, &required, &format!("{{{}:{}}}", json!(key), ask.answer));
     host.expect_response(id)
+}
+
+#[test]
+fn prompts_and_resources_may_ask_as_calls_do() {
+    for host_era in ["legacy", "modern"] {
+        for server_era in ["legacy", "modern"] {
+            let workspace = Workspace::new();
+            let host = open(&workspace, host_era, server_era, ALL);
+            for ask in &ASKS {
+                for (method, params, answer) in [
+                    ("prompts/get", format!(r#"{{"name":"s__{}"}}"#, ask.tool), "/messages/0/content/text"),
+                    ("resources/read", format!(r#"{{"uri":"x:{}"}}"#, ask.tool), "/contents/0/text"),
+                ] {
+                    let case = format!("{host_era} host, {server_era} server, {method}, {}", ask.tool);
+                    let got = go_through_request(&host, host_era, method, &params, ask).result_value();
+                    let text = got.pointer(answer).and_then(Value::as_str);
+                    assert!(text.is_some_and(|text| text.contains(ask.answer)), "{case}: {got}");
+                }
+            }
+            host.finish();
+        }
+    }
 }
 
 #[test]
@@ -143,7 +185,7 @@ fn several_questions_at_once_are_asked_at_once() {
                 (key.clone(), answer)
             });
             let answers = Value::from_iter(answers.collect::<Vec<_>>());
-            let id = retry(&host, "both", &required, &answers.to_string());
+            let id = retry(&host, "tools/call", &call_params("both"), &required, &answers.to_string());
             host.expect_response(id)
         };
         let text = answer.content_text();
@@ -217,7 +259,7 @@ fn a_call_taken_back_takes_its_question_with_it() {
     workspace.await_log("s", "the call that this was asked for has ended", 1);
     host.reply(&asked, r#"{"roots":["late"]}"#);
     go_through(&host, "legacy", &ASKS[3]);
-    assert_eq!(workspace.count_log("s", "late"), 0);
+    assert_eq!(workspace.count_log("s", r#"["late"]"#), 0);
     host.finish();
 }
 

@@ -4,7 +4,7 @@ use plugbay_testkit::{Script, Workspace};
 
 use crate::{gateway, open};
 
-const RESULTS: &[&str] = &[
+pub(crate) const RESULTS: &[&str] = &[
     "{}",
     r#"{"content":[]}"#,
     r#"{"content":[{"type":"text","text":"plain"}]}"#,

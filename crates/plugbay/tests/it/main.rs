@@ -17,6 +17,7 @@ mod orphans;
 mod protocol;
 mod ranking;
 mod reload;
+mod shelf;
 mod tasks;
 
 use std::path::PathBuf;

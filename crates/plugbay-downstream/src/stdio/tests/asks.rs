@@ -202,6 +202,27 @@ async fn a_result_that_asks_becomes_questions_and_their_answers_another_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_visit_is_given_the_id_that_a_legacy_host_insists_on() {
+    for (params, id) in [
+        (json!({ "mode": "url", "url": "https://example.com" }), Some("given")),
+        (json!({ "mode": "url", "url": "https://example.com", "elicitationId": "own" }), Some("own")),
+        (json!({ "mode": "form", "requestedSchema": {} }), None),
+    ] {
+        let mut stage = host(ALL, Era::Modern).await;
+        stage.say(call(1)).await;
+        let entries = json!({ "a": { "method": "elicitation/create", "params": params } });
+        stage.forwarded().await.answer_modern(required(&entries));
+        let mut asked = stage.hear().await;
+        let given = asked["params"].as_object_mut().unwrap().remove("elicitationId");
+        match id {
+            Some("given") => assert_eq!(given.unwrap(), asked["id"].to_string()),
+            other => assert_eq!(given.as_ref().and_then(Value::as_str), other),
+        }
+        assert_eq!(asked["params"]["mode"], params["mode"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_decline_is_an_answer_and_an_error_ends_the_call() {
     let mut stage = host(ALL, Era::Modern).await;
     stage.say(call(1)).await;

@@ -1,4 +1,4 @@
-//! One tool call: acts out the tool's behaviour on its own thread.
+//! One tool call, or another request that a script can answer: acts out its behaviour on its own thread.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     ask,
     request::Params,
-    script::{Behaviour, Exit, definitions},
+    script::{Behaviour, Exit, Method, definitions},
     server::Server,
     startup::say,
 };
@@ -23,10 +23,12 @@ const CANCELLATION_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Call {
+    method: Method,
     id: String,
     /// `params` as they arrived.
     params: String,
-    tool: String,
+    /// The tool, the prompt, or a URI.
+    about: String,
     token: Option<String>,
     /// How many cancellations `cancelled_log` waits for.
     wait: usize,
@@ -36,18 +38,26 @@ struct Call {
     state: Option<String>,
 }
 
-pub(crate) fn start(server: &Arc<Server>, id: &str, raw: &str, params: Params<'_>, modern: bool) {
+pub(crate) fn start(
+    server: &Arc<Server>,
+    method: Method,
+    id: &str,
+    raw: &str,
+    params: Params<'_>,
+    modern: bool,
+) {
     let call = Call {
+        method,
         id: id.to_owned(),
         params: raw.to_owned(),
+        about: params.about(method).to_owned(),
         token: params.meta.progress_token.map(|token| token.get().to_owned()),
-        tool: params.name,
         wait: params.arguments.wait,
         modern,
         responses: params.input_responses.map(|responses| responses.get().to_owned()),
         state: params.request_state,
     };
-    server.state.lock().expect("state").calls.push((call.tool.clone(), call.id.clone()));
+    server.state.lock().expect("state").calls.push((call.about.clone(), call.id.clone()));
     let server = Arc::clone(server);
     thread::spawn(move || call.run(&server));
 }
@@ -55,11 +65,11 @@ pub(crate) fn start(server: &Arc<Server>, id: &str, raw: &str, params: Params<'_
 impl Call {
     fn run(self, server: &Server) {
         let plain = Behaviour::default();
-        let behaviour = server.script.behaviour_of(&self.tool).unwrap_or(&plain);
+        let behaviour = server.script.behaviour_of(self.method, &self.about).unwrap_or(&plain);
         behaviour.stderr.iter().for_each(|line| say(line));
         thread::sleep(Duration::from_millis(behaviour.delay_ms));
         self.progress(server, behaviour);
-        behaviour.send.iter().for_each(|line| server.send(line));
+        behaviour.send.iter().for_each(|line| server.send(&self.fill_in(server, line)));
         if let Some(tools) = &behaviour.change_tools {
             server.state.lock().expect("state").tools = definitions(tools);
             server.notify_list_changed();
@@ -75,6 +85,11 @@ impl Call {
         if let Some(code) = behaviour.exit_after {
             process::exit(code);
         }
+    }
+
+    fn fill_in(&self, server: &Server, line: &str) -> String {
+        let subscription = server.subscription().unwrap_or_default();
+        line.replace("TOKEN", self.token.as_deref().unwrap_or("null")).replace("SUBSCRIPTION", &subscription)
     }
 
     fn progress(&self, server: &Server, behaviour: &Behaviour) {
@@ -145,9 +160,15 @@ impl Call {
         } else if behaviour.cancelled_log {
             self.cancellations(server)
         } else {
-            format!("{} ok", self.tool)
+            format!("{} ok", self.about)
         };
-        let mut result = json!({"content": [{"type": "text", "text": text}]});
+        let content = json!({"type": "text", "text": text});
+        let mut result = match self.method {
+            Method::Call | Method::Other => json!({"content": [content]}),
+            Method::Read => json!({"contents": [{"uri": self.about, "text": text}]}),
+            Method::Get => json!({"messages": [{"role": "user", "content": content}]}),
+            Method::Complete => json!({"completion": {"values": [text]}}),
+        };
         if self.modern {
             result["resultType"] = "complete".into();
         }

@@ -1,9 +1,11 @@
 //! The few fields the server reads of a message; everything else stays raw.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::script::Method;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message<'a> {
@@ -23,6 +25,9 @@ pub(crate) struct Params<'a> {
     pub(crate) protocol_version: Option<String>,
     pub(crate) cursor: Option<String>,
     pub(crate) name: String,
+    pub(crate) uri: String,
+    #[serde(rename = "ref")]
+    pub(crate) reference: Reference,
     pub(crate) arguments: Arguments,
     #[serde(borrow)]
     pub(crate) request_id: Option<&'a RawValue>,
@@ -50,15 +55,40 @@ pub(crate) struct Arguments {
     pub(crate) wait: usize,
 }
 
+/// What a completion is about: a prompt's name or a template's URI.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Reference {
+    name: String,
+    uri: String,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Filter {
     pub(crate) tools_list_changed: bool,
 }
 
+impl Params<'_> {
+    pub(crate) fn about(&self, method: Method) -> &str {
+        match method {
+            Method::Call | Method::Get | Method::Other => &self.name,
+            Method::Read => &self.uri,
+            Method::Complete if self.reference.name.is_empty() => &self.reference.uri,
+            Method::Complete => &self.reference.name,
+        }
+    }
+}
+
 impl<'a> Message<'a> {
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
+    }
+
+    /// A member of the parameters, raw.
+    pub(crate) fn member(&self, key: &str) -> Option<&'a str> {
+        let members: BTreeMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(self.params?.get()).ok()?;
+        members.get(key).map(|value| value.get())
     }
 
     /// The parameters we know; what does not fit counts as absent.

@@ -19,6 +19,12 @@ pub(crate) struct Script {
     pub(crate) instructions: Option<String>,
     /// A number of plain tools, or a list of names and raw definitions. Absent: one per behaviour.
     pub(crate) tools: Option<Box<RawValue>>,
+    /// Raw definitions, none of which is read. Absent: the server has nothing of the kind.
+    pub(crate) resources: Option<Vec<Box<RawValue>>>,
+    pub(crate) templates: Option<Vec<Box<RawValue>>>,
+    pub(crate) prompts: Option<Vec<Box<RawValue>>>,
+    /// Says that it logs.
+    pub(crate) logging: bool,
     pub(crate) page_size: Option<usize>,
     /// Tool name → what its call does; `*` is for every other tool.
     pub(crate) behaviour: BTreeMap<String, Behaviour>,
@@ -26,6 +32,10 @@ pub(crate) struct Script {
     pub(crate) methods: BTreeMap<String, Behaviour>,
     /// Further capabilities.
     pub(crate) capabilities: BTreeMap<String, Value>,
+    /// The same for `resources/read` by URI, `prompts/get` by name, and `completion/complete` by either.
+    pub(crate) reads: BTreeMap<String, Behaviour>,
+    pub(crate) gets: BTreeMap<String, Behaviour>,
+    pub(crate) completes: BTreeMap<String, Behaviour>,
     /// One line per event is appended here: `start PID`, `in MESSAGE`, `listed`, `eof`.
     pub(crate) log: Option<PathBuf>,
 
@@ -59,7 +69,8 @@ pub(crate) struct Behaviour {
     pub(crate) progress: u32,
     /// The pause before each of them.
     pub(crate) progress_ms: u64,
-    /// Raw lines sent as they are.
+    /// Raw lines sent as they are, but for the words `TOKEN`, the request's progress token, and
+    /// `SUBSCRIPTION`, the id of the latest `subscriptions/listen`.
     pub(crate) send: Vec<String>,
     /// The new list of tools (see `Script::tools`), announced with `list_changed`.
     pub(crate) change_tools: Option<Box<RawValue>>,
@@ -94,6 +105,17 @@ pub(crate) struct Behaviour {
 
     // After the answer.
     pub(crate) exit_after: Option<i32>,
+}
+
+/// The requests that a script has behaviours for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    Call,
+    Read,
+    Get,
+    Complete,
+    /// About itself.
+    Other,
 }
 
 #[derive(Debug, Deserialize)]
@@ -162,8 +184,16 @@ impl Script {
         }
     }
 
-    pub(crate) fn behaviour_of(&self, tool: &str) -> Option<&Behaviour> {
-        self.methods.get(tool).or_else(|| self.behaviour.get(tool)).or_else(|| self.behaviour.get("*"))
+    /// What a request of this method does: about the tool, the resource or the prompt of this name.
+    pub(crate) fn behaviour_of(&self, method: Method, about: &str) -> Option<&Behaviour> {
+        let behaviours = match method {
+            Method::Call => &self.behaviour,
+            Method::Read => &self.reads,
+            Method::Get => &self.gets,
+            Method::Complete => &self.completes,
+            Method::Other => &self.methods,
+        };
+        behaviours.get(about).or_else(|| behaviours.get("*"))
     }
 }
 

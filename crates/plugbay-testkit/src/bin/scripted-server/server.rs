@@ -15,12 +15,14 @@ use serde_json::{Value, json, value::RawValue};
 use crate::{
     call, framing,
     request::{Message, Params},
-    script::{Discover, Era, Script},
+    script::{Discover, Era, Method, Script},
 };
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// What every modern list says besides.
+const HINTS: &str = r#","resultType":"complete","ttlMs":300000,"cacheScope":"private""#;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -43,8 +45,10 @@ pub(crate) struct State {
     initialized: bool,
     /// A modern request was served.
     modern: bool,
-    /// Raw ids of `subscriptions/listen`.
+    /// Raw ids of `subscriptions/listen` that wait for changes of the tools.
     subscriptions: Vec<String>,
+    /// The latest of all of them.
+    subscription: Option<String>,
 }
 
 impl Server {
@@ -91,6 +95,11 @@ impl Server {
         }
     }
 
+    /// The raw id of the latest `subscriptions/listen`.
+    pub(crate) fn subscription(&self) -> Option<String> {
+        self.state.lock().expect("state").subscription.clone()
+    }
+
     pub(crate) fn log(&self, line: &str) {
         let Some(path) = &self.script.log else { return };
         if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
@@ -130,16 +139,25 @@ impl Server {
                 self.answer(id, &self.list(params.cursor.as_deref(), modern));
                 self.log("listed");
             }
-            "tools/call" => {
-                let raw = message.params.map_or("{}", RawValue::get);
-                call::start(self, id, raw, params, modern);
+            "resources/list" | "resources/templates/list" | "prompts/list" => {
+                self.list_other(id, method, modern);
             }
-            "subscriptions/listen" if modern => self.listen(id, &params),
+            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" if !modern => {
+                self.answer(id, "{}");
+            }
+            "subscriptions/listen" if modern => self.listen(id, message, &params),
             _ if self.script.methods.contains_key(method) => {
                 let raw = message.params.map_or("{}", RawValue::get);
-                call::start(self, id, raw, Params { name: method.to_owned(), ..params }, modern);
+                let params = Params { name: method.to_owned(), ..params };
+                call::start(self, Method::Other, id, raw, params, modern);
             }
-            _ => self.fail(id, &method_not_found(method)),
+            _ => match scripted(method) {
+                Some(method) => {
+                    let raw = message.params.map_or("{}", RawValue::get);
+                    call::start(self, method, id, raw, params, modern);
+                }
+                None => self.fail(id, &method_not_found(method)),
+            },
         }
     }
 
@@ -203,11 +221,23 @@ impl Server {
     }
 
     fn capabilities(&self) -> Value {
-        let mut capabilities = json!({"tools": {"listChanged": true}});
-        for (key, value) in &self.script.capabilities {
-            capabilities[key] = value.clone();
+        let mut all = json!({"tools": {"listChanged": true}});
+        if self.script.logging {
+            all["logging"] = json!({});
         }
-        capabilities
+        if self.script.resources.is_some() || self.script.templates.is_some() {
+            all["resources"] = json!({"subscribe": true, "listChanged": true});
+        }
+        if self.script.prompts.is_some() {
+            all["prompts"] = json!({"listChanged": true});
+        }
+        if !self.script.completes.is_empty() {
+            all["completions"] = json!({});
+        }
+        for (key, value) in &self.script.capabilities {
+            all[key] = value.clone();
+        }
+        all
     }
 
     fn refuse_discover(&self, id: &str) {
@@ -224,19 +254,32 @@ impl Server {
         let end = start + self.script.page_size.unwrap_or(usize::MAX).min(state.tools.len() - start);
         let tools = state.tools[start..end].join(",");
         let next = if end < state.tools.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
-        let hints =
-            if modern { r#","resultType":"complete","ttlMs":300000,"cacheScope":"private""# } else { "" };
+        let hints = if modern { HINTS } else { "" };
         format!(r#"{{"tools":[{tools}]{next}{hints}}}"#)
     }
 
-    fn listen(&self, id: &str, params: &Params<'_>) {
-        let filter =
-            if params.notifications.tools_list_changed { r#"{"toolsListChanged":true}"# } else { "{}" };
+    /// What is not tools: always in one page.
+    fn list_other(&self, id: &str, method: &str, modern: bool) {
+        let (key, definitions) = match method {
+            "resources/list" => ("resources", &self.script.resources),
+            "resources/templates/list" => ("resourceTemplates", &self.script.templates),
+            _ => ("prompts", &self.script.prompts),
+        };
+        let definitions: Vec<&str> = definitions.iter().flatten().map(|raw| raw.get()).collect();
+        let hints = if modern { HINTS } else { "" };
+        self.answer(id, &format!(r#"{{"{key}":[{}]{hints}}}"#, definitions.join(",")));
+    }
+
+    /// Grants whatever is asked for.
+    fn listen(&self, id: &str, message: &Message<'_>, params: &Params<'_>) {
+        let filter = message.member("notifications").unwrap_or("{}");
         self.send(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"{SUBSCRIPTION}":{id}}},"notifications":{filter}}}}}"#
         ));
+        let mut state = self.state.lock().expect("state");
+        state.subscription = Some(id.to_owned());
         if params.notifications.tools_list_changed {
-            self.state.lock().expect("state").subscriptions.push(id.to_owned());
+            state.subscriptions.push(id.to_owned());
         }
     }
 
@@ -254,6 +297,17 @@ impl Server {
 
     fn fail(&self, id: &str, error: &Value) {
         self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+    }
+}
+
+/// The requests whose answers a script tells.
+fn scripted(method: &str) -> Option<Method> {
+    match method {
+        "tools/call" => Some(Method::Call),
+        "resources/read" => Some(Method::Read),
+        "prompts/get" => Some(Method::Get),
+        "completion/complete" => Some(Method::Complete),
+        _ => None,
     }
 }
 

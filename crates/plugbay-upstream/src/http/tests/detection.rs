@@ -41,8 +41,22 @@ const REFUSALS: &[Refusal] = &[
         stream.event(json!({ "jsonrpc": "2.0", "id": stream.0.message["id"], "error": error }));
         stream.end();
     }),
+    ("an answer with nothing in it", |request| request.answer(json!({}))),
+    ("other versions", |request| {
+        request.answer(json!({ "supportedVersions": ["1999-01-01"], "capabilities": {} }));
+    }),
+    ("a refusal of the version", |request| {
+        let refusal = unsupported(&request, &["2025-11-25"]);
+        request.json(400, refusal);
+    }),
     ("a closed connection", drop),
 ];
+
+fn unsupported(request: &Request, supported: &[&str]) -> serde_json::Value {
+    let data = json!({ "supported": supported, "requested": "2026-07-28" });
+    let error = json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
+    json!({ "jsonrpc": "2.0", "id": request.message["id"], "error": error })
+}
 
 const NOBODYS: &str =
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Server not initialized"}}"#;
@@ -75,6 +89,35 @@ async fn a_modern_server_is_never_asked_to_initialise() {
     server.take("subscriptions/listen").await.status(404);
     world.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_a_version_which_it_names_is_asked_once_more() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::unknown(), &server.url());
+    world.handle.refresh();
+    let first = server.take("server/discover").await;
+    let (id, refusal) = (first.message["id"].clone(), unsupported(&first, &["2027-01-01", "2026-07-28"]));
+    first.json(400, refusal);
+    let second = server.take("server/discover").await;
+    assert_ne!(second.message["id"], id);
+    assert_eq!(second.header("mcp-protocol-version"), Some("2026-07-28"));
+    second.answer(capabilities());
+    server.list(&["a"]).await;
+    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+}
+
+#[tokio::test]
+async fn a_version_is_not_insisted_on_twice() {
+    let mut server = Server::start().await;
+    let world = World::new(Setup::unknown(), &server.url());
+    world.handle.refresh();
+    for _ in 0..2 {
+        let request = server.take("server/discover").await;
+        let refusal = unsupported(&request, &["2026-07-28"]);
+        request.json(400, refusal);
+    }
+    server.take("initialize").await;
 }
 
 /// Over HTTP a quick refusal of the second question may overtake a slow answer to the first.

@@ -286,6 +286,8 @@ impl Task {
     }
 
     fn forward(&mut self, call: Call) {
+        // What the call changes must not be missed by whoever asked before it to hear of that.
+        self.subscribe_if_due();
         match self.life.wanted(self.now) {
             Admission::Ready => self.send(call),
             Admission::Wait => self.queue.push_back(call),
@@ -430,9 +432,7 @@ impl Task {
         if self.list_at.take_if(|at| *at <= self.now).is_some() {
             self.list();
         }
-        if self.subscribe_at.take_if(|at| *at <= self.now).is_some() {
-            self.subscribe_again();
-        }
+        self.subscribe_if_due();
         let busy = self.busy(); // also with what is only now given up
         for (ticket, waiting, after) in self.pending.expire(self.now) {
             self.expired(ticket, waiting, after);

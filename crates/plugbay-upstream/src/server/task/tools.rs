@@ -162,7 +162,13 @@ impl Task {
         }
     }
 
-    pub(super) fn subscribe_again(&mut self) {
+    pub(super) fn subscribe_if_due(&mut self) {
+        if self.subscribe_at.take_if(|at| *at <= self.now).is_some() {
+            self.subscribe_again();
+        }
+    }
+
+    fn subscribe_again(&mut self) {
         self.subscribe();
         self.list_soon();
     }

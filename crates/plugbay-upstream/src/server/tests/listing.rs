@@ -1,6 +1,6 @@
 //! The list of tools: pages, changes, storms of changes, and calls meanwhile.
 
-use plugbay_core::era::Era;
+use plugbay_core::{era::Era, exchange::Interest};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -9,6 +9,7 @@ use super::{
     peer::page,
     world::{Setup, World},
 };
+use crate::server::Command;
 
 #[tokio::test(start_paused = true)]
 async fn calls_do_not_wait_for_a_list() {
@@ -166,4 +167,17 @@ async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind
     };
     assert_eq!([keys(&offer.resources), keys(&offer.templates), keys(&offer.prompts)], ["x:1 x:2", "", "p"]);
     assert!(offer.features.subscribe && offer.features.completions && !offer.features.logging);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_does_not_overtake_the_wish_to_hear_what_it_changes() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    for uri in [r#""x:1""#, r#""x:2""#] {
+        world.handle.send(Command::Watch(Interest::Resource(uri.into())));
+    }
+    world.call("echo");
+    let listened = peer.expect("subscriptions/listen").await;
+    assert_eq!(listened["params"]["notifications"]["resourceSubscriptions"], json!(["x:1", "x:2"]));
+    peer.expect("notifications/cancelled").await; // the one that asked for less
+    peer.expect("tools/call").await;
 }

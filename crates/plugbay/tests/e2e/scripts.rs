@@ -1,0 +1,27 @@
+//! The checks that are commands of their own, as anybody would run them: see `tests-e2e/`.
+
+use std::{
+    io::{self, Write},
+    process::Command,
+};
+
+use plugbay_testkit::gateway_path;
+
+use crate::{
+    check::usable,
+    clients::Client,
+    installed::{Installed, scripts},
+};
+
+/// Runs a script of `tests-e2e/` against this gateway, and shows its table past the test harness.
+pub(crate) fn check_script(name: &str, args: &[&str]) {
+    // The suite needs as new a node as the inspector.
+    let Some(Installed { folder }) = usable(Client::Inspector) else { return };
+    let mut command = Command::new("sh");
+    command.arg(scripts().join(name)).args(args).env("PLUGBAY_E2E_DIR", folder);
+    command.env("PLUGBAY_BIN", gateway_path(env!("CARGO_BIN_EXE_plugbay")));
+    let output = command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let _ = writeln!(io::stderr(), "\n{table}");
+    assert!(output.status.success(), "{name}: {}\n{table}\n{said}", output.status);
+}
