@@ -54,7 +54,7 @@ async function goThrough(server) {
         pagination: listEverything,
         "list change": growLists,
         "resource update": watch,
-        ...(plan.tasks && { tasks: work }),
+        tasks: work,
     };
     const seen = {};
     for (const [row, look] of Object.entries(rows)) {

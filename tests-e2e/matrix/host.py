@@ -84,9 +84,8 @@ async def go_through(host, server: str) -> dict:
         "pagination": list_everything,
         "list change": grow_lists,
         "resource update": watch,
+        "tasks": work,
     }
-    if host.tasks:
-        rows["tasks"] = work
     seen = {}
     for row, look in rows.items():
         try:
@@ -257,8 +256,8 @@ async def work(host, server: str):
 class Host:
     """What the two lines of the SDK have in common."""
 
-    def __init__(self, client, told: Told, plan: dict):
-        self.client, self.told, self.tasks = client, told, plan.get("tasks")
+    def __init__(self, client, told: Told):
+        self.client, self.told = client, told
 
     async def list(self, kind: str) -> list:
         entries, cursor = [], None
@@ -310,7 +309,7 @@ async def connect_v1(plan: dict, told: Told):
     # Streamable HTTP brings a third: who tells the session's id.
     async with streams as opened, ClientSession(*opened[:2], message_handler=on_message, **callbacks(told)) as session:
         await session.initialize()
-        yield Host(session, told, plan)
+        yield Host(session, told)
 
 
 @asynccontextmanager
@@ -325,7 +324,7 @@ async def connect_v2(plan: dict, told: Told):
         subscription = await stack.enter_async_context(client.listen(**wanted))
         group = await stack.enter_async_context(anyio.create_task_group())
         group.start_soon(follow, subscription, told)
-        yield Host(client, told, plan)
+        yield Host(client, told)
         group.cancel_scope.cancel()
 
 

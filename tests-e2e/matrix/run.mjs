@@ -29,8 +29,6 @@ const { values: options } = parseArgs({
     options: {
         over: { type: "string", multiple: true, default: ["stdio", "http"] },
         host: { type: "string", multiple: true, default: NAMES },
-        // Until plugbay forwards them; then the row belongs to all others.
-        tasks: { type: "boolean", default: false },
         plugbay: { type: "string", default: process.env.PLUGBAY_BIN ?? built() },
     },
 });
@@ -58,7 +56,7 @@ async function runHost({ host, over }) {
     const home = mkdtempSync(join(scratch, `${host}-${over}-`));
     const { era, words } = PROGRAMS[host];
     const plan = join(home, "plan.json");
-    writeFileSync(plan, JSON.stringify({ era, servers: NAMES, tasks: options.tasks, ...(await gateway(home, over)) }));
+    writeFileSync(plan, JSON.stringify({ era, servers: NAMES, ...(await gateway(home, over)) }));
     const seen = JSON.parse(await finish([...words("host"), plan]));
     return NAMES.flatMap((server) => {
         const serverEra = PROGRAMS[server].era;

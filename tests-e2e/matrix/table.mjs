@@ -6,11 +6,9 @@ const PAIRS = [
     ["modern", "legacy"],
     ["modern", "modern"],
 ];
-// What plugbay does not forward yet, so that hosts do not go through it unless they are told to.
-const NOT_YET = ["tasks"];
 
 export function render(outcomes) {
-    const rows = [...new Set([...outcomes.map((outcome) => outcome.row), ...NOT_YET])];
+    const rows = [...new Set(outcomes.map((outcome) => outcome.row))];
     const width = Math.max(...rows.map((row) => row.length));
     const line = (first, cells) => `${first.padEnd(width)}  ${cells.map((text) => text.padEnd(16)).join("  ")}`.trimEnd();
     const head = line("host → server", PAIRS.map((pair) => pair.join(" → ")));
@@ -23,7 +21,7 @@ export function render(outcomes) {
 
 function cell(outcomes, row, [hostEra, serverEra]) {
     const own = outcomes.filter((one) => one.row === row && one.hostEra === hostEra && one.serverEra === serverEra);
-    if (own.length === 0) return NOT_YET.includes(row) ? "not yet" : "–";
+    if (own.length === 0) return "–";
     const passed = own.filter((outcome) => !outcome.problem).length;
     return `${passed === own.length ? "pass" : "FAIL"} ${passed}/${own.length}`;
 }
