@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use plugbay_core::{
     audience::Audience,
     exchange::{Servers, Tickets},
+    exposure::Mode,
     failure::Failure,
     name::ServerName,
     repair,
-    surface::{Layout, Snapshot},
+    surface::{Layout, Snapshot, View},
 };
 use plugbay_downstream::{
     Gateway,
@@ -119,10 +120,16 @@ impl Panel {
         self.pool.roster().running.clone()
     }
 
-    /// Starts every server that is not running, all at once, and lists their tools again.
+    /// Starts every server that is not running, all at once, and lists their tools again. One that is shown
+    /// as a single tool is left to its first call, if it is known what it has.
     pub fn refresh(&self) {
-        for handle in self.servers().values() {
-            handle.refresh();
+        let snapshot = self.snapshots().borrow().clone();
+        let view = View::in_mode(snapshot.layout.mode.unwrap_or_default());
+        for (name, handle) in self.servers() {
+            let known = snapshot.catalog.get(&name).is_some();
+            if !known || snapshot.mode_of(&name, &view) != Mode::Suite {
+                handle.refresh();
+            }
         }
     }
 

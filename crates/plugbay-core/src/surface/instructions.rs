@@ -53,7 +53,7 @@ pub fn instructions(catalog: &Catalog, listing: &Listing, longest: usize) -> Str
 
 /// Its instructions, or what it calls itself, or what it has.
 pub(super) fn purpose(offer: &Offer) -> String {
-    let instructions = offer.instructions.as_deref().map(one_line).filter(|text| !text.is_empty());
+    let instructions = offer.instructions.as_deref().map(without_headings).filter(|text| !text.is_empty());
     instructions.or_else(|| described(offer)).unwrap_or_else(|| {
         let names: Vec<&str> = offer.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
         names.join(", ")
@@ -67,6 +67,12 @@ fn described(offer: &Offer) -> Option<String> {
         Some(one_line(&string_value(&info[span])?)).filter(|text| !text.is_empty())
     };
     text("description").or_else(|| text("title"))
+}
+
+/// A heading only says again whose words these are.
+fn without_headings(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    one_line(&lines.collect::<Vec<_>>().join(" "))
 }
 
 pub(super) fn one_line(text: &str) -> String {
@@ -109,7 +115,7 @@ mod tests {
 
     #[test]
     fn each_server_says_what_it_is_for() {
-        let catalog = with(&Catalog::default(), "a", None, Some("Does  this.\nThen that."));
+        let catalog = with(&Catalog::default(), "a", None, Some("# A server\nDoes  this.\nThen that."));
         let catalog = with(&catalog, "b", Some(r#"{"name":"b","title":"Bee keeper"}"#), None);
         let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
         let text = instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS);

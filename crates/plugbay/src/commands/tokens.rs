@@ -10,11 +10,13 @@ use plugbay_core::{
         LONGEST_INSTRUCTIONS, Snapshot, View,
         activate::{Extent, Switch},
         instructions,
+        suite::{self, Wanted},
     },
     tokens::counted,
     wire::elements,
 };
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     CommandError, Context,
@@ -30,11 +32,11 @@ pub struct Tokens {
 }
 
 /// What is in the context of a model while its host sees the panel so.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Listed {
     pub seen: String,
     pub tools: usize,
-    /// The definitions, in o200k.
+    /// The definitions and what was answered so far, in o200k.
     pub tokens: usize,
     /// What servers are for, in o200k; the same in all modes but for its first line.
     pub instructions: usize,
@@ -78,12 +80,18 @@ pub async fn tokens(
         .into();
     let off = View::in_mode(Mode::Activate);
     listings.push(listed(&snapshot, &off, "activate".to_owned()));
-    if let Some(server) = wanted.or_else(|| typical(&snapshot)) {
+    let server = wanted.or_else(|| typical(&snapshot));
+    if let Some(server) = &server {
         let mut on = off.clone();
         on.active.switch_on(&Switch { server: server.clone(), extent: Extent::Whole });
         listings.push(listed(&snapshot, &on, format!("activate, {server} on")));
         on.active.switch_off(&Switch { server: server.clone(), extent: Extent::Whole }, std::iter::empty());
         listings.push(listed(&snapshot, &on, format!("activate, {server} off again")));
+    }
+    let suite = View::in_mode(Mode::Suite);
+    listings.push(listed(&snapshot, &suite, "suite".to_owned()));
+    if let Some(server) = &server {
+        listings.extend(used(&snapshot, &suite, server).into_iter().flatten());
     }
     let tokens = listings[0].tokens;
     let reckoning = explain.then(|| reckon(Sizes { tokens, ..Sizes::of(&snapshot) }));
@@ -102,6 +110,19 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     let tokens = definitions.iter().map(|span| tokenizer::count(&counted(&array[span.clone()]))).sum();
     let told = instructions(&snapshot.catalog, &snapshot.listing, LONGEST_INSTRUCTIONS);
     Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
+}
+
+/// A server that is one tool, after it has told what it has, and after one of its tools was called.
+fn used(snapshot: &Snapshot, view: &View, server: &ServerName) -> Option<[Listed; 2]> {
+    let found = snapshot.names.of(server).next()?;
+    let asked = json!({ "action": "introspect" }).to_string();
+    let told = suite::introspect(server, snapshot, &Wanted::default());
+    let called = json!({ "action": "call", "subtool": found.target.tool, "args": {} }).to_string();
+    let mut after = listed(snapshot, view, format!("suite, {server} introspected"));
+    after.tokens += tokenizer::count(&asked) + tokenizer::count(&told);
+    let tokens = after.tokens + tokenizer::count(&called);
+    let called = Listed { seen: format!("suite, {server} introspected and called"), tokens, ..after.clone() };
+    Some([after, called])
 }
 
 /// The server that has as many tools as most.

@@ -31,7 +31,9 @@ impl View for Tokens {
             ]);
         }
         let mut text = table.render(style);
-        text.push_str(&style.dim("tokens: o200k, definitions as models read them\n"));
+        text.push_str(
+            &style.dim("tokens: o200k; definitions as models read them, and what was asked and answered\n"),
+        );
         if let Some(reckoning) = &self.reckoning {
             explain(&mut text, reckoning, style);
         }

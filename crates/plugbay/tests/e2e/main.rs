@@ -11,6 +11,7 @@ mod installed;
 mod peers;
 mod scripts;
 mod shelf;
+mod suites;
 mod tasks;
 mod world;
 
@@ -24,6 +25,7 @@ use crate::{
     gateway::Transport::{Http, Stdio},
     scripts::check_script,
     shelf::{check_definitions, check_shelf},
+    suites::check_suites,
     tasks::{check_driven, check_tasks},
 };
 
@@ -45,6 +47,25 @@ mod whole_protocol {
     tests! {
         the_matrix: check_script("matrix.sh", &[]);
         as_a_client_of_the_official_suite: check_script("conformance.sh", &["--client"]);
+    }
+}
+
+/// A model of ours, scripted, in a host that we did not write: what is activated is there in its next turn.
+mod real_hosts {
+    use super::*;
+
+    tests! {
+        claude_code: check_script("hosts.sh", &["--host", "claude-code", "--scenario", "activate"]);
+    }
+}
+
+/// One tool per server.
+mod servers_as_suites {
+    use super::*;
+
+    tests! {
+        typescript_sdk_1: check_suites(TypeScript1, Legacy);
+        typescript_sdk_2_modern: check_suites(TypeScript2, Modern);
     }
 }
 

@@ -18,6 +18,7 @@ mod protocol;
 mod ranking;
 mod reload;
 mod shelf;
+mod suite;
 mod tasks;
 
 use std::path::PathBuf;
