@@ -1,17 +1,25 @@
 //! The steps of `cargo xtask test`, in the order in which they fail fastest.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{
+    io,
+    path::Path,
+    process::{Command, Output},
+    thread,
+    time::Instant,
+};
 
 use crate::tidy;
 
 pub(crate) fn test() -> Result<(), String> {
+    // Mostly waits for the network, so it need not be waited for before the compiler has had its turn.
+    let peers = thread::spawn(|| Command::new("sh").arg("tests-e2e/setup.sh").output());
     step("format", || run("cargo", &["fmt", "--all", "--check"]))?;
     step("architecture", tidy::check)?;
     step("lints", || {
         run("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;
     step("dependencies", deny)?;
-    step("real servers and clients", install_peers)?;
+    step("real servers and clients", || installed(peers.join().map_err(|_| "it panicked")?))?;
     step("tests", || run("cargo", &["test", "--workspace", "--locked"]))
 }
 
@@ -43,8 +51,9 @@ fn deny() -> Result<(), String> {
 }
 
 /// MCP servers and clients that we did not write, for the end-to-end tests.
-fn install_peers() -> Result<(), String> {
-    let status = Command::new("sh").arg("tests-e2e/setup.sh").status().map_err(|error| error.to_string())?;
+fn installed(outcome: io::Result<Output>) -> Result<(), String> {
+    let Output { status, stdout, stderr } = outcome.map_err(|error| error.to_string())?;
+    print!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     match status.code() {
         Some(0) => Ok(()),
         Some(3) => {
