@@ -19,7 +19,7 @@ use crate::{
 /// Behind the server's name, unless the user wants another.
 const ENDING: &str = "_suite";
 /// What a description may cost, in bytes: it stands in every conversation.
-const DESCRIPTION: usize = 80;
+const DESCRIPTION: usize = 64;
 /// A summary ends with a sentence before this, in characters.
 const SUMMARY: usize = 160;
 /// About what an introspection may cost, in tokens; with schemas, and without.
