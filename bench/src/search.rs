@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plugbay_core::catalog::Tool;
+use plugbay_core::exposure::Mode;
 use plugbay_core::search::{Engine, Table};
+use plugbay_core::surface::{LONGEST_INSTRUCTIONS, Layout, Snapshot, instructions};
+use plugbay_core::tokens::counted;
+use plugbay_core::wire::elements;
 
 use self::data::{Catalogue, Data, Query};
 use self::metrics::Quality;
@@ -44,6 +48,8 @@ struct Results {
     rows: Vec<Row>,
     sizes: Vec<Size>,
     load: Load,
+    /// What a host lists in search mode, and is told about it: in tokens.
+    listing: usize,
 }
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
@@ -58,7 +64,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let data = Data::read(&folder)?;
     let (table, load) = speed::load(TABLE)?;
     let table = Arc::new(table);
-    let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load };
+    let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
     for catalogue in &data.catalogues {
         if settings.case.as_ref().is_none_or(|case| catalogue.name.contains(case)) {
             for meaning in [true, false] {
@@ -94,6 +100,16 @@ fn evaluate(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, resu
     let queries: Vec<&Query> = catalogue.sets.iter().flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
     results.sizes.push(Size { catalogue: catalogue.name.clone(), tools: tools.len(), meaning, cost });
+}
+
+/// The three tools and the instructions, without what they say of servers.
+fn listing() -> usize {
+    let layout = Layout { mode: Some(Mode::Search), name_limit: 64, ..Layout::default() };
+    let snapshot = Snapshot::new(Arc::default(), Arc::new(layout), true);
+    let tools = &snapshot.listing.tools;
+    let definitions = elements(tools, &(0..tools.len())).into_iter().map(|span| counted(&tools[span]));
+    let told = instructions(&snapshot.catalog, &snapshot.listing, LONGEST_INSTRUCTIONS);
+    definitions.chain([told]).map(|text| metrics::tokens(&text)).sum()
 }
 
 fn default_folder() -> PathBuf {

@@ -69,7 +69,12 @@ fn size(catalogue: &Catalogue, hits: &[Hit], clear: bool) -> f64 {
     let found: Vec<Found<'_>> =
         names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool, reads: false }).collect();
     let reply = reply::found(&found, clear, Detail::Brief, reply::BUDGET);
-    float(tiktoken_rs::o200k_base_singleton().encode_ordinary(&reply).len())
+    float(tokens(&reply))
+}
+
+/// In o200k.
+pub(super) fn tokens(text: &str) -> usize {
+    tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
 }
 
 /// The share of the groups that the first `depth` satisfy.

@@ -48,8 +48,10 @@ pub(super) fn text(results: &Results) -> String {
     }
     format!(
         "{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
-         tokens: o200k, median reply of five hits; lines: without schemas\n\n{}\nprocessor time on one thread; the table itself: {} ms to read, {} MB beside the binary\n",
+         tokens: o200k, median reply of five hits; lines: without schemas\n\
+         what a host lists in search mode, with instructions: {} tokens\n\n{}\nprocessor time on one thread; the table itself: {} ms to read, {} MB beside the binary\n",
         quality.render(),
+        results.listing,
         cost.render(),
         number(Some(results.load.ms)),
         number(Some(megabytes(results.load.bytes)))
@@ -90,6 +92,7 @@ pub(super) fn json(results: &Results) -> Value {
     };
     json!({
         "section": "search",
+        "listing_tokens": results.listing,
         "sets": results.rows.iter().map(row).collect::<Vec<_>>(),
         "indexes": results.sizes.iter().map(size).collect::<Vec<_>>(),
         "table": { "load_ms": results.load.ms, "heap_bytes": results.load.bytes },
