@@ -337,7 +337,8 @@ impl<'s> Mender<'s> {
     }
 
     fn mismatch(&self, at: &Value, json: &[u8], place: &str) -> Vec<Problem> {
-        self.problem(at, place, &format!("does not fit: it is {}", shown(json)))
+        let why = if place.is_empty() { "do not fit: they are" } else { "does not fit: it is" };
+        self.problem(at, place, &format!("{why} {}", shown(json)))
     }
 
     fn problem(&self, at: &Value, place: &str, what: &str) -> Vec<Problem> {

@@ -70,6 +70,86 @@ fn run(case: &Case<'_>) -> Result<(String, Vec<String>), String> {
     }
 }
 
+/// What a suite makes of a call: the tool, what is sent, and what was put right; or why not.
+fn through_suite(outer: &str, schema: &str, mode: Mode) -> Result<(String, String, usize), String> {
+    let call = unwrap_call(outer.as_bytes(), Envelope::SUITE, mode).map_err(|refusal| refusal.to_string())?;
+    let fitting = fit(schema.as_bytes(), &call.arguments, mode).map_err(|refusal| refusal.to_string())?;
+    let sent = String::from_utf8(fitting.arguments.to_vec()).expect("UTF-8");
+    Ok((call.name, sent, call.repairs.len() + fitting.repairs.len()))
+}
+
+#[test]
+fn the_corpus_holds_below_the_args_of_a_suite() {
+    for line in CORPUS.lines() {
+        let case: Case<'_> = serde_json::from_str(line).expect(line);
+        let Some(schema) = case.schema else { continue };
+        let outer = format!(r#"{{"action":"call","subtool":"t","args":{}}}"#, case.arguments.get());
+        match (through_suite(&outer, schema.get(), Mode::Repair), case.sent) {
+            (Ok((_, sent, repairs)), Some(wanted)) => {
+                assert_eq!((sent.as_str(), repairs), (wanted.get(), case.repairs.len()), "{}", case.title);
+            }
+            (Err(told), None) => {
+                assert!(
+                    case.refused.iter().all(|word| told.contains(word.as_str())),
+                    "{}: {told}",
+                    case.title
+                );
+            }
+            (outcome, _) => panic!("{}: {outcome:?}", case.title),
+        }
+    }
+}
+
+#[test]
+fn a_suite_is_called_in_many_ways() {
+    const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer"}},"required":["path"],"additionalProperties":false}"#;
+    let right = |outer: &str| through_suite(outer, SCHEMA, Mode::Repair);
+    for outer in [
+        r#"{"action":"call","subtool":"read","args":{"path":"a"}}"#,
+        r#"{"subtool":"read","args":{"path":"a"}}"#,
+        r#"{"action":"call","subtool":" read ","args":{"path":"a"}}"#,
+        r#"{"action":"call","subtool":"read","args":"{\"path\":\"a\"}"}"#,
+        r#"{"action":"call","subtool":"read","args":"```json\n{\"path\":\"a\"}\n```"}"#,
+        r#"{"action":"call","subtool":"read","arguments":{"path":"a"}}"#,
+        r#"{"action":"call","subtool":"read","params":{"path":"a"}}"#,
+        r#"{"action":"call","subtool":"read","input":{"path":"a"}}"#,
+        r#"{"action":"call","subtool":"read","path":"a"}"#,
+        r#"{"action":"call","subtool":"read","args":{},"path":"a"}"#,
+        r#"{"action":"call","subtool":"read","args":null,"path":"a"}"#,
+        r#"{"action":"call","tool":"read","args":{"path":"a"}}"#,
+        r#"{"action":"call","name":"read","args":{"path":"a"}}"#,
+        r#"{"action":"call","subTool":"read","args":{"path":"a"}}"#,
+        r#"{"action":"call","sub_tool":"read","args":{"path":"a"}}"#,
+        r#"{"action":"call","tool_name":"read","arguments":{"path":"a"}}"#,
+        r#"{"args":{"action":"call","subtool":"read","args":{"path":"a"}}}"#,
+        r#"{"action":"call","subtool":"read","args":{"args":{"path":"a"}}}"#,
+        r#"{"action":"call","subtool":"read","args":{"Path":"a"}}"#,
+        r#"{"action":"call","subtool":"read","args":{"path":"a"},"detail":false,"timeout":5}"#,
+    ] {
+        let outcome = right(outer);
+        let sent = outcome.as_ref().map(|(tool, sent, _)| (tool.as_str(), sent.replace(' ', "")));
+        assert_eq!(sent, Ok(("read", r#"{"path":"a"}"#.to_owned())), "{outer}: {outcome:?}");
+    }
+    for (outer, told) in [
+        (r#"{"action":"call"}"#, "`subtool` is missing"),
+        (r#"{"action":"call","args":{"path":"a"}}"#, "`subtool` is missing"),
+        (r#"{"action":"call","subtool":7}"#, "`subtool` must be a string"),
+        (r#"["call","read"]"#, "expected an object with `subtool` and `args`"),
+        (
+            r#"{"action":"call","subtool":"read","args":{"limit":1},"path":"a"}"#,
+            "both below `args` and beside it",
+        ),
+        (r#"{"action":"call","subtool":"read"}"#, "path"),
+        (r#"{"action":"call","subtool":"read","args":["a"]}"#, "do not fit: they are a list"),
+        (r#"{"action":"call","subtool":"read","args":{"path":"a","limit":"many"}}"#, "limit"),
+    ] {
+        let outcome = right(outer);
+        assert!(outcome.as_ref().is_err_and(|said| said.contains(told)), "{outer}: {outcome:?}");
+    }
+    let flattened = through_suite(r#"{"subtool":"read","path":"a"}"#, SCHEMA, Mode::CheckOnly);
+    assert!(flattened.is_err_and(|told| told.contains("belong below `args`")));
+}
+
 #[test]
 fn switched_off_nothing_is_changed_and_nothing_invalid_passes() {
     for line in CORPUS.lines() {
