@@ -48,8 +48,8 @@ impl Watch {
             }
         });
         let watcher = watcher.map_err(|error| tracing::warn!("changes are not watched: {error}")).ok();
-        let (watched, none) = (BTreeSet::new(), BTreeSet::new());
-        let mut watch = Self { watcher, watched, files: none.clone(), folders: none, events };
+        let none = BTreeSet::new();
+        let mut watch = Self { watcher, watched: none.clone(), files: none.clone(), folders: none, events };
         watch.follow(files, folders);
         watch
     }

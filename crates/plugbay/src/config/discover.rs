@@ -7,21 +7,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jsonc_parser::common::Range;
 use plugbay_core::name::ServerName;
 
 use super::{
-    diagnostic::{Severity, quote},
+    diagnostic::{Diagnostic, Severity, quote},
     document::{self, Document},
     entry::{denied_by_both, is_disabled, laid_over, tuning},
     files::{Files, Opened, Origin, Trust},
     found::Found,
-    glob::{MOST_FOLDERS, Matches},
+    glob::Matches,
     paths::{Paths, is_switchboard},
     raw::{ConfigFile, Entry, Plugbay, Server, Servers, Suite},
     read::At,
     source::Source,
     switchboard::{Description, Descriptions},
 };
+
+const NOTHING: &str = "no file matches this pattern";
+const TOO_MUCH: &str = "this pattern leads to thousands of folders; not all of them are looked at";
 
 impl Files {
     /// Takes in what the patterns of `naming` find, below `naming` itself: what that says counts more.
@@ -54,24 +58,15 @@ impl Files {
     fn matching(&mut self, naming: &Document, paths: &Paths) -> Vec<PathBuf> {
         let base = folder(&naming.source.path);
         let (mut files, mut excluded) = (BTreeSet::new(), BTreeSet::new());
-        for At { value: pattern, at } in naming.config.discover.iter().flatten() {
-            let mut matches = Matches::of(&pattern.0, base, paths.home.as_deref());
-            let problem = if matches.cut {
-                Some((
-                    format!(
-                        "this pattern leads to more than {MOST_FOLDERS} folders; the rest is not looked at"
-                    ),
-                    "write out more of the path",
-                ))
-            } else if matches.files.is_empty() && !pattern.0.excludes && at.start < at.end {
-                Some(("no file matches this pattern".into(), "it is relative to the folder of this file"))
-            } else {
-                None
-            };
-            self.diagnostics.extend(problem.map(|(message, help)| {
-                naming.source.diagnostic(Severity::Warning, *at, message, Some(help.into()))
-            }));
-            if pattern.0.excludes {
+        for pattern in naming.config.discover.iter().flatten() {
+            let mut matches = Matches::of(&pattern.value.0, base, paths.home.as_deref());
+            let finds_nothing = matches.files.is_empty() && !pattern.value.0.excludes;
+            if matches.cut {
+                self.warn(&naming.source, pattern.at, TOO_MUCH, "write out more of the path");
+            } else if finds_nothing && pattern.is_written() {
+                self.warn(&naming.source, pattern.at, NOTHING, "it is relative to the folder of this file");
+            }
+            if pattern.value.0.excludes {
                 excluded.append(&mut matches.files);
                 continue;
             }
@@ -94,7 +89,7 @@ impl Files {
         let mut document = match document::parse::<Found>(file, &bytes) {
             Ok(document) => document,
             Err(mut problems) => {
-                let reason = problems.first().map(|problem| problem.one_line()).unwrap_or_default();
+                let reason = problems.first().map(Diagnostic::one_line).unwrap_or_default();
                 self.diagnostics.append(&mut problems);
                 return broken(file, reason);
             }
@@ -198,9 +193,12 @@ impl Files {
         let Document { source, config, .. } = naming;
         for entry in config.servers.take().into_iter().flat_map(|servers| servers.0) {
             let message = format!("no server {} was found", quote(&entry.key.value));
-            let help = Some("check the name, or remove it".into());
-            self.diagnostics.push(source.diagnostic(Severity::Warning, entry.key.at, message, help));
+            self.warn(source, entry.key.at, &message, "check the name, or remove it");
         }
+    }
+
+    fn warn(&mut self, source: &Source, at: Range, message: &str, help: &str) {
+        self.diagnostics.push(source.diagnostic(Severity::Warning, at, message.into(), Some(help.into())));
     }
 }
 
@@ -208,7 +206,7 @@ impl Files {
 fn broken(file: &Path, reason: String) -> Option<Document<Vec<Entry>>> {
     let name = ServerName::suggest(&folder_name(file))?;
     let source = Source::new(file, b"").ok()?;
-    let key = At { value: name.to_string(), at: Found::start() };
+    let key = At::unwritten(name.to_string());
     let entry = Entry { key, server: Server::default(), problem: Some(reason) };
     Some(Document { source, config: vec![entry], diagnostics: Vec::new() })
 }

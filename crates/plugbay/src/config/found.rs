@@ -19,7 +19,7 @@ const STANDARD: [&str; 2] = ["node", "dist/index.js"];
 #[derive(Debug)]
 pub(super) enum Found {
     /// Its name may be empty; then it is the folder's.
-    One(Entry),
+    One(Box<Entry>),
     Many(Servers),
 }
 
@@ -47,14 +47,9 @@ object! {
 impl Found {
     pub(super) fn into_entries(self) -> Vec<Entry> {
         match self {
-            Self::One(entry) => vec![entry],
+            Self::One(entry) => vec![*entry],
             Self::Many(servers) => servers.0,
         }
-    }
-
-    /// The place of a name that is not written.
-    pub(super) fn start() -> Range {
-        Range::new(0, 0)
     }
 }
 
@@ -83,8 +78,8 @@ impl Read for Found {
             plugbay: Some(Plugbay { suite, ..Plugbay::default() }),
             ..Server::default()
         };
-        let key = name.unwrap_or(At { value: String::new(), at: Self::start() });
-        Some(Self::One(Entry { key, server, problem }))
+        let key = name.unwrap_or_else(|| At::unwritten(String::new()));
+        Some(Self::One(Box::new(Entry { key, server, problem })))
     }
 }
 

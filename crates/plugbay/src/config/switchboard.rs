@@ -109,7 +109,7 @@ impl Switchboard {
 
 fn layout() -> Vec<At<Pathname>> {
     let pattern = Pattern::parse(LAYOUT).expect("it is one");
-    vec![At { value: Pathname(pattern), at: Range::new(0, 0) }]
+    vec![At::unwritten(Pathname(pattern))]
 }
 
 impl ServerSuite {

@@ -108,7 +108,7 @@ fn a_broken_file_costs_only_itself() {
     let syntax = "expected colon after the string or word in object property";
     let json = "the file is JSON, with comments and trailing commas allowed";
     let write = r#"write "name" and "command": { "cmd": …, "args": […] }, or "mcpServers""#;
-    let name = r#"server name `My Server` contains ' '; use letters, digits, '-' and single '_'"#;
+    let name = "server name `My Server` contains ' '; use letters, digits, '-' and single '_'";
     let rename = "rename it, for example to `My-Server`";
     let unset = "the variable `NOT_SET` is not set";
     let set =
@@ -224,11 +224,11 @@ fn the_original_runs_instead_of_its_wrapper_unless_that_is_doubtful() {
                       "command": {"cmd": "node", "args": ["memory-claude-wrapper.mjs"]}}"#;
     let place = switchboard("{}", &[("memory", wrapper)]);
     let folder = "project/.switchboard/mcps/memory";
-    let wrapped = format!("memory: node memory-claude-wrapper.mjs in {folder}");
+    let as_it_says = format!("memory: node memory-claude-wrapper.mjs in {folder}");
     let load = || place.load(Some("switchboard.config.json"));
-    assert_eq!(place.summary(&load()), wrapped);
+    assert_eq!(place.summary(&load()), as_it_says);
     place.write(&format!("{folder}/original/.mcp.json"), "{");
-    assert!(place.summary(&load()).starts_with(&wrapped));
+    assert!(place.summary(&load()).starts_with(&as_it_says));
 
     place.write(&format!("{folder}/original/.mcp.json"), MEMORY.replace("\"memory\"", "\"other\""));
     let settings = load();
