@@ -84,7 +84,11 @@ impl Read for Found {
 }
 
 fn one_or_many(value: &Value<'_>, report: &mut Report<'_>) -> Option<Description> {
-    let description = Description::read(value, report)?;
+    let (description, problem) = report.watch(|report| Description::read(value, report));
+    let description = description?;
+    if problem.is_some() {
+        return Some(description);
+    }
     let Description { name, command, servers, .. } = &description;
     let help = "write \"name\" and \"command\": { \"cmd\": …, \"args\": […] }, or \"mcpServers\"";
     match command {

@@ -204,6 +204,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_leads_everywhere_is_given_up() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..=MOST_FOLDERS {
+            fs::create_dir(root.path().join(number.to_string())).unwrap();
+        }
+        fs::write(root.path().join("0/.mcp.json"), "").unwrap();
+        let matches = Matches::of(&Pattern::parse("**/.mcp.json").unwrap(), root.path(), None);
+        assert!(matches.cut);
+        assert_eq!(below(root.path(), &matches.files), ["0/.mcp.json"], "what was seen until then counts");
+    }
+
+    #[test]
     fn a_pattern_that_cannot_match_is_refused() {
         for (pattern, reason) in [
             ("", "it names no file"),
