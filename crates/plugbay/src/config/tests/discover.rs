@@ -121,16 +121,16 @@ fn a_broken_file_costs_only_itself() {
             "My-Server failed: {name} ({at}/odd/.mcp.json:1:10); {rename}
 broken failed: {syntax} ({at}/broken/.mcp.json:2:12); {json}
 empty failed: this file describes no server ({at}/empty/.mcp.json:1:1); {write}
-launch failed: `cmd`: expected a string, found a number ({at}/launch/.mcp.json:1:38); put the value in quotes
-lost failed: `command` names no program ({at}/lost/.mcp.json:1:28); name it: \"cmd\": \"npx\"
+launch failed: `cmd`: expected a string, found a number ({at}/launch/.mcp.json:1:39); put the value in quotes
+lost failed: `command` names no program ({at}/lost/.mcp.json:1:29); name it: \"cmd\": \"npx\"
 memory: npx -y memory-server KEY=<token> in {at}/memory
 unnamed: unnamed in {at}/unnamed
 unset failed: {unset} ({at}/unset/.mcp.json:1:57); {set}
 usual: node dist/index.js in {at}/usual
 error 2:12: {syntax}; {json}
 error 1:1: this file describes no server; {write}
-error 1:38: `cmd`: expected a string, found a number; put the value in quotes
-error 1:28: `command` names no program; name it: \"cmd\": \"npx\"
+error 1:39: `cmd`: expected a string, found a number; put the value in quotes
+error 1:29: `command` names no program; name it: \"cmd\": \"npx\"
 error 1:10: {name}; {rename}
 error 1:10: there is another server `Memory` in {at}/memory/.mcp.json; this one is not used; rename one of them
 error 1:57: {unset}; {set}"
