@@ -41,6 +41,8 @@ impl Files {
             let Some(mut document) = self.describing(&file, trust, paths) else {
                 continue;
             };
+            // A host's file that names us must not make us start ourselves, without end.
+            document.config.retain(|entry| !runs_plugbay(&entry.server));
             self.each_once(&mut document, &mut names);
             for entry in &mut document.config {
                 lend(naming, entry);
@@ -240,6 +242,13 @@ fn describe(entry: &mut Entry, Description { role, instructions }: Description) 
 
 fn runs_wrapper(server: &Server) -> bool {
     server.args.iter().flatten().any(|word| word.value.ends_with("-claude-wrapper.mjs"))
+}
+
+fn runs_plugbay(server: &Server) -> bool {
+    let program = server.command.iter().flat_map(|argv| &argv.0);
+    let words = program.chain(server.args.iter().flatten()).map(|word| Path::new(&word.value));
+    let mut rest = words.skip_while(|word| word.file_name() != Some("plugbay".as_ref()));
+    rest.any(|word| word == Path::new("serve"))
 }
 
 fn folder(file: &Path) -> &Path {

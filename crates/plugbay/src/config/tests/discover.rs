@@ -89,6 +89,25 @@ error 2:90: {no_command}; name the program to start: \"command\": \"npx\""
 }
 
 #[test]
+fn a_file_that_names_us_does_not_make_us_start_ourselves() {
+    let place = Place::new();
+    place.write(
+        "project/.mcp.json",
+        r#"{"mcpServers": {
+            "plugbay": {"command": "/usr/bin/plugbay", "args": ["--config", "c", "serve"]},
+            "npx": {"command": ["npx", "plugbay", "serve"]},
+            "sample": {"command": "plugbay", "args": ["__sample", "calc"]},
+            "serve": {"command": "serve", "args": ["plugbay"]}
+        }}"#,
+    );
+    place.write("project/c", r#"{"discoverGlobs": [".mcp.json"]}"#);
+    assert_eq!(
+        place.summary(&place.load(Some("c"))),
+        "sample: plugbay __sample calc in project\nserve: serve plugbay in project"
+    );
+}
+
+#[test]
 fn a_broken_file_costs_only_itself() {
     let place = switchboard(
         "{}",
