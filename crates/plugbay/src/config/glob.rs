@@ -78,12 +78,17 @@ pub(super) struct Matches {
     pub(super) folders: BTreeSet<PathBuf>,
     /// There was more to look at than is sensible.
     pub(super) cut: bool,
-    listed: usize,
+    /// How many folders may still be listed.
+    left: usize,
 }
 
 impl Matches {
     pub(super) fn of(pattern: &Pattern, base: &Path, home: Option<&Path>) -> Self {
-        let mut matches = Self::default();
+        Self::within(MOST_FOLDERS, pattern, base, home)
+    }
+
+    fn within(limit: usize, pattern: &Pattern, base: &Path, home: Option<&Path>) -> Self {
+        let mut matches = Self { left: limit, ..Self::default() };
         let start = if pattern.at_home { home } else { Some(base) };
         if let Some(start) = start {
             matches.walk(start, &pattern.steps);
@@ -127,11 +132,11 @@ impl Matches {
 
     /// The names in a folder, and which of them are folders themselves. Names that are not UTF-8 match nothing.
     fn list(&mut self, folder: &Path) -> Vec<(String, bool)> {
-        self.listed += 1;
-        if self.listed > MOST_FOLDERS {
+        let Some(left) = self.left.checked_sub(1) else {
             self.cut = true;
             return Vec::new();
-        }
+        };
+        self.left = left;
         let Ok(entries) = fs::read_dir(folder) else {
             return Vec::new();
         };
@@ -205,14 +210,12 @@ mod tests {
 
     #[test]
     fn a_pattern_that_leads_everywhere_is_given_up() {
-        let root = tempfile::tempdir().unwrap();
-        for number in 0..=MOST_FOLDERS {
-            fs::create_dir(root.path().join(number.to_string())).unwrap();
-        }
-        fs::write(root.path().join("0/.mcp.json"), "").unwrap();
-        let matches = Matches::of(&Pattern::parse("**/.mcp.json").unwrap(), root.path(), None);
+        let root = place();
+        let pattern = Pattern::parse("**/.mcp.json").unwrap();
+        let matches = Matches::within(4, &pattern, root.path(), None);
         assert!(matches.cut);
-        assert_eq!(below(root.path(), &matches.files), ["0/.mcp.json"], "what was seen until then counts");
+        let seen_until_then = [".switchboard/mcps/a/.mcp.json", ".switchboard/mcps/b/.mcp.json"];
+        assert_eq!(below(root.path(), &matches.files), seen_until_then);
     }
 
     #[test]
