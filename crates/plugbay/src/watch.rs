@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::ModifyKind};
 use tokio::{sync::mpsc, time::timeout};
 
 /// Editors write a file in several steps: wait until they have been still for this long.
@@ -18,41 +18,61 @@ const RESTLESS: Duration = Duration::from_secs(2);
 pub struct Watch {
     /// `None` where the system cannot watch: then a change needs a restart.
     watcher: Option<RecommendedWatcher>,
-    folders: BTreeSet<PathBuf>,
+    watched: BTreeSet<PathBuf>,
     files: BTreeSet<PathBuf>,
-    events: mpsc::UnboundedReceiver<PathBuf>,
+    /// What comes or goes in these counts as well.
+    folders: BTreeSet<PathBuf>,
+    events: mpsc::UnboundedReceiver<Touch>,
+}
+
+struct Touch {
+    path: PathBuf,
+    /// It has come, gone or got another name, rather than changed.
+    came_or_went: bool,
 }
 
 impl Watch {
-    pub fn new(files: &[PathBuf]) -> Self {
+    pub fn new(files: &[PathBuf], folders: &[PathBuf]) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if let Ok(event) = event
                 && !event.kind.is_access()
             {
+                let came_or_went = matches!(
+                    event.kind,
+                    EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+                );
                 for path in event.paths {
-                    let _ = sender.send(path);
+                    let _ = sender.send(Touch { path, came_or_went });
                 }
             }
         });
         let watcher = watcher.map_err(|error| tracing::warn!("changes are not watched: {error}")).ok();
-        let mut watch = Self { watcher, folders: BTreeSet::new(), files: BTreeSet::new(), events };
-        watch.follow(files);
+        let none = BTreeSet::new();
+        let mut watch = Self { watcher, watched: none.clone(), files: none.clone(), folders: none, events };
+        watch.follow(files, folders);
         watch
     }
 
-    /// Watches these files from now on, also those that do not exist yet.
-    pub fn follow(&mut self, files: &[PathBuf]) {
+    /// Watches these files from now on, also those that do not exist yet, and these folders. Says whether
+    /// there are new ones to watch: then something may have happened in them that nobody has noticed.
+    pub fn follow(&mut self, files: &[PathBuf], folders: &[PathBuf]) -> bool {
         // Where a link leads to counts as well: people keep such files in a repository of their own.
         let targets = files.iter().filter_map(|file| file.canonicalize().ok());
         self.files = files.iter().cloned().chain(targets).collect();
-        let Some(watcher) = &mut self.watcher else { return };
-        for folder in self.files.iter().filter_map(|file| file.parent()).map(Path::to_owned) {
-            if !self.folders.contains(&folder) && watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok()
+        self.folders = folders.iter().cloned().collect();
+        let Some(watcher) = &mut self.watcher else { return false };
+        // One that is gone is watched no longer by the system either, and may come back.
+        self.watched.retain(|folder| folder.is_dir());
+        let before = self.watched.len();
+        let parents = self.files.iter().filter_map(|file| file.parent());
+        for folder in parents.chain(self.folders.iter().map(PathBuf::as_path)).map(Path::to_owned) {
+            if !self.watched.contains(&folder) && watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok()
             {
-                self.folders.insert(folder);
+                self.watched.insert(folder);
             }
         }
+        self.watched.len() > before
     }
 
     /// Waits until one of the files has changed, and then until it is still.
@@ -65,10 +85,15 @@ impl Watch {
     async fn touched(&mut self) {
         loop {
             match self.events.recv().await {
-                Some(path) if self.files.contains(&path) => return,
+                Some(touch) if self.concerns(&touch) => return,
                 Some(_) => {}
                 None => std::future::pending().await,
             }
         }
+    }
+
+    fn concerns(&self, Touch { path, came_or_went }: &Touch) -> bool {
+        let is_listed = || path.parent().is_some_and(|folder| self.folders.contains(folder));
+        self.files.contains(path) || *came_or_went && is_listed()
     }
 }

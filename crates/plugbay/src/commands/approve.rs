@@ -1,7 +1,6 @@
 //! `plugbay approve`: lets a project's configuration file start programs and use addresses.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -17,6 +16,8 @@ use crate::config::{self, ServerSettings};
 pub struct Proposal {
     pub file: PathBuf,
     pub servers: Vec<Launch>,
+    /// The files that it leads to.
+    pub found: Vec<PathBuf>,
 }
 
 /// One server of the file: its command or address as written there, or why it cannot be used.
@@ -35,13 +36,16 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
-    let unreadable = |error| CommandError::failed(format!("{}: {error}", file.display()));
-    let shown = fs::read(&file).map_err(unreadable)?;
     // Variables stay as they are written: nobody's secrets are shown.
     let settings = config::load(Some(&file), paths, &|name| Some(format!("${{{name}}}")));
     context.output.diagnostics(&settings.diagnostics);
+    let mut found = settings.contents.iter().map(|content| content.file.clone());
+    if found.next().is_none() {
+        return Err(CommandError::failed(format!("{}: there is nothing to approve", file.display())));
+    }
+    let found = found.collect();
     let servers = settings.servers.iter().map(Launch::of).collect();
-    context.output.show(&Proposal { file: file.clone(), servers }, false);
+    context.output.show(&Proposal { file: file.clone(), servers, found }, false);
 
     if !yes {
         match context.output.ask("Approve it?") {
@@ -53,20 +57,18 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
             }
         }
     }
-    if fs::read(&file).map_err(unreadable)? != shown {
-        return Err(CommandError::failed(format!(
-            "{} has changed meanwhile; nothing is approved",
-            file.display()
-        )));
-    }
-    let approved = config::approve(paths, &file).map_err(|error| CommandError::failed(error.to_string()))?;
-    context.output.note(format!("approved {}, as long as it stays as it is", approved.file.display()));
+    // What was shown is approved, and nothing that has taken its place meanwhile.
+    config::approve(paths, &settings.contents).map_err(|error| CommandError::failed(error.to_string()))?;
+    context.output.note(match settings.contents.len() {
+        1 => format!("approved {}, as long as it stays as it is", file.display()),
+        _ => format!("approved {} and what it leads to, as long as they stay as they are", file.display()),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
 fn no_project_file() -> CommandError {
     CommandError::failed("there is no project file here, nor above in this repository")
-        .hint("it is called .plugbay.jsonc or plugbay.jsonc; give its path if it is elsewhere")
+        .hint("it is called .plugbay.jsonc, plugbay.jsonc or switchboard.config.json; give its path if it is elsewhere")
 }
 
 impl Launch {

@@ -58,7 +58,7 @@ where
     let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
     let hosts = tokio::spawn(hosts(gateway));
-    let mut watch = Watch::new(&settings.sources);
+    let mut watch = Watch::new(&settings.sources, &settings.folders);
     let servers = async {
         if panel.snapshots().borrow().settled {
             let _ = timeout(START_DELAY, first_list.notified()).await;
@@ -68,9 +68,12 @@ where
         panel.refresh();
         loop {
             watch.changed().await;
-            if let Some(settings) = reloaded(source).await {
-                watch.follow(&settings.sources);
+            while let Some(settings) = reloaded(source).await {
+                let unwatched = watch.follow(&settings.sources, &settings.folders);
                 panel.reload(&settings).await;
+                if !unwatched {
+                    break;
+                }
             }
         }
     };

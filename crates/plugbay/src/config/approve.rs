@@ -12,17 +12,25 @@ use serde::{Deserialize, Serialize};
 
 use super::{document, identity::hex_digest, paths::Paths};
 
-/// A file that may be used from now on, as long as it stays as it is.
+/// A file as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approved {
+pub struct Content {
     pub file: PathBuf,
     pub sha256: String,
+}
+
+impl Content {
+    pub(super) fn of(file: &Path, bytes: &[u8]) -> Self {
+        Self { file: file.into(), sha256: hex_digest(bytes) }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApproveError {
     #[error("{}: {reason}", file.display())]
     Unreadable { file: PathBuf, reason: String },
+    #[error("{} has changed meanwhile; nothing is approved", file.display())]
+    Changed { file: PathBuf },
     #[error("{}: the path is not UTF-8", file.display())]
     OddPath { file: PathBuf },
     #[error("no folder to keep approvals in; set HOME or XDG_STATE_HOME")]
@@ -33,20 +41,21 @@ pub enum ApproveError {
     Write { file: PathBuf, source: io::Error },
 }
 
-/// Approves the present content of `file`.
-pub fn approve(paths: &Paths, file: &Path) -> Result<Approved, ApproveError> {
-    let unreadable = |reason: String| ApproveError::Unreadable { file: file.into(), reason };
+/// These files may be used from now on, as long as they stay as they were when they were read.
+pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> {
     let approvals = paths.approvals().ok_or(ApproveError::NoStateFolder)?;
-    let content = document::bytes(file).map_err(|problem| unreadable(problem.message))?;
-    let content = content.ok_or_else(|| unreadable("no such file".into()))?;
-    let canonical = file.canonicalize().map_err(|error| unreadable(error.to_string()))?;
-    let key = canonical.to_str().ok_or_else(|| ApproveError::OddPath { file: file.into() })?;
-
     let mut list = read(&approvals).map_err(|_| ApproveError::Garbled { file: approvals.clone() })?;
-    let sha256 = hex_digest(&content);
-    list.0.insert(key.to_owned(), sha256.clone());
-    write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })?;
-    Ok(Approved { file: canonical, sha256 })
+    for Content { file, sha256 } in contents {
+        let unreadable = |reason: String| ApproveError::Unreadable { file: file.into(), reason };
+        let present = document::bytes(file).map_err(|problem| unreadable(problem.message))?;
+        if present.is_none_or(|bytes| hex_digest(&bytes) != *sha256) {
+            return Err(ApproveError::Changed { file: file.into() });
+        }
+        let canonical = file.canonicalize().map_err(|error| unreadable(error.to_string()))?;
+        let key = canonical.to_str().ok_or_else(|| ApproveError::OddPath { file: file.into() })?;
+        list.0.insert(key.to_owned(), sha256.clone());
+    }
+    write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
 }
 
 /// What the approvals say about a file.
@@ -116,24 +125,28 @@ mod tests {
     fn approval_holds_for_one_content_at_one_place() {
         let root = tempfile::tempdir().unwrap();
         let file = |name: &str| root.path().join(name);
-        let paths =
-            Paths { user_file: None, state_folder: Some(file("state/plugbay")), start: root.path().into() };
+        let state_folder = Some(file("state/plugbay"));
+        let paths = Paths { user_file: None, state_folder, home: None, start: root.path().into() };
         let approvals = paths.approvals().unwrap();
         fs::write(file("a"), "one").unwrap();
         fs::write(file("b"), "one").unwrap();
         std::os::unix::fs::symlink(file("a"), file("link")).unwrap();
         let check = |name: &str, content: &[u8]| approval(Some(&approvals), &file(name), content);
+        let approve = |name: &str, content: &str| {
+            super::approve(&paths, &[Content::of(&file(name), content.as_bytes())])
+        };
 
         assert_eq!(check("a", b"one"), Approval::Missing);
-        let approved = approve(&paths, &file("link")).unwrap();
-        assert_eq!(approved.file, file("a").canonicalize().unwrap());
+        assert!(matches!(approve("link", "shown"), Err(ApproveError::Changed { .. })));
+        assert_eq!(check("a", b"one"), Approval::Missing);
+        approve("link", "one").unwrap();
         assert_eq!(check("a", b"one"), Approval::Given);
         assert_eq!(check("link", b"one"), Approval::Given);
         assert_eq!(check("a", b"two"), Approval::Outdated);
         assert_eq!(check("b", b"one"), Approval::Missing);
         assert_eq!(approval(None, &file("a"), b"one"), Approval::Missing);
 
-        approve(&paths, &file("b")).unwrap();
+        approve("b", "one").unwrap();
         assert_eq!(check("a", b"one"), Approval::Given, "earlier approvals stay");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&approvals), mode(approvals.parent().unwrap())), (0o600, 0o700));
@@ -141,7 +154,8 @@ mod tests {
 
         fs::write(&approvals, "{").unwrap();
         assert_eq!(check("a", b"one"), Approval::Missing);
-        assert!(matches!(approve(&paths, &file("a")), Err(ApproveError::Garbled { .. })));
-        assert!(matches!(approve(&paths, &file("c")), Err(ApproveError::Unreadable { .. })));
+        assert!(matches!(approve("a", "one"), Err(ApproveError::Garbled { .. })));
+        fs::remove_file(&approvals).unwrap();
+        assert!(matches!(approve("c", "one"), Err(ApproveError::Changed { .. })), "it is not there");
     }
 }

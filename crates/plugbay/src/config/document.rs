@@ -21,10 +21,17 @@ const LARGEST: u64 = 1024 * 1024;
 
 /// A file that could be understood, and what is wrong with it nevertheless.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct Document<T = ConfigFile> {
     pub(super) source: Source,
-    pub(super) config: ConfigFile,
+    pub(super) config: T,
     pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl<T> Document<T> {
+    pub(super) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Document<U> {
+        let Self { source, config, diagnostics } = self;
+        Document { source, config: turn(config), diagnostics }
+    }
 }
 
 /// The file's bytes; `None` when there is no such file.
@@ -49,7 +56,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
 }
 
 /// `Err` holds why nothing of the file can be used.
-pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, Vec<Diagnostic>> {
+pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Document<T>, Vec<Diagnostic>> {
     let source = Source::new(path, bytes).map_err(|problem| vec![problem])?;
     let mut report = Report::new(&source);
     let config = tree(&source, &mut report);
@@ -60,7 +67,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Document, Vec<Diagnosti
     }
 }
 
-fn tree(source: &Source, report: &mut Report<'_>) -> Option<ConfigFile> {
+fn tree<T: Read + Default>(source: &Source, report: &mut Report<'_>) -> Option<T> {
     if let Some(problem) = source.scan.problem {
         report.error(problem.at, problem.message, problem.help);
         return None;
@@ -74,7 +81,7 @@ fn tree(source: &Source, report: &mut Report<'_>) -> Option<ConfigFile> {
         }
     };
     match &parsed.value {
-        Some(value @ Value::Object(_)) => ConfigFile::read(value, report),
+        Some(value @ Value::Object(_)) => T::read(value, report),
         Some(value) => {
             mismatch(value, "an object", report);
             None
@@ -82,7 +89,7 @@ fn tree(source: &Source, report: &mut Report<'_>) -> Option<ConfigFile> {
         None => {
             let help = "a start: { \"mcpServers\": {} }";
             report.warning(Range::new(0, 0), "the file is empty", help);
-            Some(ConfigFile::default())
+            Some(T::default())
         }
     }
 }

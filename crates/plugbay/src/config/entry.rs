@@ -44,7 +44,7 @@ pub(super) fn build(
     around: Surroundings<'_>,
     report: &mut Report<'_>,
 ) -> ServerSettings {
-    let own = tuning(&entry.server).over(around.defaults.clone());
+    let own = laid_over(tuning(&entry.server), around.defaults.clone());
     match launch(entry, &own, around, report) {
         Err(reason) => ServerSettings { name, spec: Err(reason), exposure: Exposure::default() },
         Ok((transport, policy, pin)) => {
@@ -89,8 +89,26 @@ fn launch(
     Ok((transport, policy(own)?, pin))
 }
 
+/// `own`, with `base` for what it leaves open, also of the suite.
+pub(super) fn laid_over(own: Plugbay, base: Plugbay) -> Plugbay {
+    let suite = match (own.suite.clone(), base.suite.clone()) {
+        (Some(own), Some(base)) => Some(own.over(base)),
+        (own, base) => own.or(base),
+    };
+    Plugbay { suite, ..own.over(base) }
+}
+
+/// Tools that either of them does not want: neither was written in order to allow something.
+pub(super) fn denied_by_both(one: Option<Filter>, other: Option<Filter>) -> Option<Filter> {
+    match (one, other) {
+        (Some(Filter(Ok(one))), Some(Filter(Ok(other)))) => Some(Filter(Ok([one, other].concat()))),
+        (Some(Filter(Ok(_))), Some(broken)) => Some(broken),
+        (one, other) => one.or(other),
+    }
+}
+
 /// What the entry says in our own keys, and below that what it says in a host's.
-fn tuning(server: &Server) -> Plugbay {
+pub(super) fn tuning(server: &Server) -> Plugbay {
     let own = server.plugbay.clone().unwrap_or_default();
     let everything = |filter: &Filter| matches!(&filter.0, Ok(patterns) if patterns.iter().any(|p| p == "*"));
     let host = Plugbay {
@@ -99,11 +117,7 @@ fn tuning(server: &Server) -> Plugbay {
         start: server.startup_timeout,
         ..Plugbay::default()
     };
-    // Both lists of what is not wanted hold: neither was written in order to allow something.
-    let deny = match (own.deny.clone(), server.exclude.clone()) {
-        (Some(Filter(Ok(own))), Some(Filter(Ok(host)))) => Some(Filter(Ok([own, host].concat()))),
-        (own, host) => own.or(host),
-    };
+    let deny = denied_by_both(own.deny.clone(), server.exclude.clone());
     Plugbay { deny, ..own.over(host) }
 }
 

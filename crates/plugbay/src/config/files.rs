@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    approve::{Approval, approval},
+    approve::{Approval, Content, approval},
     diagnostic::{Diagnostic, Severity},
     document::{self, Document},
-    paths::{Paths, candidates},
+    paths::{Paths, candidates, is_switchboard},
+    switchboard::Switchboard,
 };
 
 /// Files in the order in which they are laid over each other.
@@ -14,6 +15,10 @@ use super::{
 pub(super) struct Files {
     pub(super) used: Vec<(Document, Origin)>,
     pub(super) sources: Vec<PathBuf>,
+    /// Whatever comes or goes in these may change what is found.
+    pub(super) folders: Vec<PathBuf>,
+    /// All that was read, used or not.
+    pub(super) contents: Vec<Content>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// A file that counts could not be used at all.
     pub(super) unreadable: bool,
@@ -23,15 +28,31 @@ pub(super) struct Files {
 pub(super) enum Origin {
     /// Written for this machine: servers start where we were started.
     Machine,
-    /// Written for a repository: servers start in its folder.
+    /// Written for a repository, or found: servers start in its folder.
     Project,
 }
 
+/// Whether the user's word is needed for each of the files that a file leads to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trust {
+    Given,
+    Approved,
+}
+
+/// What became of a file that another one leads to.
+pub(super) enum Opened {
+    Content(Vec<u8>),
+    Absent,
+    NotApproved,
+    /// Why, in one line.
+    Unreadable(String),
+}
+
 impl Files {
-    pub(super) fn explicit(&mut self, path: &Path) {
+    pub(super) fn explicit(&mut self, path: &Path, paths: &Paths) {
         self.sources.push(path.into());
         match self.bytes(path) {
-            Some(bytes) => self.parse(path, &bytes, Origin::Machine),
+            Some(bytes) => self.parse(path, &bytes, Origin::Machine, paths),
             None if self.diagnostics.is_empty() => {
                 self.unreadable = true;
                 self.diagnostics.push(Diagnostic::of_file(
@@ -51,7 +72,7 @@ impl Files {
         };
         self.sources.push(path.clone());
         if let Some(bytes) = self.bytes(path) {
-            self.parse(path, &bytes, Origin::Machine);
+            self.parse(path, &bytes, Origin::Machine, paths);
         }
     }
 
@@ -66,30 +87,69 @@ impl Files {
             let Some(bytes) = self.bytes(&path) else {
                 return;
             };
-            // The same bytes are checked and parsed: nobody can slip others in between.
-            let message = match approval(approvals.as_deref(), &path, &bytes) {
-                Approval::Given => return self.parse(&path, &bytes, Origin::Project),
-                Approval::Outdated => "this project file has changed since it was approved; it is not used",
-                Approval::Missing => "this project file is not approved; it is not used",
-            };
-            let help = "read it, and if you trust it run `plugbay approve`";
-            self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, help));
+            if self.is_approved(&path, &bytes, "project file", paths) {
+                self.parse(&path, &bytes, Origin::Project, paths);
+            }
             return;
         }
     }
 
+    /// Reads a file that another one leads to.
+    pub(super) fn open(&mut self, path: &Path, trust: Trust, paths: &Paths) -> Opened {
+        self.sources.push(path.into());
+        // Anything else could keep us waiting, such as a pipe.
+        if !path.is_file() {
+            return Opened::Absent;
+        }
+        let bytes = match document::bytes(path) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Opened::Absent,
+            Err(problem) => {
+                let reason = problem.one_line();
+                self.diagnostics.push(problem);
+                return Opened::Unreadable(reason);
+            }
+        };
+        self.contents.push(Content::of(path, &bytes));
+        match trust {
+            Trust::Approved if !self.is_approved(path, &bytes, "file", paths) => Opened::NotApproved,
+            _ => Opened::Content(bytes),
+        }
+    }
+
+    /// Asked of the very bytes that are parsed afterwards: nobody can slip others in between.
+    fn is_approved(&mut self, path: &Path, bytes: &[u8], what: &str, paths: &Paths) -> bool {
+        let message = match approval(paths.approvals().as_deref(), path, bytes) {
+            Approval::Given => return true,
+            Approval::Outdated => format!("this {what} has changed since it was approved; it is not used"),
+            Approval::Missing => format!("this {what} is not approved; it is not used"),
+        };
+        let help = "read it, and if you trust it run `plugbay approve`";
+        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, help));
+        false
+    }
+
     fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
-        document::bytes(path).unwrap_or_else(|problem| {
+        let bytes = document::bytes(path).unwrap_or_else(|problem| {
             self.diagnostics.push(problem);
             self.unreadable = true;
             None
-        })
+        });
+        self.contents.extend(bytes.as_ref().map(|bytes| Content::of(path, bytes)));
+        bytes
     }
 
-    fn parse(&mut self, path: &Path, bytes: &[u8], origin: Origin) {
-        match document::parse(path, bytes) {
+    fn parse(&mut self, path: &Path, bytes: &[u8], origin: Origin, paths: &Paths) {
+        let parsed = if is_switchboard(path) {
+            document::parse(path, bytes).map(|document| document.map(Switchboard::into_config))
+        } else {
+            document::parse(path, bytes)
+        };
+        match parsed {
             Ok(mut document) => {
                 self.diagnostics.append(&mut document.diagnostics);
+                let trust = if origin == Origin::Project { Trust::Approved } else { Trust::Given };
+                self.discover(&mut document, trust, paths);
                 self.used.push((document, origin));
             }
             Err(mut problems) => {

@@ -31,7 +31,7 @@ const LIST_WAIT: Duration = Duration::from_secs(5);
 pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
     let mut files = Files::default();
     if let Some(path) = explicit {
-        files.explicit(&paths.start.join(path));
+        files.explicit(&paths.start.join(path), paths);
     } else {
         files.user(paths);
         files.project(paths);
@@ -40,7 +40,7 @@ pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
 }
 
 fn settings(files: Files, env: Env<'_>) -> Settings {
-    let Files { used, sources, mut diagnostics, unreadable } = files;
+    let Files { used, sources, folders, contents, mut diagnostics, unreadable } = files;
     let common = Common::of(used.iter().map(|(document, _)| &document.config));
     let mut reports: Vec<Report<'_>> =
         used.iter().map(|(document, _)| Report::new(&document.source)).collect();
@@ -76,6 +76,8 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         limits: common.limits,
         list_wait: common.list_wait,
         sources,
+        folders,
+        contents,
         unreadable,
         diagnostics,
     }

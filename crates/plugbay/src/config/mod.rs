@@ -1,8 +1,8 @@
 //! Configuration: from files on disk to settings that say everything the rest of the program needs.
 //!
 //! The way of a file: `paths` finds it, `files` reads it and asks `approve` whether it may be used,
-//! `document` turns its bytes into the structs of `raw` (`read` does the work), `load` merges the
-//! files, `entry` makes a server's settings of each entry.
+//! `document` turns its bytes into the structs of `raw` (`read` does the work), `discover` adds the files
+//! that its patterns lead to, `load` merges them all, `entry` makes a server's settings of each entry.
 //!
 //! Nothing in here reads the process's environment or prints. Problems are collected as
 //! [`Diagnostic`]s; loading itself cannot fail, because one broken file or entry must not take the
@@ -10,10 +10,13 @@
 
 mod approve;
 mod diagnostic;
+mod discover;
 mod document;
 mod entry;
 mod expand;
 mod files;
+mod found;
+mod glob;
 mod identity;
 mod load;
 mod model;
@@ -24,6 +27,7 @@ mod report;
 mod scan;
 mod schema;
 mod source;
+mod switchboard;
 #[cfg(all(test, unix))]
 mod tests;
 mod units;
@@ -38,7 +42,7 @@ use plugbay_core::{
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
-pub use approve::{ApproveError, Approved, approve};
+pub use approve::{ApproveError, Content, approve};
 pub use diagnostic::{Diagnostic, Position, Severity};
 pub use identity::{hex_digest, identity};
 pub use load::load;
@@ -74,6 +78,10 @@ pub struct Settings {
     pub list_wait: Duration,
     /// Files that were read, or would be if they came into being: watch these.
     pub sources: Vec<PathBuf>,
+    /// Folders that were looked through: what comes or goes there may be one more file.
+    pub folders: Vec<PathBuf>,
+    /// Every file that was read, as it was.
+    pub contents: Vec<Content>,
     /// A file that counts could not be used at all, so its servers are missing here.
     pub unreadable: bool,
     pub diagnostics: Vec<Diagnostic>,

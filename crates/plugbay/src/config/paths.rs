@@ -6,7 +6,10 @@ use std::{
 };
 
 /// The names of a project's file; the first that exists in a folder counts.
-const PROJECT_FILES: [&str; 2] = [".plugbay.jsonc", "plugbay.jsonc"];
+const PROJECT_FILES: [&str; 3] = [".plugbay.jsonc", "plugbay.jsonc", SWITCHBOARD_FILE];
+
+/// A file of this name is written for Switchboard.
+const SWITCHBOARD_FILE: &str = "switchboard.config.json";
 
 /// The folders that loading depends on.
 #[derive(Debug, Clone)]
@@ -15,6 +18,8 @@ pub struct Paths {
     pub user_file: Option<PathBuf>,
     /// Where approvals are kept; absent where no home folder is known.
     pub state_folder: Option<PathBuf>,
+    /// What `~` stands for in a file.
+    pub home: Option<PathBuf>,
     /// Where the search for a project file begins, and what `--config` is relative to. Absolute.
     pub start: PathBuf,
 }
@@ -39,6 +44,7 @@ impl Paths {
         Self {
             user_file: config.map(|folder| folder.join("plugbay").join("config.jsonc")),
             state_folder: state.map(|folder| folder.join("plugbay")),
+            home: set("HOME"),
             start,
         }
     }
@@ -53,6 +59,10 @@ impl Paths {
 /// so that a file in a shared folder such as the temporary one has no say.
 pub fn project_file(start: &Path) -> Option<PathBuf> {
     candidates(start).into_iter().find(|path| path.is_file())
+}
+
+pub(super) fn is_switchboard(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == SWITCHBOARD_FILE)
 }
 
 /// Every file that could be the project file, the nearest first.
@@ -123,6 +133,6 @@ mod tests {
             std::fs::write(&file, "").unwrap();
             assert_eq!(project_file(&inner), Some(file));
         }
-        assert_eq!(candidates(&inner).len(), 6);
+        assert_eq!(candidates(&inner).len(), 9);
     }
 }

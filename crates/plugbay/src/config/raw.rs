@@ -13,6 +13,7 @@ use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
+    glob,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
     report::Report,
     units::{Count, Hits, HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
@@ -27,6 +28,8 @@ object! {
         "mode" => mode: Word<Option<Mode>>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
+        /// Files to look for that describe servers: one server as Switchboard writes it, or `mcpServers`. Patterns are relative to this file's folder or begin with `~/`; `*` stands for any characters of a name, `**` for any folders, `!` in front excludes. Such a server starts in its file's folder. An entry of `mcpServers` without `command` adds settings to the server of its name that is found.
+        "discoverGlobs" => discover: Vec<At<Pathname>>,
         /// What holds for every server whose own `plugbay` object does not say otherwise.
         "defaults" => defaults: Plugbay,
         /// Sizes that are refused or shortened.
@@ -244,6 +247,14 @@ pub(super) struct Entry {
     pub(super) problem: Option<String>,
 }
 
+impl Entry {
+    /// It says how a server is treated, and not what that server is.
+    pub(super) fn only_tunes(&self) -> bool {
+        let Server { command, url, reach, .. } = &self.server;
+        command.is_none() && url.is_none() && reach.is_none()
+    }
+}
+
 impl Read for Servers {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
         let mut entries: BTreeMap<&str, Entry> = BTreeMap::new();
@@ -309,6 +320,23 @@ impl Read for Pattern {
             Err(error) => {
                 let help = "write tool names, with `*` for any characters: \"get_*\"";
                 report.invalid(value.range(), &format!("not a valid pattern: {}", error.reason), help);
+                None
+            }
+        }
+    }
+}
+
+/// Files by a pattern.
+#[derive(Debug, Clone)]
+pub(super) struct Pathname(pub(super) glob::Pattern);
+
+impl Read for Pathname {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        match glob::Pattern::parse(&String::read(value, report)?) {
+            Ok(pattern) => Some(Self(pattern)),
+            Err(reason) => {
+                let help = "write a path with `*` for any characters: \"mcps/*/.mcp.json\"";
+                report.invalid(value.range(), &format!("not a valid pattern: {reason}"), help);
                 None
             }
         }
@@ -382,5 +410,6 @@ schema_like! {
     Servers: BTreeMap<String, Server>;
     Argv: OneOrMany;
     Filter: Vec<String>;
+    Pathname: String;
     Renames: BTreeMap<String, String>;
 }

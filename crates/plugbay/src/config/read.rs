@@ -32,6 +32,17 @@ pub(super) struct At<T> {
     pub(super) at: Range,
 }
 
+impl<T> At<T> {
+    /// A value that stands nowhere in the file.
+    pub(super) fn unwritten(value: T) -> Self {
+        Self { value, at: Range::new(0, 0) }
+    }
+
+    pub(super) fn is_written(&self) -> bool {
+        self.at.start < self.at.end
+    }
+}
+
 /// Declares a struct whose fields are all optional, read from an object's keys:
 /// `"key" | "alias" => field: Type`. Keys under `ignored` are accepted and not looked at; a key that
 /// belongs one level deeper, in `inner`, is recognised as misplaced.

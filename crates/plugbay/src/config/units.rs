@@ -31,6 +31,10 @@ pub(super) struct WaitOrNever(pub(super) Option<Duration>);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostLimit(pub(super) Duration);
 
+/// A time limit in milliseconds, always.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Milliseconds(pub(super) Duration);
+
 /// A number of bytes that a message can sensibly be limited to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageSize(pub(super) usize);
@@ -92,6 +96,12 @@ impl Read for HostLimit {
         let is_seconds = number(value).is_some_and(|number| number < 1000.0);
         let unit = if is_seconds { 1.0 } else { 0.001 };
         more_than_nothing(value, duration(value, unit, report)?, report).map(Self)
+    }
+}
+
+impl Read for Milliseconds {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        more_than_nothing(value, duration(value, 0.001, report)?, report).map(Self)
     }
 }
 
@@ -260,6 +270,7 @@ schema! {
     Wait: { "type": ["string", "number"], "pattern": DURATION, "minimum": 0 }
     WaitOrNever: { "type": ["string", "number"], "pattern": format!("{DURATION}|^never$"), "minimum": 0 }
     HostLimit: { "type": ["string", "number"], "pattern": DURATION, "exclusiveMinimum": 0 }
+    Milliseconds: { "type": ["string", "number"], "pattern": DURATION, "exclusiveMinimum": 0 }
     MessageSize: {
         "type": ["string", "integer"],
         "pattern": r"^\s*\d+(\.\d+)?\s*([kKmMgG]([iI]?[bB])?|[bB])?\s*$",

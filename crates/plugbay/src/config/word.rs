@@ -35,6 +35,17 @@ pub(super) enum Provider {
     Host,
 }
 
+/// How much of its tools a server's overview shows, in Switchboard's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    Summary,
+    Full,
+}
+
+impl Choice for Detail {
+    const WORDS: &'static [(&'static str, Self)] = &[("summary", Self::Summary), ("full", Self::Full)];
+}
+
 impl Choice for Provider {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("anthropic", Self::Remote(plugbay_model::Provider::Anthropic)),

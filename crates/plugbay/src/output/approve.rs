@@ -11,14 +11,17 @@ use crate::commands::approve::{Launch, Proposal};
 impl View for Proposal {
     fn human(&self, style: Style) -> String {
         let file = visible(&self.file.to_string_lossy());
+        let found = self.found.iter().map(|file| format!("  {}\n", visible(&file.to_string_lossy())));
+        let found: String = found.collect();
+        let found = if found.is_empty() { found } else { format!("It leads to\n{found}") };
         if self.servers.is_empty() {
-            return format!("{file} starts nothing\n");
+            return format!("{file} starts nothing\n{found}");
         }
         let mut table = Table::new(vec![Column::left(""), Column::left("")]).indented(2);
         for launch in &self.servers {
             table.row(vec![Cell::painted(&launch.name, Style::bold), launch.line().into()]);
         }
-        format!("{file} would start\n{}", table.render(style))
+        format!("{file} would start\n{}{found}", table.render(style))
     }
 }
 
@@ -74,12 +77,15 @@ mod tests {
                 launch("long", Ok(&["sh", "-c", "rm -rf /\x1b[2K"])),
                 launch("odd", Err("no `command`")),
             ],
+            found: vec!["/p/a/.mcp.json".into()],
         };
         let expected = "\
 /p/plugbay.jsonc would start
   a     npx -y 'it'\\''s' ${KEY}  (with TOKEN)
   long  sh -c 'rm -rf /\\u{1b}[2K'
   odd   nothing: no `command`
+It leads to
+  /p/a/.mcp.json
 ";
         assert_eq!(proposal.human(Style::PLAIN), expected);
     }

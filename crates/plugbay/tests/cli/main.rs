@@ -8,6 +8,7 @@ mod permissions;
 mod search;
 mod serve;
 mod skill;
+mod switchboard;
 mod tokens;
 mod tools;
 mod world;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Place, check};
-use crate::config::{Mode, Settings, approve};
+use crate::config::{Mode, Settings};
 
 #[test]
 fn hostile_files_are_survived() {
@@ -88,7 +88,7 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     let warning = format!("{users}\nwarning: this project file is not approved; it is not used; {help}");
     assert_eq!(place.summary(&place.load(None)), warning);
 
-    approve(&place.paths(), &place.path("project/plugbay.jsonc")).unwrap();
+    place.approve("plugbay.jsonc");
     let settings = place.load(None);
     let both = "a: user-a\nb: project-b in project\nc: project-c in project/sub\ncase: project in project\noff disabled";
     assert_eq!(place.summary(&settings), both);
@@ -106,7 +106,7 @@ fn a_broken_file_does_not_spoil_the_other() {
     let place = Place::new();
     place.write("home/config.jsonc", "{");
     place.write("project/.plugbay.jsonc", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
-    approve(&place.paths(), &place.path("project/.plugbay.jsonc")).unwrap();
+    place.approve(".plugbay.jsonc");
     let syntax = "the file is JSON, with comments and trailing commas allowed";
     assert_eq!(
         place.summary(&place.load(None)),
@@ -120,7 +120,12 @@ fn everything_that_could_change_the_outcome_is_to_be_watched() {
     let sources = |settings: Settings| -> Vec<String> {
         settings.sources.iter().map(|path| place.plain(&path.display().to_string())).collect()
     };
-    let absent = ["home/config.jsonc", "project/.plugbay.jsonc", "project/plugbay.jsonc"];
+    let absent = [
+        "home/config.jsonc",
+        "project/.plugbay.jsonc",
+        "project/plugbay.jsonc",
+        "project/switchboard.config.json",
+    ];
     assert_eq!(sources(place.load(None)), absent);
     place.write("project/.plugbay.jsonc", "{}");
     let present = ["home/config.jsonc", "project/.plugbay.jsonc", "state/approved.json"];

@@ -1,5 +1,6 @@
 //! The rules that only show when a whole file, or several, are loaded.
 
+mod discover;
 mod entries;
 mod files;
 mod problems;
@@ -14,7 +15,7 @@ use std::{
 use plugbay_upstream::spec::{ServerSpec, Transport};
 use tempfile::TempDir;
 
-use super::{Diagnostic, Paths, ServerSettings, Settings, load};
+use super::{Diagnostic, Paths, ServerSettings, Settings, approve, load};
 
 const TOKEN: &str = "hunter2-from-the-environment";
 
@@ -40,12 +41,19 @@ impl Place {
 
     fn paths(&self) -> Paths {
         let user_file = Some(self.path("home/config.jsonc"));
-        Paths { user_file, state_folder: Some(self.path("state")), start: self.path("project") }
+        let (state_folder, home) = (Some(self.path("state")), Some(self.path("home")));
+        Paths { user_file, state_folder, home, start: self.path("project") }
     }
 
     fn load(&self, explicit: Option<&str>) -> Settings {
         let env = |name: &str| (name == "TOK").then(|| TOKEN.to_owned());
         load(explicit.map(Path::new), &self.paths(), &env)
+    }
+
+    /// What `plugbay approve` does once its user has agreed.
+    fn approve(&self, file: &str) {
+        let shown = self.load(Some(file));
+        approve(&self.paths(), &shown.contents).unwrap();
     }
 
     /// Everything that depends on the folder's name taken out.

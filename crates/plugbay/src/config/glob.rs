@@ -1,0 +1,232 @@
+//! Which files match a pattern, and where more of them could come from.
+//!
+//! A pattern is walked step by step, so that only folders are listed in which something is left open.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// Looking for servers must not take longer than anybody notices.
+const MOST_FOLDERS: usize = 2_000;
+
+/// What `**` passes over: others' files, and far too many of them.
+const PASSED_OVER: [&str; 2] = [".git", "node_modules"];
+
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    /// What it matches is left out.
+    pub(super) excludes: bool,
+    /// It begins in the user's folder.
+    at_home: bool,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Name(String),
+    Any(GlobMatcher),
+    /// `**`: any number of folders, and none.
+    Deep,
+}
+
+impl Pattern {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (excludes, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let (at_home, text) = text.strip_prefix("~/").map_or((false, text), |rest| (true, rest));
+        let mut steps = Vec::new();
+        if text.starts_with('/') {
+            steps.push(Step::Name("/".into()));
+        }
+        for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            match Step::parse(part)? {
+                Step::Deep if matches!(steps.last(), Some(Step::Deep)) => {}
+                step => steps.push(step),
+            }
+        }
+        match steps.last() {
+            None => Err("it names no file".into()),
+            Some(Step::Deep) => Err("it ends with `**`, which stands for folders".into()),
+            Some(_) => Ok(Self { excludes, at_home, steps }),
+        }
+    }
+}
+
+impl Step {
+    fn parse(part: &str) -> Result<Self, String> {
+        if part == "**" {
+            return Ok(Self::Deep);
+        }
+        if !part.contains(['*', '?', '[', '{']) {
+            return Ok(Self::Name(part.into()));
+        }
+        let glob = GlobBuilder::new(part).literal_separator(true).build();
+        glob.map(|glob| Self::Any(glob.compile_matcher())).map_err(|error| error.kind().to_string())
+    }
+}
+
+/// What a pattern leads to; sorted, whatever order the disk has.
+#[derive(Debug, Default)]
+pub(super) struct Matches {
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Not there, and would lead further if they were.
+    pub(super) absent: BTreeSet<PathBuf>,
+    /// Whatever comes or goes in these may count.
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// There was more to look at than is sensible.
+    pub(super) cut: bool,
+    /// How many folders may still be listed.
+    left: usize,
+}
+
+impl Matches {
+    pub(super) fn of(pattern: &Pattern, base: &Path, home: Option<&Path>) -> Self {
+        Self::within(MOST_FOLDERS, pattern, base, home)
+    }
+
+    fn within(limit: usize, pattern: &Pattern, base: &Path, home: Option<&Path>) -> Self {
+        let mut matches = Self { left: limit, ..Self::default() };
+        let start = if pattern.at_home { home } else { Some(base) };
+        if let Some(start) = start {
+            matches.walk(start, &pattern.steps);
+        }
+        matches
+    }
+
+    fn walk(&mut self, at: &Path, steps: &[Step]) {
+        let Some((step, rest)) = steps.split_first() else {
+            if at.is_file() {
+                self.files.insert(at.to_owned());
+            }
+            return;
+        };
+        match step {
+            Step::Name(name) => {
+                let next = at.join(name);
+                if next.exists() {
+                    self.walk(&next, rest);
+                } else if at.is_dir() && !self.folders.contains(at) {
+                    self.absent.insert(next);
+                }
+            }
+            Step::Any(pattern) => {
+                for (name, _) in self.list(at).iter().filter(|(name, _)| pattern.is_match(name)) {
+                    self.walk(&at.join(name), rest);
+                }
+            }
+            Step::Deep => {
+                // Listed first: what is missing in a listed folder needs no watching of its own.
+                let children = self.list(at);
+                self.walk(at, rest);
+                // Links are not followed here, because they may lead in circles.
+                let folders = children.iter().filter(|(_, is_folder)| *is_folder);
+                for (name, _) in folders.filter(|(name, _)| !PASSED_OVER.contains(&name.as_str())) {
+                    self.walk(&at.join(name), steps);
+                }
+            }
+        }
+    }
+
+    /// The names in a folder, and which of them are folders themselves. Names that are not UTF-8 match nothing.
+    fn list(&mut self, folder: &Path) -> Vec<(String, bool)> {
+        let Some(left) = self.left.checked_sub(1) else {
+            self.cut = true;
+            return Vec::new();
+        };
+        self.left = left;
+        let Ok(entries) = fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        self.folders.insert(folder.to_owned());
+        let named = entries.flatten().filter_map(|entry| {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            Some((entry.file_name().into_string().ok()?, is_folder))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort();
+        named
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const FILES: [&str; 8] = [
+        ".switchboard/mcps/a/.mcp.json",
+        ".switchboard/mcps/b/.mcp.json",
+        ".switchboard/mcps/b/original/.mcp.json",
+        ".switchboard/mcps/readme",
+        "deep/one/two/.mcp.json",
+        "deep/node_modules/x/.mcp.json",
+        "deep/.git/.mcp.json",
+        "home/mine/.mcp.json",
+    ];
+
+    fn place() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for file in FILES.map(|file| root.path().join(file)) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        symlink("..", root.path().join("deep/one/circle")).unwrap();
+        symlink(root.path().join("deep/one"), root.path().join(".switchboard/mcps/linked")).unwrap();
+        root
+    }
+
+    fn below(root: &Path, paths: &BTreeSet<PathBuf>) -> Vec<String> {
+        paths.iter().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, files: &[&str], absent: &[&str]) {
+        let root = place();
+        let pattern = Pattern::parse(pattern).unwrap();
+        let matches = Matches::of(&pattern, root.path(), Some(&root.path().join("home")));
+        assert_eq!(below(root.path(), &matches.files), files);
+        assert_eq!(below(root.path(), &matches.absent), absent);
+        assert!(!matches.cut);
+    }
+
+    #[test]
+    fn patterns_match_hidden_names_and_end_in_circles_too() {
+        check(
+            ".switchboard/mcps/*/.mcp.json",
+            &[".switchboard/mcps/a/.mcp.json", ".switchboard/mcps/b/.mcp.json"],
+            &[".switchboard/mcps/linked/.mcp.json"],
+        );
+        check("./*/mcps/{b,c}/.mcp.json", &[".switchboard/mcps/b/.mcp.json"], &["deep/mcps", "home/mcps"]);
+        check("deep/**/.mcp.json", &["deep/one/two/.mcp.json"], &[]);
+        check("deep/**/**/t?o/.mcp*", &["deep/one/two/.mcp.json"], &[]);
+        check(".switchboard/mcps/linked/two/.mcp.json", &[".switchboard/mcps/linked/two/.mcp.json"], &[]);
+        check("~/mine/.mcp.json", &["home/mine/.mcp.json"], &[]);
+        check("nowhere/*/.mcp.json", &[], &["nowhere"]);
+    }
+
+    #[test]
+    fn a_pattern_that_leads_everywhere_is_given_up() {
+        let root = place();
+        let pattern = Pattern::parse("**/.mcp.json").unwrap();
+        let matches = Matches::within(4, &pattern, root.path(), None);
+        assert!(matches.cut);
+        let seen_until_then = [".switchboard/mcps/a/.mcp.json", ".switchboard/mcps/b/.mcp.json"];
+        assert_eq!(below(root.path(), &matches.files), seen_until_then);
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_match_is_refused() {
+        for (pattern, reason) in [
+            ("", "it names no file"),
+            ("./", "it names no file"),
+            ("a/**", "it ends with `**`, which stands for folders"),
+            ("a/[b", "unclosed character class; missing ']'"),
+        ] {
+            assert_eq!(Pattern::parse(pattern).unwrap_err(), reason, "{pattern}");
+        }
+    }
+}
