@@ -31,8 +31,11 @@ use crate::catalog::Tool;
 const SYNONYM: f32 = 0.4;
 /// What a name adds that the query covers wholly.
 const COVERED_NAME: f32 = 0.5;
-/// The share of meaning in a score.
+/// The share of meaning in a score, in a catalogue of up to so many tools. Among more of them it is less:
+/// the more there are, the more of them mean something like the query, while words tell them apart as before.
 const MEANING: f32 = 0.45;
+const MEANING_TOOLS: f32 = 4096.0;
+const MEANING_FADES: f32 = 0.4;
 /// Words are measured against the best tool, and a little against a perfect one: where even the best
 /// matches little of the query, meaning gets more to say.
 const PERFECTION: f32 = 0.25;
@@ -150,10 +153,11 @@ impl Engine {
         }
         let best = hits.iter().map(|hit| hit.score).fold(f32::MIN_POSITIVE, f32::max);
         let whole = best.powf(1.0 - PERFECTION) * perfect.max(f32::MIN_POSITIVE).powf(PERFECTION);
+        let share = share_of_meaning(self.index.len());
         hits.retain_mut(|hit| {
             let cosine = tools.cosine(hit.tool as usize, direction).max(0.0);
             let named = hit.score > 0.0;
-            hit.score = (1.0 - MEANING) * hit.score / whole + MEANING * cosine;
+            hit.score = (1.0 - share) * hit.score / whole + share * cosine;
             named || cosine >= FAINT
         });
     }
@@ -173,6 +177,12 @@ impl Engine {
         hits.extend(seen);
         hits.extend(again);
     }
+}
+
+fn share_of_meaning(tools: usize) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
+    let tools = (tools as f32).max(MEANING_TOOLS);
+    MEANING * (MEANING_TOOLS / tools).powf(MEANING_FADES)
 }
 
 fn twins(tools: &[(&str, &Tool)]) -> Vec<u32> {
