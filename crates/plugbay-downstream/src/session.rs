@@ -231,6 +231,7 @@ impl Session {
         state.version = Some(version);
         state.abilities = abilities;
         drop(state);
+        self.desk.lends_model(abilities.sampling_tools);
         self.gateway.audience.joined(self.me.clone());
         self.gateway.audience.reads(self.me.clone());
         self.can(abilities);
