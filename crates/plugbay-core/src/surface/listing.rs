@@ -42,6 +42,8 @@ pub struct Listing {
     pub prompts: Bytes,
     /// How many of the tools are not our own.
     pub shown: usize,
+    /// A language model runs errands for this host.
+    pub errands: bool,
     /// Those of the gateway's own tools that can be called.
     own: Vec<Own>,
     own_prompts: Vec<OwnPrompt>,
@@ -73,7 +75,17 @@ impl Listing {
         let mut own_prompts = OwnPrompt::among(&own);
         own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
         let prompts = prompts::listed(&own_prompts, &shelf.prompts);
-        Self { tools: tools.freeze(), prompts, shown, own, own_prompts, suites, names: Arc::clone(names) }
+        let errands = view.errands;
+        Self {
+            tools: tools.freeze(),
+            prompts,
+            shown,
+            errands,
+            own,
+            own_prompts,
+            suites,
+            names: Arc::clone(names),
+        }
     }
 
     pub fn plan(&self, name: &str) -> Plan<'_> {
