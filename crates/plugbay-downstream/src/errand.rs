@@ -27,13 +27,10 @@ use plugbay_core::{
     surface::Effect,
     tokens::estimate,
 };
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use self::{
-    calling::Calling,
+    calling::{Calling, Running},
     outcome::Outcome,
     report::{Fate, Report, Shortage},
     toolbox::Toolbox,
@@ -279,31 +276,29 @@ impl Errand {
             results.push(planned);
         }
         let together = ready.iter().all(|(_, _, calling)| calling.effect == Effect::Reads);
-        let mut running = JoinSet::new();
+        let mut running = Running::default();
         for (at, line, calling) in ready {
             self.teller.tell(&format!("calling {}", calling.tool));
             self.report.begun(line);
-            running.spawn(async move { (at, line, calling.made().await) });
+            running.begin(at, line, calling);
             if !together {
                 self.gather(&mut running, &mut results).await?;
             }
         }
         self.gather(&mut running, &mut results).await?;
-        Ok(calls.iter().zip(results).map(|(call, outcome)| told(call, outcome)).collect())
+        let outcomes = results.into_iter().flatten();
+        Ok(calls.iter().zip(outcomes).map(|(call, outcome)| told(call, outcome)).collect())
     }
 
     /// Waits for everything that is under way. What is still so when the time is up is taken back.
     async fn gather(
         &mut self,
-        running: &mut JoinSet<(usize, usize, Outcome)>,
+        running: &mut Running,
         results: &mut [Option<Outcome>],
     ) -> Result<(), Shortage> {
         let late = |_| Shortage::Time(self.terms.limits.time);
-        while let Some(done) = timeout_at(self.deadline, running.join_next()).await.map_err(late)? {
-            // One that broke off has no result.
-            if let Ok((at, line, outcome)) = done {
-                results[at] = Some(self.report.done(line, outcome));
-            }
+        while let Some((at, line, outcome)) = timeout_at(self.deadline, running.next()).await.map_err(late)? {
+            results[at] = Some(self.report.done(line, outcome));
         }
         Ok(())
     }
@@ -358,8 +353,7 @@ fn host_model(session: &Arc<Session>, sink: &Arc<Outbox>, era: Era) -> Result<Ar
 }
 
 /// What the model reads of a call that it wanted.
-fn told(call: &ToolCall, outcome: Option<Outcome>) -> ToolResult {
-    let outcome = outcome.unwrap_or_else(|| Outcome::refused("it broke off"));
+fn told(call: &ToolCall, outcome: Outcome) -> ToolResult {
     ToolResult {
         call: call.id.clone(),
         name: call.name.clone(),

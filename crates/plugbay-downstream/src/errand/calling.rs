@@ -1,6 +1,6 @@
 //! One call of an errand: a request of our own, dispatched as if the host had sent it.
 
-use std::sync::Arc;
+use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -63,7 +63,7 @@ impl Calling {
     ///
     /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
     /// it. A modern host cannot be asked, so there the server hears at once that it cannot.
-    pub(super) async fn made(self) -> Outcome {
+    async fn made(self) -> Outcome {
         let inner = Arc::new(Outbox::within(&self.sink));
         let _taken_back = TakenBack(&self);
         dispatch::call_tool(&self.session, &inner, &self.request, Era::Legacy);
@@ -110,5 +110,38 @@ struct TakenBack<'a>(&'a Calling);
 impl Drop for TakenBack<'_> {
     fn drop(&mut self) {
         self.0.session.cancel(self.0.request.id(), respond::not_needed());
+    }
+}
+
+/// The calls that are under way. Dropped, they are taken back at once, as they would not be in tasks of their
+/// own.
+#[derive(Default)]
+pub(super) struct Running(Vec<UnderWay>);
+
+struct UnderWay {
+    /// Which of its turn it is.
+    at: usize,
+    /// Where it stands in the report.
+    line: usize,
+    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+impl Running {
+    pub(super) fn begin(&mut self, at: usize, line: usize, calling: Calling) {
+        self.0.push(UnderWay { at, line, outcome: Box::pin(calling.made()) });
+    }
+
+    /// The next that is over; `None` when there are no more.
+    pub(super) async fn next(&mut self) -> Option<(usize, usize, Outcome)> {
+        poll_fn(|context| {
+            for number in 0..self.0.len() {
+                if let Poll::Ready(outcome) = self.0[number].outcome.as_mut().poll(context) {
+                    let UnderWay { at, line, .. } = self.0.swap_remove(number);
+                    return Poll::Ready(Some((at, line, outcome)));
+                }
+            }
+            if self.0.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await
     }
 }
