@@ -78,7 +78,8 @@ pub(super) fn natural_language<'a>(
         }
     }
     let time = said.time.map_or(ERRAND.time, |limit| limit.0);
-    let patience = Patience { remote: time, host: time };
+    // Longer than everything together, so that there is one reason when time runs out, and not either of two.
+    let patience = Patience { remote: time * 2, host: time * 2 };
     let At { value, at } = said.model?;
     let model = resolve(&value.0?, at, None, patience, env, &mut reports[place])?;
     Some(NaturalLanguage {

@@ -36,7 +36,7 @@ impl World {
         Self { workspace: Workspace::new(), endpoint: Endpoint::start(plays), dialect }
     }
 
-    fn config(&self, more: Value) -> Config {
+    fn config(&self, more: &Value) -> Config {
         let model =
             json!({ "provider": self.dialect.provider(), "model": "m", "baseUrl": self.endpoint.url() });
         let mut settings = json!({ "model": model });
@@ -46,7 +46,7 @@ impl World {
     }
 
     /// With a host that declares this.
-    fn open(&self, more: Value, capabilities: &str) -> Host {
+    fn open(&self, more: &Value, capabilities: &str) -> Host {
         self.open_with(&self.config(more), capabilities)
     }
 
@@ -89,7 +89,7 @@ fn each_provider_calls_and_says_what_came_of_it() {
     for dialect in DIALECTS {
         let plays = [dialect.calls(&[("s__read", json!({ "n": 7 }))]), dialect.says("It is seven.")];
         let world = World::new(dialect, plays);
-        let host = world.open(json!({ "instructions": "Be brief." }), "{}");
+        let host = world.open(&json!({ "instructions": "Be brief." }), "{}");
         let (words, record, failed) = told(&want(&host, "What is seven?"));
         assert_eq!((words.as_str(), failed), ("It is seven.", false), "{dialect:?}");
         assert_eq!(record, "Calls:\n1. s__read {\"n\":7}: done");
@@ -115,7 +115,7 @@ fn several_calls_at_once_and_one_after_the_other() {
         let both = dialect.calls(&[("s__read", json!({ "n": 1 })), ("s__read", json!({ "n": "2" }))]);
         let wrong = dialect.calls(&[("s__read", json!({ "n": "three" })), ("s__secret", json!({ "n": 1 }))]);
         let world = World::new(dialect, [both, wrong, dialect.says("One and two.")]);
-        let host = world.open(json!({}), "{}");
+        let host = world.open(&json!({}), "{}");
         let (words, record, failed) = told(&want(&host, "x"));
         assert_eq!((words.as_str(), failed), ("One and two.", false));
         let lines: Vec<&str> = record.lines().collect();
@@ -141,7 +141,7 @@ fn refusals_and_limits_of_a_provider_are_told() {
             dialect.limited(Vec::new()),
         ];
         let world = World::new(dialect, plays);
-        let host = world.open(json!({}), "{}");
+        let host = world.open(&json!({}), "{}");
         let (words, record, failed) = told(&want(&host, "x"));
         assert!(failed && words.contains("it refuses to answer"), "{dialect:?}: {words}");
         assert_eq!(record, "No tool was called.");
@@ -156,7 +156,7 @@ fn refusals_and_limits_of_a_provider_are_told() {
 fn a_call_that_is_none_can_be_mended() {
     for dialect in DIALECTS {
         let world = World::new(dialect, [dialect.stammers(), dialect.says("Sorry.")]);
-        let host = world.open(json!({}), "{}");
+        let host = world.open(&json!({}), "{}");
         assert_eq!(told(&want(&host, "x")).0, "Sorry.", "{dialect:?}");
         host.finish();
     }
@@ -172,7 +172,7 @@ fn every_limit_ends_it_with_a_record() {
             (json!({ "tokens": 2 * COST }), 2, "the limit of 60 tokens is reached", 1),
         ] {
             let world = World::new(dialect, (0..plays).map(|_| call(dialect)));
-            let host = world.open(limit, "{}");
+            let host = world.open(&limit, "{}");
             let (words, record, failed) = told(&want(&host, "x"));
             assert_eq!((words, failed), (format!("Not finished: {expected}."), true), "{dialect:?}");
             assert_eq!(record.matches(": done").count(), made, "{record}");
@@ -181,7 +181,7 @@ fn every_limit_ends_it_with_a_record() {
         }
     }
     let world = World::new(Dialect::Gemini, [Play::Silence(Vec::new())]);
-    let host = world.open(json!({ "time": "300ms" }), "{}");
+    let host = world.open(&json!({ "time": "300ms" }), "{}");
     let (words, _, failed) = told(&want(&host, "x"));
     assert_eq!((words.as_str(), failed), ("Not finished: the limit of 0.3 s is reached.", true));
     world.endpoint.left();
@@ -193,7 +193,7 @@ fn what_may_change_things_is_not_done_without_leave() {
     let dialect = Dialect::Anthropic;
     let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 1 }))];
     let world = World::new(dialect, [dialect.calls(&wanted), dialect.says("I may not.")]);
-    let host = world.open(json!({ "allowWrites": true }), "{}");
+    let host = world.open(&json!({ "allowWrites": true }), "{}");
     let (words, record, _) = told(&want(&host, "x"));
     assert_eq!(words, "I may not.");
     assert!(
@@ -205,7 +205,7 @@ fn what_may_change_things_is_not_done_without_leave() {
     host.finish();
     // A modern host cannot be asked either, and is told so.
     let world = World::new(dialect, [dialect.calls(&wanted[1..]), dialect.says("I may not.")]);
-    world.workspace.write_config(&world.config(json!({})));
+    world.workspace.write_config(&world.config(&json!({})));
     let host = Host::spawn(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
     host.declare(r#"{"elicitation":{"form":{}}}"#);
     host.discover();
@@ -221,7 +221,7 @@ fn the_user_allows_one_call_and_declines_another() {
     for dialect in DIALECTS {
         let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 2 }))];
         let world = World::new(dialect, [dialect.calls(&wanted), dialect.says("Half of it.")]);
-        let host = world.open(json!({}), r#"{"elicitation":{}}"#);
+        let host = world.open(&json!({}), r#"{"elicitation":{}}"#);
         let id = host.start_call("natural_language", r#"{"query":"x"}"#);
         for (part, answer) in
             [("s__add", r#"{"action":"accept","content":{}}"#), ("s__drop", r#"{"action":"decline"}"#)]
@@ -247,7 +247,7 @@ fn to_take_it_back_ends_the_call_and_the_question() {
     let dialect = Dialect::OpenAi;
     let plays = [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))]), Play::Silence(Vec::new())];
     let world = World::new(dialect, plays);
-    let host = world.open(json!({}), "{}");
+    let host = world.open(&json!({}), "{}");
     let id = host.start_call_with_progress("natural_language", r#"{"query":"x"}"#, "\"p\"");
     assert!(host.expect_notification("notifications/progress").text().contains("asking the model"));
     assert!(host.expect_notification("notifications/progress").text().contains("calling s__dawdle"));
@@ -275,7 +275,7 @@ fn what_a_server_asks_meanwhile_reaches_the_host() {
         let asks = r#"{"ask":[{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}}]}"#;
         let tools = json!([{ "name": "read", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }]);
         let script = Script::new().set("era", format!("\"{era}\"")).set("tools", tools).tool("read", asks);
-        let config = world.config(json!({})).server(&world.workspace, "s", &script);
+        let config = world.config(&json!({})).server(&world.workspace, "s", &script);
         let host = world.open_with(&config, r#"{"elicitation":{}}"#);
         let id = host.start_call("natural_language", r#"{"query":"x"}"#);
         let question = host.expect_request("elicitation/create");
@@ -298,7 +298,7 @@ fn a_suite_takes_sentences_for_its_own_server() {
     let dialect = Dialect::Anthropic;
     let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Read.")];
     let world = World::new(dialect, plays);
-    let config = world.config(json!({})).server(&world.workspace, "other", &Script::friendly());
+    let config = world.config(&json!({})).server(&world.workspace, "other", &Script::friendly());
     world.workspace.write_config(&config.top("mode", "suite".into()));
     let host = Host::spawn(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
     host.initialize();
@@ -315,7 +315,7 @@ fn a_suite_takes_sentences_for_its_own_server() {
 #[test]
 fn a_host_lends_its_model_if_it_takes_tools() {
     let world = World::new(Dialect::Gemini, []);
-    let config = world.config(json!({ "model": { "provider": "host" } }));
+    let config = world.config(&json!({ "model": { "provider": "host" } }));
     let host = world.open_with(&config, r#"{"sampling":{"tools":{}}}"#);
     let id = host.start_call("natural_language", r#"{"query":"What is seven?"}"#);
     let question = host.expect_request("sampling/createMessage");
