@@ -131,3 +131,53 @@ fn beginning(words: &str) -> String {
         None => words.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scripted::{server, snapshot_of};
+
+    fn stocked(names: &[&str], query: &str) -> Toolbox {
+        let tools: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+        Toolbox::stocked(&snapshot_of(&tools, true), query, None, || None)
+    }
+
+    #[test]
+    fn names_are_such_that_every_provider_takes_them() {
+        let toolbox = stocked(&["a.b", "a_b", "a.b_2"], "");
+        let names: Vec<&str> = toolbox.0.iter().map(|held| held.name.as_str()).collect();
+        assert_eq!(names, ["s__a_b", "s__a_b_2", "s__a_b_3"]);
+        let exposed: Vec<&str> = names.iter().map(|name| toolbox.exposed(name)).collect();
+        assert_eq!(exposed, ["s__a.b", "s__a.b_2", "s__a_b"]);
+        let mut taken = BTreeSet::new();
+        let mut long = toolbox.0[0].found.clone();
+        long.exposed = format!("7{}", "x".repeat(100));
+        for _ in 0..12 {
+            let name = plain(&long, &mut taken);
+            assert!(name.len() == LONGEST_NAME && name.starts_with("_7x"), "{name}");
+        }
+        assert_eq!(taken.len(), 12);
+    }
+
+    #[test]
+    fn of_many_tools_those_are_taken_that_the_query_needs() {
+        let names: Vec<String> = (0..100).map(|number| format!("thing_{number}")).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.push("weather_forecast");
+        let toolbox = stocked(&names, "weather forecast");
+        assert!(toolbox.get("s__weather_forecast").is_some() && toolbox.0.len() <= MOST);
+        assert_eq!(stocked(&names, "zebra").0.len(), MOST, "some are better than none");
+        assert_eq!(stocked(&names[..MOST], "zebra").0.len(), MOST);
+    }
+
+    #[test]
+    fn only_the_tools_of_the_server_are_taken_that_is_meant() {
+        let snapshot = snapshot_of(&[json!({ "name": "a" })], true);
+        let of = |server: &ServerName| Toolbox::stocked(&snapshot, "", Some(server), || None);
+        assert!(of(&ServerName::parse("t").unwrap()).is_empty());
+        let toolbox = of(&server());
+        assert_eq!((toolbox.0.len(), toolbox.specs()[0].schema.get()), (1, r#"{"type":"object"}"#));
+    }
+}
