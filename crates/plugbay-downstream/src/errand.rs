@@ -128,20 +128,13 @@ struct Errand {
     report: Report,
 }
 
-/// Why a call is not made.
-enum Unmade {
-    /// The model hears of it, and goes on.
-    Refused(String),
-    Over(Shortage),
-}
-
 #[derive(Default)]
 struct Spent {
     calls: usize,
     turns: usize,
     tokens: u64,
     misunderstandings: usize,
-    /// The model knows that there are no more calls.
+    /// The model has been told that there are no more calls.
     warned: bool,
 }
 
@@ -206,6 +199,9 @@ impl Errand {
                 let cut = if stop == Stop::Limit { " […]" } else { "" };
                 return Ok(format!("{text}{cut}"));
             }
+            if self.spent.warned {
+                return Err(Shortage::Calls(self.terms.limits.calls));
+            }
             if self.spent.tokens >= self.terms.limits.tokens {
                 return Err(Shortage::Tokens(self.terms.limits.tokens));
             }
@@ -267,11 +263,10 @@ impl Errand {
                     ready.push((results.len(), line, calling));
                     None
                 }
-                Err(Unmade::Refused(why)) => {
+                Err(why) => {
                     let line = self.report.planned(self.toolbox.exposed(&call.name), call.arguments.get());
                     Some(self.report.done(line, Outcome::refused(&why)))
                 }
-                Err(Unmade::Over(shortage)) => return Err(shortage),
             };
             results.push(planned);
         }
@@ -303,26 +298,22 @@ impl Errand {
         Ok(())
     }
 
-    /// The call as it will be made: with arguments that fit, and allowed.
-    async fn plan(&mut self, call: &ToolCall) -> Result<Calling, Unmade> {
-        let refused = |why: String| Unmade::Refused(why);
+    /// The call as it will be made: with arguments that fit, and allowed. Otherwise the model hears why not.
+    async fn plan(&mut self, call: &ToolCall) -> Result<Calling, String> {
         let found = self.toolbox.get(&call.name);
-        let found = found.ok_or_else(|| refused(format!("there is no tool {:?}", call.name)))?;
+        let found = found.ok_or_else(|| format!("there is no tool {:?}", call.name))?;
         let limit = self.terms.limits.calls;
         if self.spent.calls >= limit {
-            return Err(if std::mem::replace(&mut self.spent.warned, true) {
-                Unmade::Over(Shortage::Calls(limit))
-            } else {
-                refused(format!("all {limit} calls have been made: answer with what you have"))
-            });
+            self.spent.warned = true;
+            return Err(format!("all {limit} calls have been made: answer with what you have"));
         }
         let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
         let fitting = repair::fit(schema, call.arguments.get().as_bytes(), self.session.gateway().repair);
-        let fitting = fitting.map_err(|refusal| refused(refusal.to_string()))?;
+        let fitting = fitting.map_err(|refusal| refusal.to_string())?;
         let calling = Calling::new(&self.session, &self.sink, &self.teller, found, &fitting.arguments);
-        let calling = calling.ok_or_else(|| refused("these arguments cannot be sent".to_owned()))?;
+        let calling = calling.ok_or("these arguments cannot be sent")?;
         if calling.effect > self.terms.unasked {
-            self.consent(&calling).await.map_err(refused)?;
+            self.consent(&calling).await?;
         }
         self.spent.calls += 1;
         Ok(calling)

@@ -2,7 +2,9 @@
 
 mod dialect;
 
-use plugbay_testkit::{Asked, Config, Endpoint, Host, Play, RawMessage, Script, Workspace};
+use plugbay_testkit::{
+    Asked, Config, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Workspace,
+};
 use serde_json::{Value, json};
 
 use self::dialect::{COST, DIALECTS, Dialect};
@@ -264,6 +266,27 @@ fn to_take_it_back_ends_the_call_and_the_question() {
     assert!(host.take_now(RawMessage::is_response).is_none());
     assert!(world.endpoint.untaken().is_empty());
     host.finish();
+}
+
+#[test]
+fn a_modern_host_over_http_that_leaves_takes_the_call_back() {
+    let dialect = Dialect::Anthropic;
+    let world = World::new(dialect, [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))])]);
+    world.workspace.write_config(&world.config(&json!({})));
+    let gateway = HttpGateway::start(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
+    let mut host = gateway.connect();
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "natural_language"),
+    ];
+    let members = r#""name":"natural_language","arguments":{"query":"x"}"#;
+    let params = format!(r#"{{"_meta":{{{MODERN_META}}},{members}}}"#);
+    host.post(&headers, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#));
+    world.workspace.await_log("s", "tools/call", 1);
+    drop(host);
+    world.workspace.await_log("s", "notifications/cancelled", 1);
+    assert_eq!(world.calls_made(), 1);
 }
 
 #[test]

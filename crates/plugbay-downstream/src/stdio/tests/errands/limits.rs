@@ -19,18 +19,20 @@ async fn served(world: &mut World) {
 async fn after_the_last_call_the_model_can_still_conclude() {
     let mut world = World::new().await;
     world.want("x").await;
-    world.asked().await.answer(calls(&[(READ, "{}"); 4]));
+    world.asked().await.answer(calls(&[(READ, "{}"); 5]));
     for _ in 0..3 {
         served(&mut world).await;
     }
     let asked = world.asked().await;
     let told = &asked.turns()[2];
+    assert_eq!(told.matches("not made").count(), 2, "{told}");
     assert!(told.ends_with("not made: all 3 calls have been made: answer with what you have!"), "{told}");
     asked.answer(says("Three times."));
     let (words, record, failed) = world.told().await;
     assert_eq!((words.as_str(), failed), ("Three times.", false));
+    assert_eq!(record.matches(": done").count(), 3, "{record}");
     assert!(
-        record.ends_with("\n4. s__read {}: not made: all 3 calls have been made: answer with what you have")
+        record.ends_with("\n5. s__read {}: not made: all 3 calls have been made: answer with what you have")
     );
 }
 
