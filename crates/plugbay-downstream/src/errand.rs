@@ -163,7 +163,12 @@ impl Errand {
         let server = server.transpose()?;
         let toolbox = Toolbox::stocked(&snapshot, &wish.query, server.as_ref(), session.gateway().table);
         if toolbox.is_empty() {
-            return Err("there is no tool that could be called".to_owned());
+            let failure =
+                server.and_then(|server| Some((snapshot.catalog.failure(&server)?.clone(), server)));
+            return Err(match failure {
+                Some((failure, server)) => format!("{server} does not work: {failure}"),
+                None => "there is no tool that could be called".to_owned(),
+            });
         }
         let role = toolbox.role(&snapshot, terms.instructions.as_deref());
         let token = request.progress_token().map(Bytes::copy_from_slice);

@@ -3,7 +3,8 @@
 mod dialect;
 
 use plugbay_testkit::{
-    Asked, Config, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Workspace,
+    Asked, Config, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Tool, Workspace,
+    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -332,6 +333,28 @@ fn a_suite_takes_sentences_for_its_own_server() {
     let (words, record, _) = told(&host.call("s_suite", &call.to_string()));
     assert_eq!((words.as_str(), record.as_str()), ("Read.", "Calls:\n1. s__read {\"n\":1}: done"));
     assert_eq!(dialect.tools(&world.asked().body), ["s__add", "s__dawdle", "s__drop", "s__read"]);
+    host.finish();
+}
+
+#[test]
+fn it_comes_and_goes_with_the_configuration() {
+    let dialect = Dialect::Gemini;
+    let world = World::new(dialect, [dialect.says("Here.")]);
+    let host = world.open(&json!({}), "{}");
+    let named = |tools: &[Tool]| tools.iter().any(|tool| tool.name == "natural_language");
+    world.workspace.write_config(&world.workspace.config(&[("s", numbers())]));
+    host.await_list("a list without it", |tools| !named(tools));
+    assert!(want(&host, "x").text().contains("Unknown tool"));
+    world.workspace.write_config(&world.config(&json!({})));
+    host.await_list("a list with it", named);
+    assert_eq!(told(&want(&host, "x")).0, "Here.");
+    let broken = world.config(&json!({})).entry("b", json!({ "command": "/nowhere/at-all" }));
+    world.workspace.write_config(&broken);
+    let of_broken = || told(&host.call("natural_language", r#"{"query":"x","server":"b"}"#)).0;
+    let why = wait_until("word of its failure", std::time::Duration::from_secs(20), || {
+        Some(of_broken()).filter(|why| !why.starts_with("there is no"))
+    });
+    assert!(why.starts_with("b does not work: ") && why.contains("/nowhere/at-all"), "{why}");
     host.finish();
 }
 

@@ -153,6 +153,19 @@ async fn a_modern_host_reads_and_is_told_why_it_cannot_write() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_model_of_a_modern_host_cannot_be_asked() {
+    let mut world = World::unopened();
+    world.stage.snapshots.send_replace(snapshot(Errands::Lenders));
+    let terms = Terms { model: Chosen::Host, limits: LIMITS, unasked: Effect::Reads, instructions: None };
+    world.stage.errands.choose(Some(terms));
+    let listed = world.stage.ask(modern(1, "tools/list", "")).await;
+    assert!(!listed.to_string().contains("natural_language"), "{listed}");
+    world.stage.say(modern(7, "tools/call", r#","name":"natural_language","arguments":{"query":"x"}"#)).await;
+    let (why, _, failed) = world.told().await;
+    assert!(failed && why.starts_with("this host's model cannot be asked: its protocol"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_model_of_a_host_is_offered_where_it_takes_tools() {
     for (capabilities, offered) in
         [("{}", false), (r#"{"sampling":{}}"#, false), (r#"{"sampling":{"tools":{}}}"#, true)]
