@@ -64,7 +64,7 @@ impl Session {
 
     /// Asks the host something of our own while it waits for an answer in `of_request`. `params` is raw
     /// JSON.
-    pub(crate) fn ask_for_ourselves(
+    fn ask_for_ourselves(
         &self,
         of_request: &Arc<Outbox>,
         method: &str,
@@ -88,8 +88,21 @@ impl Session {
         Ok((number, answer))
     }
 
+    /// The same, and waits for the answer. Whoever waits no longer takes the question back.
+    pub(crate) async fn hear_for_ourselves(
+        &self,
+        of_request: &Arc<Outbox>,
+        method: &str,
+        params: &str,
+    ) -> Result<(Bytes, Head), Unanswered> {
+        let (number, answer) = self.ask_for_ourselves(of_request, method, params)?;
+        let _withdrawn = Withdrawn { session: self, number };
+        answer.await.map_err(|_| Unanswered::HostGone)
+    }
+
     /// Where a call's questions go: with its answer, unless its host takes nothing there but that.
     pub(crate) fn sink_for_questions(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
+        let of_call = of_call.whole().unwrap_or(of_call);
         Arc::clone(if of_call.takes_answers_only() { self.outbox() } else { of_call })
     }
 
@@ -139,5 +152,17 @@ impl Session {
                 self.gateway().servers.reply(&server, number, Reply::Refused(Unanswered::HostGone));
             }
         }
+    }
+}
+
+/// A question that was answered is no longer there.
+struct Withdrawn<'a> {
+    session: &'a Session,
+    number: Ticket,
+}
+
+impl Drop for Withdrawn<'_> {
+    fn drop(&mut self) {
+        self.session.withdraw(self.number, &respond::not_needed());
     }
 }

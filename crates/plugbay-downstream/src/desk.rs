@@ -6,7 +6,7 @@ use plugbay_core::{
     auto::{self, Choice, Habits, Sizes},
     exposure::Mode,
     profile::Profile,
-    surface::{LONGEST_INSTRUCTIONS, Snapshot, View, activate::Active, instructions},
+    surface::{Errands, LONGEST_INSTRUCTIONS, Snapshot, View, activate::Active, instructions},
 };
 use tokio::sync::Notify;
 
@@ -31,6 +31,8 @@ pub(crate) enum Lasting {
 #[derive(Debug)]
 struct State {
     host: Profile,
+    /// The host's own model can be asked to use tools.
+    lends: bool,
     active: Active,
     chosen: Option<Chosen>,
     /// What was last seen from here, so that it is worked out once.
@@ -49,7 +51,7 @@ struct Chosen {
 impl Desk {
     pub(crate) fn new(lasting: Lasting) -> Self {
         let host = Profile::unknown();
-        let state = State { host, active: Active::default(), chosen: None, seen: None };
+        let state = State { host, lends: false, active: Active::default(), chosen: None, seen: None };
         Self { lasting, state: Mutex::new(state), listed: Notify::new() }
     }
 
@@ -60,6 +62,13 @@ impl Desk {
             state.host = host.clone();
             (state.chosen, state.seen) = (None, None);
         }
+    }
+
+    /// Whether the host's own model can be asked to use tools.
+    pub(crate) fn lends_model(&self, lends: bool) {
+        let mut state = self.lock();
+        state.lends = lends;
+        state.seen = None;
     }
 
     pub(crate) fn host(&self) -> Profile {
@@ -114,6 +123,11 @@ impl Desk {
             deaf: self.lasting == Lasting::No || !state.host.lists_again,
             defers: state.host.defers_from.is_some(),
             name_limit: state.host.name_limit,
+            errands: match now.layout.errands {
+                Errands::Nobody => false,
+                Errands::Everybody => true,
+                Errands::Lenders => state.lends,
+            },
         }
     }
 

@@ -406,11 +406,14 @@ pub(crate) fn later<T: Send + 'static>(
     };
     let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
     tokio::spawn(async move {
-        tokio::select! {
-            come = coming => if session.waited(&id) {
-                answer(&session, &sink, &request, come);
-            },
-            _ = taken_back => {}
+        let come = tokio::select! {
+            come = coming => Some(come),
+            _ = taken_back => None,
+        };
+        match come.filter(|_| session.waited(&id)) {
+            Some(come) => answer(&session, &sink, &request, come),
+            // Not before: questions to the host that have become pointless are taken back on the same way.
+            None => sink.taken_back(),
         }
         session.dealt_with();
     });

@@ -12,7 +12,7 @@ use plugbay_core::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::{parked::Parking, ranking::Ranker};
+use crate::{errand::Errands, parked::Parking, ranking::Ranker};
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ pub struct Gateway {
     pub table: fn() -> Option<Arc<Table>>,
     /// Who helps with the ranking of what was found.
     pub ranker: Arc<Ranker>,
+    /// Who runs errands, and on which terms.
+    pub errands: Arc<Errands>,
     /// How many tools a search shows, unless it asks for another number.
     pub hits: usize,
     /// Whether the arguments of found tools are put right.

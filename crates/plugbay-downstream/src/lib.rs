@@ -4,6 +4,7 @@ mod asking;
 mod budget;
 mod desk;
 mod dispatch;
+pub mod errand;
 mod gateway;
 pub mod http;
 mod lists;

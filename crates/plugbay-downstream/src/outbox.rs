@@ -30,6 +30,8 @@ pub(crate) struct Outbox {
     for_one: bool,
     /// Whatever comes before the answer is lost.
     answers_only: bool,
+    /// The request is a part of another one: what its host is asked for it goes there.
+    whole: Option<Arc<Outbox>>,
     /// What waits here is counted there, and by none if the host is our only one.
     budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
@@ -57,6 +59,20 @@ impl Outbox {
     /// For a request whose host takes no stream.
     pub(crate) fn for_answer(budget: &Arc<Budget>) -> Self {
         Self { answers_only: true, ..Self::for_request(budget) }
+    }
+
+    /// For a request of our own, made for the one that is answered in `whole`.
+    pub(crate) fn within(whole: &Arc<Self>) -> Self {
+        Self {
+            for_one: true,
+            whole: Some(Arc::clone(whole)),
+            budget: whole.budget.clone(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn whole(&self) -> Option<&Arc<Self>> {
+        self.whole.as_ref()
     }
 
     pub(crate) fn takes_answers_only(&self) -> bool {

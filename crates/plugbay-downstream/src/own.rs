@@ -20,6 +20,7 @@ use plugbay_core::{
 use self::arguments::Arguments;
 use crate::{
     dispatch::{self, Request},
+    errand::{self, Wish},
     outbox::Outbox,
     respond,
     session::Session,
@@ -45,6 +46,10 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
             Err(reply) => Err(reply),
         },
         Own::Activate | Own::Deactivate => return activate::switch(session, sink, request, era, own),
+        Own::Errand => match wish(request) {
+            Ok(wish) => return errand::begin(session, sink, request, era, wish),
+            Err(reply) => Err(reply),
+        },
         Own::Status | Own::Overview => Ok(activate::overview(session)),
         Own::Refresh => {
             session.gateway().servers.refresh();
@@ -127,6 +132,12 @@ fn inner_call(
         }
         _ => Err("\"arguments\" cannot be sent as they are".to_owned()),
     }
+}
+
+fn wish(request: &Request) -> Result<Wish, String> {
+    let arguments = Arguments::of(request);
+    let missing = || "\"query\" is missing: say what you want done".to_owned();
+    Ok(Wish { query: arguments.text("query").ok_or_else(missing)?, server: arguments.text("server") })
 }
 
 fn unknown(snapshot: &Snapshot, name: &str) -> String {

@@ -231,11 +231,12 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
 }
 
 /// How far a request of our own is; `token` is raw JSON.
-pub(crate) fn progress(token: &[u8], done: usize, total: usize, message: &str) -> Frame {
+pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message: &str) -> Frame {
+    let total = total.map(|total| format!(r#""total":{total},"#)).unwrap_or_default();
     let message = Value::from(message);
     let token = String::from_utf8_lossy(token);
     let text = format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{done},"total":{total},"message":{message}}}}}"#
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{done},{total}"message":{message}}}}}"#
     );
     Bytes::from(text).into()
 }
@@ -254,6 +255,19 @@ pub(crate) fn tool_text(id: &[u8], era: Era, text: &str, failed: bool) -> Frame 
         body["isError"] = true.into();
     }
     result(id, era, body)
+}
+
+/// The same with more than text: `content` is raw JSON, a list of blocks.
+pub(crate) fn tool_content(id: &[u8], era: Era, content: &str, failed: bool) -> Frame {
+    let failed = if failed { r#","isError":true"# } else { "" };
+    let modern = match era {
+        Era::Legacy => String::new(),
+        Era::Modern => {
+            let meta = json!({ era::SERVER_INFO_KEY: server_info() });
+            format!(r#","resultType":"complete","_meta":{meta}"#)
+        }
+    };
+    envelope(id, "result", format!(r#"{{"content":{content}{failed}{modern}}}"#).as_bytes())
 }
 
 /// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.

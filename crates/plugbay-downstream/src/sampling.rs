@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    exchange::Ticket,
     model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn},
     wire::{Head, Kind},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use crate::{outbox::Outbox, respond, session::Session};
+use crate::{outbox::Outbox, session::Session};
 
 /// For as long as one request of the host is in flight.
 #[derive(Debug)]
@@ -41,23 +40,9 @@ impl HostModel {
     async fn sample(&self, prompt: &Prompt) -> Result<Reply, Trouble> {
         let unaskable = |why: &dyn ToString| Trouble::Unaskable(why.to_string());
         let params = serde_json::to_string(&Params::of(prompt)).map_err(|error| unaskable(&error))?;
-        let asked = self.session.ask_for_ourselves(&self.sink, "sampling/createMessage", &params);
-        let (number, answer) = asked.map_err(|why| unaskable(&why))?;
-        let _withdrawn = Withdrawn { session: &self.session, number };
-        let (message, head) = answer.await.map_err(|_| unaskable(&"the host has gone"))?;
+        let answer = self.session.hear_for_ourselves(&self.sink, "sampling/createMessage", &params);
+        let (message, head) = answer.await.map_err(|why| unaskable(&why))?;
         read(&message, &head)
-    }
-}
-
-/// Whoever stops waiting takes the question back. One that was answered is no longer there.
-struct Withdrawn<'a> {
-    session: &'a Session,
-    number: Ticket,
-}
-
-impl Drop for Withdrawn<'_> {
-    fn drop(&mut self) {
-        self.session.withdraw(self.number, &respond::not_needed());
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         switched: Arc::default(),
         table: || None,
         ranker: Arc::default(),
+        errands: Arc::default(),
         hits: 5,
         repair: plugbay_core::repair::Mode::Repair,
         message_limit: MESSAGE_LIMIT,

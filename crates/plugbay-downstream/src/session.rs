@@ -231,6 +231,7 @@ impl Session {
         state.version = Some(version);
         state.abilities = abilities;
         drop(state);
+        self.desk.lends_model(abilities.sampling_tools);
         self.gateway.audience.joined(self.me.clone());
         self.gateway.audience.reads(self.me.clone());
         self.can(abilities);
@@ -322,8 +323,7 @@ impl Session {
         self.unwatch_all(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
-        if let Some(waiting) = state.waiting.remove(id) {
-            waiting.sink.taken_back();
+        if state.waiting.remove(id).is_some() {
             self.tell_if_idle(&state);
         }
         let Some(ticket) = state.by_id.get(id).copied() else { return };

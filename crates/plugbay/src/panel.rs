@@ -9,10 +9,11 @@ use plugbay_core::{
     failure::Failure,
     name::ServerName,
     repair,
-    surface::{Layout, Snapshot, View},
+    surface::{Errands, Layout, Snapshot, View},
 };
 use plugbay_downstream::{
     Gateway,
+    errand::Terms,
     ranking::{Choice, Chosen},
 };
 use plugbay_model::RemoteModel;
@@ -25,7 +26,7 @@ use tokio::{
 use crate::{
     cache::Cache,
     catalogue::{Arrangement, Catalogue, Order},
-    config::{ModelSource, SearchModel, ServerSettings, Settings, identity},
+    config::{ModelSource, NaturalLanguage, SearchModel, ServerSettings, Settings, identity},
     meaning,
     usage::Usage,
 };
@@ -92,11 +93,13 @@ impl Panel {
             switched: Arc::default(),
             table: meaning::table,
             ranker: Arc::default(),
+            errands: Arc::default(),
             hits: settings.search.hits,
             repair: if settings.repair { repair::Mode::Repair } else { repair::Mode::CheckOnly },
             message_limit: settings.limits.message,
         };
         gateway.ranker.choose(choice(settings));
+        gateway.errands.choose(terms(settings));
         let running = startable(settings).map(|(server, spec)| {
             let handle =
                 ServerHandle::spawn(spec.clone(), manners.get(&server.name).copied(), surroundings.clone());
@@ -140,6 +143,7 @@ impl Panel {
         let _ = self.orders.send(Order { arrangement: arrangement(settings, &self.usage), manners });
         let manners = remembered.await.unwrap_or_default();
         self.gateway.ranker.choose(choice(settings));
+        self.gateway.errands.choose(terms(settings));
         let old = self.servers();
         let mut next = BTreeMap::new();
         let mut fresh = Vec::new();
@@ -188,11 +192,20 @@ async fn stop_all(handles: impl IntoIterator<Item = ServerHandle>) {
 /// Who ranks what is searched for.
 pub fn choice(settings: &Settings) -> Option<Choice> {
     let SearchModel { source, deadline } = settings.search.model.clone()?;
-    let model = match source {
+    Some(Choice { model: chosen(source), deadline })
+}
+
+/// Who calls tools for a sentence, and on which terms.
+fn terms(settings: &Settings) -> Option<Terms> {
+    let NaturalLanguage { model, limits, unasked, instructions } = settings.natural_language.clone()?;
+    Some(Terms { model: chosen(model), limits, unasked, instructions })
+}
+
+fn chosen(source: ModelSource) -> Chosen {
+    match source {
         ModelSource::Remote(endpoint) => Chosen::Model(Arc::new(RemoteModel::new(endpoint))),
         ModelSource::Host => Chosen::Host,
-    };
-    Some(Choice { model, deadline })
+    }
 }
 
 fn startable(
@@ -219,6 +232,11 @@ fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
         split: settings.split_execute,
         hosts: settings.hosts.clone(),
         learned: usage.favourites(settings.learn),
+        errands: match settings.natural_language.as_ref().map(|chosen| &chosen.model) {
+            None => Errands::Nobody,
+            Some(ModelSource::Remote(_)) => Errands::Everybody,
+            Some(ModelSource::Host) => Errands::Lenders,
+        },
     };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);

@@ -31,6 +31,16 @@ pub struct Target {
     pub quoted: Bytes,
 }
 
+/// What a call may do, the more harmful the greater.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    #[default]
+    Reads,
+    /// Adds something, and takes nothing away.
+    Writes,
+    Destroys,
+}
+
 /// Keeps a tool in sight of a model whose host hides tools behind a search of its own.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
@@ -50,10 +60,21 @@ impl Found {
 
     /// Its server says that it changes nothing.
     pub fn is_read_only(&self) -> bool {
-        self.tool.raw("annotations").is_some_and(|annotations| {
-            let hint = Members::find(annotations, &(0..annotations.len()), "readOnlyHint");
-            hint.is_some_and(|span| &annotations[span] == b"true")
-        })
+        self.hint("readOnlyHint") == Some(b"true")
+    }
+
+    /// The worst that it may do. Nothing is thought harmless that its server does not call so.
+    pub fn effect(&self) -> Effect {
+        match self.hint("destructiveHint") {
+            _ if self.is_read_only() => Effect::Reads,
+            Some(b"false") => Effect::Writes,
+            _ => Effect::Destroys,
+        }
+    }
+
+    fn hint(&self, key: &str) -> Option<&[u8]> {
+        let annotations = self.tool.raw("annotations")?;
+        Members::find(annotations, &(0..annotations.len()), key).map(|span| &annotations[span])
     }
 }
 
@@ -133,5 +154,21 @@ mod tests {
         for other in [r#"{"name":"t"}"#, r#"{"name":"t","annotations":{"readOnlyHint":"true"}}"#] {
             assert!(!found(other).is_read_only(), "{other}");
         }
+    }
+
+    #[test]
+    fn what_is_not_called_harmless_may_destroy() {
+        for (annotations, effect) in [
+            (r#"{"readOnlyHint":true,"destructiveHint":true}"#, Effect::Reads),
+            (r#"{"destructiveHint":false}"#, Effect::Writes),
+            (r#"{"readOnlyHint":false}"#, Effect::Destroys),
+            ("{}", Effect::Destroys),
+            ("7", Effect::Destroys),
+        ] {
+            let definition = format!(r#"{{"name":"t","annotations":{annotations}}}"#);
+            assert_eq!(found(definition.leak()).effect(), effect, "{annotations}");
+        }
+        assert_eq!(found(r#"{"name":"t"}"#).effect(), Effect::Destroys);
+        assert!(Effect::Reads < Effect::Writes && Effect::Writes < Effect::Destroys);
     }
 }

@@ -8,7 +8,8 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{
-    Layout, Own, OwnPrompt, Plan, Snapshot, activate::Active, found::Found, names::Names, prompts, suite,
+    Errands, Layout, Own, OwnPrompt, Plan, Snapshot, activate::Active, found::Found, names::Names, prompts,
+    suite,
 };
 use crate::{
     catalog::Catalog,
@@ -28,6 +29,8 @@ pub struct View {
     pub defers: bool,
     /// The longest name that the host takes.
     pub name_limit: Option<usize>,
+    /// A language model runs errands for this host.
+    pub errands: bool,
 }
 
 /// The tools that a host sees, ready to send.
@@ -39,6 +42,8 @@ pub struct Listing {
     pub prompts: Bytes,
     /// How many of the tools are not our own.
     pub shown: usize,
+    /// A language model runs errands for this host.
+    pub errands: bool,
     /// Those of the gateway's own tools that can be called.
     own: Vec<Own>,
     own_prompts: Vec<OwnPrompt>,
@@ -66,11 +71,21 @@ impl Listing {
             shown += 1;
         }
         tools.put_u8(b']');
-        let own = families.callable();
+        let own = families.callable(layout);
         let mut own_prompts = OwnPrompt::among(&own);
         own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
         let prompts = prompts::listed(&own_prompts, &shelf.prompts);
-        Self { tools: tools.freeze(), prompts, shown, own, own_prompts, suites, names: Arc::clone(names) }
+        let errands = view.errands;
+        Self {
+            tools: tools.freeze(),
+            prompts,
+            shown,
+            errands,
+            own,
+            own_prompts,
+            suites,
+            names: Arc::clone(names),
+        }
     }
 
     pub fn plan(&self, name: &str) -> Plan<'_> {
@@ -190,10 +205,11 @@ impl Families {
         if self.search && layout.admin_tools {
             listed.extend([Own::Status, Own::Refresh]);
         }
+        listed.extend(view.errands.then_some(Own::Errand));
         listed
     }
 
-    fn callable(self) -> Vec<Own> {
+    fn callable(self, layout: &Layout) -> Vec<Own> {
         let mut callable = Vec::new();
         if self.activate {
             callable.extend([Own::Activate, Own::Deactivate, Own::Overview]);
@@ -204,6 +220,8 @@ impl Families {
         if self.search || self.activate {
             callable.extend([Own::Execute, Own::Read, Own::Status, Own::Refresh]);
         }
+        // Whose host cannot have it is told why.
+        callable.extend((layout.errands != Errands::Nobody).then_some(Own::Errand));
         callable
     }
 }

@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-pub use found::{Found, Target};
+pub use found::{Effect, Found, Target};
 pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
 pub use listing::{Listing, View};
 pub use names::Names;
@@ -70,6 +70,17 @@ pub struct Layout {
     pub hosts: Profiles,
     /// Tools that were used most, by their servers' own names: pinned as those are that the user names.
     pub learned: BTreeMap<ServerName, BTreeSet<String>>,
+    pub errands: Errands,
+}
+
+/// For whom a language model runs errands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Errands {
+    #[default]
+    Nobody,
+    Everybody,
+    /// Hosts that lend their own model.
+    Lenders,
 }
 
 /// What is to be done with a `tools/call`.
@@ -143,6 +154,7 @@ impl Snapshot {
 impl Layout {
     /// As a host sees it that nothing is known of.
     fn view(&self) -> View {
-        View::in_mode(self.mode.unwrap_or_default())
+        let errands = self.errands == Errands::Everybody;
+        View { errands, ..View::in_mode(self.mode.unwrap_or_default()) }
     }
 }

@@ -13,10 +13,12 @@ pub enum Own {
     Activate,
     Deactivate,
     Overview,
+    /// Has a language model call whatever a sentence needs.
+    Errand,
 }
 
 impl Own {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Search,
         Self::Describe,
         Self::Execute,
@@ -26,6 +28,7 @@ impl Own {
         Self::Activate,
         Self::Deactivate,
         Self::Overview,
+        Self::Errand,
     ];
 
     pub fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl Own {
             Self::Activate => "gateway_activate",
             Self::Deactivate => "gateway_deactivate",
             Self::Overview => "gateway_status",
+            Self::Errand => "natural_language",
         }
     }
 
@@ -76,6 +80,9 @@ impl Own {
             }
             Self::Overview => {
                 r#"{"name":"gateway_status","description":"All servers: state, tools, tokens.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Errand => {
+                r#"{"name":"natural_language","description":"Say in words what you want; a language model calls the tools for it and reports.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"server":{"type":"string"}},"required":["query"]}}"#
             }
         }
     }

@@ -150,7 +150,12 @@ pub(super) async fn warmed_up(
         if let Some(token) = request.progress_token().filter(|_| cold.len() < told) {
             told = cold.len();
             let message = format!("waiting for {}", cold.join(", "));
-            sink.tell_if_room(respond::progress(token, servers.len() - cold.len(), servers.len(), &message));
+            sink.tell_if_room(respond::progress(
+                token,
+                servers.len() - cold.len(),
+                Some(servers.len()),
+                &message,
+            ));
         }
         if snapshots.changed().await.is_err() {
             return;

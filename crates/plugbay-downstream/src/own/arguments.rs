@@ -17,6 +17,11 @@ impl<'a> Arguments<'a> {
         Self(request.arguments())
     }
 
+    /// Of a call within another one.
+    pub(super) fn within(arguments: &'a [u8]) -> Self {
+        Self(Some(arguments))
+    }
+
     fn find(&self, key: &str) -> Option<(&'a [u8], Span)> {
         let bytes = self.0?;
         Some((bytes, Members::find(bytes, &(0..bytes.len()), key)?))

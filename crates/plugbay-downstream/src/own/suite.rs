@@ -1,6 +1,6 @@
 //! A server as one tool: what it has, and a call of it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
 use plugbay_core::{
     era::Era,
@@ -8,7 +8,7 @@ use plugbay_core::{
     policy::Patterns,
     repair::{self, Envelope},
     surface::{
-        Snapshot,
+        Errands, Own, Snapshot,
         suite::{self, Wanted},
     },
 };
@@ -16,6 +16,7 @@ use plugbay_core::{
 use super::{activate::warmed_up, arguments::Arguments, inner_call};
 use crate::{
     dispatch::{self, Request},
+    errand::{self, Wish},
     outbox::Outbox,
     respond,
     session::Session,
@@ -53,7 +54,8 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
     let reply = match action(request) {
         Action::Introspect => introspect(session, &snapshot, request, server),
         Action::Call => match call(session, &snapshot, request, server) {
-            Ok(call) => return dispatch::call_tool(session, sink, &call, era),
+            Ok(Meant::Call(call)) => return dispatch::call_tool(session, sink, &call, era),
+            Ok(Meant::Errand(wish)) => return errand::begin(session, sink, request, era, wish),
             Err(reply) => Err(reply),
         },
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
@@ -105,7 +107,12 @@ fn introspect(
     };
     // Who names a tool wants to know all of it.
     let full = arguments.is_true("detail") || !names.is_empty();
-    Ok(suite::introspect(server, snapshot, &Wanted { full, tools }))
+    let errands = snapshot.listing.errands && tools.is_none();
+    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools });
+    if errands {
+        let _ = write!(text, "\n{}(query) - say in words what you want", Own::Errand.name());
+    }
+    Ok(text)
 }
 
 /// Tools by name, however written, or by pattern.
@@ -124,17 +131,31 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
     Ok(tools)
 }
 
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
+enum Meant {
+    Call(Request),
+    /// What is wanted is said in words.
+    Errand(Wish),
+}
+
 fn call(
     session: &Session,
     snapshot: &Snapshot,
     request: &Request,
     server: &ServerName,
-) -> Result<Request, String> {
+) -> Result<Meant, String> {
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
     let meant = repair::unwrap_call(outer, Envelope::SUITE, mode).map_err(|refusal| refusal.to_string())?;
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {failure}"));
     }
-    let found = suite::subtool(server, &meant.name, snapshot)?;
-    inner_call(request, &found.exposed, Some(found), &meant, mode)
+    match suite::subtool(server, &meant.name, snapshot) {
+        Ok(found) => inner_call(request, &found.exposed, Some(found), &meant, mode).map(Meant::Call),
+        Err(_) if meant.name == Own::Errand.name() && snapshot.layout.errands != Errands::Nobody => {
+            let query = Arguments::within(&meant.arguments).text("query");
+            let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
+            Ok(Meant::Errand(Wish { query, server: Some(server.to_string()) }))
+        }
+        Err(unknown) => Err(unknown),
+    }
 }

@@ -60,6 +60,8 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
     }
     outcome.list_misnamed();
     let search = model::search(used.iter().map(|(document, _)| &document.config), env, &mut reports);
+    let natural_language =
+        model::natural_language(used.iter().map(|(document, _)| &document.config), env, &mut reports);
     diagnostics.extend(reports.into_iter().flat_map(Report::finish));
     diagnostics
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
@@ -71,6 +73,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         repair: common.repair,
         learn: common.learn,
         search,
+        natural_language,
         servers: outcome.servers,
         disabled: outcome.disabled,
         limits: common.limits,

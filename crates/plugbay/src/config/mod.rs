@@ -39,6 +39,7 @@ use plugbay_core::{
     exposure::{Exposure, Mode},
     name::{DEFAULT_NAME_LIMIT, ServerName},
     profile::Profiles,
+    surface::Effect,
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
@@ -69,6 +70,8 @@ pub struct Settings {
     /// So many of the tools that a project uses most are listed in every mode.
     pub learn: usize,
     pub search: SearchSettings,
+    /// Who calls tools for a sentence, if anybody does.
+    pub natural_language: Option<NaturalLanguage>,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
     /// Switched off by their entry, sorted by name.
@@ -100,6 +103,16 @@ pub struct SearchModel {
     pub source: ModelSource,
     /// How long a search may wait for it.
     pub deadline: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NaturalLanguage {
+    pub model: ModelSource,
+    pub limits: plugbay_downstream::errand::Limits,
+    /// What is done without asking the user.
+    pub unasked: Effect,
+    /// What the model is told besides.
+    pub instructions: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

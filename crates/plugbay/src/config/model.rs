@@ -1,4 +1,4 @@
-//! Which model ranks what is searched for, and where its key comes from.
+//! Which model ranks what is searched for, which one calls tools for a sentence, and where their keys come from.
 //!
 //! A key in the environment alone turns nothing on: it may be there for another program, and what tools a
 //! user has is nobody's business who was not named in the configuration.
@@ -6,24 +6,35 @@
 use std::time::Duration;
 
 use jsonc_parser::common::Range;
+use plugbay_core::surface::Effect;
+use plugbay_downstream::errand;
 use plugbay_model::{Endpoint, Key, Provider};
 
 use super::{
-    Env, ModelSource, SearchModel, SearchSettings,
+    Env, ModelSource, NaturalLanguage, SearchModel, SearchSettings,
     diagnostic::quote,
     entry::{fill, variable_value},
     raw::{self, ConfigFile},
-    read::At,
+    read::{At, Overlay},
     report::Report,
     word::{self, Word},
 };
 
 const HITS: usize = 5;
-const DEADLINE: Duration = Duration::from_secs(5);
-/// A person may have to agree first.
-const HOST_DEADLINE: Duration = Duration::from_secs(30);
+/// A search waits for nobody for long.
+const SEARCHING: Patience = Patience { remote: Duration::from_secs(5), host: Duration::from_secs(30) };
+const ERRAND: errand::Limits =
+    errand::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
 /// Whatever its maker thinks best for quick answers.
 const GEMINI_MODEL: &str = "gemini-flash-latest";
+
+/// How long a model may take that has no `timeout` of its own.
+#[derive(Clone, Copy)]
+struct Patience {
+    remote: Duration,
+    /// A person may have to agree first.
+    host: Duration,
+}
 
 /// A later file's words count more; a key and a model may stand in different files.
 pub(super) fn search<'a>(
@@ -41,13 +52,51 @@ pub(super) fn search<'a>(
     }
     let written = key.and_then(|(index, key)| written_key(key, env, &mut reports[index]));
     let model = match (model, key) {
-        (Some((index, At { value, at })), _) => {
-            value.0.as_ref().and_then(|model| resolve(model, *at, written, env, &mut reports[index]))
+        (Some((index, At { value, at })), _) => value
+            .0
+            .as_ref()
+            .and_then(|model| resolve(model, *at, written, SEARCHING, env, &mut reports[index])),
+        (None, Some((index, key))) => {
+            resolve(&gemini(), key.at, written, SEARCHING, env, &mut reports[index])
         }
-        (None, Some((index, key))) => resolve(&gemini(), key.at, written, env, &mut reports[index]),
         (None, None) => None,
     };
     SearchSettings { hits, model }
+}
+
+/// Nobody is asked who is not named here: a model that ranks tools is not told what they return.
+pub(super) fn natural_language<'a>(
+    configs: impl Iterator<Item = &'a ConfigFile>,
+    env: Env<'_>,
+    reports: &mut [Report<'_>],
+) -> Option<NaturalLanguage> {
+    let (mut said, mut place) = (raw::NaturalLanguage::default(), 0);
+    for (index, config) in configs.enumerate() {
+        if let Some(natural_language) = &config.natural_language {
+            place = natural_language.model.as_ref().map_or(place, |_| index);
+            said = natural_language.clone().over(said);
+        }
+    }
+    let time = said.time.map_or(ERRAND.time, |limit| limit.0);
+    // Longer than everything together, so that there is one reason when time runs out, and not either of two.
+    let patience = Patience { remote: time * 2, host: time * 2 };
+    let At { value, at } = said.model?;
+    let model = resolve(&value.0?, at, None, patience, env, &mut reports[place])?;
+    Some(NaturalLanguage {
+        model: model.source,
+        limits: errand::Limits {
+            calls: said.calls.map_or(ERRAND.calls, |count| count.0),
+            turns: said.turns.map_or(ERRAND.turns, |count| count.0),
+            tokens: said.tokens.map_or(ERRAND.tokens, |count| count.0 as u64),
+            time,
+        },
+        unasked: match (said.allow_destructive, said.allow_writes) {
+            (Some(true), _) => Effect::Destroys,
+            (_, Some(true)) => Effect::Writes,
+            _ => Effect::Reads,
+        },
+        instructions: said.instructions,
+    })
 }
 
 /// What a key for Gemini alone means.
@@ -66,12 +115,13 @@ fn resolve(
     model: &raw::LanguageModel,
     at: Range,
     written: Option<Key>,
+    patience: Patience,
     env: Env<'_>,
     report: &mut Report<'_>,
 ) -> Option<SearchModel> {
     let provider = match model.provider {
         Some(Word(word::Provider::Host)) => {
-            let deadline = model.timeout.map_or(HOST_DEADLINE, |limit| limit.0);
+            let deadline = model.timeout.map_or(patience.host, |limit| limit.0);
             return Some(SearchModel { source: ModelSource::Host, deadline });
         }
         Some(Word(word::Provider::Remote(provider))) => provider,
@@ -81,7 +131,7 @@ fn resolve(
             return None;
         }
     };
-    let deadline = model.timeout.map_or(DEADLINE, |limit| limit.0);
+    let deadline = model.timeout.map_or(patience.remote, |limit| limit.0);
     let standard = (provider == Provider::Gemini).then(|| GEMINI_MODEL.to_owned());
     let Some(name) = model.model.clone().filter(|name| !name.trim().is_empty()).or(standard) else {
         let help = "name one, as its provider writes it: \"model\": \"…\"";

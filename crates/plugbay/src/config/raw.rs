@@ -46,6 +46,8 @@ object! {
         "repair" => repair: bool,
         /// How tools are searched for.
         "search" => search: Search,
+        /// Lets a language model call tools for whoever says in words what is wanted, with the tool `natural_language`.
+        "naturalLanguage" => natural_language: NaturalLanguage,
         /// A key for Gemini, with `${VAR}` filled in: lets it rank what is searched for. Better: `search.model`, and the key in `GEMINI_API_KEY`.
         "gemini_api_key" => gemini_api_key: At<String>,
         /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
@@ -201,6 +203,29 @@ object! {
 }
 
 object! {
+    /// How a language model calls tools for a sentence. It is told the sentence, the definitions of tools and what they return.
+    pub(super) struct NaturalLanguage {
+        /// The language model; without one there is no such tool.
+        "model" => model: At<ModelChoice>,
+        /// How many calls it may make for one sentence. Default 8.
+        "calls" => calls: Count,
+        /// How often it is asked for one sentence. Default 12.
+        "turns" => turns: Count,
+        /// How many tokens one sentence may cost, read and written. Default 100000.
+        "tokens" => tokens: Count,
+        /// How long one sentence may take, not counting the time in which the user is asked. Default `"120s"`.
+        "time" => time: Limit,
+        /// `true`: tools that add something are called without asking the user. Default `false`.
+        "allowWrites" => allow_writes: bool,
+        /// `true`: tools that may change or delete something are called without asking the user, and those that add something too. Default `false`.
+        "allowDestructive" => allow_destructive: bool,
+        /// What the model is told besides.
+        "instructions" => instructions: String,
+    }
+    ignored: []
+}
+
+object! {
     /// A language model.
     pub(super) struct LanguageModel {
         /// Who is asked: `anthropic`, `gemini`, `openai` or whoever speaks like it at `baseUrl`, or the host's own model with `host`, by sampling and without a key.
@@ -211,7 +236,7 @@ object! {
         "baseUrl" | "base_url" => base_url: At<String>,
         /// The environment variable that holds the key. Default: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, and `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
         "apiKeyEnv" | "api_key_env" => api_key_env: At<String>,
-        /// How long a search may wait for it before the local ranking stands. Default `"5s"`, and `"30s"` for `host`, where a person may be asked first.
+        /// How long its answer is waited for. For a search, until the local ranking stands: default `"5s"`, and `"30s"` for `host`, where a person may be asked first. Elsewhere as long as everything together may take.
         "timeout" => timeout: Limit,
     }
     ignored: []

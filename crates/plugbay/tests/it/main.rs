@@ -10,6 +10,7 @@ mod concurrency;
 mod discovery;
 mod environment;
 mod eras;
+mod errands;
 mod failure;
 mod fidelity;
 mod framing;

@@ -13,7 +13,7 @@ const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{
 
 impl Stage {
     /// A session of a host that declares this.
-    async fn open_with(&self, capabilities: &str) -> String {
+    pub(super) async fn open_with(&self, capabilities: &str) -> String {
         let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
         let opened = self.ask(post(&[], &request(1, "initialize", &params))).await;
         let id = opened.headers["mcp-session-id"].clone();
@@ -21,7 +21,7 @@ impl Stage {
         id
     }
 
-    async fn answer(&self, session: &str, id: &Value, result: &Value) {
+    pub(super) async fn answer(&self, session: &str, id: &Value, result: &Value) {
         let body = json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
         assert_eq!(self.ask(within(session, &body)).await.status, 202);
     }

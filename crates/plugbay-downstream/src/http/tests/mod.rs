@@ -3,6 +3,7 @@
 mod asks;
 mod desks;
 mod ending;
+mod errands;
 mod guarded;
 mod hostile;
 mod legacy;

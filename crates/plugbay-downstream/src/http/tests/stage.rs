@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use crate::{
+    errand::Errands,
     http::{Access, Door, Limits, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
@@ -26,6 +27,7 @@ pub(super) struct Stage {
     pub(super) snapshots: watch::Sender<Snapshot>,
     pub(super) servers: Servers,
     pub(super) audience: Arc<Audience>,
+    pub(super) errands: Arc<Errands>,
     door: mpsc::UnboundedSender<Stream>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
@@ -54,7 +56,7 @@ impl Stage {
         let origins = vec!["https://good.example".to_owned()];
         let access = Access::new(&address, vec!["good.example".to_owned()], origins, &tokens).unwrap();
         let (gateway, snapshots, servers) = scripted::gateway(first);
-        let audience = Arc::clone(&gateway.audience);
+        let (audience, errands) = (Arc::clone(&gateway.audience), Arc::clone(&gateway.errands));
         let (door, connections) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
@@ -63,7 +65,7 @@ impl Stage {
             }
         };
         let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, stopped));
-        Self { snapshots, servers, audience, door, stop: Some(stop), serving }
+        Self { snapshots, servers, audience, errands, door, stop: Some(stop), serving }
     }
 
     pub(super) fn connect(&self) -> Host {

@@ -4,6 +4,7 @@ mod activate;
 mod asks;
 mod calls;
 mod ending;
+mod errands;
 mod hostile;
 mod listing;
 mod news;

@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    errand::Errands,
     ranking::Ranker,
     scripted::{self, SECOND, Servers, soon},
     stdio::serve,
@@ -39,6 +40,7 @@ pub(super) struct Stage {
     servers: Servers,
     audience: Arc<Audience>,
     pub(super) ranker: Arc<Ranker>,
+    pub(super) errands: Arc<Errands>,
 }
 
 impl Stage {
@@ -50,6 +52,7 @@ impl Stage {
     pub(super) fn with(first: Snapshot) -> Self {
         let (gateway, snapshots, servers) = scripted::gateway(first);
         let (audience, ranker) = (Arc::clone(&gateway.audience), Arc::clone(&gateway.ranker));
+        let errands = Arc::clone(&gateway.errands);
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
         let (stop, stopped) = oneshot::channel();
@@ -70,6 +73,7 @@ impl Stage {
             servers,
             audience,
             ranker,
+            errands,
         }
     }
 

@@ -3,6 +3,7 @@
 mod discover;
 mod entries;
 mod files;
+mod natural_language;
 mod problems;
 mod search;
 

@@ -1,0 +1,398 @@
+//! Errands: a sentence becomes calls of tools. A language model of the user's choice says which, the gateway
+//! makes them as if the host had, and the answer holds the model's words and a record of what was done.
+//!
+//! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
+//! host's user agrees to that very call.
+
+mod calling;
+mod consent;
+mod outcome;
+mod report;
+mod toolbox;
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    model::{Model, Prompt, Reply, Stop, ToolCall, ToolResult, Trouble, Turn, Usage},
+    name::ServerName,
+    repair,
+    surface::Effect,
+    tokens::estimate,
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use self::{
+    calling::{Calling, Running},
+    outcome::Outcome,
+    report::{Fate, Report, Shortage},
+    toolbox::Toolbox,
+};
+use crate::{
+    dispatch::{self, Request},
+    outbox::Outbox,
+    ranking::Chosen,
+    respond,
+    sampling::HostModel,
+    session::Session,
+};
+
+/// The most that a model may say in one turn, in tokens.
+const ANSWER: u32 = 4096;
+/// A model that is not understood is told so as often as this.
+const MISUNDERSTANDINGS: usize = 2;
+
+/// Who runs errands, if anybody does. Shared by all sessions.
+#[derive(Debug, Default)]
+pub struct Errands {
+    // A std mutex: held for a look, never across an await.
+    terms: Mutex<Option<Arc<Terms>>>,
+}
+
+/// On which terms they are run.
+#[derive(Debug)]
+pub struct Terms {
+    pub model: Chosen,
+    pub limits: Limits,
+    /// What is done without asking the user.
+    pub unasked: Effect,
+    /// What the model is told besides.
+    pub instructions: Option<String>,
+}
+
+/// Where one errand ends, whether it is done or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub calls: usize,
+    /// How often the model is asked.
+    pub turns: usize,
+    /// Read and written by the model.
+    pub tokens: u64,
+    pub time: Duration,
+}
+
+impl Errands {
+    /// From now on these hold, or no errands are run.
+    pub fn choose(&self, terms: Option<Terms>) {
+        *self.lock() = terms.map(Arc::new);
+    }
+
+    fn terms(&self) -> Option<Arc<Terms>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Terms>>> {
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is wanted; of one server, if it is named.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) query: String,
+    pub(crate) server: Option<String>,
+}
+
+/// Answers `request` when the errand is over. A request that is taken back ends the question to the model and
+/// the calls that are under way.
+pub(crate) fn begin(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, wish: Wish) {
+    let errand = match Errand::prepare(session, sink, request, era, wish) {
+        Ok(errand) => errand,
+        Err(why) => return sink.answer(respond::tool_text(request.id(), era, &why, true)),
+    };
+    dispatch::later(session, sink, request, errand.run(), move |_, sink, request, report| {
+        sink.answer(respond::tool_content(request.id(), era, &report.content(), report.has_failed()));
+    });
+}
+
+struct Errand {
+    session: Arc<Session>,
+    sink: Arc<Outbox>,
+    era: Era,
+    terms: Arc<Terms>,
+    model: Arc<dyn Model>,
+    toolbox: Toolbox,
+    /// Who the model is to be.
+    role: String,
+    query: String,
+    teller: Arc<Teller>,
+    deadline: Instant,
+    spent: Spent,
+    report: Report,
+}
+
+#[derive(Default)]
+struct Spent {
+    calls: usize,
+    turns: usize,
+    tokens: u64,
+    misunderstandings: usize,
+    /// The model has been told that there are no more calls.
+    warned: bool,
+}
+
+impl Errand {
+    fn prepare(
+        session: &Arc<Session>,
+        sink: &Arc<Outbox>,
+        request: &Request,
+        era: Era,
+        wish: Wish,
+    ) -> Result<Self, String> {
+        let terms = session.gateway().errands.terms();
+        let terms =
+            terms.ok_or("no language model is chosen: the configuration needs naturalLanguage.model")?;
+        let model: Arc<dyn Model> = match &terms.model {
+            Chosen::Model(model) => Arc::clone(model),
+            Chosen::Host => host_model(session, sink, era)?,
+        };
+        let snapshot = session.snapshot();
+        let server = wish.server.as_deref().map(|name| {
+            let known = snapshot.servers();
+            let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
+            let found = known.iter().find(|server| server.as_str() == name).cloned();
+            found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
+        });
+        let server = server.transpose()?;
+        let toolbox = Toolbox::stocked(&snapshot, &wish.query, server.as_ref(), session.gateway().table);
+        if toolbox.is_empty() {
+            let failure =
+                server.and_then(|server| Some((snapshot.catalog.failure(&server)?.clone(), server)));
+            return Err(match failure {
+                Some((failure, server)) => format!("{server} does not work: {failure}"),
+                None => "there is no tool that could be called".to_owned(),
+            });
+        }
+        let role = toolbox.role(&snapshot, terms.instructions.as_deref());
+        let token = request.progress_token().map(Bytes::copy_from_slice);
+        let teller = Teller { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) };
+        Ok(Self {
+            session: Arc::clone(session),
+            sink: Arc::clone(sink),
+            era,
+            model,
+            toolbox,
+            role,
+            query: wish.query,
+            teller: Arc::new(teller),
+            deadline: Instant::now() + terms.limits.time,
+            terms,
+            spent: Spent::default(),
+            report: Report::default(),
+        })
+    }
+
+    async fn run(mut self) -> Report {
+        let end = self.converse().await;
+        self.report.ended(end);
+        self.report
+    }
+
+    /// Until the model has no more calls to make. Its last words, or why there are none.
+    async fn converse(&mut self) -> Result<String, Shortage> {
+        let mut turns = vec![Turn::User(self.query.clone())];
+        loop {
+            let Reply { text, calls, stop, .. } = self.ask(&mut turns).await?;
+            if calls.is_empty() {
+                let cut = if stop == Stop::Limit { " […]" } else { "" };
+                return Ok(format!("{text}{cut}"));
+            }
+            if self.spent.warned {
+                return Err(Shortage::Calls(self.terms.limits.calls));
+            }
+            if self.spent.tokens >= self.terms.limits.tokens {
+                return Err(Shortage::Tokens(self.terms.limits.tokens));
+            }
+            let results = self.make(&calls).await?;
+            turns.extend([Turn::Model { text, calls }, Turn::Results(results)]);
+        }
+    }
+
+    async fn ask(&mut self, turns: &mut Vec<Turn>) -> Result<Reply, Shortage> {
+        let (model, limits) = (Arc::clone(&self.model), self.terms.limits);
+        loop {
+            if self.spent.turns >= limits.turns {
+                return Err(Shortage::Turns(limits.turns));
+            }
+            if self.spent.tokens >= limits.tokens {
+                return Err(Shortage::Tokens(limits.tokens));
+            }
+            self.spent.turns += 1;
+            self.teller.tell("asking the model");
+            let prompt = Prompt {
+                system: Some(self.role.clone()),
+                turns: turns.clone(),
+                tools: self.toolbox.specs(),
+                limit: ANSWER,
+            };
+            let guess = guessed(&prompt);
+            let reply = timeout_at(self.deadline, model.ask(prompt, None)).await;
+            match reply.map_err(|_| Shortage::Time(limits.time))? {
+                Ok(reply) => {
+                    self.spent.tokens += cost(&reply, guess);
+                    return Ok(reply);
+                }
+                Err(Trouble::Malformed(why)) if self.spent.misunderstandings < MISUNDERSTANDINGS => {
+                    self.spent.misunderstandings += 1;
+                    self.spent.tokens += guess;
+                    turns.push(Turn::User(format!("Your last answer cannot be read: {why}. Try again.")));
+                }
+                Err(Trouble::RateLimited { retry_after: Some(pause), .. }) if self.has_time_for(pause) => {
+                    self.teller.tell("waiting for the model");
+                    sleep(pause).await;
+                }
+                Err(trouble) => return Err(Shortage::Model(trouble)),
+            }
+        }
+    }
+
+    fn has_time_for(&self, pause: Duration) -> bool {
+        Instant::now().checked_add(pause).is_some_and(|then| then < self.deadline)
+    }
+
+    /// Makes the calls of one turn, in their order; all at once, if none of them changes anything.
+    async fn make(&mut self, calls: &[ToolCall]) -> Result<Vec<ToolResult>, Shortage> {
+        let mut results = Vec::new();
+        let mut ready = Vec::new();
+        for call in calls {
+            let planned = match self.plan(call).await {
+                Ok(calling) => {
+                    let line = self.report.planned(&calling.tool, &calling.arguments);
+                    ready.push((results.len(), line, calling));
+                    None
+                }
+                Err(why) => {
+                    let line = self.report.planned(self.toolbox.exposed(&call.name), call.arguments.get());
+                    Some(self.report.done(line, Outcome::refused(&why)))
+                }
+            };
+            results.push(planned);
+        }
+        let together = ready.iter().all(|(_, _, calling)| calling.effect == Effect::Reads);
+        let mut running = Running::default();
+        for (at, line, calling) in ready {
+            self.teller.tell(&format!("calling {}", calling.tool));
+            self.report.begun(line);
+            running.begin(at, line, calling);
+            if !together {
+                self.gather(&mut running, &mut results).await?;
+            }
+        }
+        self.gather(&mut running, &mut results).await?;
+        let outcomes = results.into_iter().flatten();
+        Ok(calls.iter().zip(outcomes).map(|(call, outcome)| told(call, outcome)).collect())
+    }
+
+    /// Waits for everything that is under way. What is still so when the time is up is taken back.
+    async fn gather(
+        &mut self,
+        running: &mut Running,
+        results: &mut [Option<Outcome>],
+    ) -> Result<(), Shortage> {
+        let late = |_| Shortage::Time(self.terms.limits.time);
+        while let Some((at, line, outcome)) = timeout_at(self.deadline, running.next()).await.map_err(late)? {
+            results[at] = Some(self.report.done(line, outcome));
+        }
+        Ok(())
+    }
+
+    /// The call as it will be made: with arguments that fit, and allowed. Otherwise the model hears why not.
+    async fn plan(&mut self, call: &ToolCall) -> Result<Calling, String> {
+        let found = self.toolbox.get(&call.name);
+        let found = found.ok_or_else(|| format!("there is no tool {:?}", call.name))?;
+        let limit = self.terms.limits.calls;
+        if self.spent.calls >= limit {
+            self.spent.warned = true;
+            return Err(format!("all {limit} calls have been made: answer with what you have"));
+        }
+        let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
+        let fitting = repair::fit(schema, call.arguments.get().as_bytes(), self.session.gateway().repair);
+        let fitting = fitting.map_err(|refusal| refusal.to_string())?;
+        let calling = Calling::new(&self.session, &self.sink, &self.teller, found, &fitting.arguments);
+        let calling = calling.ok_or("these arguments cannot be sent")?;
+        if calling.effect > self.terms.unasked {
+            self.consent(&calling).await?;
+        }
+        self.spent.calls += 1;
+        Ok(calling)
+    }
+
+    /// While the user thinks, the clock stands still.
+    async fn consent(&mut self, calling: &Calling) -> Result<(), String> {
+        self.teller.tell(&format!("asking whether {} may be called", calling.tool));
+        let begun = Instant::now();
+        let answer = consent::to(calling, &self.session, &self.sink, self.era).await;
+        self.deadline += begun.elapsed();
+        answer
+    }
+}
+
+/// The model of the host whose errand it is.
+fn host_model(session: &Arc<Session>, sink: &Arc<Outbox>, era: Era) -> Result<Arc<dyn Model>, String> {
+    if era == Era::Modern {
+        let why = "this host's model cannot be asked: its protocol has no questions in the middle of a call";
+        return Err(why.to_owned());
+    }
+    if !session.lock().abilities.sampling_tools {
+        let why =
+            "this host's model cannot be asked: the host has not declared the capability \"sampling.tools\"";
+        return Err(why.to_owned());
+    }
+    Ok(Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) }))
+}
+
+/// What the model reads of a call that it wanted.
+fn told(call: &ToolCall, outcome: Outcome) -> ToolResult {
+    ToolResult {
+        call: call.id.clone(),
+        name: call.name.clone(),
+        text: outcome.text,
+        failed: outcome.fate != Fate::Done,
+    }
+}
+
+/// What was told of the cost, or what it must have been about: a host tells nothing.
+fn cost(reply: &Reply, guess: u64) -> u64 {
+    if reply.usage != Usage::default() {
+        return reply.usage.input.saturating_add(reply.usage.output);
+    }
+    let calls = reply.calls.iter().map(|call| estimate(call.arguments.get()));
+    guess + (estimate(&reply.text) + calls.sum::<usize>()) as u64
+}
+
+fn guessed(prompt: &Prompt) -> u64 {
+    let turns = prompt.turns.iter().map(|turn| match turn {
+        Turn::User(text) => estimate(text),
+        Turn::Model { text, calls } => {
+            estimate(text) + calls.iter().map(|call| estimate(call.arguments.get())).sum::<usize>()
+        }
+        Turn::Results(results) => results.iter().map(|result| estimate(&result.text)).sum(),
+    });
+    let tools = prompt.tools.iter().map(|tool| estimate(&tool.description) + estimate(tool.schema.get()));
+    let system = prompt.system.as_deref().map(estimate).unwrap_or_default();
+    (system + turns.sum::<usize>() + tools.sum::<usize>()) as u64
+}
+
+/// Tells the host how far the errand is, if it wants to know.
+struct Teller {
+    sink: Arc<Outbox>,
+    /// Raw JSON.
+    token: Option<Bytes>,
+    steps: AtomicUsize,
+}
+
+impl Teller {
+    fn tell(&self, what: &str) {
+        if let Some(token) = &self.token {
+            let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
+            self.sink.tell_if_room(respond::progress(token, step, None, what));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What became of a call: as text for the model, and with what is for the user's eyes.
+
+use std::fmt::Write;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::report::Fate;
+
+/// So much of a result is read by the model, in characters.
+const LONGEST: usize = 20_000;
+
+pub(super) struct Outcome {
+    pub(super) text: String,
+    pub(super) fate: Fate,
+    /// Images, sounds, files and links, as they came.
+    pub(super) shown: Vec<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolAnswer {
+    #[serde(default)]
+    content: Vec<Box<RawValue>>,
+    structured_content: Option<Box<RawValue>>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    mime_type: String,
+    #[serde(default)]
+    uri: String,
+    resource: Option<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    #[serde(default)]
+    uri: String,
+    text: Option<String>,
+}
+
+impl Outcome {
+    /// It was not made.
+    pub(super) fn refused(why: &str) -> Self {
+        let text = format!("The call was not made: {why}");
+        Self { text, fate: Fate::Refused(why.to_owned()), shown: Vec::new() }
+    }
+
+    /// It was made, and there is no result.
+    pub(super) fn failed(why: &str) -> Self {
+        Self { text: failure(why), fate: Fate::Failed(why.to_owned()), shown: Vec::new() }
+    }
+
+    /// Reads a result of `tools/call`.
+    pub(super) fn read(result: &[u8]) -> Self {
+        let answer: ToolAnswer = match serde_json::from_slice(result) {
+            Ok(answer) => answer,
+            Err(error) => return Self::failed(&format!("the result cannot be read: {error}")),
+        };
+        let (mut text, mut shown) = (String::new(), Vec::new());
+        for raw in answer.content {
+            let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { continue };
+            let _ = writeln!(text, "{}", block.told());
+            if block.kind != "text" {
+                shown.push(raw);
+            }
+        }
+        if let Some(structure) = answer.structured_content.filter(|_| text.is_empty()) {
+            structure.get().clone_into(&mut text);
+        }
+        let text = cut(text.trim_end());
+        if answer.is_error {
+            return Self { text: failure(&text), fate: Fate::Failed(text), shown };
+        }
+        Self { text, fate: Fate::Done, shown }
+    }
+}
+
+impl Block {
+    /// In words: the model may not see it, and it may be large.
+    fn told(&self) -> String {
+        let Self { kind, text, mime_type, uri, resource } = self;
+        match (kind.as_str(), resource) {
+            ("text", _) => text.clone(),
+            ("resource_link", _) => format!("[link to {uri}, shown to the user]"),
+            ("resource", Some(Resource { text: Some(text), uri })) => format!("[{uri}]\n{text}"),
+            ("resource", Some(Resource { uri, .. })) => format!("[{uri}, shown to the user]"),
+            _ => format!("[{kind}, {mime_type}, shown to the user]"),
+        }
+    }
+}
+
+/// Not every provider has a mark for what failed.
+fn failure(why: &str) -> String {
+    format!("The call failed: {why}")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}\n[cut here: {} bytes more]", &text[..end], text.len() - end),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_told_in_words_and_shown_as_they_came() {
+        let image = r#"{ "type":"image","data":"AAAA","mimeType":"image/png","n":1.0}"#;
+        let link = r#"{"type":"resource_link","uri":"file:///a","name":"a"}"#;
+        let file = r#"{"type":"resource","resource":{"uri":"file:///b","text":"B"}}"#;
+        let blob = r#"{"type":"resource","resource":{"uri":"file:///c","blob":"AAAA"}}"#;
+        let result = format!(r#"{{"content":[{{"type":"text","text":"Hi"}},{image},{link},{file},{blob}]}}"#);
+        let outcome = Outcome::read(result.as_bytes());
+        let expected = "Hi\n[image, image/png, shown to the user]\n[link to file:///a, shown to the user]\n\
+            [file:///b]\nB\n[file:///c, shown to the user]";
+        assert_eq!((outcome.text.as_str(), &outcome.fate), (expected, &Fate::Done));
+        let shown: Vec<&str> = outcome.shown.iter().map(|raw| raw.get()).collect();
+        assert_eq!(shown, [image, link, file, blob]);
+    }
+
+    #[test]
+    fn structure_is_told_where_there_are_no_words() {
+        let bare = Outcome::read(br#"{"structuredContent":{"n":12345678901234567890123}}"#);
+        assert_eq!(bare.text, r#"{"n":12345678901234567890123}"#);
+        let both = Outcome::read(br#"{"content":[{"type":"text","text":"n"}],"structuredContent":{}}"#);
+        assert_eq!(both.text, "n");
+    }
+
+    #[test]
+    fn failures_say_so_and_long_texts_are_cut() {
+        let failed = Outcome::read(br#"{"content":[{"type":"text","text":"no disk"}],"isError":true}"#);
+        assert_eq!(failed.text, "The call failed: no disk");
+        assert_eq!(failed.fate, Fate::Failed("no disk".to_owned()));
+        assert!(matches!(Outcome::read(b"7").fate, Fate::Failed(_)));
+        let long = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "ü".repeat(LONGEST + 3));
+        assert!(Outcome::read(long.as_bytes()).text.ends_with("ü\n[cut here: 6 bytes more]"));
+    }
+}

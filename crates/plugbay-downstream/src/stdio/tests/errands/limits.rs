@@ -1,0 +1,140 @@
+//! Where an errand ends before it is done.
+
+use std::time::Duration;
+
+use plugbay_core::{model::Trouble, surface::Effect};
+use tokio::time::{Instant, sleep};
+
+use super::world::{COST, LIMITS, World, calls, says};
+use crate::{errand::Limits, scripted::soon};
+
+const READ: &str = "s__read";
+
+/// Answers a call that the model has made.
+async fn served(world: &mut World) {
+    world.stage.forwarded().await.answer(r#"{"content":[]}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_last_call_the_model_can_still_conclude() {
+    let mut world = World::new().await;
+    world.want("x").await;
+    world.asked().await.answer(calls(&[(READ, "{}"); 5]));
+    for _ in 0..3 {
+        served(&mut world).await;
+    }
+    let asked = world.asked().await;
+    let told = &asked.turns()[2];
+    assert_eq!(told.matches("not made").count(), 2, "{told}");
+    assert!(told.ends_with("not made: all 3 calls have been made: answer with what you have!"), "{told}");
+    asked.answer(says("Three times."));
+    let (words, record, failed) = world.told().await;
+    assert_eq!((words.as_str(), failed), ("Three times.", false));
+    assert_eq!(record.matches(": done").count(), 3, "{record}");
+    assert!(
+        record.ends_with("\n5. s__read {}: not made: all 3 calls have been made: answer with what you have")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_wants_ever_more_calls_is_stopped() {
+    let mut world = World::new().await;
+    world.want("x").await;
+    for _ in 0..3 {
+        world.asked().await.answer(calls(&[(READ, "{}")]));
+        served(&mut world).await;
+    }
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    let (words, record, failed) = world.told().await;
+    assert_eq!((words.as_str(), failed), ("Not finished: the limit of 3 calls is reached.", true));
+    assert_eq!(record.matches(": done").count(), 3, "{record}");
+    world.stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_are_counted() {
+    let mut world = World::new().await;
+    world.agree(Limits { turns: 2, ..LIMITS }, Effect::Reads);
+    world.want("x").await;
+    for _ in 0..2 {
+        world.asked().await.answer(calls(&[(READ, "{}")]));
+        served(&mut world).await;
+    }
+    let (words, record, failed) = world.told().await;
+    assert_eq!(
+        (words.as_str(), failed),
+        ("Not finished: the model has been asked 2 times, which is the limit.", true)
+    );
+    assert_eq!(record.matches(": done").count(), 2, "{record}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_counted_and_nothing_is_called_beyond_them() {
+    let mut world = World::new().await;
+    world.agree(Limits { tokens: 2 * COST, ..LIMITS }, Effect::Reads);
+    world.want("x").await;
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    served(&mut world).await;
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    let (words, record, failed) = world.told().await;
+    assert_eq!((words.as_str(), failed), ("Not finished: the limit of 200 tokens is reached.", true));
+    assert_eq!(record, "Calls:\n1. s__read {}: done");
+    world.stage.nothing_forwarded().await;
+    // Words that are there are not thrown away.
+    world.want("x").await;
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    served(&mut world).await;
+    world.asked().await.answer(says("Done."));
+    assert_eq!(world.told().await.0, "Done.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tokens_of_a_model_that_does_not_count_them_are_guessed() {
+    let mut world = World::new().await;
+    world.agree(Limits { tokens: 50, ..LIMITS }, Effect::Reads);
+    world.want("x").await;
+    let mut reply = calls(&[(READ, "{}")]);
+    reply.usage = plugbay_core::model::Usage::default();
+    world.asked().await.answer(reply);
+    assert_eq!(world.told().await.0, "Not finished: the limit of 50 tokens is reached.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_time_is_up_everything_under_way_is_taken_back() {
+    let mut world = World::new().await;
+    world.want("x").await;
+    let begun = Instant::now();
+    let mut asked = world.asked().await;
+    let (words, record, failed) = world.told().await;
+    assert_eq!((words.as_str(), failed), ("Not finished: the limit of 120 s is reached.", true));
+    assert_eq!(record, "No tool was called.");
+    soon("the end of the question", asked.gone()).await;
+    assert!(begun.elapsed() <= LIMITS.time + Duration::from_millis(5), "{:?}", begun.elapsed());
+
+    world.want("x").await;
+    sleep(Duration::from_secs(100)).await;
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    let call = world.stage.forwarded().await;
+    let (_, record, failed) = world.told().await;
+    assert_eq!(record, "Calls:\n1. s__read {}: taken back; it may have been done all the same");
+    assert_eq!((world.stage.cancelled().await.0, failed), (call.ticket(), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_says_when_is_asked_again_then() {
+    let mut world = World::new().await;
+    let limited = |pause| Trouble::RateLimited { retry_after: pause, message: "slow down".to_owned() };
+    world.want("x").await;
+    let begun = Instant::now();
+    world.asked().await.fail(limited(Some(Duration::from_secs(9))));
+    world.asked().await.answer(says("Now."));
+    assert_eq!(begun.elapsed().as_secs(), 9);
+    assert_eq!(world.told().await.0, "Now.");
+    for pause in [None, Some(LIMITS.time), Some(Duration::MAX)] {
+        world.want("x").await;
+        world.asked().await.fail(limited(pause));
+        let (words, _, failed) = world.told().await;
+        assert!(failed && words.contains("it is asked too often") && words.contains("slow down"), "{words}");
+    }
+}

@@ -1,0 +1,169 @@
+//! A host with an errand, and a model of which the test plays every answer.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Offer, Tool},
+    era::Era,
+    exposure::{Exposure, Mode},
+    model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn, Usage},
+    surface::{Effect, Errands, Layout, Snapshot},
+};
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    errand::{Limits, Terms},
+    ranking::Chosen,
+    scripted::{INITIALIZED, request, server, soon},
+    stdio::tests::stage::Stage,
+};
+
+pub(super) const LIMITS: Limits = Limits { calls: 3, turns: 6, tokens: 1000, time: Duration::from_secs(120) };
+
+/// Every answer costs this many tokens.
+pub(super) const COST: u64 = 100;
+
+#[derive(Debug)]
+struct Scripted(mpsc::UnboundedSender<Asked>);
+
+pub(super) struct Asked {
+    pub(super) prompt: Prompt,
+    answer: oneshot::Sender<Result<Reply, Trouble>>,
+}
+
+impl Model for Scripted {
+    fn ask(&self, prompt: Prompt, _: Option<Heard>) -> Asking<'_> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.0.send(Asked { prompt, answer });
+        Box::pin(async { answered.await.expect("the test answers") })
+    }
+}
+
+impl Asked {
+    /// The conversation so far, a line for each turn; what failed has a `!`.
+    pub(super) fn turns(&self) -> Vec<String> {
+        let line = |turn: &Turn| match turn {
+            Turn::User(text) => format!("user: {text}"),
+            Turn::Model { text, calls } => {
+                let calls: Vec<_> =
+                    calls.iter().map(|call| format!("{} {}", call.name, call.arguments.get())).collect();
+                format!("model: {text}{}", calls.join(", "))
+            }
+            Turn::Results(results) => {
+                let results: Vec<_> = results
+                    .iter()
+                    .map(|result| format!("{}{}", result.text, if result.failed { "!" } else { "" }))
+                    .collect();
+                format!("result: {}", results.join(", "))
+            }
+        };
+        self.prompt.turns.iter().map(line).collect()
+    }
+
+    pub(super) fn answer(self, reply: Reply) {
+        let _ = self.answer.send(Ok(reply));
+    }
+
+    pub(super) fn fail(self, trouble: Trouble) {
+        let _ = self.answer.send(Err(trouble));
+    }
+
+    pub(super) async fn gone(&mut self) {
+        self.answer.closed().await;
+    }
+}
+
+pub(super) fn says(text: &str) -> Reply {
+    Reply { text: text.to_owned(), usage: Usage { input: COST - 10, output: 10 }, ..Reply::default() }
+}
+
+/// A reply that wants these tools called with these raw arguments.
+pub(super) fn calls(calls: &[(&str, &str)]) -> Reply {
+    let calls = calls.iter().enumerate().map(|(number, (name, arguments))| ToolCall {
+        id: number.to_string(),
+        name: (*name).to_owned(),
+        arguments: RawValue::from_string((*arguments).to_owned()).unwrap(),
+        signature: None,
+    });
+    Reply { calls: calls.collect(), stop: Stop::Tools, ..says("") }
+}
+
+/// The server `s` reads, adds and drops numbers.
+pub(super) fn snapshot(errands: Errands) -> Snapshot {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let tool = |name: &str, annotations: Value| {
+        let definition = json!({ "name": name, "inputSchema": schema, "annotations": annotations });
+        Tool::parse(Bytes::from(definition.to_string())).unwrap()
+    };
+    let tools = vec![
+        tool("read", json!({ "readOnlyHint": true })),
+        tool("add", json!({ "destructiveHint": false })),
+        tool("drop", json!({})),
+    ];
+    let offer = Arc::new(Offer::new(Era::Legacy, None, Some("Something else.".to_owned()), tools));
+    let catalog = Catalog::default().apply(Change::Listed(server(), offer));
+    let exposure = Exposure { instructions: Some("Holds numbers.".to_owned()), ..Exposure::default() };
+    let exposures = BTreeMap::from([(server(), exposure)]);
+    let layout = Layout { mode: Some(Mode::All), exposures, name_limit: 64, errands, ..Layout::default() };
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
+}
+
+pub(super) struct World {
+    pub(super) stage: Stage,
+    questions: mpsc::UnboundedReceiver<Asked>,
+    model: Arc<dyn Model>,
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        Self::with("{}").await
+    }
+
+    /// With a legacy host that declares this.
+    pub(super) async fn with(capabilities: &str) -> Self {
+        let mut world = Self::unopened();
+        let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
+        world.stage.ask(request("\"init\"", "initialize", &params)).await;
+        world.stage.say(INITIALIZED).await;
+        world
+    }
+
+    pub(super) fn unopened() -> Self {
+        let stage = Stage::with(snapshot(Errands::Everybody));
+        let (asked, questions) = mpsc::unbounded_channel();
+        let world = Self { stage, questions, model: Arc::new(Scripted(asked)) };
+        world.agree(LIMITS, Effect::Reads);
+        world
+    }
+
+    pub(super) fn agree(&self, limits: Limits, unasked: Effect) {
+        let model = Chosen::Model(Arc::clone(&self.model));
+        let terms = Terms { model, limits, unasked, instructions: Some("Be kind.".to_owned()) };
+        self.stage.errands.choose(Some(terms));
+    }
+
+    pub(super) async fn want(&mut self, query: &str) {
+        self.call(json!({ "query": query })).await;
+    }
+
+    pub(super) async fn call(&mut self, arguments: Value) {
+        let params = json!({ "name": "natural_language", "arguments": arguments });
+        self.stage.say(request(7, "tools/call", &params.to_string())).await;
+    }
+
+    /// What the model is asked next.
+    pub(super) async fn asked(&mut self) -> Asked {
+        soon("a question to the model", self.questions.recv()).await.expect("the model is there")
+    }
+
+    /// The words and the record of the answer, and whether it failed.
+    pub(super) async fn told(&mut self) -> (String, String, bool) {
+        let answer = self.stage.hear().await;
+        assert_eq!(answer["id"], 7, "{answer}");
+        let text =
+            |at: usize| answer["result"]["content"][at]["text"].as_str().unwrap_or_default().to_owned();
+        (text(0), text(1), answer["result"]["isError"] == true)
+    }
+}

@@ -1,0 +1,388 @@
+//! A sentence becomes calls: a real gateway, real servers, and endpoints that speak like each provider.
+
+mod dialect;
+
+use plugbay_testkit::{
+    Asked, Config, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Tool, Workspace,
+    wait_until,
+};
+use serde_json::{Value, json};
+
+use self::dialect::{COST, DIALECTS, Dialect};
+use crate::gateway;
+
+const SECRET: &str = "hunter2-key";
+
+/// Reads, adds, deletes and dawdles.
+fn numbers() -> Script {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    let tool = |name: &str, annotations: Value| json!({ "name": name, "inputSchema": schema, "annotations": annotations });
+    let tools = json!([
+        tool("read", json!({ "readOnlyHint": true })),
+        tool("dawdle", json!({ "readOnlyHint": true })),
+        tool("add", json!({ "destructiveHint": false })),
+        tool("drop", json!({})),
+        tool("secret", json!({ "readOnlyHint": true })),
+    ]);
+    let script = Script::new().set("tools", tools).tool("dawdle", r#"{"hang":true}"#);
+    script.tool("read", r#"{"echo":true}"#).tool("add", r#"{"echo":true}"#)
+}
+
+struct World {
+    workspace: Workspace,
+    endpoint: Endpoint,
+    dialect: Dialect,
+}
+
+impl World {
+    fn new(dialect: Dialect, plays: impl IntoIterator<Item = Play>) -> Self {
+        Self { workspace: Workspace::new(), endpoint: Endpoint::start(plays), dialect }
+    }
+
+    fn config(&self, more: &Value) -> Config {
+        let model =
+            json!({ "provider": self.dialect.provider(), "model": "m", "baseUrl": self.endpoint.url() });
+        let mut settings = json!({ "model": model });
+        settings.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
+        let config = self.workspace.config(&[("s", numbers())]).top("naturalLanguage", settings);
+        config.options("s", json!({ "deny": ["secret"], "instructions": "It holds numbers." }))
+    }
+
+    /// With a host that declares this.
+    fn open(&self, more: &Value, capabilities: &str) -> Host {
+        self.open_with(&self.config(more), capabilities)
+    }
+
+    fn open_with(&self, config: &Config, capabilities: &str) -> Host {
+        self.workspace.write_config(config);
+        let host = Host::spawn(self.workspace.command(&gateway()).env(self.dialect.key_variable(), SECRET));
+        host.declare(capabilities);
+        host.initialize();
+        host.await_tools(&["natural_language", "s__read"]);
+        host
+    }
+
+    /// What the model was told of the calls that it wanted.
+    fn results(&self) -> Vec<String> {
+        self.dialect.results(&self.endpoint.asked().body)
+    }
+
+    fn asked(&self) -> Asked {
+        self.endpoint.asked()
+    }
+
+    fn calls_made(&self) -> usize {
+        self.workspace.count_log("s", "tools/call")
+    }
+}
+
+fn want(host: &Host, query: &str) -> RawMessage {
+    host.call("natural_language", &json!({ "query": query }).to_string())
+}
+
+/// The words, the record, and whether it failed.
+fn told(answer: &RawMessage) -> (String, String, bool) {
+    let result: Value = serde_json::from_str(answer.result()).unwrap();
+    let text = |at: usize| result["content"][at]["text"].as_str().unwrap_or_default().to_owned();
+    (text(0), text(1), result["isError"] == true)
+}
+
+#[test]
+fn each_provider_calls_and_says_what_came_of_it() {
+    for dialect in DIALECTS {
+        let plays = [dialect.calls(&[("s__read", json!({ "n": 7 }))]), dialect.says("It is seven.")];
+        let world = World::new(dialect, plays);
+        let host = world.open(&json!({ "instructions": "Be brief." }), "{}");
+        let (words, record, failed) = told(&want(&host, "What is seven?"));
+        assert_eq!((words.as_str(), failed), ("It is seven.", false), "{dialect:?}");
+        assert_eq!(record, "Calls:\n1. s__read {\"n\":7}: done");
+        let asked = world.asked();
+        assert_eq!(
+            dialect.tools(&asked.body),
+            ["s__add", "s__dawdle", "s__drop", "s__read"],
+            "what is denied does not exist"
+        );
+        for part in ["What is seven?", "Be brief.", "About s: It holds numbers."] {
+            assert!(asked.text.contains(part), "{part}: {}", asked.text);
+        }
+        let results = world.results();
+        assert!(results.len() == 1 && results[0].contains(r#""arguments":{"n":7}"#), "{results:?}");
+        let ended = host.finish();
+        assert!(!ended.stderr.contains(SECRET), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn several_calls_at_once_and_one_after_the_other() {
+    for dialect in DIALECTS {
+        let both = dialect.calls(&[("s__read", json!({ "n": 1 })), ("s__read", json!({ "n": "2" }))]);
+        let wrong = dialect.calls(&[("s__read", json!({ "n": "three" })), ("s__secret", json!({ "n": 1 }))]);
+        let world = World::new(dialect, [both, wrong, dialect.says("One and two.")]);
+        let host = world.open(&json!({}), "{}");
+        let (words, record, failed) = told(&want(&host, "x"));
+        assert_eq!((words.as_str(), failed), ("One and two.", false));
+        let lines: Vec<&str> = record.lines().collect();
+        assert_eq!(lines[..3], ["Calls:", "1. s__read {\"n\":1}: done", "2. s__read {\"n\":2}: done"]);
+        assert!(lines[3].starts_with("3. s__read {\"n\":\"three\"}: not made: "), "{record}");
+        assert_eq!(lines[4], "4. s__secret {\"n\":1}: not made: there is no tool \"s__secret\"");
+        world.asked();
+        let (made, unmade) = (world.results(), world.results());
+        assert!(made[0].contains(r#"{"n":1}"#) && made[1].contains(r#"{"n":2}"#), "{made:?}");
+        assert!(unmade[0].contains("The call was not made: ") && unmade[0].contains("integer"), "{unmade:?}");
+        assert_eq!(world.calls_made(), 2);
+        host.finish();
+    }
+}
+
+#[test]
+fn refusals_and_limits_of_a_provider_are_told() {
+    for dialect in DIALECTS {
+        let plays = [
+            dialect.refuses(),
+            dialect.limited(vec![("retry-after", "0")]),
+            dialect.says("Now I can."),
+            dialect.limited(Vec::new()),
+        ];
+        let world = World::new(dialect, plays);
+        let host = world.open(&json!({}), "{}");
+        let (words, record, failed) = told(&want(&host, "x"));
+        assert!(failed && words.contains("it refuses to answer"), "{dialect:?}: {words}");
+        assert_eq!(record, "No tool was called.");
+        assert_eq!(told(&want(&host, "x")).0, "Now I can.");
+        let (words, _, failed) = told(&want(&host, "x"));
+        assert!(failed && words.contains("asked too often") && words.contains("Slow down."), "{words}");
+        host.finish();
+    }
+}
+
+#[test]
+fn a_call_that_is_none_can_be_mended() {
+    for dialect in DIALECTS {
+        let world = World::new(dialect, [dialect.stammers(), dialect.says("Sorry.")]);
+        let host = world.open(&json!({}), "{}");
+        assert_eq!(told(&want(&host, "x")).0, "Sorry.", "{dialect:?}");
+        host.finish();
+    }
+}
+
+#[test]
+fn every_limit_ends_it_with_a_record() {
+    let call = |dialect: Dialect| dialect.calls(&[("s__read", json!({ "n": 1 }))]);
+    for dialect in DIALECTS {
+        for (limit, plays, expected, made) in [
+            (json!({ "calls": 1 }), 3, "the limit of 1 calls is reached", 1),
+            (json!({ "turns": 2 }), 2, "the model has been asked 2 times, which is the limit", 2),
+            (json!({ "tokens": 2 * COST }), 2, "the limit of 60 tokens is reached", 1),
+        ] {
+            let world = World::new(dialect, (0..plays).map(|_| call(dialect)));
+            let host = world.open(&limit, "{}");
+            let (words, record, failed) = told(&want(&host, "x"));
+            assert_eq!((words, failed), (format!("Not finished: {expected}."), true), "{dialect:?}");
+            assert_eq!(record.matches(": done").count(), made, "{record}");
+            assert_eq!((world.calls_made(), world.endpoint.untaken().len()), (made, plays));
+            host.finish();
+        }
+    }
+    let world = World::new(Dialect::Gemini, [Play::Silence(Vec::new())]);
+    let host = world.open(&json!({ "time": "300ms" }), "{}");
+    let (words, _, failed) = told(&want(&host, "x"));
+    assert_eq!((words.as_str(), failed), ("Not finished: the limit of 0.3 s is reached.", true));
+    world.endpoint.left();
+    host.finish();
+}
+
+#[test]
+fn what_may_change_things_is_not_done_without_leave() {
+    let dialect = Dialect::Anthropic;
+    let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 1 }))];
+    let world = World::new(dialect, [dialect.calls(&wanted), dialect.says("I may not.")]);
+    let host = world.open(&json!({ "allowWrites": true }), "{}");
+    let (words, record, _) = told(&want(&host, "x"));
+    assert_eq!(words, "I may not.");
+    assert!(
+        record.contains("1. s__add {\"n\":1}: done\n2. s__drop {\"n\":1}: not made: not allowed: "),
+        "{record}"
+    );
+    assert!(record.contains("naturalLanguage.allowDestructive would allow it"), "{record}");
+    assert_eq!(world.calls_made(), 1);
+    host.finish();
+    // A modern host cannot be asked either, and is told so.
+    let world = World::new(dialect, [dialect.calls(&wanted[1..]), dialect.says("I may not.")]);
+    world.workspace.write_config(&world.config(&json!({})));
+    let host = Host::spawn(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
+    host.declare(r#"{"elicitation":{"form":{}}}"#);
+    host.discover();
+    host.await_tools(&["natural_language", "s__read"]);
+    let (_, record, _) = told(&want(&host, "x"));
+    assert!(record.contains("cannot be asked in the middle of a call"), "{record}");
+    assert_eq!(world.calls_made(), 0);
+    host.finish();
+}
+
+#[test]
+fn the_user_allows_one_call_and_declines_another() {
+    for dialect in DIALECTS {
+        let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 2 }))];
+        let world = World::new(dialect, [dialect.calls(&wanted), dialect.says("Half of it.")]);
+        let host = world.open(&json!({}), r#"{"elicitation":{}}"#);
+        let id = host.start_call("natural_language", r#"{"query":"x"}"#);
+        for (part, answer) in
+            [("s__add", r#"{"action":"accept","content":{}}"#), ("s__drop", r#"{"action":"decline"}"#)]
+        {
+            let question = host.expect_request("elicitation/create");
+            assert!(question.text().contains(part), "{}", question.text());
+            assert_eq!(world.calls_made(), 0, "first everything is asked");
+            host.reply(&question, answer);
+        }
+        let (words, record, failed) = told(&host.expect_response(id));
+        assert_eq!((words.as_str(), failed), ("Half of it.", false));
+        assert_eq!(
+            record,
+            "Calls:\n1. s__add {\"n\":1}: done\n2. s__drop {\"n\":2}: not made: not allowed: the user declined it"
+        );
+        assert_eq!(world.calls_made(), 1);
+        host.finish();
+    }
+}
+
+#[test]
+fn to_take_it_back_ends_the_call_and_the_question() {
+    let dialect = Dialect::OpenAi;
+    let plays = [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))]), Play::Silence(Vec::new())];
+    let world = World::new(dialect, plays);
+    let host = world.open(&json!({}), "{}");
+    let id = host.start_call_with_progress("natural_language", r#"{"query":"x"}"#, "\"p\"");
+    assert!(host.expect_notification("notifications/progress").text().contains("asking the model"));
+    assert!(host.expect_notification("notifications/progress").text().contains("calling s__dawdle"));
+    world.workspace.await_log("s", "tools/call", 1);
+    host.cancel(id);
+    world.workspace.await_log("s", "notifications/cancelled", 1);
+    let next = host.start_call("natural_language", r#"{"query":"y"}"#);
+    world.asked();
+    world.asked();
+    host.barrier();
+    host.cancel(next);
+    world.endpoint.left();
+    host.barrier();
+    assert!(host.take_now(RawMessage::is_response).is_none());
+    assert!(world.endpoint.untaken().is_empty());
+    host.finish();
+}
+
+#[test]
+fn a_modern_host_over_http_that_leaves_takes_the_call_back() {
+    let dialect = Dialect::Anthropic;
+    let world = World::new(dialect, [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))])]);
+    world.workspace.write_config(&world.config(&json!({})));
+    let gateway = HttpGateway::start(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
+    let mut host = gateway.connect();
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "natural_language"),
+    ];
+    let members = r#""name":"natural_language","arguments":{"query":"x"}"#;
+    let params = format!(r#"{{"_meta":{{{MODERN_META}}},{members}}}"#);
+    host.post(&headers, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#));
+    world.workspace.await_log("s", "tools/call", 1);
+    drop(host);
+    world.workspace.await_log("s", "notifications/cancelled", 1);
+    assert_eq!(world.calls_made(), 1);
+}
+
+#[test]
+fn what_a_server_asks_meanwhile_reaches_the_host() {
+    let dialect = Dialect::Gemini;
+    let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Asked.")];
+    for era in ["legacy", "modern"] {
+        let world = World::new(dialect, plays.clone());
+        let asks = r#"{"ask":[{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}}]}"#;
+        let tools = json!([{ "name": "read", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }]);
+        let script = Script::new().set("era", format!("\"{era}\"")).set("tools", tools).tool("read", asks);
+        let config = world.config(&json!({})).server(&world.workspace, "s", &script);
+        let host = world.open_with(&config, r#"{"elicitation":{}}"#);
+        let id = host.start_call("natural_language", r#"{"query":"x"}"#);
+        let question = host.expect_request("elicitation/create");
+        assert!(question.text().contains("Which?"), "{}", question.text());
+        host.reply(&question, r#"{"action":"accept","content":{"this":"one"}}"#);
+        let (words, record, _) = told(&host.expect_response(id));
+        assert_eq!(
+            (words.as_str(), record.as_str()),
+            ("Asked.", "Calls:\n1. s__read {\"n\":1}: done"),
+            "{era}"
+        );
+        world.asked();
+        assert!(world.results()[0].contains("this"), "{era}");
+        host.finish();
+    }
+}
+
+#[test]
+fn a_suite_takes_sentences_for_its_own_server() {
+    let dialect = Dialect::Anthropic;
+    let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Read.")];
+    let world = World::new(dialect, plays);
+    let config = world.config(&json!({})).server(&world.workspace, "other", &Script::friendly());
+    world.workspace.write_config(&config.top("mode", "suite".into()));
+    let host = Host::spawn(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
+    host.initialize();
+    host.await_tools(&["s_suite", "other_suite", "natural_language"]);
+    let inside = host.call("s_suite", r#"{"action":"introspect"}"#).content_text();
+    assert!(inside.contains("\nnatural_language(query)"), "{inside}");
+    let call = json!({ "action": "call", "subtool": "natural_language", "args": { "query": "Read one." } });
+    let (words, record, _) = told(&host.call("s_suite", &call.to_string()));
+    assert_eq!((words.as_str(), record.as_str()), ("Read.", "Calls:\n1. s__read {\"n\":1}: done"));
+    assert_eq!(dialect.tools(&world.asked().body), ["s__add", "s__dawdle", "s__drop", "s__read"]);
+    host.finish();
+}
+
+#[test]
+fn it_comes_and_goes_with_the_configuration() {
+    let dialect = Dialect::Gemini;
+    let world = World::new(dialect, [dialect.says("Here.")]);
+    let host = world.open(&json!({}), "{}");
+    let named = |tools: &[Tool]| tools.iter().any(|tool| tool.name == "natural_language");
+    world.workspace.write_config(&world.workspace.config(&[("s", numbers())]));
+    host.await_list("a list without it", |tools| !named(tools));
+    assert!(want(&host, "x").text().contains("Unknown tool"));
+    world.workspace.write_config(&world.config(&json!({})));
+    host.await_list("a list with it", named);
+    assert_eq!(told(&want(&host, "x")).0, "Here.");
+    let broken = world.config(&json!({})).entry("b", json!({ "command": "/nowhere/at-all" }));
+    world.workspace.write_config(&broken);
+    let of_broken = || told(&host.call("natural_language", r#"{"query":"x","server":"b"}"#)).0;
+    let why = wait_until("word of its failure", std::time::Duration::from_secs(20), || {
+        Some(of_broken()).filter(|why| !why.starts_with("there is no"))
+    });
+    assert!(why.starts_with("b does not work: ") && why.contains("/nowhere/at-all"), "{why}");
+    host.finish();
+}
+
+#[test]
+fn a_host_lends_its_model_if_it_takes_tools() {
+    let world = World::new(Dialect::Gemini, []);
+    let config = world.config(&json!({ "model": { "provider": "host" } }));
+    let host = world.open_with(&config, r#"{"sampling":{"tools":{}}}"#);
+    let id = host.start_call("natural_language", r#"{"query":"What is seven?"}"#);
+    let question = host.expect_request("sampling/createMessage");
+    assert!(question.text().contains("What is seven?") && question.text().contains(r#""name":"s__read""#));
+    host.reply(
+        &question,
+        r#"{"role":"assistant","model":"m","stopReason":"toolUse","content":[{"type":"tool_use","id":"1","name":"s__read","input":{"n":7}}]}"#,
+    );
+    let question = host.expect_request("sampling/createMessage");
+    assert!(question.text().contains(r#""type":"tool_result","toolUseId":"1""#), "{}", question.text());
+    host.reply(&question, r#"{"role":"assistant","model":"m","content":{"type":"text","text":"Seven."}}"#);
+    let (words, record, _) = told(&host.expect_response(id));
+    assert_eq!((words.as_str(), record.as_str()), ("Seven.", "Calls:\n1. s__read {\"n\":7}: done"));
+    host.finish();
+    // One that does not is not offered it, and is told why.
+    let host = Host::spawn(&mut world.workspace.command(&gateway()));
+    host.declare(r#"{"sampling":{}}"#);
+    host.initialize();
+    let tools = host.await_tools(&["s__read"]);
+    assert!(tools.iter().all(|tool| tool.name != "natural_language"));
+    let (why, _, failed) = told(&want(&host, "x"));
+    assert!(failed && why.contains("sampling.tools"), "{why}");
+    host.finish();
+}
