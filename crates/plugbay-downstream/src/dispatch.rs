@@ -3,22 +3,22 @@
 mod retry;
 mod tasks;
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     catalog::Ware,
-    era::{self, Era, Meta},
+    era::{self, Era},
     exchange::Call,
     level::Level,
-    repair::Repair,
-    wire::{self, Draft, Frame, Head, Hole, Members, Span, elements, string_value},
+    wire::{Draft, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
 
 use crate::{
     lists::{self, Kind, Wanted},
+    message::{Message, Notification, Request, Response},
     news::Watched,
     outbox::Outbox,
     own,
@@ -39,239 +39,6 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
         Ok(Message::Notification(notification)) => notified(session, &notification),
         Ok(Message::Response(response)) => replied(session, response),
         Err(answer) => sink.answer(answer),
-    }
-}
-
-/// What a host can say.
-#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
-pub(crate) enum Message {
-    Request(Request),
-    Notification(Notification),
-    Response(Response),
-}
-
-impl Message {
-    /// Reads the envelope; gives the answer to what is none.
-    pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
-        match Head::read(&message) {
-            Ok(Head { kind: wire::Kind::Request { id, method }, payload, .. }) => {
-                Ok(Self::Request(Request::new(message, id, method, payload)))
-            }
-            Ok(Head { kind: wire::Kind::Notification { method }, payload, .. }) => {
-                Ok(Self::Notification(Notification { message, method, params: payload }))
-            }
-            Ok(head) => Ok(Self::Response(Response { message, head })),
-            Err(malformed) => {
-                let id = malformed.id.clone().map_or(&b"null"[..], |id| &message[id]);
-                Err(respond::error(id, &Refusal::Malformed(malformed.clone())))
-            }
-        }
-    }
-}
-
-pub(crate) struct Notification {
-    message: Bytes,
-    method: Span,
-    params: Option<Span>,
-}
-
-/// The answer to something that a server has asked.
-pub(crate) struct Response {
-    message: Bytes,
-    head: Head,
-}
-
-#[derive(Clone)]
-pub(crate) struct Request {
-    message: Bytes,
-    id: Span,
-    method: Span,
-    params: Option<Span>,
-    /// What of `params` any method reads, found in one pass.
-    name: Option<Span>,
-    uri: Option<Span>,
-    cursor: Option<Span>,
-    task: Option<Span>,
-    task_id: Option<Span>,
-    notifications: Option<Span>,
-    protocol_version: Option<Span>,
-    capabilities: Option<Span>,
-    client_info: Option<Span>,
-    state: Option<Span>,
-    responses: Option<Span>,
-    meta: Meta,
-    /// A key that not every parser would read alike.
-    ambiguous: Option<&'static str>,
-    /// Instead of the server's own.
-    timeout: Option<Duration>,
-    /// What was put right in it, as a member of the result's `_meta`.
-    repairs: Option<Bytes>,
-}
-
-/// Where a result tells what was put right in its call.
-const REPAIRS_KEY: &str = "plugbay/repairs";
-
-/// What a call is about. If one of these stood twice, or also in other letters, a server could read
-/// another name than the one that was allowed.
-const UNAMBIGUOUS: [&str; 9] =
-    ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState", "task", "taskId"];
-
-impl Request {
-    fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
-        let (mut name, mut uri, mut cursor) = (None, None, None);
-        let (mut task, mut task_id) = (None, None);
-        let (mut notifications, mut protocol_version) = (None, None);
-        let (mut capabilities, mut client_info) = (None, None);
-        let (mut state, mut responses) = (None, None);
-        let (mut meta, mut ambiguous, mut seen) = (Meta::default(), None, [false; UNAMBIGUOUS.len()]);
-        for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
-            for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
-                if member.key.eq_ignore_ascii_case(key)
-                    && (std::mem::replace(seen, true) || member.key != key)
-                {
-                    ambiguous = Some(key);
-                }
-            }
-            match &*member.key {
-                "name" => name = Some(member.value),
-                "uri" => uri = Some(member.value),
-                "cursor" => cursor = Some(member.value),
-                "task" => task = Some(member.value),
-                "taskId" => task_id = Some(member.value),
-                "notifications" => notifications = Some(member.value),
-                "protocolVersion" => protocol_version = Some(member.value),
-                "capabilities" => capabilities = Some(member.value),
-                "clientInfo" => client_info = Some(member.value),
-                "requestState" => state = Some(member.value),
-                "inputResponses" => responses = Some(member.value),
-                "_meta" => meta = Meta::read(&message, &member.value),
-                _ => {}
-            }
-        }
-        Self {
-            message,
-            id,
-            method,
-            params,
-            name,
-            uri,
-            cursor,
-            task,
-            task_id,
-            notifications,
-            protocol_version,
-            capabilities,
-            client_info,
-            state,
-            responses,
-            meta,
-            ambiguous,
-            timeout: None,
-            repairs: None,
-        }
-    }
-
-    /// The call that was found in another one.
-    pub(crate) fn meant(self, timeout: Option<Duration>, repairs: &[Repair]) -> Self {
-        let told = serde_json::to_string(repairs).ok().filter(|_| !repairs.is_empty());
-        let repairs = told.map(|told| Bytes::from(format!(r#""{REPAIRS_KEY}":{told}"#)));
-        Self { timeout, repairs, ..self }
-    }
-
-    pub(crate) fn id(&self) -> &[u8] {
-        &self.message[self.id.clone()]
-    }
-
-    pub(crate) fn method(&self) -> &[u8] {
-        &self.message[self.method.clone()]
-    }
-
-    /// Whether the method is about something that the headers of a modern request name.
-    pub(crate) fn is_named(&self) -> bool {
-        matches!(
-            self.method(),
-            b"tools/call"
-                | b"prompts/get"
-                | b"resources/read"
-                | b"tasks/get"
-                | b"tasks/update"
-                | b"tasks/cancel"
-        )
-    }
-
-    /// The `params.name`, `params.uri` or `params.taskId` that the method is about.
-    pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
-        match self.method() {
-            b"tools/call" | b"prompts/get" => self.text(self.name.as_ref()),
-            b"resources/read" => self.text(self.uri.as_ref()),
-            b"tasks/get" | b"tasks/update" | b"tasks/cancel" => self.text(self.task_id.as_ref()),
-            _ => None,
-        }
-    }
-
-    /// The name that the request is about, and where it stands.
-    pub(crate) fn named(&self, what: &str) -> Result<(Cow<'_, str>, Span), Refusal> {
-        let found = self.name.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
-        found.ok_or_else(|| Refusal::InvalidParams(format!("\"name\" must be {what}")))
-    }
-
-    /// The URI that the request is about, and where it stands.
-    pub(crate) fn addressed(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
-        let found = self.uri.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
-        found.ok_or_else(|| Refusal::InvalidParams("\"uri\" must be the address of a resource".to_owned()))
-    }
-
-    pub(crate) fn params(&self) -> Option<(&[u8], &Span)> {
-        Some((&self.message, self.params.as_ref()?))
-    }
-
-    /// What is passed to a tool, as raw JSON.
-    pub(crate) fn arguments(&self) -> Option<&[u8]> {
-        let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
-        Some(self.raw(&arguments))
-    }
-
-    pub(crate) fn progress_token(&self) -> Option<&[u8]> {
-        Some(self.raw(self.meta.progress_token.as_ref()?))
-    }
-
-    /// From which level on the log of this request is wanted.
-    fn log_level(&self) -> Option<Level> {
-        Level::parse(&self.text(self.meta.log_level.as_ref())?)
-    }
-
-    /// A modern result of this kind says how long it may be kept.
-    fn is_cacheable(&self) -> bool {
-        self.method() == b"resources/read"
-    }
-
-    /// Its `_meta` names a protocol version, whatever that may be.
-    pub(crate) fn is_modern(&self) -> bool {
-        self.meta.version.is_some()
-    }
-
-    pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
-        self.text(self.meta.version.as_ref())
-    }
-
-    /// What the host calls itself.
-    pub(crate) fn client(&self) -> Option<Cow<'_, str>> {
-        let info = self.client_info.as_ref().or(self.meta.client_info.as_ref())?;
-        self.text(Members::find(&self.message, info, "name").as_ref())
-    }
-
-    /// What the host of a modern request can be asked for it.
-    fn abilities(&self) -> Abilities {
-        let declared = self.meta.capabilities.as_ref();
-        declared.map(|object| Abilities::read(&self.message, object)).unwrap_or_default()
-    }
-
-    fn raw(&self, span: &Span) -> &[u8] {
-        &self.message[span.clone()]
-    }
-
-    fn text(&self, span: Option<&Span>) -> Option<Cow<'_, str>> {
-        string_value(self.raw(span?))
     }
 }
 

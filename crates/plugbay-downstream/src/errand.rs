@@ -36,11 +36,7 @@ use self::{
     toolbox::Toolbox,
 };
 use crate::{
-    dispatch::{self, Request},
-    outbox::Outbox,
-    ranking::Chosen,
-    respond,
-    sampling::HostModel,
+    dispatch, message::Request, outbox::Outbox, ranking::Chosen, respond, sampling::HostModel,
     session::Session,
 };
 

@@ -8,6 +8,7 @@ pub mod errand;
 mod gateway;
 pub mod http;
 mod lists;
+mod message;
 mod news;
 mod outbox;
 mod own;

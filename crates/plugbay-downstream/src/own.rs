@@ -19,8 +19,9 @@ use plugbay_core::{
 
 use self::arguments::Arguments;
 use crate::{
-    dispatch::{self, Request},
+    dispatch,
     errand::{self, Wish},
+    message::{Message, Request},
     outbox::Outbox,
     respond,
     session::Session,
@@ -126,10 +127,8 @@ fn inner_call(
         }
     }
     message.put_slice(b"}}");
-    match dispatch::Message::read(message.freeze()) {
-        Ok(dispatch::Message::Request(call)) => {
-            Ok(call.meant(Arguments::of(request).seconds("timeout"), &repairs))
-        }
+    match Message::read(message.freeze()) {
+        Ok(Message::Request(call)) => Ok(call.meant(Arguments::of(request).seconds("timeout"), &repairs)),
         _ => Err("\"arguments\" cannot be sent as they are".to_owned()),
     }
 }

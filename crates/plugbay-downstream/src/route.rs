@@ -9,7 +9,7 @@ use plugbay_core::{
 };
 
 use crate::{
-    dispatch::Request,
+    message::Request,
     respond::Refusal,
     seal::Owner,
     tasks::{self, Role},

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::{Teller, outcome::Outcome};
 use crate::{
-    dispatch::{self, Message, Request},
+    dispatch,
+    message::{Message, Request},
     outbox::Outbox,
     respond,
     session::Session,

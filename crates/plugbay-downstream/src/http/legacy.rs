@@ -17,7 +17,8 @@ use super::{
     stream::EventId,
 };
 use crate::{
-    dispatch::{self, Notification, Request, Response as HostResponse},
+    dispatch,
+    message::{Notification, Request, Response as HostResponse},
     outbox::Outbox,
     respond,
     session::Session,

@@ -6,7 +6,7 @@ use plugbay_core::{
 };
 use serde_json::{Map, Value};
 
-use crate::dispatch::Request;
+use crate::message::Request;
 
 const MARK: &str = "x-mcp-header";
 

@@ -15,7 +15,8 @@ use super::{
     reply::{self, Body, Start},
 };
 use crate::{
-    dispatch::{self, Request},
+    dispatch,
+    message::Request,
     outbox::Outbox,
     respond::{self, Refusal},
     session::Session,

@@ -13,7 +13,7 @@ use super::{
     reject::Rejection,
     reply::{self, Body},
 };
-use crate::dispatch::Message;
+use crate::message::Message;
 
 pub(super) async fn answer(
     shared: Arc<Shared>,

@@ -15,12 +15,7 @@ use plugbay_core::{
 use tokio::time::{sleep, timeout};
 
 use super::arguments::Arguments;
-use crate::{
-    dispatch::{self, Request},
-    outbox::Outbox,
-    respond,
-    session::Session,
-};
+use crate::{dispatch, message::Request, outbox::Outbox, respond, session::Session};
 
 /// About what the signatures of activated tools may cost, in tokens.
 const SIGNATURES: usize = 2000;

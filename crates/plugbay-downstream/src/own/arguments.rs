@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use plugbay_core::wire::{Members, Span, elements, string_value};
 
-use crate::dispatch::Request;
+use crate::message::Request;
 
 /// A model may be patient, but not for ever.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);

@@ -13,7 +13,8 @@ use plugbay_core::{
 
 use super::{arguments::Arguments, shown};
 use crate::{
-    dispatch::{self, Request},
+    dispatch,
+    message::Request,
     outbox::Outbox,
     ranking::{self, Choice, Chosen, Ranked, Wish},
     respond,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{activate, arguments::Arguments};
 use crate::{
-    dispatch::Request,
+    message::Request,
     outbox::Outbox,
     respond::{self, Refusal},
     session::Session,

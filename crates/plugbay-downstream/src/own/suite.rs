@@ -15,8 +15,9 @@ use plugbay_core::{
 
 use super::{activate::warmed_up, arguments::Arguments, inner_call};
 use crate::{
-    dispatch::{self, Request},
+    dispatch,
     errand::{self, Wish},
+    message::Request,
     outbox::Outbox,
     respond,
     session::Session,

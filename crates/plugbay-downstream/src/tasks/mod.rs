@@ -20,7 +20,7 @@ pub(crate) use driven::Driven;
 use ids::Task;
 
 use crate::{
-    dispatch::Request,
+    message::Request,
     respond::Refusal,
     route::{Route, Way},
     seal::Owner,

@@ -1,0 +1,227 @@
+//! What a host says, read as far as anybody here looks into it.
+
+use std::{borrow::Cow, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    ability::Abilities,
+    era::Meta,
+    level::Level,
+    repair::Repair,
+    wire::{self, Frame, Head, Members, Span, string_value},
+};
+
+use crate::respond::{self, Refusal};
+
+/// What a host can say.
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
+pub(crate) enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+impl Message {
+    /// Reads the envelope; gives the answer to what is none.
+    pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
+        match Head::read(&message) {
+            Ok(Head { kind: wire::Kind::Request { id, method }, payload, .. }) => {
+                Ok(Self::Request(Request::new(message, id, method, payload)))
+            }
+            Ok(Head { kind: wire::Kind::Notification { method }, payload, .. }) => {
+                Ok(Self::Notification(Notification { message, method, params: payload }))
+            }
+            Ok(head) => Ok(Self::Response(Response { message, head })),
+            Err(malformed) => {
+                let id = malformed.id.clone().map_or(&b"null"[..], |id| &message[id]);
+                Err(respond::error(id, &Refusal::Malformed(malformed.clone())))
+            }
+        }
+    }
+}
+
+pub(crate) struct Notification {
+    pub(crate) message: Bytes,
+    pub(crate) method: Span,
+    pub(crate) params: Option<Span>,
+}
+
+/// The answer to something that a server has asked.
+pub(crate) struct Response {
+    pub(crate) message: Bytes,
+    pub(crate) head: Head,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Request {
+    pub(crate) message: Bytes,
+    pub(crate) id: Span,
+    pub(crate) method: Span,
+    pub(crate) params: Option<Span>,
+    /// What of `params` any method reads, found in one pass.
+    pub(crate) name: Option<Span>,
+    pub(crate) uri: Option<Span>,
+    pub(crate) cursor: Option<Span>,
+    pub(crate) task: Option<Span>,
+    pub(crate) task_id: Option<Span>,
+    pub(crate) notifications: Option<Span>,
+    pub(crate) protocol_version: Option<Span>,
+    pub(crate) capabilities: Option<Span>,
+    pub(crate) client_info: Option<Span>,
+    pub(crate) state: Option<Span>,
+    pub(crate) responses: Option<Span>,
+    pub(crate) meta: Meta,
+    /// A key that not every parser would read alike.
+    pub(crate) ambiguous: Option<&'static str>,
+    /// Instead of the server's own.
+    pub(crate) timeout: Option<Duration>,
+    /// What was put right in it, as a member of the result's `_meta`.
+    pub(crate) repairs: Option<Bytes>,
+}
+
+/// Where a result tells what was put right in its call.
+const REPAIRS_KEY: &str = "plugbay/repairs";
+
+/// What a call is about. If one of these stood twice, or also in other letters, a server could read
+/// another name than the one that was allowed.
+const UNAMBIGUOUS: [&str; 9] =
+    ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState", "task", "taskId"];
+
+impl Request {
+    fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
+        let mut request = Self { id, method, ..Self::default() };
+        let mut seen = [false; UNAMBIGUOUS.len()];
+        for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
+            for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
+                if member.key.eq_ignore_ascii_case(key)
+                    && (std::mem::replace(seen, true) || member.key != key)
+                {
+                    request.ambiguous = Some(key);
+                }
+            }
+            let place = match &*member.key {
+                "name" => &mut request.name,
+                "uri" => &mut request.uri,
+                "cursor" => &mut request.cursor,
+                "task" => &mut request.task,
+                "taskId" => &mut request.task_id,
+                "notifications" => &mut request.notifications,
+                "protocolVersion" => &mut request.protocol_version,
+                "capabilities" => &mut request.capabilities,
+                "clientInfo" => &mut request.client_info,
+                "requestState" => &mut request.state,
+                "inputResponses" => &mut request.responses,
+                "_meta" => {
+                    request.meta = Meta::read(&message, &member.value);
+                    continue;
+                }
+                _ => continue,
+            };
+            *place = Some(member.value);
+        }
+        Self { message, params, ..request }
+    }
+
+    /// The call that was found in another one.
+    pub(crate) fn meant(self, timeout: Option<Duration>, repairs: &[Repair]) -> Self {
+        let told = serde_json::to_string(repairs).ok().filter(|_| !repairs.is_empty());
+        let repairs = told.map(|told| Bytes::from(format!(r#""{REPAIRS_KEY}":{told}"#)));
+        Self { timeout, repairs, ..self }
+    }
+
+    pub(crate) fn id(&self) -> &[u8] {
+        &self.message[self.id.clone()]
+    }
+
+    pub(crate) fn method(&self) -> &[u8] {
+        &self.message[self.method.clone()]
+    }
+
+    /// Whether the method is about something that the headers of a modern request name.
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(
+            self.method(),
+            b"tools/call"
+                | b"prompts/get"
+                | b"resources/read"
+                | b"tasks/get"
+                | b"tasks/update"
+                | b"tasks/cancel"
+        )
+    }
+
+    /// The `params.name`, `params.uri` or `params.taskId` that the method is about.
+    pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
+        match self.method() {
+            b"tools/call" | b"prompts/get" => self.text(self.name.as_ref()),
+            b"resources/read" => self.text(self.uri.as_ref()),
+            b"tasks/get" | b"tasks/update" | b"tasks/cancel" => self.text(self.task_id.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// The name that the request is about, and where it stands.
+    pub(crate) fn named(&self, what: &str) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.name.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams(format!("\"name\" must be {what}")))
+    }
+
+    /// The URI that the request is about, and where it stands.
+    pub(crate) fn addressed(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
+        let found = self.uri.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
+        found.ok_or_else(|| Refusal::InvalidParams("\"uri\" must be the address of a resource".to_owned()))
+    }
+
+    pub(crate) fn params(&self) -> Option<(&[u8], &Span)> {
+        Some((&self.message, self.params.as_ref()?))
+    }
+
+    /// What is passed to a tool, as raw JSON.
+    pub(crate) fn arguments(&self) -> Option<&[u8]> {
+        let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
+        Some(self.raw(&arguments))
+    }
+
+    pub(crate) fn progress_token(&self) -> Option<&[u8]> {
+        Some(self.raw(self.meta.progress_token.as_ref()?))
+    }
+
+    /// From which level on the log of this request is wanted.
+    pub(crate) fn log_level(&self) -> Option<Level> {
+        Level::parse(&self.text(self.meta.log_level.as_ref())?)
+    }
+
+    /// A modern result of this kind says how long it may be kept.
+    pub(crate) fn is_cacheable(&self) -> bool {
+        self.method() == b"resources/read"
+    }
+
+    /// Its `_meta` names a protocol version, whatever that may be.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.meta.version.is_some()
+    }
+
+    pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
+        self.text(self.meta.version.as_ref())
+    }
+
+    /// What the host calls itself.
+    pub(crate) fn client(&self) -> Option<Cow<'_, str>> {
+        let info = self.client_info.as_ref().or(self.meta.client_info.as_ref())?;
+        self.text(Members::find(&self.message, info, "name").as_ref())
+    }
+
+    /// What the host of a modern request can be asked for it.
+    pub(crate) fn abilities(&self) -> Abilities {
+        let declared = self.meta.capabilities.as_ref();
+        declared.map(|object| Abilities::read(&self.message, object)).unwrap_or_default()
+    }
+
+    pub(crate) fn raw(&self, span: &Span) -> &[u8] {
+        &self.message[span.clone()]
+    }
+
+    pub(crate) fn text(&self, span: Option<&Span>) -> Option<Cow<'_, str>> {
+        string_value(self.raw(span?))
+    }
+}
