@@ -1,25 +1,25 @@
 //! One host: what it has asked, what it has been told, and what waits to be sent to it.
 
+mod caller;
+
 use std::{
     collections::{HashMap, VecDeque},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
-    era::{self, Era, InputRequired},
-    exchange::{Answer, Caller, News, Question, Ticket, Unanswered},
+    era::Era,
+    exchange::{Caller, Ticket},
     level::Level,
     name::ServerName,
     surface::Snapshot,
-    wire::{Draft, Frame, Head, Span},
+    wire::Draft,
 };
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
@@ -33,7 +33,7 @@ use crate::{
     respond::{self, Refusal},
     rounds::Again,
     seal::Owner,
-    tasks::{self, Role},
+    tasks::Role,
 };
 
 /// So many progress tokens are kept for tasks.
@@ -129,28 +129,6 @@ pub(crate) struct Subscription {
     pub(crate) id: Bytes,
     wanted: Wanted,
     pub(crate) sink: Arc<Outbox>,
-}
-
-impl HostCall {
-    /// The server's answer with the host's id, and what must be added for this host.
-    fn passed_on(&self, message: &Bytes, head: &Head, bridged: bool, owner: &Owner) -> Frame {
-        let completion = bridged.then(|| era::completion(message, head, self.cacheable)).flatten();
-        let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
-        let remark = remark.as_ref().map(|(at, text)| (*at, &text[..]));
-        // An empty result has no comma to part the two.
-        let remark = remark.filter(|_| completion.is_none_or(|(_, text)| text.ends_with(b",")));
-        let labels = tasks::labels(self, message, head, owner);
-        let labels = labels.iter().map(|(at, text)| (*at, &text[..]));
-        let insertions: SmallVec<[(usize, &[u8]); 2]> =
-            completion.into_iter().chain(remark).chain(labels).collect();
-        head.readdressed(message, &self.id, &insertions)
-    }
-
-    /// What a legacy server's error wants a modern host to see to, if it can.
-    fn visits(&self, message: &[u8], head: &Head) -> Option<Vec<Span>> {
-        let Recourse::Park(terms) = &self.recourse else { return None };
-        era::visits_required(message, head).filter(|_| terms.abilities.url)
-    }
 }
 
 impl Session {
@@ -533,142 +511,5 @@ impl State {
 
     fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.waiting.is_empty()
-    }
-}
-
-/// What a server says to this session, of calls that wait here.
-impl Session {
-    pub(crate) fn answered_here(&self, ticket: Ticket, answer: Answer) {
-        let Some(answer) = self.drive(ticket, answer) else { return };
-        let call = self.forget(&mut self.lock(), ticket);
-        if let Some(call) = call {
-            self.deliver(ticket, call, answer);
-        }
-    }
-
-    pub(crate) fn asked_here(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
-        let mut state = self.lock();
-        let call = during.and_then(|ticket| Some((ticket, state.calls.get_mut(&ticket)?)));
-        let Some((ticket, call)) = call.filter(|(_, call)| call.era == Era::Modern) else {
-            drop(state);
-            return self.ask(during, question);
-        };
-        let Recourse::Park(terms) = &call.recourse else { return Err(Unanswered::NoHost) };
-        let terms = terms.clone();
-        call.asked = true;
-        drop(state);
-        let session = self.me.upgrade().ok_or(Unanswered::HostGone)?;
-        self.gateway.parking.asked_in(&session, ticket, terms, question)
-    }
-
-    fn deliver(&self, ticket: Ticket, call: HostCall, answer: Answer) {
-        let frame = match answer {
-            Answer::Response { message, head, era } => {
-                let bridged = call.era == Era::Modern && era == Era::Legacy;
-                match bridged.then(|| call.visits(&message, &head)).flatten() {
-                    Some(visits) => respond::visits_required(&call.id, &message, &visits),
-                    None => call.passed_on(&message, &head, bridged, &self.owner),
-                }
-            }
-            Answer::Failed(error) => match &call.role {
-                // One server's trouble must not hide the tasks of all others.
-                Role::Lists { next: Some(next) } => {
-                    respond::unlisted(&call.id, &tasks::cursor_of(next), &call.server, &error)
-                }
-                _ => respond::error(&call.id, &Refusal::Call(error)),
-            },
-        };
-        if call.sink.has_room_for(frame.len()) {
-            call.sink.answer(frame);
-        } else {
-            call.sink.answer(respond::error(&call.id, &Refusal::TooMuchUnread));
-        }
-        if let (Role::Begins, Some(token)) = (call.role, call.progress_token) {
-            self.lock().remember_token(ticket, token);
-        }
-    }
-
-    /// A modern server's answer to a legacy host that asks for more.
-    fn asks_for_input(&self, ticket: Ticket, answer: &Answer) -> Option<(Bytes, InputRequired)> {
-        let Answer::Response { message, head, era: Era::Modern } = answer else { return None };
-        let legacy = self.lock().calls.get(&ticket).is_some_and(|call| call.era == Era::Legacy);
-        let required = legacy.then(|| InputRequired::read(message, head)).flatten()?;
-        Some((message.clone(), required))
-    }
-}
-
-/// A call of a modern host may wait in another session than the one that sent it, or in none.
-impl Caller for Session {
-    fn answered(&self, ticket: Ticket, answer: Answer) {
-        let Some(answer) = self.drive(ticket, answer) else { return };
-        if let Some((message, required)) = self.asks_for_input(ticket, &answer)
-            && let Some(session) = self.me.upgrade()
-        {
-            return session.start_round(ticket, &message, &required);
-        }
-        let call = self.forget(&mut self.lock(), ticket);
-        let Some(call) = call else { return self.gateway.parking.answered(ticket, answer, self) };
-        if call.asked {
-            self.gateway.parking.forget(ticket);
-        }
-        self.deliver(ticket, call, answer);
-    }
-
-    fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        // Where every request has an outbox of its own this one stays empty, and so a server that many
-        // hosts share is not held up for one of them.
-        self.outbox.poll_ahead(context)
-    }
-
-    fn log_level(&self) -> Option<Level> {
-        self.lock().level
-    }
-
-    fn told(&self, during: Option<Ticket>, news: &News) {
-        self.hear(during, news);
-    }
-
-    fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
-        let state = self.lock();
-        let Some(call) = state.calls.get(&ticket) else {
-            if let Some((_, wanted)) = state.tokens.iter().find(|(begun_by, _)| *begun_by == ticket) {
-                return self.outbox.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
-            }
-            drop(state);
-            let elsewhere = self.gateway.parking.session_of(ticket);
-            if let Some(session) = elsewhere.filter(|session| !std::ptr::eq(&raw const **session, self)) {
-                session.progressed(ticket, notification, token);
-            }
-            return;
-        };
-        // A server that reports progress nobody asked for is not passed on.
-        let Some(wanted) = &call.progress_token else { return };
-        call.sink.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
-    }
-
-    fn abilities(&self) -> Abilities {
-        self.lock().abilities
-    }
-
-    fn asked(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
-        match during {
-            Some(ticket) if !self.lock().calls.contains_key(&ticket) => {
-                self.gateway.parking.asked_elsewhere(ticket, question)
-            }
-            _ => self.asked_here(during, question),
-        }
-    }
-
-    fn withdrawn(&self, during: Option<Ticket>, question: Ticket, notification: Draft) {
-        self.withdraw(question, &notification);
-        if let Some(ticket) = during {
-            self.gateway.parking.withdrawn(ticket, question);
-        }
-    }
-
-    fn completed(&self, notification: Bytes) {
-        if self.lock().listens() {
-            self.outbox.tell(notification.into());
-        }
     }
 }
