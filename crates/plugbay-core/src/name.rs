@@ -125,16 +125,20 @@ pub fn split(exposed: &str) -> Option<(&str, &str)> {
 /// Up to three of the known names that are most like one that does not exist, the likest first.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_lowercase();
+    let length = wanted.chars().count();
     let mut scored: Vec<(usize, &str)> = Vec::new();
     for name in known {
         let folded = name.to_lowercase();
+        let most = (name.len().max(wanted.len()) / 3).max(1);
         // The tool's name without its server is as good as a slip of the pen.
         let distance = if split(&folded).is_some_and(|(_, tool)| tool == wanted) {
             1
+        } else if length.abs_diff(folded.chars().count()) > most {
+            continue; // to reckon it takes the product of both lengths, and one of them is a stranger's
         } else {
             strsim::damerau_levenshtein(&wanted, &folded)
         };
-        if distance <= (name.len().max(wanted.len()) / 3).max(1) {
+        if distance <= most {
             scored.push((distance, name));
         }
     }
@@ -182,6 +186,9 @@ mod tests {
         assert_eq!(nearest("Git_comit", known), ["git__commit"]);
         assert_eq!(nearest("status", known), ["git__status"]);
         assert!(nearest("weather__now", known).is_empty());
+        assert_eq!(nearest("git__комmit", known), nearest("git__xxxmit", known));
+        let endless = "x".repeat(4 << 20);
+        assert!(nearest(&endless, known).is_empty());
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Where a host stands before the panel: how it sees it, and what it has switched on.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use plugbay_core::{
     auto::{self, Choice, Habits, Sizes},
     exposure::Mode,
-    profile::Profile,
+    profile::{Profile, Profiles},
     surface::{Errands, LONGEST_INSTRUCTIONS, Snapshot, View, activate::Active, instructions},
 };
 use tokio::sync::Notify;
@@ -17,6 +20,18 @@ pub(crate) struct Desk {
     state: Mutex<State>,
     /// Told when the host has listed its tools.
     pub(crate) listed: Notify,
+    /// How many listen for changes of what is seen from here.
+    ears: AtomicUsize,
+}
+
+/// Somebody who hears of changes, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Ear(Arc<Desk>);
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.0.ears.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// For how long something is switched on.
@@ -31,6 +46,8 @@ pub(crate) enum Lasting {
 #[derive(Debug)]
 struct State {
     host: Profile,
+    /// Whether anybody has been here yet.
+    met: bool,
     /// The host's own model can be asked to use tools.
     lends: bool,
     active: Active,
@@ -51,14 +68,17 @@ struct Chosen {
 impl Desk {
     pub(crate) fn new(lasting: Lasting) -> Self {
         let host = Profile::unknown();
-        let state = State { host, lends: false, active: Active::default(), chosen: None, seen: None };
-        Self { lasting, state: Mutex::new(state), listed: Notify::new() }
+        let active = Active::default();
+        let state = State { host, met: false, lends: false, active, chosen: None, seen: None };
+        Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
     }
 
-    /// It is known who the host is.
-    pub(crate) fn meet(&self, host: &Profile) {
+    /// The host has said who it is, or not: then it is whoever it was.
+    pub(crate) fn meet(&self, client: Option<&str>, hosts: &Profiles) {
         let mut state = self.lock();
-        if state.host != *host {
+        let host = hosts.of(client);
+        let stranger = !std::mem::replace(&mut state.met, true);
+        if (stranger || client.is_some()) && state.host != *host {
             state.host = host.clone();
             (state.chosen, state.seen) = (None, None);
         }
@@ -75,9 +95,19 @@ impl Desk {
         self.lock().host.clone()
     }
 
-    /// What is switched on stays on, and this host will see it.
+    /// What is switched on stays on, and this host hears of it.
     pub(crate) fn shows_changes(&self) -> bool {
-        self.lasting == Lasting::Yes && self.lock().host.lists_again
+        self.lists_again() && self.ears.load(Ordering::Relaxed) > 0
+    }
+
+    /// What is switched on stays on, and this host lists again, now or by itself later.
+    pub(crate) fn lists_again(&self) -> bool {
+        self.is_lasting() && self.lock().host.lists_again
+    }
+
+    pub(crate) fn listen(self: &Arc<Self>) -> Ear {
+        self.ears.fetch_add(1, Ordering::Relaxed);
+        Ear(Arc::clone(self))
     }
 
     pub(crate) fn is_lasting(&self) -> bool {
@@ -152,5 +182,26 @@ impl Desk {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_say_its_name_is_whoever_it_was() {
+        let (desk, hosts) = (Desk::new(Lasting::Yes), Profiles::default());
+        let met = |client| {
+            desk.meet(client, &hosts);
+            desk.host().name
+        };
+        assert_eq!(met(None), "unknown");
+        assert_eq!(met(Some("claude-code")), "claude-code");
+        assert_eq!(met(None), "claude-code");
+        let forced = Profiles::default().forced("codex").unwrap();
+        let other = Desk::new(Lasting::Yes);
+        other.meet(None, &forced);
+        assert_eq!(other.host().name, "codex");
     }
 }

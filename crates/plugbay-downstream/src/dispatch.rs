@@ -246,7 +246,8 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
     if !session.register(ticket, call) {
         return refuse(Refusal::IdInUse);
     }
-    if let (Some(tally), b"tools/call") = (&session.gateway().tally, request.method())
+    // What a server has that was never heard of is only what somebody says.
+    if let (Some(tally), b"tools/call", Some(_)) = (&session.gateway().tally, request.method(), server_era)
         && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
     {
         tally.used(&route.server, &tool);

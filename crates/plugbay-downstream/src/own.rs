@@ -28,7 +28,10 @@ use crate::{
 };
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
-    if session.snapshot().settled {
+    // Whoever switches, or asks how servers are, wants to know of those that are still coming.
+    let for_servers =
+        matches!(own, Own::Activate | Own::Deactivate | Own::Overview | Own::Status | Own::Refresh);
+    if session.snapshot().settled || for_servers {
         return serve_now(session, sink, request, era, own);
     }
     // What is to be found may come with the next server.
@@ -141,7 +144,8 @@ fn wish(request: &Request) -> Result<Wish, String> {
 
 fn unknown(snapshot: &Snapshot, name: &str) -> String {
     let nearest = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
-    reply::unknown(name, &nearest.map(|found| shown(snapshot, found)).collect::<Vec<_>>())
+    let finder = if snapshot.listing.is_searchable() { Own::Search } else { Own::Activate };
+    reply::unknown(name, &nearest.map(|found| shown(snapshot, found)).collect::<Vec<_>>(), finder.name())
 }
 
 fn shown<'a>(snapshot: &Snapshot, found: &'a Found) -> reply::Found<'a> {

@@ -24,7 +24,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     asking::Asked,
-    desk::{Desk, Lasting},
+    desk::{Desk, Ear, Lasting},
     gateway::Gateway,
     lists::{Kind, Seen, Wanted},
     news::Watched,
@@ -61,7 +61,7 @@ pub(crate) struct State {
     /// What was agreed upon with a legacy host.
     version: Option<&'static str>,
     /// A legacy host takes notifications from then on.
-    initialized: bool,
+    initialized: Option<Ear>,
     /// What a legacy host can be asked.
     pub(crate) abilities: Abilities,
     pub(crate) calls: FxHashMap<Ticket, HostCall>,
@@ -129,6 +129,7 @@ pub(crate) struct Subscription {
     pub(crate) id: Bytes,
     wanted: Wanted,
     pub(crate) sink: Arc<Outbox>,
+    _ear: Option<Ear>,
 }
 
 impl Session {
@@ -175,7 +176,7 @@ impl Session {
 
     /// The host has said who it is.
     pub(crate) fn meet(&self, client: Option<&str>) {
-        self.desk.meet(self.gateway.snapshots.borrow().layout.hosts.of(client));
+        self.desk.meet(client, &self.gateway.snapshots.borrow().layout.hosts);
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {
@@ -246,7 +247,7 @@ impl Session {
     }
 
     pub(crate) fn initialized(&self) {
-        self.lock().initialized = true;
+        self.lock().initialized = Some(self.desk.listen());
         self.catalog_changed(); // it may have changed since the host listed
     }
 
@@ -423,7 +424,8 @@ impl Session {
             return false;
         }
         sink.tell(respond::acknowledged(&id, wanted, &watched));
-        state.subscriptions.push(Subscription { id, wanted, sink });
+        let ear = wanted.has(Kind::Tools).then(|| self.desk.listen());
+        state.subscriptions.push(Subscription { id, wanted, sink, _ear: ear });
         drop(state);
         if !watched.is_empty() {
             self.gateway.audience.reads(self.me.clone());
@@ -496,7 +498,7 @@ impl State {
 
     /// Whether the host takes requests that belong to none of its own.
     pub(crate) fn listens(&self) -> bool {
-        self.initialized && self.opened == Some(Era::Legacy)
+        self.initialized.is_some() && self.opened == Some(Era::Legacy)
     }
 
     /// Only a legacy host hears of the progress of a task.

@@ -5,11 +5,10 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use plugbay_core::{
     audience::Audience,
     exchange::{Servers, Tickets},
-    exposure::Mode,
     failure::Failure,
     name::ServerName,
     repair,
-    surface::{Errands, Layout, Snapshot, View},
+    surface::{Errands, Layout, Snapshot},
 };
 use plugbay_downstream::{
     Gateway,
@@ -123,16 +122,16 @@ impl Panel {
         self.pool.roster().running.clone()
     }
 
-    /// Starts every server that is not running, all at once, and lists their tools again. One that is shown
-    /// as a single tool is left to its first call, if it is known what it has.
+    /// Starts every server that is not running, all at once, and lists their tools again; but not those
+    /// that can wait for their first call.
     pub fn refresh(&self) {
+        self.warm_up(self.servers().values());
+    }
+
+    fn warm_up<'a>(&self, servers: impl Iterator<Item = &'a ServerHandle>) {
         let snapshot = self.snapshots().borrow().clone();
-        let view = View::in_mode(snapshot.layout.mode.unwrap_or_default());
-        for (name, handle) in self.servers() {
-            let known = snapshot.catalog.get(&name).is_some();
-            if !known || snapshot.mode_of(&name, &view) != Mode::Suite {
-                handle.refresh();
-            }
+        for handle in servers.filter(|handle| !snapshot.can_wait(handle.name())) {
+            handle.refresh();
         }
     }
 
@@ -161,9 +160,7 @@ impl Panel {
             |handle: &&ServerHandle| next.get(handle.name()).is_some_and(|new| new.spec == handle.spec);
         let gone: Vec<ServerHandle> = old.values().filter(|handle| !kept(handle)).cloned().collect();
         self.pool.replace(Roster { running: next, broken: broken(settings) });
-        for handle in fresh {
-            handle.refresh();
-        }
+        self.warm_up(fresh.iter());
         stop_all(gone).await;
     }
 
@@ -223,6 +220,10 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
 }
 
 fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
+    let may = |name: &ServerName, tool: &str| {
+        let server = settings.servers.iter().find(|server| server.name == *name);
+        server.is_some_and(|server| server.exposure.policy.may(tool))
+    };
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
     let layout = Layout {
         mode: settings.mode,
@@ -231,7 +232,7 @@ fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
         admin_tools: settings.admin_tools,
         split: settings.split_execute,
         hosts: settings.hosts.clone(),
-        learned: usage.favourites(settings.learn),
+        learned: usage.favourites(settings.learn, may),
         errands: match settings.natural_language.as_ref().map(|chosen| &chosen.model) {
             None => Errands::Nobody,
             Some(ModelSource::Remote(_)) => Errands::Everybody,

@@ -13,6 +13,8 @@ use crate::config::hex_digest;
 
 /// What one use counts; a conversation later it counts a tenth less.
 const USE: u32 = 100;
+/// What counts less than this is not kept.
+const FORGOTTEN: u32 = 10;
 
 /// Server → its own name of a tool → how much it was used, the latest most.
 type Scores = BTreeMap<String, BTreeMap<String, u32>>;
@@ -22,6 +24,8 @@ type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 pub struct Usage {
     /// Absent where nothing is to be learnt, or there is no place for it.
     file: Option<PathBuf>,
+    /// What was there when we began: favourites do not change in the middle of a conversation.
+    at_first: Scores,
     pub tally: Arc<Tally>,
 }
 
@@ -29,22 +33,26 @@ impl Usage {
     pub fn of(project: &Path, folder: Option<&Path>) -> Self {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
-        Self { file, tally: Arc::default() }
+        let at_first = scores(file.as_deref());
+        Self { file, at_first, tally: Arc::default() }
     }
 
-    /// The tools that are used most.
-    pub fn favourites(&self, most: usize) -> BTreeMap<ServerName, BTreeSet<String>> {
-        let scores = self.scores();
-        let mut all: Vec<(u32, &str, &str)> = scores
-            .iter()
-            .flat_map(|(server, tools)| tools.iter().map(move |(tool, score)| (*score, &**server, &**tool)))
-            .collect();
-        all.sort_by(|a, b| b.0.cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    /// The tools that are used most, of those that may be.
+    pub fn favourites(
+        &self,
+        most: usize,
+        may: impl Fn(&ServerName, &str) -> bool,
+    ) -> BTreeMap<ServerName, BTreeSet<String>> {
+        let mut all: Vec<(u32, ServerName, &str)> = Vec::new();
+        for (server, tools) in &self.at_first {
+            let Ok(server) = ServerName::parse(server) else { continue };
+            let allowed = tools.iter().filter(|(tool, _)| may(&server, tool));
+            all.extend(allowed.map(|(tool, score)| (*score, server.clone(), &**tool)));
+        }
+        all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (&a.1, a.2).cmp(&(&b.1, b.2))));
         let mut favourites: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
         for (_, server, tool) in all.into_iter().take(most) {
-            if let Ok(server) = ServerName::parse(server) {
-                favourites.entry(server).or_default().insert(tool.to_owned());
-            }
+            favourites.entry(server).or_default().insert(tool.to_owned());
         }
         favourites
     }
@@ -53,10 +61,14 @@ impl Usage {
     pub fn save(&self) {
         let used = self.tally.take();
         let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
-        let mut scores = self.scores();
-        for score in scores.values_mut().flat_map(BTreeMap::values_mut) {
-            *score -= *score / 10;
+        let mut scores = scores(Some(file));
+        for tools in scores.values_mut() {
+            for score in tools.values_mut() {
+                *score -= *score / 10;
+            }
+            tools.retain(|_, score| *score >= FORGOTTEN);
         }
+        scores.retain(|_, tools| !tools.is_empty());
         for (server, tools) in used {
             let known = scores.entry(server.to_string()).or_default();
             for (tool, count) in tools {
@@ -68,12 +80,12 @@ impl Usage {
             tracing::warn!("what was used cannot be remembered: {error}");
         }
     }
+}
 
-    /// What cannot be read is nothing.
-    fn scores(&self) -> Scores {
-        let text = self.file.as_ref().and_then(|file| fs::read(file).ok()).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
-    }
+/// What cannot be read is nothing.
+fn scores(file: Option<&Path>) -> Scores {
+    let text = file.and_then(|file| fs::read(file).ok()).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// A reader sees the old text or the new one.
@@ -100,12 +112,20 @@ mod tests {
         };
         use_often("old", 10);
         use_often("new", 9);
-        assert_eq!(usage("/p").favourites(1), [(server("s"), ["new".to_owned()].into())].into());
-        assert_eq!(usage("/p").favourites(9)[&server("s")].len(), 2);
-        assert!(usage("/other").favourites(9).is_empty());
+        let any = |_: &ServerName, _: &str| true;
+        assert_eq!(usage("/p").favourites(1, any), [(server("s"), ["new".to_owned()].into())].into());
+        assert_eq!(usage("/p").favourites(9, any)[&server("s")].len(), 2);
+        let denied = |_: &ServerName, tool: &str| tool != "new";
+        assert_eq!(usage("/p").favourites(1, denied), [(server("s"), ["old".to_owned()].into())].into());
+        assert!(usage("/other").favourites(9, any).is_empty());
+        let begun = usage("/p");
+        (0..80).for_each(|_| use_often("later", 1));
+        assert!(!begun.favourites(9, any)[&server("s")].contains("later"), "not in mid conversation");
+        let kept = usage("/p").favourites(9, any);
+        assert_eq!(kept, [(server("s"), ["later".to_owned()].into())].into(), "the rest is long ago");
         let nowhere = Usage::of(Path::new("/p"), None);
         nowhere.tally.used(&server("s"), "x");
         nowhere.save();
-        assert!(nowhere.favourites(9).is_empty());
+        assert!(nowhere.favourites(9, any).is_empty());
     }
 }

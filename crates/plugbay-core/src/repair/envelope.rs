@@ -17,6 +17,8 @@ pub struct Envelope {
     arguments: &'static str,
     /// Further parameters of the calling tool: they are never taken for the inner tool's.
     own: &'static [&'static str],
+    /// Such that mean nothing for a call: they are the inner tool's, unless its arguments stand where they belong.
+    aside: &'static [&'static str],
     /// Where the name is to be had from.
     source: &'static str,
 }
@@ -27,13 +29,15 @@ impl Envelope {
         names: &["name", "tool", "tool_name", "toolName"],
         arguments: "arguments",
         own: &["timeout"],
+        aside: &[],
         source: "search_tools",
     };
     /// A server as one tool.
     pub const SUITE: Self = Self {
         names: &["subtool", "sub_tool", "subTool", "tool", "name", "tool_name", "toolName"],
         arguments: "args",
-        own: &["action", "timeout", "detail", "query", "names"],
+        own: &["action", "timeout"],
+        aside: &["detail", "query", "names"],
         source: "introspect",
     };
 }
@@ -48,7 +52,7 @@ pub struct Call<'a> {
 
 /// Finds the tool's name and its arguments.
 pub fn unwrap_call(outer: &[u8], envelope: Envelope, mode: Mode) -> Result<Call<'_>, Refusal> {
-    let Envelope { names: all_names, arguments: right, own, source } = envelope;
+    let Envelope { names: all_names, arguments: right, own, aside, source } = envelope;
     let refuse = |message: &str| Refusal::new(vec![Problem::root(message)]);
     if !raw::is_json(outer) || Kind::of(outer) != Kind::Object {
         return Err(refuse(&format!("expected an object with `{}` and `{right}`", all_names[0])));
@@ -78,8 +82,13 @@ pub fn unwrap_call(outer: &[u8], envelope: Envelope, mode: Mode) -> Result<Call<
     }
     entries.retain(|entry| !own.contains(&entry.key.as_str()));
 
-    let wrapper = find(&entries, &[right]);
-    let wrapper = wrapper.or_else(|| find(&entries, &WRAPPERS).filter(|_| mode == Mode::Repair));
+    let wrapper = |entries: &[Entry<'_>]| {
+        find(entries, &[right]).or_else(|| find(entries, &WRAPPERS).filter(|_| mode == Mode::Repair))
+    };
+    if wrapper(&entries).is_some_and(|at| !is_empty(&entries[at])) {
+        entries.retain(|entry| !aside.contains(&entry.key.as_str()));
+    }
+    let wrapper = wrapper(&entries);
     let arguments = match (wrapper, entries.len()) {
         (None, 0) => Cow::Borrowed(b"{}".as_slice()),
         (Some(at), 1) => {

@@ -247,3 +247,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_parameter_beside_a_subtool_is_never_lost() {
+    let call = br#"{"action":"call","subtool":"find","query":"cats","names":["a"],"detail":true}"#;
+    let call = unwrap_call(call, Envelope::SUITE, Mode::Repair).unwrap();
+    assert_eq!(&*call.arguments, br#"{"query":"cats","names":["a"],"detail":true}"#);
+    let strict = unwrap_call(br#"{"subtool":"find","query":"cats"}"#, Envelope::SUITE, Mode::CheckOnly);
+    assert!(strict.is_err());
+}

@@ -99,9 +99,12 @@ pub fn nothing(query: &str, servers: &[&str]) -> String {
 }
 
 /// The reply to a call of a tool that does not exist.
-pub fn unknown(wanted: &str, nearest: &[Found<'_>]) -> String {
+pub fn unknown(wanted: &str, nearest: &[Found<'_>], finder: &str) -> String {
     let mut reply = format!("There is no tool {wanted:?}.");
-    reply.push_str(if nearest.is_empty() { " Use search_tools to find one." } else { " Nearest:" });
+    let _ = match nearest {
+        [] => write!(reply, " Use {finder} to find one."),
+        _ => write!(reply, " Nearest:"),
+    };
     for hit in nearest {
         let _ = write!(reply, "\n{}", Signature::of(hit.name, hit.tool).line(signature::LINE));
     }
@@ -162,8 +165,11 @@ mod tests {
         let reply = nothing("xyzzy", &["github", "mail"]);
         assert!(reply.ends_with(". servers: github, mail"), "{reply}");
         let read = tool("read");
-        let reply = unknown("files.read", &[Found { name: "f__read", tool: &read, reads: false }]);
+        let reply = unknown("files.read", &[Found { name: "f__read", tool: &read, reads: false }], "x");
         assert_eq!(reply, "There is no tool \"files.read\". Nearest:\nf__read(path?: string) - Does read.");
-        assert_eq!(unknown("x", &[]), "There is no tool \"x\". Use search_tools to find one.");
+        assert_eq!(
+            unknown("x", &[], "search_tools"),
+            "There is no tool \"x\". Use search_tools to find one."
+        );
     }
 }

@@ -38,7 +38,7 @@ impl Signature {
         let mut parameters = tool.raw("inputSchema").map(parameters).unwrap_or_default();
         parameters.sort_by_key(|parameter| !parameter.needed);
         let description = tool.description().unwrap_or_default();
-        Self { name: name.to_owned(), parameters, purpose: shorten(&first_sentence(&description), PURPOSE) }
+        Self { name: one_word(name), parameters, purpose: shorten(&first_sentence(&description), PURPOSE) }
     }
 
     /// One line of about `budget` tokens: what does not fit is counted, not shown.

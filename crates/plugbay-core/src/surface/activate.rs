@@ -13,7 +13,11 @@ use crate::{
     name::{self, ServerName},
     policy::Patterns,
     tokens::{counted, estimate},
+    wire::elements,
 };
+
+/// As many servers are named to whoever asks for one that is like none of them.
+const MOST_TOLD: usize = 20;
 
 /// What has been switched on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -123,6 +127,8 @@ impl State {
 pub enum Unclear {
     #[error("there is nothing named {wanted:?}{}", or_none(.near))]
     Unknown { wanted: String, near: Vec<String> },
+    #[error("there is nothing named {wanted:?}; there are {}", some_of(.known))]
+    Strange { wanted: String, known: Vec<String> },
     #[error("{wanted:?} can be {}: say which", .candidates.join(", "))]
     Ambiguous { wanted: String, candidates: Vec<String> },
     #[error("{server} has no tool {tool:?}{}", or_none(.near))]
@@ -131,6 +137,12 @@ pub enum Unclear {
 
 fn or_none(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(" or ")) }
+}
+
+fn some_of(known: &[String]) -> String {
+    let more = known.len().saturating_sub(MOST_TOLD);
+    let told = known[..known.len() - more].join(", ");
+    if more == 0 { told } else { format!("{told} and {more} more") }
 }
 
 /// What a model means by a name: a server, however it is spelt, or tools of one (`github.get_*`).
@@ -145,14 +157,17 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
         Err(_) => {}
     }
     if let Some((server, tools)) = parted(wanted) {
-        let mut switches = Vec::new();
-        for server in find_servers(server, snapshot)? {
-            switches.extend(tools_of(&server, tools, snapshot)?);
+        let servers = find_servers(server, snapshot)?;
+        let each: Vec<_> = servers.iter().map(|server| tools_of(server, tools, snapshot)).collect();
+        // Of several servers, those that have such a tool are meant.
+        if each.iter().any(Result::is_ok) {
+            return Ok(each.into_iter().flatten().collect());
         }
-        return Ok(switches);
+        return each.into_iter().collect();
     }
     // The name of a tool alone says whose it is, if only one server has it.
-    let named: Vec<&Found> = snapshot.names.iter().filter(|found| found.target.tool == wanted).collect();
+    let is_named = |found: &&Found| found.target.tool == wanted || found.exposed == wanted;
+    let named: Vec<&Found> = snapshot.names.iter().filter(is_named).collect();
     match named[..] {
         [one] => Ok(vec![of_tools(&one.target.server, [one])]),
         [] => misspelt(wanted, snapshot).map(|server| vec![Switch { server, extent: Extent::Whole }]),
@@ -162,6 +177,13 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
             Err(Unclear::Ambiguous { wanted: wanted.to_owned(), candidates })
         }
     }
+}
+
+/// The servers that must have told what they have before it is clear what a name means.
+pub fn concerned(wanted: &str, snapshot: &Snapshot) -> Vec<ServerName> {
+    let wanted = wanted.trim();
+    let by_part = || parted(wanted).and_then(|(server, _)| find_servers(server, snapshot).ok());
+    find_servers(wanted, snapshot).ok().or_else(by_part).unwrap_or_default()
 }
 
 /// Server and tool of `server.tool`, `server/tool` and `server__tool`.
@@ -212,13 +234,19 @@ fn misspelt(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
     {
         return Ok(server);
     }
-    let known = servers.iter().map(ServerName::as_str);
-    let near = if near.is_empty() { known.collect() } else { near };
-    let near = near.into_iter().map(str::to_owned).collect();
-    Err(Unclear::Unknown { wanted: wanted.to_owned(), near })
+    let wanted = wanted.to_owned();
+    if near.is_empty() {
+        return Err(Unclear::Strange { wanted, known: servers.iter().map(ToString::to_string).collect() });
+    }
+    Err(Unclear::Unknown { wanted, near: near.into_iter().map(str::to_owned).collect() })
 }
 
-fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Option<Switch>, Unclear> {
+/// By the server's names for them, or by those that hosts see.
+fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Switch, Unclear> {
+    // What a server has that was never heard of, nobody knows; how it is will be told of the whole.
+    if snapshot.catalog.get(server).is_none() {
+        return Ok(Switch { server: server.clone(), extent: Extent::Whole });
+    }
     let all: Vec<&Found> = snapshot.names.of(server).collect();
     let no_tool = || {
         let near = name::nearest(wanted, all.iter().map(|found| found.target.tool.as_str()));
@@ -226,9 +254,12 @@ fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Op
         Unclear::NoTool { server: server.clone(), tool: wanted.to_owned(), near }
     };
     let patterns = Patterns::compile([wanted]).map_err(|_| no_tool())?;
-    let fits = |found: &&&Found| patterns.matches(&found.target.tool) || found.exposed == wanted;
+    let fits = |found: &&&Found| {
+        let visible = name::split(&found.exposed).map_or(&*found.exposed, |(_, tool)| tool);
+        found.exposed == wanted || patterns.matches(&found.target.tool) || patterns.matches(visible)
+    };
     let fitting: Vec<&Found> = all.iter().filter(fits).copied().collect();
-    if fitting.is_empty() { Err(no_tool()) } else { Ok(Some(of_tools(server, fitting))) }
+    if fitting.is_empty() { Err(no_tool()) } else { Ok(of_tools(server, fitting)) }
 }
 
 fn of_tools<'a>(server: &ServerName, tools: impl IntoIterator<Item = &'a Found>) -> Switch {
@@ -239,14 +270,14 @@ fn of_tools<'a>(server: &ServerName, tools: impl IntoIterator<Item = &'a Found>)
 /// The whole panel: each server's state, its tools, and what they cost.
 pub fn overview(snapshot: &Snapshot, view: &View) -> String {
     let mut lines = String::new();
-    let (mut all, mut shown) = (0, 0);
+    let mut all = 0;
     for server in snapshot.servers() {
         let state = State::of(&server, snapshot, view);
         let tools: Vec<&Found> = snapshot.names.of(&server).collect();
         let visible = tools.iter().filter(|found| view.shows(found, &snapshot.catalog));
         let (count, tokens) = (tools.len(), cost(tools.iter().copied()));
         let (count_on, tokens_on) = (visible.clone().count(), cost(visible.copied()));
-        (all, shown) = (all + tokens, shown + tokens_on);
+        all += tokens;
         let _ = match &state {
             State::Failed(failure) => writeln!(lines, "{server}: error: {failure}"),
             State::Warming => writeln!(lines, "{server}: warming"),
@@ -256,8 +287,17 @@ pub fn overview(snapshot: &Snapshot, view: &View) -> String {
             state => writeln!(lines, "{server}: {}, {count} tools, ~{tokens} tokens", state.word()),
         };
     }
-    let _ = write!(lines, "in context: ~{shown} of ~{all} tokens, ~{} saved", all - shown);
+    let listed = listed(snapshot, view);
+    let saved = all.saturating_sub(listed);
+    let _ = write!(lines, "in context: ~{listed} tokens; all tools: ~{all}, ~{saved} saved");
     lines
+}
+
+/// About what a model reads of the list, our own tools too.
+fn listed(snapshot: &Snapshot, view: &View) -> usize {
+    let tools = &snapshot.seen_by(view).listing.tools;
+    let definitions = elements(tools, &(0..tools.len()));
+    definitions.into_iter().map(|span| estimate(&counted(&tools[span]))).sum()
 }
 
 /// About what tools cost a model, in tokens.

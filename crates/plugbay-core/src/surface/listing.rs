@@ -120,6 +120,11 @@ impl Listing {
         !self.suites.is_empty()
     }
 
+    /// The servers that are, by the names of their tools.
+    pub fn suites(&self) -> impl Iterator<Item = (&str, &ServerName)> {
+        self.suites.iter().map(|(exposed, server)| (exposed.as_str(), server))
+    }
+
     /// Whether servers can be switched on and off.
     pub fn is_switchable(&self) -> bool {
         self.own.contains(&Own::Activate)

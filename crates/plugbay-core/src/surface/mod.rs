@@ -145,6 +145,12 @@ impl Snapshot {
         self.layout.exposures.get(server).and_then(|exposure| exposure.mode).unwrap_or(view.mode)
     }
 
+    /// It need not run before it is called: it is one tool for every host, and known from an earlier run.
+    pub fn can_wait(&self, server: &ServerName) -> bool {
+        let mode = self.layout.exposures.get(server).and_then(|exposure| exposure.mode).or(self.layout.mode);
+        mode == Some(Mode::Suite) && self.catalog.get(server).is_some()
+    }
+
     /// Whether there is such a server, heard of or not.
     pub fn knows(&self, server: &ServerName) -> bool {
         self.catalog.get(server).is_some() || self.layout.exposures.contains_key(server)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{activate::*, *};
+use crate::auto::own_tokens;
 use crate::{
     catalog::{Catalog, Change, Offer, Tool},
     era::Era,
@@ -241,6 +242,9 @@ fn names_are_understood_as_models_write_them() {
         ("pipelines", "gitlab"),
         ("new", "new"),
         ("git*", "github gitlab"),
+        ("*.pipe*", "gitlab new"),
+        ("new.get_*", "new"),
+        ("github.{get_pr,merge}", "github"),
     ] {
         assert_eq!(servers(name).as_deref(), Ok(server), "{name}");
     }
@@ -248,12 +252,19 @@ fn names_are_understood_as_models_write_them() {
         ("git", "\"git\" can be github, gitlab: say which"),
         ("merge", "\"merge\" can be github.merge, gitlab.merge: say which"),
         ("github.get_isue", "github has no tool \"get_isue\": did you mean github.get_issue?"),
-        (
-            "zebra",
-            "there is nothing named \"zebra\": did you mean Chrome-DevTools or github or gitlab or new?",
-        ),
+        ("zebra", "there is nothing named \"zebra\"; there are Chrome-DevTools, github, gitlab, new"),
     ] {
         assert_eq!(servers(name), Err(told.to_owned()));
+    }
+}
+
+#[test]
+fn a_tool_can_be_switched_by_the_name_that_hosts_see() {
+    let servers = catalog(&[("calc", &[r#"{"name":"evaluate"}"#, r#"{"name":"round"}"#])]);
+    let rename = [("evaluate".to_owned(), "plus".to_owned())].into();
+    let snapshot = snapshot(&servers, layout("calc", Exposure { rename, ..Exposure::default() }));
+    for name in ["calc__plus", "calc.plus", "calc.pl*", "calc.evaluate"] {
+        assert_eq!(shown(&snapshot, &activated(&snapshot, &[name])), "calc__plus", "{name}");
     }
 }
 
@@ -295,11 +306,14 @@ fn the_overview_tells_what_is_saved() {
     assert!(lines[1].starts_with("github: active, 1 of 3 tools, ~"), "{told}");
     assert!(lines[2].starts_with("gitlab: active, 2 tools, ~"), "{told}");
     assert_eq!(lines[3], "new: warming");
-    let (all, on) = (
-        cost(panel.names.iter()),
-        cost(panel.names.iter().filter(|f| f.target.tool == "merge" || f.target.tool == "pipelines")),
-    );
-    assert_eq!(lines[4], format!("in context: ~{on} of ~{all} tokens, ~{} saved", all - on));
+    let all = cost(panel.names.iter());
+    let tokens = |line: &str| line.split(['~', ' ']).find_map(|word| word.parse::<usize>().ok()).unwrap();
+    let (off, on) =
+        (tokens(overview(&panel, &View::in_mode(Mode::Activate)).lines().last().unwrap()), tokens(lines[4]));
+    assert_eq!(off, own_tokens(&[Own::Activate, Own::Deactivate, Own::Overview]));
+    let saved = all.saturating_sub(on);
+    assert!(on > off, "{told}");
+    assert_eq!(lines[4], format!("in context: ~{on} tokens; all tools: ~{all}, ~{saved} saved"));
 }
 
 #[test]
@@ -353,6 +367,20 @@ fn a_server_is_one_tool() {
     assert!(full.starts_with("add - Adds a note. At once.\n{\"properties\""), "{full}");
     let none = suite::Wanted { full: false, tools: Some(Vec::new()) };
     assert_eq!(suite::introspect(&notes, &snapshot, &none), "notes has no tool like that");
+}
+
+#[test]
+fn a_known_suite_can_wait_for_its_first_call() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+    let always = Exposure { mode: Some(Mode::All), ..Exposure::default() };
+    let mut layout = layout("b", always);
+    layout.exposures.insert(ServerName::parse("new").unwrap(), Exposure::default());
+    let waits = |mode: Option<Mode>| {
+        let snapshot = snapshot(&servers, Layout { mode, ..layout.clone() });
+        ["a", "b", "new"].map(|server| snapshot.can_wait(&ServerName::parse(server).unwrap()))
+    };
+    assert_eq!(waits(Some(Mode::Suite)), [true, false, false]);
+    assert_eq!(waits(None), [false; 3], "some host may see all of them");
 }
 
 #[test]

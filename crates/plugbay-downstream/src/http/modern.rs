@@ -38,7 +38,7 @@ pub(super) async fn serve(
     };
     let desk = shared.desks.of(caller.owner(), uri);
     let snapshot = shared.gateway.snapshot();
-    desk.meet(snapshot.layout.hosts.of(request.client().as_deref()));
+    desk.meet(request.client().as_deref(), &snapshot.layout.hosts);
     let snapshot = desk.see(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
 use plugbay_core::{
     era::Era,
+    exposure::Mode,
     name::ServerName,
     signature::{LINE, Signature},
     surface::{
@@ -19,6 +20,8 @@ use crate::{dispatch, message::Request, outbox::Outbox, respond, session::Sessio
 
 /// About what the signatures of activated tools may cost, in tokens.
 const SIGNATURES: usize = 2000;
+/// More names than a model writes by itself are not looked for.
+const MOST_NAMES: usize = 100;
 
 pub(super) fn switch(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     let switching = {
@@ -61,15 +64,27 @@ impl Told {
 fn wanted(request: &Request) -> Vec<String> {
     let arguments = Arguments::of(request);
     let given = ["name", "names", "server", "servers"].map(|key| arguments.texts(key)).concat();
-    let parts = given.iter().flat_map(|name| name.split([',', ' ']));
-    parts.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    given.iter().flat_map(|text| parts(text)).take(MOST_NAMES + 1).collect()
+}
+
+/// Parted by commas or spaces, but not within the braces of a pattern.
+fn parts(text: &str) -> impl Iterator<Item = String> {
+    let mut depth = 0_usize;
+    let parts = text.split(move |c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c.is_whitespace())
+    });
+    parts.map(|part| part.split_whitespace().collect::<String>()).filter(|name| !name.is_empty())
 }
 
 async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, names: &[String]) -> Told {
+    heard_of(session, sink, request, names).await;
     let (switches, failed) = understood(session, names);
     let mut told = Told { done: Vec::new(), failed };
-    let servers: BTreeSet<ServerName> = switches.iter().map(|switch| switch.server.clone()).collect();
-    warmed_up(session, sink, request, &servers).await;
     let snapshot = session.snapshot();
     let view = session.desk().view_of(&snapshot).0;
     let mut working = Vec::new();
@@ -77,7 +92,10 @@ async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, nam
         match State::of(&switch.server, &snapshot, &view) {
             State::Failed(failure) => told.failed.push(format!("{} does not work: {failure}", switch.server)),
             State::Warming => told.failed.push(format!("{} is no longer configured", switch.server)),
-            State::Ready | State::Active => working.push(switch),
+            State::Ready | State::Active => match elsewhere(snapshot.mode_of(&switch.server, &view)) {
+                None => working.push(switch),
+                Some(place) => told.done.push(format!("{}: {place}", switch.server)),
+            },
         }
     }
     if !working.is_empty() {
@@ -86,6 +104,28 @@ async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, nam
     let snapshot = session.snapshot();
     told.done.extend(working.iter().map(|switch| activated(session, &snapshot, switch)));
     told
+}
+
+/// Waits for the servers that these names are about; for all, where a name means nothing yet.
+async fn heard_of(session: &Session, sink: &Outbox, request: &Request, names: &[String]) {
+    let snapshot = session.snapshot();
+    let names = &names[..names.len().min(MOST_NAMES)];
+    let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot)).collect();
+    warmed_up(session, sink, request, &servers).await;
+    let snapshot = session.snapshot();
+    if names.iter().any(|name| activate::meant(name, &snapshot).is_err()) {
+        session.gateway().settled().await;
+    }
+}
+
+/// Where the tools of servers are that are not for switching.
+fn elsewhere(mode: Mode) -> Option<&'static str> {
+    match mode {
+        Mode::Activate => None,
+        Mode::All => Some("always in the list"),
+        Mode::Search => Some("found with search_tools"),
+        Mode::Suite => Some("a tool of its own, which tells what it has"),
+    }
 }
 
 async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
@@ -108,6 +148,9 @@ async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
 fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
     let snapshot = session.snapshot();
     let (mut switches, mut unclear) = (Vec::new(), Vec::new());
+    if names.len() > MOST_NAMES {
+        return (switches, vec![format!("more than {MOST_NAMES} names: a pattern such as \"*\" is shorter")]);
+    }
     for name in names {
         match activate::meant(name, &snapshot) {
             Ok(meant) => switches.extend(meant),
@@ -195,7 +238,11 @@ fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String 
     if session.desk().shows_changes() {
         return text;
     }
-    let _ = write!(text, ". Call them with execute_tool:");
+    text.push_str(if session.desk().lists_again() {
+        ". They are in the list when it is fetched again:"
+    } else {
+        ". Call them with execute_tool:"
+    });
     let mut room = SIGNATURES;
     for (at, found) in tools.iter().enumerate() {
         let line = Signature::of(&found.exposed, &found.tool).line(LINE);

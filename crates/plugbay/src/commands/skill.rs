@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CommandError, Context};
 
@@ -15,6 +15,8 @@ const SKILL: &str = include_str!("../../assets/SKILL.md");
 /// Where Claude Code looks for skills, below the home folder.
 const SKILLS: &str = ".claude/skills/plugbay";
 const FILE: &str = "SKILL.md";
+const PLUGIN: &str = "plugbay";
+const MANIFEST: &str = ".claude-plugin/plugin.json";
 
 /// What becomes of the skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,19 +51,31 @@ pub fn skill(context: &Context, wish: Wish, home: Option<&Path>) -> Result<ExitC
 /// Writes a plugin for Claude Code: the skill, and plugbay as its MCP server.
 pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError> {
     let manifest = json!({
-        "name": "plugbay",
+        "name": PLUGIN,
         "description": env!("CARGO_PKG_DESCRIPTION"),
         "version": env!("CARGO_PKG_VERSION"),
         "author": { "name": "plugbay" },
     });
+    if !is_free(folder) {
+        let what = format!("{} holds something else than a plugin of plugbay", folder.display());
+        return Err(CommandError::failed(what).hint("give a folder that is empty, or not there yet"));
+    }
     let servers = json!({ "mcpServers": { "plugbay": { "command": "plugbay", "args": ["serve"] } } });
-    write(&folder.join(".claude-plugin/plugin.json"), &format!("{manifest:#}\n"))?;
+    write(&folder.join(MANIFEST), &format!("{manifest:#}\n"))?;
     write(&folder.join(".mcp.json"), &format!("{servers:#}\n"))?;
     write(&folder.join("skills/plugbay").join(FILE), SKILL)?;
     context
         .output
         .note(format!("wrote a plugin to {}; try `claude plugin validate` on it", folder.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Empty, not there, or an earlier plugin of ours: a project's own `.mcp.json` is never written over.
+fn is_free(folder: &Path) -> bool {
+    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    let manifest = fs::read(folder.join(MANIFEST)).unwrap_or_default();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
+    empty || manifest["name"] == PLUGIN
 }
 
 fn write(file: &Path, text: &str) -> Result<(), CommandError> {
@@ -91,4 +105,20 @@ fn remove_link(place: &Path) -> Result<(), CommandError> {
 
 fn failed(file: &Path, error: &io::Error) -> CommandError {
     CommandError::failed(format!("cannot write {}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_is_written_over_nothing_but_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let within = |name: &str| folder.path().join(name);
+        assert!(is_free(&within("new")) && is_free(folder.path()));
+        write(&within("own").join(MANIFEST), r#"{"name":"plugbay"}"#).unwrap();
+        assert!(is_free(&within("own")));
+        write(&within("project/.mcp.json"), "{}").unwrap();
+        assert!(!is_free(&within("project")));
+    }
 }

@@ -75,7 +75,7 @@ pub async fn tokens(
     let snapshot = panel.snapshots().borrow().clone();
     panel.shut_down().await;
 
-    let mut listings: Vec<Listed> = [Mode::All, Mode::Search]
+    let mut listings: Vec<Listed> = [Mode::All, Mode::Search, Mode::Suite]
         .map(|mode| listed(&snapshot, &View::in_mode(mode), mode.to_string()))
         .into();
     let off = View::in_mode(Mode::Activate);

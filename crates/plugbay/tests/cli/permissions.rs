@@ -32,27 +32,65 @@ fn what_only_reads_is_allowed_and_the_rest_asked_about() {
     assert!(command.ends_with("plugbay permissions --hook --name plugbay"), "{command}");
 }
 
+/// What the hook says of a call of one of our tools.
+fn decision(world: &World, tool: &str, input: &Value) -> String {
+    let asked = json!({
+        "hook_event_name": "PreToolUse", "cwd": world.path(), "tool_name": format!("mcp__plugbay__{tool}"),
+        "tool_input": input,
+    });
+    let run = world.run_with_input(&["permissions", "--hook"], &asked.to_string());
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    if run.out.is_empty() {
+        return "none".to_owned();
+    }
+    let answer: Value = run.json();
+    assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "PreToolUse");
+    answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap().to_owned()
+}
+
+fn write_rules(world: &World, rules: &Value) {
+    fs::create_dir_all(world.path().join(".claude")).unwrap();
+    fs::write(world.path().join(".claude/settings.local.json"), rules.to_string()).unwrap();
+}
+
 #[test]
 fn the_hook_applies_the_rules_of_the_host_to_the_inner_tool() {
     let world = world();
-    let decide = |tool: &str| {
-        let asked = json!({
-            "hook_event_name": "PreToolUse", "cwd": world.path(), "tool_name": "mcp__plugbay__execute_tool",
-            "tool_input": { "name": tool, "arguments": {} },
-        });
-        let run = world.run_with_input(&["permissions", "--hook"], &asked.to_string());
-        assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
-        if run.out.is_empty() {
-            return "none".to_owned();
-        }
-        let answer: Value = run.json();
-        assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "PreToolUse");
-        answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap().to_owned()
-    };
+    let decide = |tool: &str| decision(&world, "execute_tool", &json!({ "name": tool, "arguments": {} }));
     let tools = ["notes__search", "notes__delete", "calc__evaluate", "nobody__knows"];
     assert_eq!(tools.map(decide), ["allow", "none", "allow", "none"]);
-    fs::create_dir_all(world.path().join(".claude")).unwrap();
     let rules = json!({ "permissions": { "allow": ["mcp__notes"], "deny": ["mcp__plugbay__calc__*"] } });
-    fs::write(world.path().join(".claude/settings.local.json"), rules.to_string()).unwrap();
+    write_rules(&world, &rules);
     assert_eq!(tools.map(decide), ["allow", "allow", "deny", "none"]);
+}
+
+#[test]
+fn no_spelling_gets_around_a_rule() {
+    let world = world();
+    write_rules(
+        &world,
+        &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__notes__delete"] } }),
+    );
+    for input in [
+        json!({ "tool": "notes__delete", "arguments": { "id": 1 } }),
+        json!({ "toolName": "notes__delete", "id": 1 }),
+        json!({ "name": " notes__delete " }),
+        json!({ "arguments": { "name": "notes__delete", "arguments": {} } }),
+    ] {
+        assert_eq!(decision(&world, "execute_tool", &input), "deny", "{input}");
+    }
+}
+
+#[test]
+fn rules_hold_within_a_suite() {
+    let world = World::empty();
+    world.configure(&json!({ "mode": "suite", "mcpServers": samples() }).to_string());
+    world.run(&["tools"]);
+    let hook = &world.run(&["permissions"]).json()["hooks"]["PreToolUse"][0];
+    assert!(hook["matcher"].as_str().unwrap().contains("|mcp__plugbay__notes_suite"), "{hook}");
+    write_rules(&world, &json!({ "permissions": { "deny": ["mcp__notes__delete"] } }));
+    let decide = |input: Value| decision(&world, "notes_suite", &input);
+    assert_eq!(decide(json!({ "action": "call", "subtool": "Delete", "args": { "id": 1 } })), "deny");
+    assert_eq!(decide(json!({ "action": "call", "subtool": "list" })), "allow");
+    assert_eq!(decide(json!({ "action": "introspect" })), "none");
 }

@@ -13,6 +13,8 @@ fn each_mode_is_counted_as_hosts_see_it() {
     let tokens = |seen: &str| of(seen)["tokens"].as_u64().unwrap();
     assert_eq!(of("search")["tools"], 3);
     assert!(tokens("search") + of("search")["instructions"].as_u64().unwrap() <= 260, "{counted}");
+    assert_eq!(of("suite")["tools"], 3);
+    assert!(tokens("suite") < tokens("all"), "{counted}");
     assert_eq!(of("activate")["tools"], 3);
     assert!(tokens("activate") + of("activate")["instructions"].as_u64().unwrap() <= 350, "{counted}");
     assert_eq!(of("activate, notes on")["tools"], 9);

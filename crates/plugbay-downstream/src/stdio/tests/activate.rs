@@ -198,6 +198,67 @@ async fn a_server_that_is_warming_is_waited_for_with_progress() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn single_tools_of_a_warming_server_are_waited_for_too() {
+    let cold = panel(Some(Mode::Activate));
+    let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
+    host.tools().await;
+    host.use_panel("gateway_activate", json!({ "name": "linear.{tick*, x}" })).await;
+    host.stage.hear_nothing().await;
+    host.stage.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
+    host.is_told_of_a_change().await;
+    assert!(host.tools().await.ends_with(" linear__tickets"));
+    assert!(host.told().await.0.starts_with("linear: 1 tools"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_ready_is_switched_on_while_others_are_awaited() {
+    let ready = panel(Some(Mode::Activate));
+    let unsettled = Snapshot::new(Arc::clone(&ready.catalog), Arc::clone(&ready.layout), false);
+    let mut host = Host::new(Era::Legacy, "codex-mcp-client", unsettled).await;
+    host.use_panel("gateway_status", json!({})).await;
+    assert!(host.told().await.0.contains("linear: warming"));
+    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    assert!(host.told().await.0.starts_with("chrome: 1 tools"));
+    // What a strange name means may come with the next server.
+    host.use_panel("gateway_activate", json!({ "name": "tickets" })).await;
+    host.stage.hear_nothing().await;
+    host.stage.snapshots.send_replace(after(&ready, Change::Listed(name("linear"), offer("tickets"))));
+    assert!(host.told().await.0.starts_with("linear: 1 tools"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_listen_is_not_waited_for() {
+    let mut host = Host::new(Era::Modern, "opencode", panel(Some(Mode::Activate))).await;
+    host.stage.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
+    host.tools().await;
+    let start = Instant::now();
+    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    let (text, _) = host.told().await;
+    assert!(text.contains("chrome__navigate(url: string)"), "{text}");
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_for_switching_says_where_it_is() {
+    let mixed = panel(Some(Mode::Activate));
+    let mut layout = (*mixed.layout).clone();
+    layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::Suite);
+    let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
+    let mut host = Host::new(Era::Legacy, "claude-code", mixed).await;
+    host.tools().await;
+    host.use_panel("gateway_activate", json!({ "name": "github" })).await;
+    assert_eq!(host.told().await.0, "github: a tool of its own, which tells what it has");
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_names_are_not_looked_for() {
+    let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
+    host.use_panel("gateway_activate", json!({ "names": vec!["zebra"; 5000] })).await;
+    let (text, failed) = host.told().await;
+    assert!(text.starts_with("more than 100 names") && failed && text.len() < 100, "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_does_not_work_is_explained() {
     let cold = panel(Some(Mode::Activate));
     let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;

@@ -10,8 +10,8 @@ use std::{
 };
 
 use plugbay_core::{
-    profile::Profiles,
-    surface::{Found, Own, Snapshot, View},
+    repair::{self, Envelope},
+    surface::{Found, Own, Plan, Snapshot, View, suite},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -36,14 +36,15 @@ pub async fn fragment(context: &Context, entry: &str) -> Result<ExitCode, Comman
     let program = context.outside.program.display();
     let hook =
         json!({ "type": "command", "command": format!("{program} permissions --hook --name {entry}") });
-    let matcher = [Own::Execute, Own::Read].map(ours).join("|");
+    let suites = snapshot.listing.suites().map(|(exposed, _)| format!("{PREFIX}{entry}__{exposed}"));
+    let matcher: Vec<String> = [Own::Execute, Own::Read].map(ours).into_iter().chain(suites).collect();
     context.output.json(&json!({
         "permissions": { "allow": allow },
-        "hooks": { "PreToolUse": [{ "matcher": matcher, "hooks": [hook] }] },
+        "hooks": { "PreToolUse": [{ "matcher": matcher.join("|"), "hooks": [hook] }] },
     }));
     context.output.note(
         "merge this into .claude/settings.json; the hook applies the rules there, such as \
-         mcp__github__get_issue, to what execute_tool calls",
+         mcp__github__get_issue, to what execute_tool or a suite calls",
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -51,25 +52,27 @@ pub async fn fragment(context: &Context, entry: &str) -> Result<ExitCode, Comman
 /// What Claude Code tells a hook before a tool is used.
 #[derive(Debug, Deserialize)]
 struct Asked {
+    /// As the host calls it.
+    #[serde(default)]
+    tool_name: String,
     #[serde(default)]
     tool_input: Value,
     #[serde(default)]
     cwd: PathBuf,
 }
 
-/// Answers Claude Code's question whether `execute_tool` may be used. Says nothing where its user is to be asked.
+/// Answers Claude Code's question whether a tool of ours may be used that calls others. Says nothing where its user is to be asked.
 pub async fn hook(context: &Context, entry: &str, home: Option<&Path>) -> Result<ExitCode, CommandError> {
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input)?;
     let asked: Asked = serde_json::from_str(&input)
         .map_err(|error| CommandError::usage(format!("this is no question of a hook: {error}")))?;
     let snapshot = seen_by_claude(context).await?;
-    let found = asked.tool_input["name"].as_str().and_then(|name| snapshot.names.get(name));
-    let Some(found) = found else { return Ok(ExitCode::SUCCESS) };
+    let Some(name) = called(&asked, &snapshot, entry) else { return Ok(ExitCode::SUCCESS) };
     let user = home.map(|home| home.join(USER_FILE));
     let files = PROJECT_FILES.iter().map(|file| asked.cwd.join(file)).chain(user);
     let rules = files.filter_map(|file| fs::read_to_string(file).ok()).fold(Rules::default(), Rules::with);
-    if let Some((decision, reason)) = decide(&rules, found, entry) {
+    if let Some((decision, reason)) = decide(&rules, &snapshot, &name, entry) {
         let decision = match decision {
             Decision::Allow => "allow",
             Decision::Ask => "ask",
@@ -84,15 +87,35 @@ pub async fn hook(context: &Context, entry: &str, home: Option<&Path>) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rules for a tool as if its server were the host's own, and for its name as we show it.
-fn decide(rules: &Rules, found: &Found, entry: &str) -> Option<(Decision, String)> {
-    let direct = format!("{PREFIX}{}__{}", found.target.server, found.target.tool);
-    let shown = format!("{PREFIX}{entry}__{}", found.exposed);
-    if let Some((decision, rule)) = rules.decide(&[&direct, &shown]) {
-        return Some((decision, format!("the rule {rule} holds for {}", found.exposed)));
+/// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
+fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Option<String> {
+    let meant = |envelope| {
+        let input = asked.tool_input.to_string();
+        Some(repair::unwrap_call(input.as_bytes(), envelope, repair::Mode::Repair).ok()?.name)
+    };
+    let tool = asked.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
+    match snapshot.listing.plan(tool) {
+        Plan::Suite(server) => {
+            Some(suite::subtool(server, &meant(Envelope::SUITE)?, snapshot).ok()?.exposed.clone())
+        }
+        _ => meant(Envelope::EXECUTE),
     }
-    let reads = found.is_read_only();
-    reads.then(|| (Decision::Allow, format!("{} only reads, says its server", found.exposed)))
+}
+
+/// The rules for a tool as if its server were the host's own, and for its name as we show it.
+fn decide(rules: &Rules, snapshot: &Snapshot, name: &str, entry: &str) -> Option<(Decision, String)> {
+    let found = snapshot.names.get(name);
+    // A tool of a server that was never heard of can be called too, by both names together.
+    let direct = found.map_or_else(
+        || format!("{PREFIX}{name}"),
+        |Found { target, .. }| format!("{PREFIX}{}__{}", target.server, target.tool),
+    );
+    let shown = format!("{PREFIX}{entry}__{name}");
+    if let Some((decision, rule)) = rules.decide(&[&direct, &shown]) {
+        return Some((decision, format!("the rule {rule} holds for {name}")));
+    }
+    let reads = found.is_some_and(Found::is_read_only);
+    reads.then(|| (Decision::Allow, format!("{name} only reads, says its server")))
 }
 
 async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {
@@ -100,6 +123,7 @@ async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {
     let panel = Panel::assemble(&settings, context.outside.clone());
     let snapshot = panel.snapshots().borrow().clone();
     panel.shut_down().await;
-    let name_limit = Profiles::built_in("claude-code").and_then(|profile| profile.name_limit);
-    Ok(snapshot.seen_by(&View { name_limit, ..View::default() }))
+    let name_limit = settings.hosts.of(Some("claude-code")).name_limit;
+    // Where the mode is not settled, this host sees everything.
+    Ok(snapshot.seen_by(&View { name_limit, ..View::in_mode(settings.mode.unwrap_or_default()) }))
 }
