@@ -108,7 +108,7 @@ fn listing() -> usize {
     let snapshot = Snapshot::new(Arc::default(), Arc::new(layout), true);
     let tools = &snapshot.listing.tools;
     let definitions = elements(tools, &(0..tools.len())).into_iter().map(|span| counted(&tools[span]));
-    let told = instructions(&snapshot.catalog, &snapshot.listing, LONGEST_INSTRUCTIONS);
+    let told = instructions(&snapshot.catalog, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
     definitions.chain([told]).map(|text| metrics::tokens(&text)).sum()
 }
 

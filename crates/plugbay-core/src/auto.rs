@@ -62,8 +62,17 @@ pub struct Choice {
     pub costs: Vec<(Mode, usize)>,
 }
 
+/// Definitions of so many tokens are passed through: no detour is worth less than that.
+pub const SMALL: usize = 2_000;
+/// A host that sees a tool itself can ask its user about it, so there must be more to gain than this, in percent.
+pub const WORTHWHILE: usize = 30;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
+    /// Too little to hide.
+    Small,
+    /// Every tool in sight is worth more than what another mode would save.
+    LittleToGain,
     /// The host has a search of its own; a second one on top would only add turns.
     Defers,
     Cheapest,
@@ -71,6 +80,8 @@ pub enum Reason {
 
 /// What each mode would make a model read.
 pub fn costs(sizes: Sizes, habits: Habits) -> Vec<(Mode, usize)> {
+    let habits =
+        Habits { tools: habits.tools.min(sizes.tools), servers: habits.servers.min(sizes.servers), ..habits };
     vec![
         (Mode::All, all(sizes, habits)),
         (Mode::Search, search(habits)),
@@ -91,8 +102,15 @@ pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
     if profile.defers_from.is_some_and(|from| sizes.tools >= from) {
         return Choice { mode: Mode::All, reason: Reason::Defers, costs };
     }
-    let cheapest = costs.iter().min_by_key(|(_, tokens)| *tokens).map_or(Mode::All, |(mode, _)| *mode);
-    Choice { mode: cheapest, reason: Reason::Cheapest, costs }
+    let all = costs.iter().find(|(mode, _)| *mode == Mode::All).map(|(_, tokens)| *tokens);
+    if all.is_some() && sizes.tokens <= SMALL {
+        return Choice { mode: Mode::All, reason: Reason::Small, costs };
+    }
+    let (mode, tokens) = costs.iter().min_by_key(|(_, tokens)| *tokens).copied().unwrap_or_default();
+    if all.is_some_and(|all| mode != Mode::All && tokens > all / 100 * (100 - WORTHWHILE)) {
+        return Choice { mode: Mode::All, reason: Reason::LittleToGain, costs };
+    }
+    Choice { mode, reason: Reason::Cheapest, costs }
 }
 
 /// Some host may be given search to use.
@@ -120,16 +138,14 @@ fn activate(sizes: Sizes, habits: Habits) -> usize {
     let server = sizes.tokens / sizes.servers.max(1);
     own_tokens(&[Own::Activate, Own::Deactivate, Own::Overview]) * turns
         + habits.servers * habits.context
-        + habits.servers.min(sizes.servers) * server * habits.turns
+        + habits.servers * server * habits.turns
 }
 
 /// An extra turn for each server, which tells all it has.
 fn suite(sizes: Sizes, habits: Habits) -> usize {
     let turns = habits.turns + habits.servers;
     let told = SUITE_LINE * sizes.tools / sizes.servers.max(1);
-    SUITE * sizes.servers * turns
-        + habits.servers * habits.context
-        + habits.servers.min(sizes.servers) * told * turns / 2
+    SUITE * sizes.servers * turns + habits.servers * habits.context + habits.servers * told * turns / 2
 }
 
 /// What our own tools cost in one turn.
@@ -141,12 +157,15 @@ impl Choice {
     pub fn why(&self) -> String {
         match self.reason {
             Reason::Defers => "the host keeps tools out of context itself".to_owned(),
-            Reason::Cheapest => {
-                let costs = self.costs.iter().map(|(mode, tokens)| format!("{mode} {tokens}"));
-                let costs: Vec<String> = costs.collect();
-                format!("fewest tokens in a usual conversation ({})", costs.join(", "))
-            }
+            Reason::Small => format!("up to {SMALL} tokens of definitions are passed through"),
+            Reason::LittleToGain => format!("no other mode saves {WORTHWHILE}% ({})", self.told()),
+            Reason::Cheapest => format!("fewest tokens in a usual conversation ({})", self.told()),
         }
+    }
+
+    fn told(&self) -> String {
+        let costs: Vec<String> = self.costs.iter().map(|(mode, tokens)| format!("{mode} {tokens}")).collect();
+        costs.join(", ")
     }
 }
 
@@ -178,7 +197,7 @@ mod tests {
         let claude = choose(profiles.of(Some("claude-code")), sizes(300), Habits::default());
         assert_eq!((claude.mode, claude.reason), (Mode::All, Reason::Defers));
         let copilot = profiles.of(Some("copilot-cli"));
-        assert_eq!(choose(copilot, sizes(29), Habits::default()).reason, Reason::Cheapest);
+        assert_ne!(choose(copilot, sizes(29), Habits::default()).reason, Reason::Defers);
         let tiny = Sizes { servers: 1, tools: 41, tokens: 41 };
         assert_eq!(choose(profiles.of(Some("opencode")), tiny, Habits::default()).mode, Mode::All);
         assert_ne!(choose(profiles.of(Some("cursor-vscode")), tiny, Habits::default()).mode, Mode::All);

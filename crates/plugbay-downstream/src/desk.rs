@@ -35,11 +35,13 @@ impl Drop for Ear {
 }
 
 /// For how long something is switched on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Lasting {
     /// As long as the host stays.
     Yes,
-    /// For one request: whoever sends the next one cannot be told from others.
+    /// At a desk that has a name, until nobody comes to it any more.
+    Named,
+    /// Not at all: whoever sends the next request cannot be told from others.
     No,
 }
 
@@ -52,7 +54,8 @@ struct State {
     lends: bool,
     active: Active,
     chosen: Option<Chosen>,
-    /// What was last seen from here, so that it is worked out once.
+    /// What was last seen from here, so that a session works it out once. Other desks may be left for long, and
+    /// would keep it.
     seen: Option<Snapshot>,
 }
 
@@ -111,7 +114,12 @@ impl Desk {
     }
 
     pub(crate) fn is_lasting(&self) -> bool {
-        self.lasting == Lasting::Yes
+        self.lasting != Lasting::No
+    }
+
+    /// Others than those that stand here may hear of its changes.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.lasting == Lasting::Named
     }
 
     /// The panel as it is now, seen from here.
@@ -122,14 +130,16 @@ impl Desk {
         }
         let view = self.view(&mut state, now);
         let seen = now.seen_by(&view);
-        state.seen = Some(seen.clone());
+        state.seen = (self.lasting == Lasting::Yes).then(|| seen.clone());
         seen
     }
 
     /// What the host's model is told, as long as its host lets through.
     pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
         let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
-        instructions(&seen.catalog, &seen.listing, limit.min(LONGEST_INSTRUCTIONS))
+        // The mode is chosen when all servers have been heard of.
+        let decided = seen.settled || seen.layout.mode.is_some();
+        instructions(&seen.catalog, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
     }
 
     /// The view of the panel, and why it is the one.
@@ -140,6 +150,9 @@ impl Desk {
     }
 
     pub(crate) fn switch(&self, change: impl FnOnce(&mut Active)) {
+        if !self.is_lasting() {
+            return;
+        }
         let mut state = self.lock();
         change(&mut state.active);
         state.seen = None;

@@ -439,8 +439,14 @@ impl Session {
 
     /// Tells the host to list again, where what it has seen is not what it would see now.
     pub(crate) fn catalog_changed(&self) {
+        self.tell_changes();
+    }
+
+    /// Whether there was anything to tell, and anybody to tell it to.
+    pub(crate) fn tell_changes(&self) -> bool {
         let now = self.snapshot();
         let mut state = self.lock();
+        let mut any = false;
         for kind in Kind::ALL.into_iter().filter(|kind| state.seen.differs(&now, *kind)).collect::<Vec<_>>() {
             let legacy = state.listens();
             let mut told = legacy;
@@ -455,7 +461,9 @@ impl Session {
             if told {
                 state.seen.note(&now, kind);
             }
+            any |= told;
         }
+        any
     }
 
     /// Closes subscriptions in good order; the rest goes on.

@@ -10,7 +10,7 @@ use crate::{
     commands::{
         self, CommandError, Context,
         call::Order,
-        search,
+        permissions, search,
         skill::Wish,
         tools::{Form, Query},
     },
@@ -150,6 +150,9 @@ enum Command {
         /// What plugbay is called in that host's settings.
         #[arg(long, value_name = "NAME", default_value = "plugbay")]
         name: String,
+        /// Let tools pass of which their servers say that they only read.
+        #[arg(long)]
+        allow_reading: bool,
         /// Answer as that hook: the question comes on stdin.
         #[arg(long)]
         hook: bool,
@@ -249,12 +252,12 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         }
         Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
-        Command::Permissions { name, hook: true, .. } => {
-            let home = settings::home();
-            runtime.block_on(commands::permissions::hook(&context, &name, home.as_deref()))
-        }
-        Command::Permissions { name, .. } => {
-            runtime.block_on(commands::permissions::fragment(&context, &name))
+        Command::Permissions { name, allow_reading, hook, .. } => {
+            let wish = permissions::Wish { entry: name, allow_reading };
+            match (hook, settings::home()) {
+                (true, home) => runtime.block_on(permissions::hook(&context, &wish, home.as_deref())),
+                (false, _) => runtime.block_on(permissions::fragment(&context, &wish)),
+            }
         }
         Command::Skill { install, copy } => {
             let wish = match (install, copy) {

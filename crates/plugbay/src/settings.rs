@@ -40,6 +40,11 @@ impl Source {
         Ok(Self { host, ..self })
     }
 
+    /// The one file that is used, if the command line names it; absolute.
+    pub fn explicit(&self) -> Option<PathBuf> {
+        self.explicit.as_ref().map(|file| self.paths.start.join(file))
+    }
+
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {

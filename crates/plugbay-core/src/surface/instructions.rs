@@ -24,14 +24,16 @@ const ACTIVATE: &str = "Several MCP servers behind one. gateway_activate shows t
 
 const SUITE: &str = "Several MCP servers behind one, a tool each: introspect shows what it has (query narrows it, detail shows schemas), call runs a subtool with args.";
 
-/// Says how tools are reached, and what each server is for, in its own words.
-pub fn instructions(catalog: &Catalog, listing: &Listing, longest: usize) -> String {
-    let how = match listing {
+const UNDECIDED: &str = "Several MCP servers behind one.";
+
+/// Says how tools are reached, unless that is still undecided, and what each server is for, in its own words.
+pub fn instructions(catalog: &Catalog, listing: Option<&Listing>, longest: usize) -> String {
+    let how = listing.map_or(UNDECIDED, |listing| match listing {
         listing if listing.is_searchable() => SEARCH,
         listing if listing.is_switchable() => ACTIVATE,
         listing if listing.has_suites() => SUITE,
         _ => ALL,
-    };
+    });
     let mut text = how.to_owned();
     let count = catalog.iter().count();
     let room = longest
@@ -118,7 +120,7 @@ mod tests {
         let catalog = with(&Catalog::default(), "a", None, Some("# A server\nDoes  this.\nThen that."));
         let catalog = with(&catalog, "b", Some(r#"{"name":"b","title":"Bee keeper"}"#), None);
         let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
-        let text = instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS);
+        let text = instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS);
         assert!(text.ends_with("\n- a: Does this. Then that.\n- b: Bee keeper\n- c: spin"), "{text}");
     }
 
@@ -128,13 +130,13 @@ mod tests {
         let mut catalog = Catalog::default();
         for number in 0..200 {
             catalog = with(&catalog, &format!("server-{number}"), None, Some(&words));
-            let text = instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS);
+            let text = instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS);
             assert!(text.len() <= LONGEST_INSTRUCTIONS, "{number}: {}", text.len());
         }
-        assert!(instructions(&catalog, &Listing::default(), LONGEST_INSTRUCTIONS).ends_with(" more"));
+        assert!(instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS).ends_with(" more"));
         let few = instructions(
             &with(&Catalog::default(), "a", None, Some(&words)),
-            &Listing::default(),
+            Some(&Listing::default()),
             LONGEST_INSTRUCTIONS,
         );
         assert!(few.ends_with("One sentence is short."), "{few}");

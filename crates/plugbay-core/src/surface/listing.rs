@@ -139,8 +139,14 @@ fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, S
     let mut suites = BTreeMap::new();
     for server in servers {
         let mut exposed = suite::exposed(&server, &snapshot.layout, limit);
-        if suites.contains_key(&exposed) || names.get(&exposed).is_some() || Own::named(&exposed).is_some() {
+        let taken = |name: &str, suites: &BTreeMap<String, ServerName>| {
+            suites.contains_key(name) || names.get(name).is_some() || Own::named(name).is_some()
+        };
+        if taken(&exposed, &suites) {
             exposed = name::expose(&server, "suite", limit);
+        }
+        while taken(&exposed, &suites) {
+            exposed.push('_');
         }
         suites.insert(exposed, server);
     }

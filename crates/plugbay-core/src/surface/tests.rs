@@ -411,4 +411,20 @@ fn a_suite_never_takes_the_name_of_something_else() {
             && matches!(listing.plan("b__suite"), Plan::Suite(_))
     );
     assert!(matches!(listing.plan("b__y"), Plan::Forward(_)));
+    let servers = catalog(&[("a", &[r#"{"name":"suite"}"#])]);
+    let mut layout = self::layout("a", named("a__suite"));
+    layout.mode = Some(Mode::Suite);
+    let listing = list(&servers, layout);
+    assert!(
+        matches!(listing.plan("a__suite"), Plan::Forward(_))
+            && matches!(listing.plan("a__suite_"), Plan::Suite(_))
+    );
+}
+
+#[test]
+fn a_tool_that_is_named_exactly_comes_before_a_server_that_is_named_in_part() {
+    let servers = catalog(&[("address-book", &[r#"{"name":"find"}"#]), ("calc", &[r#"{"name":"add"}"#])]);
+    let snapshot = snapshot(&servers, Layout { name_limit: 64, ..Layout::default() });
+    assert_eq!(meant("add", &snapshot).unwrap()[0].server.as_str(), "calc");
+    assert_eq!(meant("addr", &snapshot).unwrap()[0].server.as_str(), "address-book");
 }

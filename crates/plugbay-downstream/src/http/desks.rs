@@ -1,4 +1,5 @@
 //! The desks of modern hosts: such a host has no session, so what it switches on belongs to a name in its URL.
+//! Without one it has at least the same mode in each request, by what it calls itself.
 
 use std::{
     collections::HashMap,
@@ -20,7 +21,15 @@ const LONGEST_NAME: usize = 64;
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
-pub(super) struct Desks(Mutex<HashMap<(Owner, String), Used>>);
+pub(super) struct Desks(Mutex<HashMap<Place, Used>>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    owner: Owner,
+    /// The name of the desk, or of the host.
+    name: String,
+    lasting: Lasting,
+}
 
 #[derive(Debug)]
 struct Used {
@@ -29,22 +38,29 @@ struct Used {
 }
 
 impl Desks {
-    /// The one that `?desk=NAME` names, for this caller alone; without a name, one for this request.
-    pub(super) fn of(&self, owner: Owner, uri: &Uri) -> Arc<Desk> {
-        let Some(name) = named(uri) else { return Arc::new(Desk::new(Lasting::No)) };
+    /// The one that `?desk=NAME` names, for this caller alone; without a name, one where nothing stays on.
+    pub(super) fn of(&self, owner: Owner, uri: &Uri, client: Option<&str>) -> Arc<Desk> {
+        let (name, lasting) = match named(uri) {
+            Some(name) => (name, Lasting::Named),
+            None => (client.unwrap_or_default(), Lasting::No),
+        };
+        let name = name.chars().take(LONGEST_NAME).collect();
+        let place = Place { owner, name, lasting };
         let (mut desks, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
-        if desks.len() >= LIMIT {
-            desks.retain(|_, used| now.duration_since(used.at) < IDLE);
-        }
         if desks.len() >= LIMIT
             && let Some(oldest) = desks.iter().min_by_key(|(_, used)| used.at).map(|(key, _)| key.clone())
         {
             desks.remove(&oldest);
         }
-        let used = desks.entry((owner, name.to_owned()));
-        let used = used.or_insert_with(|| Used { desk: Arc::new(Desk::new(Lasting::Yes)), at: now });
+        let used = desks.entry(place);
+        let used = used.or_insert_with(|| Used { desk: Arc::new(Desk::new(lasting)), at: now });
         used.at = now;
         Arc::clone(&used.desk)
+    }
+
+    pub(super) fn sweep(&self, now: Instant) {
+        let mut desks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        desks.retain(|_, used| now.duration_since(used.at) < IDLE);
     }
 }
 
@@ -60,7 +76,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_name_leads_its_caller_to_the_same_desk() {
         let desks = Desks::default();
-        let of = |owner: u8, uri: &'static str| desks.of(Owner([owner; 32]), &Uri::from_static(uri));
+        let of =
+            |owner: u8, uri: &'static str| desks.of(Owner([owner; 32]), &Uri::from_static(uri), Some("host"));
         let mine = of(1, "/mcp?desk=a");
         assert!(mine.is_lasting() && Arc::ptr_eq(&mine, &of(1, "/mcp?x=y&desk=a")));
         assert!(!Arc::ptr_eq(&mine, &of(2, "/mcp?desk=a")) && !Arc::ptr_eq(&mine, &of(1, "/mcp?desk=b")));
@@ -72,7 +89,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_gives_way_when_there_are_too_many() {
         let desks = Desks::default();
-        let of = |name: usize| desks.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap());
+        let of =
+            |name: usize| desks.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap(), None);
         let first = of(0);
         for name in 1..=LIMIT {
             tokio::time::advance(Duration::from_millis(1)).await;

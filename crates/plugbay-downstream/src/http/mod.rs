@@ -121,7 +121,10 @@ pub async fn serve(
             Some(_) = open.join_next() => {}
             Ok(()) = snapshots.changed() => shared.roll.each(Session::catalog_changed),
             () = shared.gateway.switched.notified() => shared.roll.each(Session::catalog_changed),
-            _ = sweep.tick() => shared.sessions.sweep(Instant::now()),
+            _ = sweep.tick() => {
+                shared.sessions.sweep(Instant::now());
+                shared.desks.sweep(Instant::now());
+            }
         }
     }
     drop(door); // nobody else comes in

@@ -36,9 +36,10 @@ pub(super) async fn serve(
         };
         Rejection::of(status, request.id(), &refusal)
     };
-    let desk = shared.desks.of(caller.owner(), uri);
+    let client = request.client();
+    let desk = shared.desks.of(caller.owner(), uri, client.as_deref());
     let snapshot = shared.gateway.snapshot();
-    desk.meet(request.client().as_deref(), &snapshot.layout.hosts);
+    desk.meet(client.as_deref(), &snapshot.layout.hosts);
     let snapshot = desk.see(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {

@@ -211,19 +211,14 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
     if session.snapshot().listing == before {
         return;
     }
-    tell_all(session);
-    if desk.shows_changes() {
+    let told = session.tell_changes();
+    session.gateway().switched.notify_one(); // over HTTP others may stand at the same desk
+    if desk.shows_changes() && (told || desk.is_shared()) {
         let host = desk.host();
         if timeout(host.pause(), listed).await.is_ok() {
             sleep(host.settling()).await;
         }
     }
-}
-
-/// Over HTTP others may share the desk.
-fn tell_all(session: &Session) {
-    session.catalog_changed();
-    session.gateway().switched.notify_one();
 }
 
 /// What can be used now, and how.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use plugbay_core::auto::{SMALL, WORTHWHILE};
+
 use super::{
     Style, View,
     table::{Column, Table},
@@ -56,8 +58,9 @@ fn explain(text: &mut String, reckoning: &Reckoning, style: Style) {
     text.push_str(&table.render(style));
     let _ = writeln!(
         text,
-        "Definitions are read in every turn; search and activate add turns. Below {} tokens of definitions,\n\
-         listing everything is cheaper than searching.",
-        count(*break_even)
+        "Definitions are read in every turn; search, activate and suite add turns, and search pays from {} tokens of\n\
+         definitions on. Everything is listed up to {} tokens, and where no mode saves {WORTHWHILE}%.",
+        count(*break_even),
+        count(SMALL)
     );
 }

@@ -15,7 +15,7 @@ fn world() -> World {
 #[test]
 fn what_only_reads_is_allowed_and_the_rest_asked_about() {
     let world = world();
-    let run = world.run(&["permissions", "--host", "claude-code"]);
+    let run = world.run(&["permissions", "--host", "claude-code", "--allow-reading"]);
     let settings = run.json();
     let allowed: Vec<&str> = settings["permissions"]["allow"]
         .as_array()
@@ -29,7 +29,7 @@ fn what_only_reads_is_allowed_and_the_rest_asked_about() {
     let hook = &settings["hooks"]["PreToolUse"][0];
     assert_eq!(hook["matcher"], "mcp__plugbay__execute_tool|mcp__plugbay__execute_read_tool");
     let command = hook["hooks"][0]["command"].as_str().unwrap();
-    assert!(command.ends_with("plugbay permissions --hook --name plugbay"), "{command}");
+    assert!(command.ends_with("plugbay permissions --hook --name plugbay --allow-reading"), "{command}");
 }
 
 /// What the hook says of a call of one of our tools.
@@ -38,7 +38,7 @@ fn decision(world: &World, tool: &str, input: &Value) -> String {
         "hook_event_name": "PreToolUse", "cwd": world.path(), "tool_name": format!("mcp__plugbay__{tool}"),
         "tool_input": input,
     });
-    let run = world.run_with_input(&["permissions", "--hook"], &asked.to_string());
+    let run = world.run_with_input(&["permissions", "--hook", "--allow-reading"], &asked.to_string());
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     if run.out.is_empty() {
         return "none".to_owned();

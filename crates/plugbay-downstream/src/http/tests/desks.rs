@@ -9,7 +9,7 @@ use plugbay_core::{
 use serde_json::{Value, json};
 
 use super::stage::{Stage, fitting, http};
-use crate::scripted::{listen, modern, snapshot};
+use crate::scripted::{listen, modern, snapshot, snapshot_of};
 
 /// The server `s`, to be switched on.
 fn panel() -> Snapshot {
@@ -75,4 +75,33 @@ async fn whoever_listens_at_the_desk_is_told() {
     let told = here.hear().await;
     assert_eq!(told["method"], json!("notifications/tools/list_changed"));
     elsewhere.hear_nothing().await;
+}
+
+/// In auto mode.
+fn undecided(tools: &[Value]) -> Snapshot {
+    let known = snapshot_of(tools, true);
+    let layout = Layout { mode: None, ..(*known.layout).clone() };
+    Snapshot::new(Arc::clone(&known.catalog), Arc::new(layout), true)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_keeps_its_mode_from_request_to_request() {
+    let stage = Stage::with(undecided(&[json!({ "name": "echo" })]), &["one", "two"]);
+    let listed = async |token: &str| {
+        let body = modern(1, "tools/list", "").replacen(
+            r#""_meta":{"#,
+            r#""_meta":{"io.modelcontextprotocol/clientInfo":{"name":"opencode","version":"1"},"#,
+            1,
+        );
+        let token = format!("Bearer {token}");
+        let headers = [&fitting("tools/list", "")[..], &[("authorization", &token)]].concat();
+        let reply = stage.ask(http("POST", "/mcp", &headers, &body)).await.json();
+        reply["result"]["tools"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(listed("one").await, 1);
+    let many = |number| json!({ "name": format!("tool_{number}"), "description": "word ".repeat(100) });
+    let many: Vec<Value> = (0..300).map(many).collect();
+    stage.snapshots.send_replace(undecided(&many));
+    assert_eq!(listed("one").await, 300, "as it began");
+    assert_eq!(listed("two").await, 3, "what fits so many tools");
 }

@@ -360,3 +360,25 @@ async fn slash_commands_are_prompts() {
         assert_eq!(host.stage.hear().await["result"]["completion"]["values"], json!(["github"]));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_has_never_listed_is_not_waited_for() {
+    let mut host = Host::new(Era::Legacy, "opencode", panel(Some(Mode::Activate))).await;
+    let start = Instant::now();
+    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.told().await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_of_a_mode_that_is_not_chosen_yet() {
+    let known = panel(None);
+    for (settled, expected) in
+        [(false, "Several MCP servers behind one.\n"), (true, "Several MCP servers behind one. A tool")]
+    {
+        let mut stage = Stage::with(known.with_states_of(Arc::clone(&known.catalog), settled));
+        let answer = stage.ask(super::stage::INITIALIZE).await;
+        let told = answer["result"]["instructions"].as_str().unwrap();
+        assert!(told.starts_with(expected), "{told}");
+    }
+}

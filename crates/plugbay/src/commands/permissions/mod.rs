@@ -26,16 +26,24 @@ const PREFIX: &str = "mcp__";
 const PROJECT_FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 const USER_FILE: &str = ".claude/settings.json";
 
-/// Prints what is to be added to the settings of Claude Code. `entry` is what plugbay is called there.
-pub async fn fragment(context: &Context, entry: &str) -> Result<ExitCode, CommandError> {
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wish {
+    /// What plugbay is called in the host's settings.
+    pub entry: String,
+    /// Believe servers that say of a tool that it only reads, and let it pass.
+    pub allow_reading: bool,
+}
+
+/// Prints what is to be added to the settings of Claude Code.
+pub async fn fragment(context: &Context, wish: &Wish) -> Result<ExitCode, CommandError> {
+    let Wish { entry, allow_reading } = wish;
     let snapshot = seen_by_claude(context).await?;
     let ours = |own: Own| format!("{PREFIX}{entry}__{}", own.name());
     let mut allow: Vec<String> = [Own::Search, Own::Describe, Own::Overview].map(ours).into();
-    let reading = snapshot.names.iter().filter(|found| found.is_read_only());
+    let reading = snapshot.names.iter().filter(|found| *allow_reading && found.is_read_only());
     allow.extend(reading.map(|found| format!("{PREFIX}{entry}__{}", found.exposed)));
-    let program = context.outside.program.display();
-    let hook =
-        json!({ "type": "command", "command": format!("{program} permissions --hook --name {entry}") });
+    let hook = json!({ "type": "command", "command": hook_command(context, wish) });
     let suites = snapshot.listing.suites().map(|(exposed, _)| format!("{PREFIX}{entry}__{exposed}"));
     let matcher: Vec<String> = [Own::Execute, Own::Read].map(ours).into_iter().chain(suites).collect();
     context.output.json(&json!({
@@ -62,7 +70,8 @@ struct Asked {
 }
 
 /// Answers Claude Code's question whether a tool of ours may be used that calls others. Says nothing where its user is to be asked.
-pub async fn hook(context: &Context, entry: &str, home: Option<&Path>) -> Result<ExitCode, CommandError> {
+pub async fn hook(context: &Context, wish: &Wish, home: Option<&Path>) -> Result<ExitCode, CommandError> {
+    let entry = &wish.entry;
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input)?;
     let asked: Asked = serde_json::from_str(&input)
@@ -72,7 +81,7 @@ pub async fn hook(context: &Context, entry: &str, home: Option<&Path>) -> Result
     let user = home.map(|home| home.join(USER_FILE));
     let files = PROJECT_FILES.iter().map(|file| asked.cwd.join(file)).chain(user);
     let rules = files.filter_map(|file| fs::read_to_string(file).ok()).fold(Rules::default(), Rules::with);
-    if let Some((decision, reason)) = decide(&rules, &snapshot, &name, entry) {
+    if let Some((decision, reason)) = decide(&rules, &snapshot, &name, wish) {
         let decision = match decision {
             Decision::Allow => "allow",
             Decision::Ask => "ask",
@@ -103,19 +112,36 @@ fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Option<String> {
 }
 
 /// The rules for a tool as if its server were the host's own, and for its name as we show it.
-fn decide(rules: &Rules, snapshot: &Snapshot, name: &str, entry: &str) -> Option<(Decision, String)> {
+fn decide(rules: &Rules, snapshot: &Snapshot, name: &str, wish: &Wish) -> Option<(Decision, String)> {
     let found = snapshot.names.get(name);
     // A tool of a server that was never heard of can be called too, by both names together.
     let direct = found.map_or_else(
         || format!("{PREFIX}{name}"),
         |Found { target, .. }| format!("{PREFIX}{}__{}", target.server, target.tool),
     );
-    let shown = format!("{PREFIX}{entry}__{name}");
+    let shown = format!("{PREFIX}{}__{name}", wish.entry);
     if let Some((decision, rule)) = rules.decide(&[&direct, &shown]) {
         return Some((decision, format!("the rule {rule} holds for {name}")));
     }
-    let reads = found.is_some_and(Found::is_read_only);
+    let reads = wish.allow_reading && found.is_some_and(Found::is_read_only);
     reads.then(|| (Decision::Allow, format!("{name} only reads, says its server")))
+}
+
+/// This command as a shell takes it, on the same configuration.
+fn hook_command(context: &Context, wish: &Wish) -> String {
+    let mut words = vec![context.outside.program.display().to_string(), "permissions".to_owned()];
+    words.extend(["--hook", "--name", &wish.entry].map(str::to_owned));
+    words.extend(wish.allow_reading.then(|| "--allow-reading".to_owned()));
+    if let Some(file) = context.source.explicit() {
+        words.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {

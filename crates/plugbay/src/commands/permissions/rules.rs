@@ -1,6 +1,6 @@
 //! Permission rules for MCP tools as Claude Code writes them.
 
-use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
@@ -17,28 +17,18 @@ pub(super) struct Rules {
     allow: Vec<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Settings {
-    #[serde(default)]
-    permissions: Permissions,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Permissions {
-    deny: Vec<String>,
-    ask: Vec<String>,
-    allow: Vec<String>,
-}
-
 impl Rules {
     /// Also those in the text of a settings file; what cannot be read has no rules.
     pub(super) fn with(mut self, file: impl AsRef<str>) -> Self {
-        let Permissions { deny, ask, allow } =
-            serde_json::from_str::<Settings>(file.as_ref()).unwrap_or_default().permissions;
-        self.deny.extend(deny);
-        self.ask.extend(ask);
-        self.allow.extend(allow);
+        let settings: Value = serde_json::from_str(file.as_ref()).unwrap_or_default();
+        // One odd value must not make the others void.
+        let rules = |key: &str| {
+            let list = settings["permissions"][key].as_array().into_iter().flatten();
+            list.filter_map(|rule| Some(rule.as_str()?.to_owned())).collect::<Vec<_>>()
+        };
+        self.deny.extend(rules("deny"));
+        self.ask.extend(rules("ask"));
+        self.allow.extend(rules("allow"));
         self
     }
 
@@ -77,7 +67,7 @@ mod tests {
     #[test]
     fn the_strictest_rule_that_fits_counts() {
         let rules = rules(r#"{"allow":["mcp__github","Bash(ls)"],"ask":["mcp__github__merge*"],"deny":["mcp__github__delete_repo"]}"#)
-            .with(r#"{"permissions":{"deny":["mcp__plugbay__files__*"]}}"#)
+            .with(r#"{"permissions":{"ask":7,"deny":[1,"mcp__plugbay__files__*"]}}"#)
             .with("no JSON");
         let decide = |name: &str| rules.decide(&[name, "mcp__plugbay__none"]).map(|(decision, _)| decision);
         assert_eq!(decide("mcp__github__get_issue"), Some(Decision::Allow));
