@@ -115,7 +115,14 @@ impl Catalogue {
             let waiting = !self.snapshots.borrow().settled;
             tokio::select! {
                 report = reports.recv() => match report {
-                    Some(report) => self.hear(report),
+                    Some(report) => {
+                        // Servers that start together often answer together: one snapshot serves them all.
+                        let mut changed = self.hear(report);
+                        while let Ok(report) = reports.try_recv() {
+                            changed |= self.hear(report);
+                        }
+                        if changed { self.publish() } else { self.publish_unchanged() }
+                    }
                     None => break,
                 },
                 order = orders.recv() => match order {
@@ -128,11 +135,12 @@ impl Catalogue {
         self.cache.finish();
     }
 
-    fn hear(&mut self, Report { spec, outcome }: Report) {
+    /// Whether somebody has something else than before.
+    fn hear(&mut self, Report { spec, outcome }: Report) -> bool {
         let name = spec.name.clone();
         // A server that was removed or replaced may still have a word under way.
         if self.arrangement.servers.get(&name) != Some(&Some(identity(&spec))) {
-            return;
+            return false;
         }
         self.heard.insert(name.clone());
         let known = self.catalog.get(&name).map(|entry| Arc::clone(&entry.offer));
@@ -140,19 +148,19 @@ impl Catalogue {
             // Nearly always a server has what it had: then nothing is written and nothing listed anew.
             (Ok(offer), Some(known)) if *known == *offer => {
                 self.apply(Change::Listed(name, known));
-                self.publish_unchanged();
+                false
             }
             (Ok(offer), _) => {
                 self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
                 self.apply(Change::Listed(name, offer));
-                self.publish();
+                true
             }
             (Err(failure), known) => {
                 if known.is_none() {
                     self.remember(&name, &Memory::Unanswered);
                 }
                 self.apply(Change::Failed(name, failure));
-                self.publish_unchanged();
+                false
             }
         }
     }
