@@ -5,6 +5,7 @@
 
 mod check;
 mod clients;
+mod errand;
 mod finding;
 mod gateway;
 mod installed;
@@ -21,6 +22,7 @@ use crate::{
         Client::{Inspector, Python1, Python2, TypeScript1, TypeScript2},
         Era::{Legacy, Modern},
     },
+    errand::check_errand,
     finding::check_finding,
     gateway::Transport::{Http, Stdio},
     scripts::check_script,
@@ -155,6 +157,16 @@ mod tasks_of_servers {
         legacy_through_http: check_tasks(Legacy, Http);
         modern_through_http: check_tasks(Modern, Http);
         of_the_other_era: check_driven();
+    }
+}
+
+/// A sentence that becomes calls.
+mod natural_language {
+    use super::*;
+
+    tests! {
+        typescript_sdk_1: check_errand(TypeScript1, Legacy);
+        python_sdk_2_modern: check_errand(Python2, Modern);
     }
 }
 
