@@ -75,23 +75,12 @@ pub async fn tokens(
     let snapshot = panel.snapshots().borrow().clone();
     panel.shut_down().await;
 
-    let mut listings: Vec<Listed> = [Mode::All, Mode::Search, Mode::Suite]
-        .map(|mode| listed(&snapshot, &View::in_mode(mode), mode.to_string()))
-        .into();
-    let off = View::in_mode(Mode::Activate);
-    listings.push(listed(&snapshot, &off, "activate".to_owned()));
     let server = wanted.or_else(|| typical(&snapshot));
-    if let Some(server) = &server {
-        let mut on = off.clone();
-        on.active.switch_on(&Switch { server: server.clone(), extent: Extent::Whole });
-        listings.push(listed(&snapshot, &on, format!("activate, {server} on")));
-        on.active.switch_off(&Switch { server: server.clone(), extent: Extent::Whole }, std::iter::empty());
-        listings.push(listed(&snapshot, &on, format!("activate, {server} off again")));
-    }
-    let suite = View::in_mode(Mode::Suite);
-    listings.push(listed(&snapshot, &suite, "suite".to_owned()));
-    if let Some(server) = &server {
-        listings.extend(used(&snapshot, &suite, server).into_iter().flatten());
+    let mut listings = Vec::new();
+    for mode in MODES {
+        listings.push(in_mode(&snapshot, mode));
+        let used = server.as_ref().and_then(|server| used(&snapshot, mode, server));
+        listings.extend(used.into_iter().flatten());
     }
     let tokens = listings[0].tokens;
     let reckoning = explain.then(|| reckon(Sizes { tokens, ..Sizes::of(&snapshot) }));
@@ -103,6 +92,14 @@ pub async fn tokens(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The modes in the order in which they hide more.
+pub const MODES: [Mode; 4] = [Mode::All, Mode::Suite, Mode::Search, Mode::Activate];
+
+/// What a host sees at first.
+pub fn in_mode(snapshot: &Snapshot, mode: Mode) -> Listed {
+    listed(snapshot, &View::in_mode(mode), mode.to_string())
+}
+
 fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     let snapshot = snapshot.seen_by(view);
     let array = &snapshot.listing.tools;
@@ -112,13 +109,33 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
 }
 
+/// And when it has begun to use a server.
+fn used(snapshot: &Snapshot, mode: Mode, server: &ServerName) -> Option<[Listed; 2]> {
+    match mode {
+        Mode::All | Mode::Search => None,
+        Mode::Activate => Some(switched(snapshot, server)),
+        Mode::Suite => introspected(snapshot, server),
+    }
+}
+
+/// A server that is switched on, and off again.
+fn switched(snapshot: &Snapshot, server: &ServerName) -> [Listed; 2] {
+    let mut view = View::in_mode(Mode::Activate);
+    let switch = Switch { server: server.clone(), extent: Extent::Whole };
+    view.active.switch_on(&switch);
+    let on = listed(snapshot, &view, format!("activate, {server} on"));
+    view.active.switch_off(&switch, std::iter::empty());
+    [on, listed(snapshot, &view, format!("activate, {server} off again"))]
+}
+
 /// A server that is one tool, after it has told what it has, and after one of its tools was called.
-fn used(snapshot: &Snapshot, view: &View, server: &ServerName) -> Option<[Listed; 2]> {
+fn introspected(snapshot: &Snapshot, server: &ServerName) -> Option<[Listed; 2]> {
     let found = snapshot.names.of(server).next()?;
     let asked = json!({ "action": "introspect" }).to_string();
     let told = suite::introspect(server, snapshot, &Wanted::default());
     let called = json!({ "action": "call", "subtool": found.target.tool, "args": {} }).to_string();
-    let mut after = listed(snapshot, view, format!("suite, {server} introspected"));
+    let mut after = in_mode(snapshot, Mode::Suite);
+    after.seen = format!("suite, {server} introspected");
     after.tokens += tokenizer::count(&asked) + tokenizer::count(&told);
     let tokens = after.tokens + tokenizer::count(&called);
     let called = Listed { seen: format!("suite, {server} introspected and called"), tokens, ..after.clone() };

@@ -72,7 +72,17 @@ impl View for Costs {
         let total = |text: String| Cell::painted(text, Style::bold);
         table.row(vec![total("total".to_owned()), total(count(self.tools)), total(count(self.tokens))]);
         let title = style.bold("What the definitions cost in a host's context");
-        format!("\n{title} (o200k tokens)\n{}", table.indented(2).render(style))
+        let mut modes =
+            Table::new(vec![Column::left("MODE"), Column::right("TOOLS"), Column::right("TOKENS")]);
+        for mode in &self.modes {
+            modes.row(vec![(&mode.seen).into(), count(mode.tools).into(), count(mode.tokens).into()]);
+        }
+        let seen = style.bold("What a host sees of them");
+        format!(
+            "\n{title} (o200k tokens)\n{}\n{seen}\n{}",
+            table.indented(2).render(style),
+            modes.indented(2).render(style)
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-//! A sentence, a real client, a real server: only the model is ours, behind an endpoint that speaks like OpenAI's.
+//! A sentence, a real client, a real server: only the model is ours, behind an endpoint of chat completions.
 
 use plugbay_testkit::{Endpoint, Play, Workspace};
 use serde_json::{Value, json};

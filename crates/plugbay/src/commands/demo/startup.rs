@@ -15,7 +15,11 @@ use serde::Serialize;
 
 use super::{milliseconds, stage::Stage};
 use crate::{
-    commands::{Trouble, start::start},
+    commands::{
+        Trouble,
+        start::start,
+        tokens::{Listed, MODES, in_mode},
+    },
     panel::{Outside, Panel},
     settings::Source,
     tokenizer,
@@ -56,6 +60,8 @@ pub struct Costs {
     pub servers: Vec<ServerCost>,
     pub tools: usize,
     pub tokens: usize,
+    /// And what a host sees of them in each mode.
+    pub modes: Vec<Listed>,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,7 +94,8 @@ pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut
         },
     );
     let failures = failures.await;
-    let ledger = Ledger::of(&panel.snapshots().borrow().names, tokenizer::count);
+    let snapshot = panel.snapshots().borrow().clone();
+    let ledger = Ledger::of(&snapshot.names, tokenizer::count);
     panel.shut_down().await;
     let Cost { tools, tokens } = ledger.total();
     let cost = |(name, cost): (ServerName, Cost)| ServerCost {
@@ -96,7 +103,9 @@ pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut
         tools: cost.tools,
         tokens: cost.tokens,
     };
-    let costs = Costs { servers: ledger.by_server().into_iter().map(cost).collect(), tools, tokens };
+    let servers = ledger.by_server().into_iter().map(cost).collect();
+    let modes = MODES.map(|mode| in_mode(&snapshot, mode)).into();
+    let costs = Costs { servers, tools, tokens, modes };
     let failed = |(name, failure): (&ServerName, &Arc<Failure>)| Failed {
         server: name.to_string(),
         trouble: Trouble::from(&**failure),
