@@ -88,6 +88,10 @@ impl Listing {
         }
     }
 
+    pub(super) fn unwritten(names: &Arc<Names>) -> Self {
+        Self { names: Arc::clone(names), ..Self::default() }
+    }
+
     pub fn plan(&self, name: &str) -> Plan<'_> {
         if let Some(own) = self.own.iter().find(|own| own.name() == name) {
             return Plan::Own(*own);

@@ -47,7 +47,7 @@ pub struct Snapshot {
     pub names: Arc<Names>,
     pub shelf: Arc<Shelf>,
     pub finder: Arc<Finder>,
-    /// As a host sees it that nothing is known of, or the one that this was made for.
+    /// As the host sees it that this was made for.
     pub listing: Arc<Listing>,
     /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
@@ -101,8 +101,7 @@ impl Snapshot {
         let faces = Arc::new(Faces::default());
         let Face { names, finder } = faces.within(layout.name_limit, &catalog, &layout);
         let (listing, listings) = (Arc::default(), Arc::default());
-        let snapshot = Self { catalog, layout, names, shelf, finder, listing, settled, listings, faces };
-        snapshot.seen_by(&snapshot.layout.view())
+        Self { catalog, layout, names, shelf, finder, listing, settled, listings, faces }.seen_at_first()
     }
 
     /// Servers have what they had; some may have failed, or recovered.
@@ -110,8 +109,16 @@ impl Snapshot {
     pub fn with_states_of(&self, catalog: Arc<Catalog>, settled: bool) -> Self {
         let same = self.catalog.failed().eq(catalog.failed());
         let listings = if same { Arc::clone(&self.listings) } else { Arc::default() };
-        let snapshot = Self { catalog, settled, listings, ..self.clone() };
-        snapshot.seen_by(&snapshot.layout.view())
+        Self { catalog, settled, listings, ..self.clone() }.seen_at_first()
+    }
+
+    /// As every host sees it, if the mode does not depend on the host; else nothing is written yet, but names lead
+    /// where they lead.
+    fn seen_at_first(self) -> Self {
+        match self.layout.mode {
+            Some(mode) => self.seen_by(&View::in_mode(mode)),
+            None => Self { listing: Arc::new(Listing::unwritten(&self.names)), ..self },
+        }
     }
 
     /// The same moment, as another host sees it.
@@ -154,13 +161,5 @@ impl Snapshot {
     /// Whether there is such a server, heard of or not.
     pub fn knows(&self, server: &ServerName) -> bool {
         self.catalog.get(server).is_some() || self.layout.exposures.contains_key(server)
-    }
-}
-
-impl Layout {
-    /// As a host sees it that nothing is known of.
-    fn view(&self) -> View {
-        let errands = self.errands == Errands::Everybody;
-        View { errands, ..View::in_mode(self.mode.unwrap_or_default()) }
     }
 }

@@ -27,7 +27,8 @@ fn layout(server: &str, exposure: Exposure) -> Layout {
 }
 
 fn snapshot(catalog: &Catalog, layout: Layout) -> Snapshot {
-    Snapshot::new(Arc::new(catalog.clone()), Arc::new(layout), true)
+    let mode = layout.mode.unwrap_or_default();
+    Snapshot::new(Arc::new(catalog.clone()), Arc::new(layout), true).seen_by(&View::in_mode(mode))
 }
 
 fn list(catalog: &Catalog, layout: Layout) -> Arc<Listing> {
