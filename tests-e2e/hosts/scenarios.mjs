@@ -30,6 +30,12 @@ export const SCENARIOS = {
         execute(ECHO),
     ]),
 
+    // One tool per server.
+    suite: plugbay("suite", [
+        { tool: "calc_suite", input: { action: "introspect" }, result: "factorize", absent: [CALC.tool] },
+        { tool: "calc_suite", input: { action: "call", subtool: "factorize", args: CALC.input }, result: CALC.result },
+    ]),
+
     // A server behind plugbay changes its tools in the middle of a conversation.
     changing: plugbay("all", reveal({ pause: 2000 }), () => ({ probe: PROBE })),
 

@@ -38,7 +38,7 @@ pub(super) fn write_definition(out: &mut BytesMut, exposed: &str, server: &Serve
     let name = serde_json::Value::from(exposed);
     let description = serde_json::Value::from(describe(server, &suite, offer));
     out.put_slice(format!(
-        r#"{{"name":{name},"description":{description},"inputSchema":{{"type":"object","properties":{{"action":{{"type":"string","enum":["introspect","call"]}},"subtool":{{"type":"string"}},"args":{{"type":"object"}}}}}}}}"#
+        r#"{{"name":{name},"description":{description},"inputSchema":{{"type":"object","properties":{{"action":{{"type":"string","enum":["introspect","call"]}},"subtool":{{"type":"string"}},"args":{{"type":"object"}}}}}},"_meta":{{"anthropic/alwaysLoad":true}}}}"#
     ).as_bytes());
 }
 
