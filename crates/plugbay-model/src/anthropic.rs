@@ -93,8 +93,8 @@ fn begin(reply: &mut Assembly, index: u64, block: Block) {
 
 /// The numbers of a later event are the totals so far.
 fn count(reply: &mut Assembly, counted: &Counted) {
-    let cached = counted.cached.unwrap_or(0) + counted.from_cache.unwrap_or(0);
-    let input = counted.input.map_or(reply.usage.input, |input| input + cached);
+    let cached = counted.cached.unwrap_or(0).saturating_add(counted.from_cache.unwrap_or(0));
+    let input = counted.input.map_or(reply.usage.input, |input| input.saturating_add(cached));
     reply.usage = Usage { input, output: counted.output.unwrap_or(reply.usage.output) };
 }
 

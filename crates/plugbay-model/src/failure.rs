@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::endpoint::Key;
 
-/// Of a message that is no JSON so much is told.
+/// So much of a provider's words is told, in characters.
 const LONGEST: usize = 300;
 /// Anthropic's: everybody asks too much at once.
 const OVERLOADED: u16 = 529;
@@ -17,7 +17,7 @@ pub(crate) fn of(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps the errors of streams in a list.
     let error = json.get(0).unwrap_or(&json)["error"].clone();
-    let message = hidden(&message(&error, body), key);
+    let message = message(&error, body);
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     match status {
         401 | 403 => unauthorised(key, message),
@@ -52,16 +52,30 @@ fn message(error: &Value, body: &[u8]) -> String {
     let words = error["message"].as_str().or(error.as_str());
     let text = words.map_or_else(|| String::from_utf8_lossy(body), Into::into);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
     if text.is_empty() { "it does not say why".to_owned() } else { text }
 }
 
-/// Some repeat the key that they do not know.
-fn hidden(message: &str, key: Option<&Key>) -> String {
-    match key.map(Key::secret).filter(|secret| !secret.is_empty()) {
-        Some(secret) => message.replace(secret, "…"),
-        None => message.to_owned(),
+/// The same trouble without the key, which some repeat that do not know it, in no more words than
+/// anybody reads. In this order: half a key is too much.
+pub(crate) fn tellable(mut trouble: Trouble, key: Option<&Key>) -> Trouble {
+    let words = match &mut trouble {
+        Trouble::Timeout { .. } => return trouble,
+        Trouble::RateLimited { message, .. }
+        | Trouble::Unauthorised { message, .. }
+        | Trouble::Failed { message, .. } => message,
+        Trouble::Refused(words)
+        | Trouble::Malformed(words)
+        | Trouble::Unreachable(words)
+        | Trouble::Unaskable(words) => words,
+    };
+    if let Some(secret) = key.map(Key::secret).filter(|secret| !secret.is_empty()) {
+        *words = words.replace(secret, "…");
     }
+    if let Some((end, _)) = words.char_indices().nth(LONGEST) {
+        words.truncate(end);
+    }
+    trouble
 }
 
 fn from_header(headers: &HeaderMap) -> Option<Duration> {

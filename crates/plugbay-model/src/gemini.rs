@@ -64,7 +64,7 @@ fn take(answer: Answer, reply: &mut Assembly) -> Result<(), Trouble> {
         reply.refuse(&format!("the prompt was blocked ({reason})"));
     }
     if let Some(counted) = answer.usage_metadata {
-        let output = counted.candidates + counted.thoughts;
+        let output = counted.candidates.saturating_add(counted.thoughts);
         reply.usage = Usage { input: counted.prompt, output };
     }
     let Some(candidate) = answer.candidates.into_iter().next() else { return Ok(()) };

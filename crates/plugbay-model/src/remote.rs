@@ -187,7 +187,10 @@ impl RemoteModel {
 
 impl Model for RemoteModel {
     fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
-        Box::pin(self.fetch(prompt, heard))
+        Box::pin(async move {
+            let reply = self.fetch(prompt, heard).await;
+            reply.map_err(|trouble| failure::tellable(trouble, self.endpoint.key.as_ref()))
+        })
     }
 }
 

@@ -137,6 +137,16 @@ async fn a_key_that_is_not_accepted_is_never_shown() {
         assert!(matches!(&trouble, Trouble::Unauthorised { key, .. } if key == "MY_KEY"), "{told}");
         assert!(told.contains("Incorrect API key") && !told.contains("hunter2"), "{told}");
     }
+    // Nor where the provider says it in an answer that claims to be none, and where its words are cut.
+    let long = format!("{}{SECRET}", "x".repeat(295));
+    for play in [
+        Play::json(200, &json!({ "error": { "message": message } })),
+        Play::json(200, &json!({ "choices": message })),
+        Play::json(500, &json!({ "error": { "message": long } })),
+    ] {
+        let told = whole(Provider::OpenAi, play).await.unwrap_err().to_string();
+        assert!(told.contains('…') && !told.contains("sk-"), "{told}");
+    }
     let endpoint = Endpoint::start([]);
     let model = model(Provider::OpenAi, &endpoint);
     let told = format!("{model:?}");
