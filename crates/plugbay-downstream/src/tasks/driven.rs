@@ -15,6 +15,7 @@ use plugbay_core::{
     task::{self, Errand, Status},
     wire::{Draft, Head, Hole, Kind, Members, Span},
 };
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{Role, quoted};
@@ -105,7 +106,7 @@ impl Driven {
         match task.status {
             Some(Status::Completed) => Step::Done(unfolded(message, "result", task.result.as_ref())),
             Some(Status::Failed) => Step::Done(unfolded(message, "error", task.error.as_ref())),
-            Some(Status::Cancelled) => Step::Done(unfolded(message, "error", None)),
+            Some(Status::Cancelled) => Step::Done(ended("the task has been cancelled by its server")),
             Some(Status::InputRequired) if self.is_news(message, task.requests.as_ref()) => {
                 Step::Ask(message.clone(), InputRequired { requests: task.requests, state: None })
             }
@@ -230,14 +231,21 @@ fn next(method: &str, id: &str, members: &str, errand: Errand) -> Next {
 
 /// What a task has ended with, as the answer that the call itself would have had.
 fn unfolded(message: &Bytes, key: &str, value: Option<&Span>) -> Answer {
-    let ended = br#"{"code":-32000,"message":"the task has been cancelled by its server"}"#;
-    let (key, value) = value.map_or(("error", &ended[..]), |value| (key, &message[value.clone()]));
-    let answer = [br#"{"jsonrpc":"2.0","id":0,""#, key.as_bytes(), b"\":", value, b"}"].concat();
-    let answer = Bytes::from(answer);
-    match Head::read(&answer) {
-        Ok(head) => Answer::Response { message: answer, head, era: Era::Modern },
-        Err(_) => unfolded(message, "error", None),
-    }
+    let told = value.and_then(|value| response(key, &message[value.clone()]));
+    told.unwrap_or_else(|| ended("the task has ended, and its server does not say how"))
+}
+
+fn ended(why: &str) -> Answer {
+    let error = json!({ "code": -32000, "message": why }).to_string();
+    response("error", error.as_bytes()).expect("it is one")
+}
+
+/// `None`: it is none.
+fn response(key: &str, value: &[u8]) -> Option<Answer> {
+    let message =
+        Bytes::from([br#"{"jsonrpc":"2.0","id":0,""#, key.as_bytes(), b"\":", value, b"}"].concat());
+    let head = Head::read(&message).ok()?;
+    Some(Answer::Response { message, head, era: Era::Modern })
 }
 
 fn pause(interval: Option<Duration>) -> Duration {

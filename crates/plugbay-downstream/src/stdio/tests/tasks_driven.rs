@@ -148,6 +148,7 @@ async fn a_modern_servers_task_may_fail_be_cancelled_or_be_left() {
     for (state, words) in [
         (r#"{"taskId":"1","status":"failed","error":{"code":-7,"message":"broken"}}"#, "broken"),
         (r#"{"taskId":"1","status":"cancelled"}"#, "the task has been cancelled by its server"),
+        (r#"{"taskId":"1","status":"completed"}"#, "the task has ended, and its server does not say how"),
     ] {
         let (mut stage, begun) = insisted().await;
         begun.answer_modern(r#"{"resultType":"task","taskId":"1","status":"working"}"#);
