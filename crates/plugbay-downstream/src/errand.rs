@@ -230,14 +230,14 @@ impl Errand {
             };
             let guess = guessed(&prompt);
             let reply = timeout_at(self.deadline, model.ask(prompt, None)).await;
-            match reply.map_err(|_| Shortage::Time(limits.time))? {
+            match reply.map_err(|_| Shortage::Time(limits.time))?.and_then(whole) {
                 Ok(reply) => {
-                    self.spent.tokens += cost(&reply, guess);
+                    self.spend(cost(&reply, guess));
                     return Ok(reply);
                 }
                 Err(Trouble::Malformed(why)) if self.spent.misunderstandings < MISUNDERSTANDINGS => {
                     self.spent.misunderstandings += 1;
-                    self.spent.tokens += guess;
+                    self.spend(guess);
                     turns.push(Turn::User(format!("Your last answer cannot be read: {why}. Try again.")));
                 }
                 Err(Trouble::RateLimited { retry_after: Some(pause), .. }) if self.has_time_for(pause) => {
@@ -247,6 +247,11 @@ impl Errand {
                 Err(trouble) => return Err(Shortage::Model(trouble)),
             }
         }
+    }
+
+    /// The numbers are a provider's, who may claim anything.
+    fn spend(&mut self, tokens: u64) {
+        self.spent.tokens = self.spent.tokens.saturating_add(tokens);
     }
 
     fn has_time_for(&self, pause: Duration) -> bool {
@@ -274,6 +279,12 @@ impl Errand {
         let together = ready.iter().all(|(_, _, calling)| calling.effect == Effect::Reads);
         let mut running = Running::default();
         for (at, line, calling) in ready {
+            if calling.means_something_else() {
+                results[at] = Some(
+                    self.report.done(line, Outcome::refused("the tool has changed meanwhile, or is gone")),
+                );
+                continue;
+            }
             self.teller.tell(&format!("calling {}", calling.tool));
             self.report.begun(line);
             running.begin(at, line, calling);
@@ -306,17 +317,18 @@ impl Errand {
         let limit = self.terms.limits.calls;
         if self.spent.calls >= limit {
             self.spent.warned = true;
-            return Err(format!("all {limit} calls have been made: answer with what you have"));
+            return Err(format!("all {limit} calls are used up: answer with what you have"));
         }
         let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
         let fitting = repair::fit(schema, call.arguments.get().as_bytes(), self.session.gateway().repair);
         let fitting = fitting.map_err(|refusal| refusal.to_string())?;
         let calling = Calling::new(&self.session, &self.sink, &self.teller, found, &fitting.arguments);
         let calling = calling.ok_or("these arguments cannot be sent")?;
+        // What the user declines counts too, so that nobody is asked without end.
+        self.spent.calls += 1;
         if calling.effect > self.terms.unasked {
             self.consent(&calling).await?;
         }
-        self.spent.calls += 1;
         Ok(calling)
     }
 
@@ -342,6 +354,15 @@ fn host_model(session: &Arc<Session>, sink: &Arc<Outbox>, era: Era) -> Result<Ar
         return Err(why.to_owned());
     }
     Ok(Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) }))
+}
+
+/// Of an answer that was cut off no call is made: the last may look whole, and half a path is a path too.
+fn whole(reply: Reply) -> Result<Reply, Trouble> {
+    if reply.stop == Stop::Limit && !reply.calls.is_empty() {
+        let why = format!("it was cut off after {ANSWER} tokens, and none of its calls was made");
+        return Err(Trouble::Malformed(why));
+    }
+    Ok(reply)
 }
 
 /// What the model reads of a call that it wanted.

@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 use bytes::Bytes;
 use plugbay_core::{
     era::Era,
-    surface::{Effect, Found},
+    surface::{Effect, Found, Target},
     wire::{Frame, Head, Kind, Members, string_value},
 };
 use serde_json::Value;
@@ -25,6 +25,7 @@ pub(super) struct Calling {
     /// Raw JSON.
     pub(super) arguments: String,
     pub(super) effect: Effect,
+    target: Target,
     session: Arc<Session>,
     /// Where the errand is answered, and where servers' questions are put.
     sink: Arc<Outbox>,
@@ -53,11 +54,20 @@ impl Calling {
             tool: found.exposed.clone(),
             arguments,
             effect: found.effect(),
+            target: found.target.clone(),
             session: Arc::clone(session),
             sink: Arc::clone(sink),
             teller: Arc::clone(teller),
             request,
         })
+    }
+
+    /// Whether by now the name leads to another tool, to one that may do worse than was agreed on, or to
+    /// nobody knows what.
+    pub(super) fn means_something_else(&self) -> bool {
+        let snapshot = self.session.snapshot();
+        let now = snapshot.names.get(&self.tool);
+        now.is_none_or(|now| now.target != self.target || now.effect() > self.effect)
     }
 
     /// Makes the call and waits for what becomes of it. Whoever waits no longer takes the call back.

@@ -6,10 +6,11 @@ use plugbay_core::surface::{Effect, Errands};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::world::{LIMITS, World, calls, says, snapshot};
+use super::world::{LIMITS, World, calls, says, snapshot, snapshot_where_adding};
 use crate::{
     errand::Terms,
     ranking::Chosen,
+    scripted,
     stdio::tests::stage::{list, modern},
 };
 
@@ -119,6 +120,44 @@ async fn whoever_does_not_accept_does_not_allow() {
     assert_eq!(world.stage.hear().await["params"]["requestId"], asked["id"]);
     assert!(world.asked().await.turns()[2].contains("did not answer in time"));
     world.stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_declines_is_not_asked_without_end() {
+    let mut world = World::with(FORM).await;
+    world.want("x").await;
+    world.asked().await.answer(calls(&[("s__drop", "{}"); 9]));
+    for _ in 0..LIMITS.calls {
+        let asked = question(&mut world).await;
+        reply(&mut world, &asked, json!({ "action": "decline" })).await;
+    }
+    let asked = world.asked().await;
+    assert_eq!(asked.turns()[2].matches("are used up").count(), 9 - LIMITS.calls, "{:?}", asked.turns());
+}
+
+#[tokio::test(start_paused = true)]
+async fn leave_is_not_for_what_the_tool_becomes_afterwards() {
+    let becomes = |annotations| snapshot_where_adding(Errands::Everybody, annotations);
+    for (then, made) in [
+        (becomes(json!({ "destructiveHint": true })), false),
+        (becomes(json!({ "destructiveHint": false, "title": "Add" })), true),
+        (becomes(json!({ "readOnlyHint": true })), true),
+        (scripted::snapshot(&["other"], true), false),
+    ] {
+        let mut world = World::with(FORM).await;
+        world.want("x").await;
+        world.asked().await.answer(calls(&[("s__add", "{}")]));
+        let asked = question(&mut world).await;
+        world.stage.snapshots.send_replace(then);
+        reply(&mut world, &asked, json!({ "action": "accept" })).await;
+        if made {
+            world.stage.forwarded().await.answer(r#"{"content":[]}"#);
+        }
+        world.asked().await.answer(says("ok"));
+        let end = if made { "done" } else { "not made: the tool has changed meanwhile, or is gone" };
+        assert_eq!(world.told().await.1, format!("Calls:\n1. s__add {{}}: {end}"));
+        world.stage.nothing_forwarded().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

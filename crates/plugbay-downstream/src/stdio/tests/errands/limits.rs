@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use plugbay_core::{model::Trouble, surface::Effect};
+use plugbay_core::{
+    model::{Reply, Stop, Trouble, Usage},
+    surface::Effect,
+};
 use tokio::time::{Instant, sleep};
 
 use super::world::{COST, LIMITS, World, calls, says};
@@ -26,13 +29,13 @@ async fn after_the_last_call_the_model_can_still_conclude() {
     let asked = world.asked().await;
     let told = &asked.turns()[2];
     assert_eq!(told.matches("not made").count(), 2, "{told}");
-    assert!(told.ends_with("not made: all 3 calls have been made: answer with what you have!"), "{told}");
+    assert!(told.ends_with("not made: all 3 calls are used up: answer with what you have!"), "{told}");
     asked.answer(says("Three times."));
     let (words, record, failed) = world.told().await;
     assert_eq!((words.as_str(), failed), ("Three times.", false));
     assert_eq!(record.matches(": done").count(), 3, "{record}");
     assert!(
-        record.ends_with("\n5. s__read {}: not made: all 3 calls have been made: answer with what you have")
+        record.ends_with("\n5. s__read {}: not made: all 3 calls are used up: answer with what you have")
     );
 }
 
@@ -49,6 +52,22 @@ async fn a_model_that_wants_ever_more_calls_is_stopped() {
     let (words, record, failed) = world.told().await;
     assert_eq!((words.as_str(), failed), ("Not finished: the limit of 3 calls is reached.", true));
     assert_eq!(record.matches(": done").count(), 3, "{record}");
+    world.stage.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_called_of_an_answer_that_was_cut_off() {
+    let mut world = World::new().await;
+    let cut = || Reply { stop: Stop::Limit, ..calls(&[(READ, "{}")]) };
+    world.want("x").await;
+    world.asked().await.answer(cut());
+    let asked = world.asked().await;
+    assert!(asked.turns()[1].contains("cut off after 4096 tokens"), "{:?}", asked.turns());
+    asked.answer(cut());
+    world.asked().await.answer(cut());
+    let (words, record, failed) = world.told().await;
+    assert!(failed && words.contains("cut off"), "{words}");
+    assert_eq!(record, "No tool was called.");
     world.stage.nothing_forwarded().await;
 }
 
@@ -81,6 +100,13 @@ async fn tokens_are_counted_and_nothing_is_called_beyond_them() {
     assert_eq!((words.as_str(), failed), ("Not finished: the limit of 200 tokens is reached.", true));
     assert_eq!(record, "Calls:\n1. s__read {}: done");
     world.stage.nothing_forwarded().await;
+    // More than can be counted is too much as well.
+    world.want("x").await;
+    world.asked().await.answer(calls(&[(READ, "{}")]));
+    served(&mut world).await;
+    let usage = Usage { input: u64::MAX, output: 1 };
+    world.asked().await.answer(Reply { usage, ..calls(&[(READ, "{}")]) });
+    assert_eq!(world.told().await.0, words);
     // Words that are there are not thrown away.
     world.want("x").await;
     world.asked().await.answer(calls(&[(READ, "{}")]));
@@ -95,7 +121,7 @@ async fn the_tokens_of_a_model_that_does_not_count_them_are_guessed() {
     world.agree(Limits { tokens: 50, ..LIMITS }, Effect::Reads);
     world.want("x").await;
     let mut reply = calls(&[(READ, "{}")]);
-    reply.usage = plugbay_core::model::Usage::default();
+    reply.usage = Usage::default();
     world.asked().await.answer(reply);
     assert_eq!(world.told().await.0, "Not finished: the limit of 50 tokens is reached.");
 }

@@ -92,6 +92,11 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Reply {
 
 /// The server `s` reads, adds and drops numbers.
 pub(super) fn snapshot(errands: Errands) -> Snapshot {
+    snapshot_where_adding(errands, json!({ "destructiveHint": false }))
+}
+
+/// The same, with these annotations of `add`.
+pub(super) fn snapshot_where_adding(errands: Errands, annotations: Value) -> Snapshot {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let tool = |name: &str, annotations: Value| {
         let definition = json!({ "name": name, "inputSchema": schema, "annotations": annotations });
@@ -99,7 +104,7 @@ pub(super) fn snapshot(errands: Errands) -> Snapshot {
     };
     let tools = vec![
         tool("read", json!({ "readOnlyHint": true })),
-        tool("add", json!({ "destructiveHint": false })),
+        tool("add", annotations),
         tool("drop", json!({})),
     ];
     let offer = Arc::new(Offer::new(Era::Legacy, None, Some("Something else.".to_owned()), tools));
