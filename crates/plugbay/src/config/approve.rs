@@ -51,8 +51,8 @@ pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> 
         if present.is_none_or(|bytes| hex_digest(&bytes) != *sha256) {
             return Err(ApproveError::Changed { file: file.into() });
         }
-        let canonical = file.canonicalize().map_err(|error| unreadable(error.to_string()))?;
-        let key = canonical.to_str().ok_or_else(|| ApproveError::OddPath { file: file.into() })?;
+        let place = place(file).map_err(|error| unreadable(error.to_string()))?;
+        let key = place.to_str().ok_or_else(|| ApproveError::OddPath { file: file.into() })?;
         list.0.insert(key.to_owned(), sha256.clone());
     }
     write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
@@ -70,15 +70,25 @@ pub(super) enum Approval {
 /// May `content`, read from `file`, be used? A list that cannot be read approves nothing.
 pub(super) fn approval(approvals: Option<&Path>, file: &Path, content: &[u8]) -> Approval {
     let list = approvals.and_then(|path| read(path).ok()).unwrap_or_default();
-    let canonical = file.canonicalize().ok();
-    match canonical.as_deref().and_then(Path::to_str).and_then(|key| list.0.get(key)) {
+    let place = place(file).ok();
+    match place.as_deref().and_then(Path::to_str).and_then(|key| list.0.get(key)) {
         Some(sha256) if *sha256 == hex_digest(content) => Approval::Given,
         Some(_) => Approval::Outdated,
         None => Approval::Missing,
     }
 }
 
-/// Canonical path → SHA-256 of the approved content.
+/// Its name in its folder, whatever links lead to that. A file that is a link itself is not what it leads
+/// to: its servers start in the folder of the link, where the same command may be another program.
+fn place(file: &Path) -> io::Result<PathBuf> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    Ok(folder.canonicalize()?.join(file.file_name().unwrap_or_default()))
+}
+
+/// Place → SHA-256 of the approved content.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Approvals(BTreeMap<String, String>);
 
@@ -130,18 +140,21 @@ mod tests {
         let approvals = paths.approvals().unwrap();
         fs::write(file("a"), "one").unwrap();
         fs::write(file("b"), "one").unwrap();
-        std::os::unix::fs::symlink(file("a"), file("link")).unwrap();
+        fs::create_dir(file("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(file("a"), file("elsewhere/a")).unwrap();
+        std::os::unix::fs::symlink(root.path(), file("here")).unwrap();
         let check = |name: &str, content: &[u8]| approval(Some(&approvals), &file(name), content);
         let approve = |name: &str, content: &str| {
             super::approve(&paths, &[Content::of(&file(name), content.as_bytes())])
         };
 
         assert_eq!(check("a", b"one"), Approval::Missing);
-        assert!(matches!(approve("link", "shown"), Err(ApproveError::Changed { .. })));
+        assert!(matches!(approve("a", "shown"), Err(ApproveError::Changed { .. })));
         assert_eq!(check("a", b"one"), Approval::Missing);
-        approve("link", "one").unwrap();
+        approve("here/a", "one").unwrap();
         assert_eq!(check("a", b"one"), Approval::Given);
-        assert_eq!(check("link", b"one"), Approval::Given);
+        assert_eq!(check("here/a", b"one"), Approval::Given, "the folder is the same");
+        assert_eq!(check("elsewhere/a", b"one"), Approval::Missing, "its servers start elsewhere");
         assert_eq!(check("a", b"two"), Approval::Outdated);
         assert_eq!(check("b", b"one"), Approval::Missing);
         assert_eq!(approval(None, &file("a"), b"one"), Approval::Missing);

@@ -124,6 +124,8 @@ impl Files {
         let bytes = match self.open(&file, trust, paths) {
             Opened::Content(bytes) => bytes,
             Opened::NotApproved => return None,
+            // We cannot read it; the wrapper may.
+            Opened::Unreadable(_) if matches!(trust, Trust::Approved) => return None,
             Opened::Absent | Opened::Unreadable(_) => return Some(wrapper),
         };
         let mut original = match document::parse::<Found>(&file, &bytes) {

@@ -307,6 +307,8 @@ fn a_wrapped_server_needs_approval_of_what_is_behind_the_wrapper() {
     place.write(original, MEMORY.replace("npx", "rm"));
     let changed = "this file has changed since it was approved; it is not used";
     assert_eq!(place.summary(&place.load(None)), format!("warning: {changed}; {HELP}"));
+    place.write(original, " ".repeat(1 << 20) + MEMORY);
+    assert!(place.load(None).servers.is_empty(), "what is too large for us may not be for the wrapper");
 }
 
 #[test]
