@@ -15,6 +15,18 @@ pub struct Endpoint {
     pub patience: Duration,
 }
 
+impl Endpoint {
+    /// Without a slash at the end.
+    pub fn address(&self) -> &str {
+        self.base_url.as_deref().unwrap_or(self.provider.base_url()).trim_end_matches('/')
+    }
+
+    /// The provider itself is asked, and not somebody who speaks like it.
+    pub(crate) fn is_original(&self) -> bool {
+        self.address() == self.provider.base_url()
+    }
+}
+
 /// Whose wire format is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
@@ -37,7 +49,7 @@ impl Provider {
     }
 
     /// Without a slash at the end.
-    pub(crate) fn base_url(self) -> &'static str {
+    fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",
             Self::OpenAi => "https://api.openai.com/v1",
@@ -63,7 +75,7 @@ impl Key {
         &self.secret
     }
 
-    pub(crate) fn from(&self) -> &str {
+    pub fn from(&self) -> &str {
         &self.from
     }
 }

@@ -90,11 +90,10 @@ impl RemoteModel {
         prompt: &Prompt,
         streamed: bool,
     ) -> Result<Response, Trouble> {
-        let Endpoint { provider, model, base_url, .. } = &self.endpoint;
-        let base = base_url.as_deref().unwrap_or(provider.base_url()).trim_end_matches('/');
+        let (model, base) = (&self.endpoint.model, self.endpoint.address());
         let url = Url::parse(&format!("{base}{}", dialect.path(model, streamed)))
             .map_err(|error| Trouble::Unreachable(format!("its address is not a URL: {error}")))?;
-        let asked = Asked { model, prompt, streamed, original: base == provider.base_url() };
+        let asked = Asked { model, prompt, streamed, original: self.endpoint.is_original() };
         let client = self.client(&url)?.post(url).headers(self.headers(dialect)?).body(dialect.body(&asked));
         let response = self.patiently(client.send()).await?.map_err(|error| unreachable(&error))?;
         if response.status().is_success() {

@@ -194,8 +194,8 @@ pub fn choice(settings: &Settings) -> Option<Choice> {
 
 /// Who calls tools for a sentence, and on which terms.
 fn terms(settings: &Settings) -> Option<Terms> {
-    let NaturalLanguage { model, limits, unasked, instructions } = settings.natural_language.clone()?;
-    Some(Terms { model: chosen(model), limits, unasked, instructions })
+    let NaturalLanguage { model, limits, instructions } = settings.natural_language.clone()?;
+    Some(Terms { model: chosen(model), limits, unasked: settings.unasked, instructions })
 }
 
 fn chosen(source: ModelSource) -> Chosen {

@@ -5,17 +5,20 @@ use std::{
     process::ExitCode,
 };
 
+use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
 use serde::Serialize;
 
 use super::{CommandError, Context};
-use crate::config::{self, ServerSettings};
+use crate::config::{self, ModelSource, ServerSettings, Settings};
 
 /// What an approval would allow.
 #[derive(Debug, Serialize)]
 pub struct Proposal {
     pub file: PathBuf,
     pub servers: Vec<Launch>,
+    /// What it does besides, a line each.
+    pub besides: Vec<String>,
     /// The files that it leads to.
     pub found: Vec<PathBuf>,
 }
@@ -45,7 +48,8 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
     }
     let found = found.collect();
     let servers = settings.servers.iter().map(Launch::of).collect();
-    context.output.show(&Proposal { file: file.clone(), servers, found }, false);
+    let besides = besides(&settings);
+    context.output.show(&Proposal { file: file.clone(), servers, besides, found }, false);
 
     if !yes {
         match context.output.ask("Approve it?") {
@@ -64,6 +68,26 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
         _ => format!("approved {} and what it leads to, as long as they stay as they are", file.display()),
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who is told things, by which key, and what nobody is asked about any more.
+fn besides(settings: &Settings) -> Vec<String> {
+    let tells = |source: &ModelSource, what: &str| match source {
+        ModelSource::Remote(endpoint) => {
+            let key = endpoint.key.as_ref().map(|key| format!(", with the key in {}", key.from()));
+            Some(format!("tells {} {what}{}", endpoint.address(), key.unwrap_or_default()))
+        }
+        ModelSource::Host => None,
+    };
+    let (search, errands) = (settings.search.model.as_ref(), settings.natural_language.as_ref());
+    let unasked = match settings.unasked {
+        Effect::Reads => None,
+        Effect::Writes => Some("lets natural_language add things unasked".to_owned()),
+        Effect::Destroys => Some("lets natural_language change and delete things unasked".to_owned()),
+    };
+    let search = search.and_then(|model| tells(&model.source, "what is searched for"));
+    let errands = errands.and_then(|errands| tells(&errands.model, "what natural_language reads"));
+    [search, errands, unasked].into_iter().flatten().collect()
 }
 
 fn no_project_file() -> CommandError {

@@ -74,6 +74,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         learn: common.learn,
         search,
         natural_language,
+        unasked: model::unasked(used.iter().map(|(document, _)| &document.config)),
         servers: outcome.servers,
         disabled: outcome.disabled,
         limits: common.limits,

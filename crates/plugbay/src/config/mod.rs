@@ -72,6 +72,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// Who calls tools for a sentence, if anybody does.
     pub natural_language: Option<NaturalLanguage>,
+    /// What is done for a sentence without asking the user.
+    pub unasked: Effect,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
     /// Switched off by their entry, sorted by name.
@@ -109,8 +111,6 @@ pub struct SearchModel {
 pub struct NaturalLanguage {
     pub model: ModelSource,
     pub limits: plugbay_downstream::errand::Limits,
-    /// What is done without asking the user.
-    pub unasked: Effect,
     /// What the model is told besides.
     pub instructions: Option<String>,
 }

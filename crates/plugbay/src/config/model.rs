@@ -90,13 +90,19 @@ pub(super) fn natural_language<'a>(
             tokens: said.tokens.map_or(ERRAND.tokens, |count| count.0 as u64),
             time,
         },
-        unasked: match (said.allow_destructive, said.allow_writes) {
-            (Some(true), _) => Effect::Destroys,
-            (_, Some(true)) => Effect::Writes,
-            _ => Effect::Reads,
-        },
         instructions: said.instructions,
     })
+}
+
+/// What is allowed once for all.
+pub(super) fn unasked<'a>(configs: impl Iterator<Item = &'a ConfigFile>) -> Effect {
+    let said = configs.filter_map(|config| config.natural_language.clone());
+    let said = said.fold(raw::NaturalLanguage::default(), |before, later| later.over(before));
+    match (said.allow_destructive, said.allow_writes) {
+        (Some(true), _) => Effect::Destroys,
+        (_, Some(true)) => Effect::Writes,
+        _ => Effect::Reads,
+    }
 }
 
 /// What a key for Gemini alone means.

@@ -11,18 +11,23 @@ use crate::commands::approve::{Launch, Proposal};
 impl View for Proposal {
     fn human(&self, style: Style) -> String {
         let file = visible(&self.file.to_string_lossy());
-        let found = self.found.iter().map(|file| format!("  {}\n", visible(&file.to_string_lossy())));
-        let found: String = found.collect();
-        let found = if found.is_empty() { found } else { format!("It leads to\n{found}") };
+        let found = self.found.iter().map(|file| file.to_string_lossy());
+        let rest = [listed("It also", &self.besides), listed("It leads to", found)].concat();
         if self.servers.is_empty() {
-            return format!("{file} starts nothing\n{found}");
+            return format!("{file} starts nothing\n{rest}");
         }
         let mut table = Table::new(vec![Column::left(""), Column::left("")]).indented(2);
         for launch in &self.servers {
             table.row(vec![Cell::painted(&launch.name, Style::bold), launch.line().into()]);
         }
-        format!("{file} would start\n{}{found}", table.render(style))
+        format!("{file} would start\n{}{rest}", table.render(style))
     }
+}
+
+/// Nothing, if there is nothing under the title.
+fn listed(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let lines: String = lines.into_iter().map(|line| format!("  {}\n", visible(line.as_ref()))).collect();
+    if lines.is_empty() { lines } else { format!("{title}\n{lines}") }
 }
 
 impl Launch {
@@ -77,6 +82,7 @@ mod tests {
                 launch("long", Ok(&["sh", "-c", "rm -rf /\x1b[2K"])),
                 launch("odd", Err("no `command`")),
             ],
+            besides: vec!["lets something happen".into()],
             found: vec!["/p/a/.mcp.json".into()],
         };
         let expected = "\
@@ -84,6 +90,8 @@ mod tests {
   a     npx -y 'it'\\''s' ${KEY}  (with TOKEN)
   long  sh -c 'rm -rf /\\u{1b}[2K'
   odd   nothing: no `command`
+It also
+  lets something happen
 It leads to
   /p/a/.mcp.json
 ";

@@ -32,6 +32,24 @@ fn a_project_file_is_used_once_it_is_approved() {
 }
 
 #[test]
+fn it_is_shown_who_gets_a_key_and_what_is_no_longer_asked() {
+    let world = World::empty();
+    let model =
+        |host: &str| json!({ "provider": "openai", "model": "m", "baseUrl": format!("https://{host}/v1/") });
+    let errands = json!({ "model": model("b.example"), "allowDestructive": true });
+    let config = json!({ "search": { "model": model("a.example") }, "naturalLanguage": errands });
+    fs::write(world.path().join("plugbay.jsonc"), config.to_string()).unwrap();
+    let run = world.run(&["approve", "--yes"]);
+    let expected = "plugbay.jsonc starts nothing
+It also
+  tells https://a.example/v1 what is searched for, with the key in OPENAI_API_KEY
+  tells https://b.example/v1 what natural_language reads, with the key in OPENAI_API_KEY
+  lets natural_language change and delete things unasked
+";
+    assert!(run.out.ends_with(expected), "{}", run.out);
+}
+
+#[test]
 fn without_a_project_file_there_is_nothing_to_approve() {
     let run = World::empty().run(&["approve"]);
     assert_eq!(run.code, Some(1));

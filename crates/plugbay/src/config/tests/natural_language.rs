@@ -35,8 +35,7 @@ fn nobody_is_asked_who_is_not_named() {
 fn everything_has_a_default() {
     let limits = Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
     let host = chosen(r#"{"naturalLanguage": {"model": {"provider": "host"}}}"#).unwrap();
-    let expected =
-        NaturalLanguage { model: ModelSource::Host, limits, unasked: Effect::Reads, instructions: None };
+    let expected = NaturalLanguage { model: ModelSource::Host, limits, instructions: None };
     assert_eq!(host, expected);
     let said = chosen(
         r#"{"naturalLanguage": {"model": "gemini-x", "calls": 1, "turns": 2, "tokens": 3, "time": "4s", "instructions": "Be kind."}}"#,
@@ -58,8 +57,11 @@ fn what_is_done_unasked_is_what_is_allowed() {
         (r#", "allowWrites": true, "allowDestructive": false"#, Effect::Writes),
         (r#", "allowDestructive": true"#, Effect::Destroys),
     ] {
-        let text = format!(r#"{{"naturalLanguage": {{"model": {{"provider": "host"}}{words}}}}}"#);
-        assert_eq!(chosen(&text).unwrap().unasked, unasked, "{words}");
+        // Whoever says so need not be who names the model.
+        for model in ["null", r#"{"provider": "host"}"#] {
+            let text = format!(r#"{{"naturalLanguage": {{"model": {model}{words}}}}}"#);
+            assert_eq!(settings(&text, &[]).unasked, unasked, "{text}");
+        }
     }
 }
 
