@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use plugbay_core::{era::Era, surface::Effect, wire::Kind};
+use plugbay_core::{
+    era::Era,
+    surface::Effect,
+    wire::{Kind, Member, Members},
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -11,8 +15,11 @@ use crate::{outbox::Outbox, session::Session};
 
 /// How long a user may think.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// So much of the arguments is shown, in characters.
+/// Arguments that are longer are shown one by one, in characters.
 const SHOWN: usize = 2000;
+/// So much of each is shown then, and so many of them.
+const SHOWN_OF_EACH: usize = 400;
+const MOST_SHOWN: usize = 40;
 
 /// `Err` tells the model why the call is not made.
 pub(super) async fn to(
@@ -48,11 +55,56 @@ pub(super) async fn to(
 fn question(calling: &Calling) -> Value {
     let may = if calling.effect == Effect::Destroys { "change or delete things" } else { "add something" };
     let Calling { tool, arguments, .. } = calling;
-    let shown = match arguments.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}… and {} bytes more", &arguments[..end], arguments.len() - end),
-        None => arguments.clone(),
-    };
+    let shown = shown(arguments);
     let message =
         format!("natural_language wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?");
     json!({ "message": message, "requestedSchema": { "type": "object", "properties": {} } })
+}
+
+/// Nothing hides behind something long: where a file goes is seen whatever is in it.
+fn shown(arguments: &str) -> String {
+    if arguments.chars().nth(SHOWN).is_none() {
+        return arguments.to_owned();
+    }
+    let members: Vec<_> = Members::of(arguments.as_bytes(), &(0..arguments.len())).flatten().collect();
+    if members.is_empty() {
+        return beginning(arguments);
+    }
+    let line = |member: &Member<'_>| {
+        format!("{}: {}", Value::from(&*member.key), beginning(&arguments[member.value.clone()]))
+    };
+    let mut lines: Vec<String> = members.iter().take(MOST_SHOWN).map(line).collect();
+    if members.len() > MOST_SHOWN {
+        lines.push(format!("… and {} arguments more", members.len() - MOST_SHOWN));
+    }
+    lines.join("\n")
+}
+
+fn beginning(value: &str) -> String {
+    match value.char_indices().nth(SHOWN_OF_EACH) {
+        Some((end, _)) => format!("{}… and {} bytes more", &value[..end], value.len() - end),
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_arguments_hide_no_others() {
+        let short = r#"{"n": 1.0}"#;
+        assert_eq!(shown(short), short);
+        let long = format!(r#"{{"text":"{}","path\n":"/etc"}}"#, "ü".repeat(SHOWN));
+        let start = "ü".repeat(SHOWN_OF_EACH - 1);
+        let rest = 2 * (SHOWN - SHOWN_OF_EACH + 1) + 1;
+        assert_eq!(
+            shown(&long),
+            format!("\"text\": \"{start}… and {rest} bytes more\n\"path\\n\": \"/etc\"")
+        );
+        assert!(shown(&"7".repeat(SHOWN + 1)).ends_with("… and 1601 bytes more"));
+        let many: Vec<String> = (0..SHOWN).map(|number| format!(r#""{number}":0"#)).collect();
+        let many = shown(&format!("{{{}}}", many.join(",")));
+        assert!(many.ends_with(&format!("\n… and {} arguments more", SHOWN - MOST_SHOWN)), "{many}");
+    }
 }
