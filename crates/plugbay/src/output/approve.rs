@@ -1,4 +1,4 @@
-//! What an approval would allow to start.
+//! What an approval would allow.
 
 use super::{
     Style, View,
@@ -26,7 +26,8 @@ impl View for Proposal {
 
 /// Nothing, if there is nothing under the title.
 fn listed(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let lines: String = lines.into_iter().map(|line| format!("  {}\n", visible(line.as_ref()))).collect();
+    let lines = lines.into_iter().map(|line| format!("  {}\n", visible(line.as_ref())));
+    let lines = lines.collect::<Vec<_>>().concat();
     if lines.is_empty() { lines } else { format!("{title}\n{lines}") }
 }
 
