@@ -70,8 +70,8 @@ struct State {
     choice: Option<Choice>,
     /// Of each catalogue that is in use; hosts may know the same tools by different names.
     memories: Vec<Memory>,
-    /// The model is not asked before.
-    resting: Option<Instant>,
+    /// Whose model is not asked before when: one host's is no other's.
+    resting: HashMap<Whose, Instant>,
     /// The last trouble that was logged, so that it is not logged again and again.
     told: Option<Discriminant<Trouble>>,
 }
@@ -86,8 +86,11 @@ struct Memory {
     order: VecDeque<Key>,
 }
 
+/// The host that a model belongs to, if it is not everybody's.
+pub(crate) type Whose = Option<[u8; 32]>;
+
 /// Normalised query, server and limit; and whose model it was, for hosts cannot vouch for one another.
-type Key = (String, Option<String>, usize, Option<[u8; 32]>);
+type Key = (String, Option<String>, usize, Whose);
 
 impl Ranker {
     /// From now on this one ranks, or none does.
@@ -103,21 +106,21 @@ impl Ranker {
     pub(crate) fn remembered(
         &self,
         wish: &Wish,
-        owner: Option<[u8; 32]>,
+        owner: Whose,
         finder: &Arc<Finder>,
     ) -> Option<Arc<[String]>> {
         self.lock().memory(finder).answers.get(&key(wish, owner)).cloned()
     }
 
-    pub(crate) fn is_resting(&self) -> bool {
-        self.lock().resting.is_some_and(|until| Instant::now() < until)
+    pub(crate) fn is_resting(&self, owner: Whose) -> bool {
+        self.lock().resting.get(&owner).is_some_and(|until| Instant::now() < *until)
     }
 
     /// Keeps an answer, and of a failure what follows from it.
     pub(crate) fn learn(
         &self,
         wish: &Wish,
-        owner: Option<[u8; 32]>,
+        owner: Whose,
         finder: &Arc<Finder>,
         answer: Result<Vec<String>, Trouble>,
     ) -> Option<Arc<[String]>> {
@@ -136,8 +139,9 @@ impl Ranker {
                     Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
                     _ => Some(REST),
                 };
-                let until = rest.map(|rest| Instant::now() + rest.min(LONGEST_REST));
-                state.resting = state.resting.max(until);
+                if let Some(rest) = rest {
+                    state.rest(owner, rest);
+                }
                 if state.told.replace(discriminant(&trouble)) != Some(discriminant(&trouble)) {
                     tracing::warn!("search goes on without the model: {trouble}");
                 }
@@ -153,6 +157,13 @@ impl Ranker {
 }
 
 impl State {
+    fn rest(&mut self, owner: Whose, rest: Duration) {
+        let now = Instant::now();
+        self.resting.retain(|_, until| now < *until);
+        let until = self.resting.entry(owner).or_insert(now);
+        *until = (*until).max(now + rest.min(LONGEST_REST));
+    }
+
     fn memory(&mut self, finder: &Arc<Finder>) -> &mut Memory {
         self.memories.retain(|memory| memory.finder.strong_count() > 0);
         let finder = Arc::downgrade(finder);
@@ -237,6 +248,23 @@ fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -
     ranking::prompt(&wish.query, wish.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
 }
 
-fn key(wish: &Wish, owner: Option<[u8; 32]>) -> Key {
+fn key(wish: &Wish, owner: Whose) -> Key {
     (ranking::normalised(&wish.query), wish.server.clone(), wish.limit, owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::snapshot;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_hosts_trouble_is_not_anothers() {
+        let (ranker, finder) = (Ranker::default(), snapshot(&["a"], true).finder);
+        let wish = Wish { query: "x".to_owned(), server: None, limit: 1 };
+        let (one, other) = (Some([1; 32]), Some([2; 32]));
+        ranker.learn(&wish, one, &finder, Err(Trouble::Unaskable("declined".to_owned())));
+        assert_eq!([one, other, None].map(|owner| ranker.is_resting(owner)), [true, false, false]);
+        tokio::time::advance(REST).await;
+        assert!(!ranker.is_resting(one));
+    }
 }

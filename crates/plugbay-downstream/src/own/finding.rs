@@ -16,7 +16,7 @@ use crate::{
     dispatch,
     message::Request,
     outbox::Outbox,
-    ranking::{self, Choice, Chosen, Ranked, Wish},
+    ranking::{self, Choice, Chosen, Ranked, Whose, Wish},
     respond,
     sampling::HostModel,
     session::Session,
@@ -68,8 +68,8 @@ struct Search {
     snapshot: Snapshot,
     wish: Wish,
     detail: Detail,
-    /// Whose model ranks, if it is not everybody's.
-    owner: Option<[u8; 32]>,
+    /// Whose model ranks.
+    owner: Whose,
 }
 
 impl Search {
@@ -89,7 +89,7 @@ impl Search {
         let ranker = &self.session.gateway().ranker;
         match ranker.remembered(&self.wish, self.owner, &self.snapshot.finder) {
             Some(names) => self.answer(&names),
-            None if ranker.is_resting() => self.answer(&[]),
+            None if ranker.is_resting(self.owner) => self.answer(&[]),
             None => self.ask(model, deadline, request),
         }
     }
