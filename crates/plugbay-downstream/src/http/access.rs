@@ -16,6 +16,9 @@ use super::{listen::Address, negotiate::single, reject::Rejection};
 use crate::seal::Owner;
 
 /// Whoever presented a token, or the one who needs none. A session belongs to its caller.
+///
+/// It is made of the caller's token and all others: every process with these tokens knows it again, and
+/// whoever holds but one of several cannot reckon it, and so cannot forge what is sealed with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Caller(Option<[u8; 32]>);
 
@@ -34,6 +37,8 @@ pub struct Access {
     origins: Vec<String>,
     /// Digests, so that neither their bytes nor their lengths are compared.
     tokens: Vec<[u8; 32]>,
+    /// The digest of them all, in an order of their own.
+    together: [u8; 32],
 }
 
 /// The names by which we are known without being told.
@@ -65,8 +70,11 @@ impl Access {
             Address::Tcp(address) if !address.ip().is_loopback() => Names::One(address.ip()),
             Address::Tcp(_) | Address::Unix(_) => Names::Loopback,
         };
-        let tokens = tokens.iter().map(|token| Sha256::digest(token).into()).collect();
-        Ok(Self { names, hosts, origins, tokens })
+        let mut tokens: Vec<[u8; 32]> = tokens.iter().map(|token| Sha256::digest(token).into()).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        let together = Sha256::digest(tokens.concat()).into();
+        Ok(Self { names, hosts, origins, tokens, together })
     }
 
     /// For every route.
@@ -97,10 +105,14 @@ impl Access {
         // All are compared, so that the time tells nothing of which it was.
         let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
         if scheme.eq_ignore_ascii_case("bearer") && bool::from(known) {
-            Ok(Caller(Some(given)))
+            Ok(self.caller(given))
         } else {
             Err(Rejection::unauthorized())
         }
+    }
+
+    fn caller(&self, given: [u8; 32]) -> Caller {
+        Caller(Some(Sha256::digest([self.together, given].concat()).into()))
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -178,6 +190,20 @@ mod tests {
         check("127.0.0.1:80", &["good.example"], "Good.example:81", true);
         check("127.0.0.1:80", &["good.example:80"], "good.example:81", false);
         check("127.0.0.1:80", &["good.example:80"], "good.example:80", true);
+    }
+
+    #[test]
+    fn a_caller_is_known_again_and_not_by_its_token_alone() {
+        let caller = |tokens: [&str; 2], token: &str| {
+            let access =
+                Access::new(&"[::1]:1".parse().unwrap(), vec![], vec![], &tokens.map(str::to_owned)).unwrap();
+            let headers = [(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())];
+            access.check_token(&HeaderMap::from_iter(headers)).ok().unwrap().owner()
+        };
+        let one = caller(["one", "two"], "one");
+        assert_eq!(one, caller(["two", "one"], "one"));
+        assert_ne!(one, caller(["one", "two"], "two"));
+        assert_ne!(one, caller(["one", "three"], "one"));
     }
 
     #[test]

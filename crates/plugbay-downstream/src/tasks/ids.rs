@@ -1,9 +1,9 @@
 //! The ids of tasks as a host sees them: they lead back to their server, in the hands of their caller alone.
 //!
 //! A task is shown as `{server}__{id}`. That can be undone by every later process, and two servers may well
-//! use the same ids. Where callers have tokens it is `{server}__{tag}_{id}`: the tag is made of the caller's
-//! own token, so the id means nothing to others, however easy a server's ids are to guess, and still
-//! nothing need be remembered.
+//! use the same ids. Where callers have tokens it is `{server}__{tag}_{id}`: the tag is made with
+//! what only we know of the caller, so nobody else can use the id or make one, however easy a server's ids are
+//! to guess, and still nothing need be remembered.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use hmac::{Hmac, Mac, digest::KeyInit};

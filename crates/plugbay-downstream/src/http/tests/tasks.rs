@@ -1,17 +1,28 @@
 //! Tasks where many hosts share the servers: an id is good for its caller alone.
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, Mac, digest::KeyInit};
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exposure::Mode,
     task::EXTENSION,
 };
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::stage::{Reply, Stage, fitting, post, within};
 use crate::scripted::{INITIALIZE, INITIALIZED, request, snapshot_with_tasks};
 
 fn bearing(token: &str, request: &str) -> String {
     request.replacen("\r\n", &format!("\r\nauthorization: Bearer {token}\r\n"), 1)
+}
+
+/// What somebody takes for the shown id of a task of `s` who knows one token, and how ids are made.
+fn forged(token: &str, id: &str) -> String {
+    let owner = Sha256::digest(token);
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&owner).unwrap();
+    mac.update(format!("task of s__{id}").as_bytes());
+    format!("s__{}_{id}", URL_SAFE_NO_PAD.encode(&mac.finalize().into_bytes()[..12]))
 }
 
 /// A modern request of a host that takes tasks; `name` is what its headers say that it is about.
@@ -44,7 +55,7 @@ async fn a_legacy_callers_task_is_its_own() {
     assert!(id.as_str().unwrap().starts_with("s__") && id != "s__1", "{id}");
 
     let get = |id: &Value| request(2, "tasks/get", &json!({ "taskId": id }).to_string());
-    for guess in [&id, &json!("s__1"), &json!("1")] {
+    for guess in [&id, &json!("s__1"), &json!("1"), &json!(forged("two", "1"))] {
         let refused = stage.ask(bearing("two", &within(&theirs, &get(guess)))).await;
         assert_eq!(refused.code(), -32602, "{guess}");
     }
