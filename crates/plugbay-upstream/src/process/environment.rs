@@ -10,6 +10,9 @@ pub(super) const PATH: &str = "PATH";
 /// Carried by every child and whatever it starts: how the guard's helper finds strays.
 pub(super) const MARKER: &str = "PLUGBAY_INSTANCE";
 
+/// Tells a child how many gateways there are above it.
+pub(super) const DEPTH: &str = "PLUGBAY_DEPTH";
+
 /// Everything else of ours may be a secret and stays here.
 const ALLOWED: &[&str] = &[
     PATH,
@@ -72,12 +75,19 @@ pub(super) fn for_child(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &BTreeMap<String, String>,
     instance: &str,
+    depth: usize,
 ) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> =
         ours.into_iter().filter(|(name, value)| is_allowed(name) && !is_shell_function(value)).collect();
     environment.extend(configured.iter().map(|(name, value)| (name.into(), value.into())));
     environment.insert(MARKER.into(), instance.into());
+    environment.insert(DEPTH.into(), depth.to_string().into());
     environment
+}
+
+/// How many gateways there are above whoever was given this.
+pub(super) fn depth(given: Option<&OsStr>) -> usize {
+    given.and_then(OsStr::to_str).and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }
 
 fn is_allowed(name: &OsStr) -> bool {
@@ -116,13 +126,14 @@ mod tests {
         .map(|(name, value)| (name.into(), value.into()));
         let configured = BTreeMap::from([("PATH".into(), "/opt/bin".into()), ("KEY".into(), "mine".into())]);
 
-        let environment = for_child(ours, &configured, "id");
+        let environment = for_child(ours, &configured, "id", 1);
 
         let expected = [
             ("HOME", "/home/me"),
             ("KEY", "mine"),
             ("LC_ALL", "C"),
             ("PATH", "/opt/bin"),
+            ("PLUGBAY_DEPTH", "1"),
             ("PLUGBAY_INSTANCE", "id"),
             ("XDG_RUNTIME_DIR", "/run/me"),
             ("https_proxy", "http://proxy"),
@@ -131,11 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_cannot_forge_the_marker() {
-        let configured = BTreeMap::from([(MARKER.to_owned(), "forged".to_owned())]);
+    fn the_configuration_cannot_forge_the_marker_or_the_depth() {
+        let configured = [MARKER, DEPTH].map(|name| (name.to_owned(), "0".to_owned())).into();
 
-        let environment = for_child([], &configured, "id");
+        let environment = for_child([], &configured, "id", 7);
 
-        assert_eq!(environment, BTreeMap::from([(MARKER.into(), "id".into())]));
+        assert_eq!(environment, BTreeMap::from([(MARKER.into(), "id".into()), (DEPTH.into(), "7".into())]));
+        assert_eq!(depth(environment.get(OsStr::new(DEPTH)).map(AsRef::as_ref)), 7);
+        assert_eq!((depth(None), depth(Some("x".as_ref()))), (0, 0));
     }
 }

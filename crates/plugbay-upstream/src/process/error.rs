@@ -8,6 +8,9 @@ use thiserror::Error;
 /// `Display` tells what is wrong, [`SpawnError::remedy`] what to do about it.
 #[derive(Debug, Error)]
 pub enum SpawnError {
+    #[error("this plugbay was started by a plugbay, which was too, and so on")]
+    TooDeep,
+
     #[error("the command is empty")]
     NoCommand,
 
@@ -36,6 +39,7 @@ pub enum SpawnError {
 impl SpawnError {
     pub fn remedy(&self) -> &'static str {
         match self {
+            Self::TooDeep => "remove plugbay itself from the servers of its configuration",
             Self::NoCommand => "name the server's program in \"command\"",
             Self::WorkingDirectory { .. } => "create the folder, or correct \"cwd\"",
             Self::NotInPath { .. } => {

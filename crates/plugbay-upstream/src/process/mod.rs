@@ -28,12 +28,19 @@ pub use self::{
 };
 use crate::spec::StdioSpec;
 
+/// A gateway may be a server of another. More of them than this are one that starts itself.
+const DEEPEST: usize = 4;
+
 /// Starts the server's program. Must be called inside a tokio runtime with I/O and time enabled.
 ///
 /// The current span is the parent of what the child's stderr is logged under.
 pub fn spawn(spec: &StdioSpec, guard: &Guard) -> Result<Process, SpawnError> {
     let cwd = resolve::working_directory(spec.cwd.as_deref())?;
-    let environment = environment::for_child(std::env::vars_os(), &spec.env, guard.instance());
+    let depth = environment::depth(std::env::var_os(environment::DEPTH).as_deref()) + 1;
+    if depth > DEEPEST {
+        return Err(SpawnError::TooDeep);
+    }
+    let environment = environment::for_child(std::env::vars_os(), &spec.env, guard.instance(), depth);
     let path = environment.get(OsStr::new(environment::PATH)).map(AsRef::as_ref);
     let program = resolve::program(&spec.command, path, cwd.as_deref())?;
 

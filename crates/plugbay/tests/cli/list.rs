@@ -84,3 +84,13 @@ fn without_a_configuration_it_says_where_to_write_one() {
     assert_eq!(run.code, Some(1));
     assert!(run.err.ends_with("error: no server can be used\n  mend what is said above, then try again\n"));
 }
+
+#[test]
+fn a_gateway_that_starts_itself_comes_to_an_end() {
+    let world = World::with(&json!({ "calc": sample("calc") }));
+    for (depth, works) in [("3", true), ("4", false)] {
+        let run = world.command(&["list", "--json"]).env("PLUGBAY_DEPTH", depth).output().unwrap();
+        let told = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(told.contains("remove plugbay itself"), !works, "{told}");
+    }
+}

@@ -81,7 +81,7 @@ async fn no_secret_of_ours_reaches_the_child() {
     assert!(names.contains(&"PATH") && names.contains(&"CONFIGURED") && names.contains(&"PLUGBAY_INSTANCE"));
     let allowed = "PATH HOME USER LOGNAME LANG TERM TMPDIR SHELL TZ SSL_CERT_FILE SSL_CERT_DIR \
         NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy \
-        CONFIGURED PLUGBAY_INSTANCE";
+        CONFIGURED PLUGBAY_INSTANCE PLUGBAY_DEPTH";
     for name in names {
         let is_allowed = allowed.split_whitespace().any(|allowed| allowed == name);
         assert!(is_allowed || name.starts_with("LC_") || name.starts_with("XDG_"), "{name} leaked");
