@@ -119,7 +119,10 @@ impl Common {
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
             limits = config.limits.clone().unwrap_or_default().over(limits);
-            defaults = config.defaults.clone().unwrap_or_default().over(defaults);
+            let own = config.defaults.clone().unwrap_or_default();
+            // A project may deny more than its user does, never less.
+            let deny = entry::denied_by_both(own.deny.clone(), defaults.deny.clone());
+            defaults = Plugbay { deny, ..own.over(defaults) };
         }
         let standard = Limits::default();
         let limits = Limits {

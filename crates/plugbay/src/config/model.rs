@@ -177,5 +177,28 @@ fn address(url: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<St
         report.error(url.at, "not the address of an HTTP server", "write it as https://HOST/PATH");
         return None;
     }
+    if address.strip_prefix("http://").is_some_and(|rest| !is_here(rest)) {
+        let message = "what is sent there, the key too, can be read on the way";
+        report.warning(url.at, message, "write https:// if the server has it");
+    }
     Some(address)
+}
+
+/// Whether what stands behind `http://` leads to this machine.
+fn is_here(rest: &str) -> bool {
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    name == "localhost" || name.starts_with("127.") || name == "[::1]"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_here() {
+        let here = ["localhost:11434/v1", "127.0.0.1/v1", "[::1]:8080/v1", "localhost"].map(is_here);
+        let there = ["model.example/v1", "localhost.example", "10.0.0.1:1/v1"].map(is_here);
+        assert_eq!((here, there), ([true; 4], [false; 3]));
+    }
 }

@@ -68,7 +68,7 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     place.write(
         "home/config.jsonc",
         r#"{
-            "mode": "all", "listWait": "1s", "limits": { "nameLength": 60 },
+            "mode": "all", "listWait": "1s", "limits": { "nameLength": 60 }, "defaults": { "deny": ["delete_*"] },
             "mcpServers": {
                 "a": { "command": "user-a" }, "b": { "command": "user-b", "cwd": "sub" }, "Case": { "command": "user" },
                 "off": { "command": "user-off" }
@@ -79,7 +79,7 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     assert_eq!(place.summary(&place.load(None)), users);
 
     let project = r#"{
-        "listWait": 2, "limits": { "message": 2048 },
+        "listWait": 2, "limits": { "message": 2048 }, "defaults": { "deny": ["drop"] },
         "servers": { "b": { "command": "project-b" }, "c": { "command": "project-c", "cwd": "sub" },
                      "case": { "command": "project" }, "off": { "disabled": true } }
     }"#;
@@ -92,6 +92,12 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     let settings = place.load(None);
     let both = "a: user-a\nb: project-b in project\nc: project-c in project/sub\ncase: project in project\noff disabled";
     assert_eq!(place.summary(&settings), both);
+    let may = |tool| settings.servers[0].exposure.policy.may(tool);
+    assert_eq!(
+        ["delete_all", "drop", "get"].map(may),
+        [false, false, true],
+        "a project cannot allow what its user denies"
+    );
     assert_eq!((settings.mode, settings.list_wait), (Some(Mode::All), Duration::from_secs(2)));
     assert_eq!((settings.limits.message, settings.limits.name_length), (2048, 60));
 
