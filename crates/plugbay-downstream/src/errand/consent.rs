@@ -55,10 +55,19 @@ pub(super) async fn to(
 fn question(calling: &Calling) -> Value {
     let may = if calling.effect == Effect::Destroys { "change or delete things" } else { "add something" };
     let Calling { tool, arguments, .. } = calling;
-    let shown = shown(arguments);
+    let shown = visible(&shown(arguments));
     let message =
         format!("natural_language wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?");
     json!({ "message": message, "requestedSchema": { "type": "object", "properties": {} } })
+}
+
+/// Nothing that cannot be seen may make a text read differently from what it says.
+fn visible(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control() && c != '\n'
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    text.chars().map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 /// Nothing hides behind something long: where a file goes is seen whatever is in it.
@@ -90,6 +99,11 @@ fn beginning(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_shown() {
+        assert_eq!(visible("{\"a\":\"x\u{202e}y\"}\né"), "{\"a\":\"x\\u{202e}y\"}\né");
+    }
 
     #[test]
     fn long_arguments_hide_no_others() {

@@ -30,6 +30,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) folder: &'a Path,
     /// Whether a server that names no folder starts in `folder` too, instead of in ours.
     pub(super) starts_in_folder: bool,
+    /// What entries denied that this one replaces: it may deny more, never less.
+    pub(super) denied: Option<&'a Filter>,
     pub(super) env: Env<'a>,
 }
 
@@ -45,6 +47,7 @@ pub(super) fn build(
     report: &mut Report<'_>,
 ) -> ServerSettings {
     let own = laid_over(tuning(&entry.server), around.defaults.clone());
+    let own = Plugbay { deny: denied_by_both(own.deny.clone(), around.denied.cloned()), ..own };
     match launch(entry, &own, around, report) {
         Err(reason) => ServerSettings { name, spec: Err(reason), exposure: Exposure::default() },
         Ok((transport, policy, pin)) => {

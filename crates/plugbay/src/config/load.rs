@@ -19,7 +19,7 @@ use super::{
     files::{Files, Origin},
     model,
     paths::Paths,
-    raw::{self, Entry, Plugbay},
+    raw::{self, Entry, Filter, Plugbay},
     read::Overlay,
     report::Report,
     units::Wait,
@@ -47,13 +47,14 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
     let mut outcome = Outcome::default();
     let entries =
         used.iter().map(|(document, _)| document.config.servers.iter().flat_map(|servers| &servers.0));
-    for (index, entry) in effective(entries, &mut reports) {
+    for (index, entry, denied) in effective(entries, &mut reports) {
         let (document, origin) = &used[index];
         let around = Surroundings {
             defaults: &common.defaults,
             message_limit: common.limits.message,
             folder: document.source.path.parent().unwrap_or(Path::new("")),
             starts_in_folder: *origin == Origin::Project,
+            denied: denied.as_ref(),
             env,
         };
         outcome.add(entry, around, &mut reports[index]);
@@ -152,13 +153,14 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
     }
 }
 
-/// The entries that count, with the index of their file: a later file's replaces an earlier's. Names
+/// The entries that count, with the index of their file and what those denied that they replace: a later file's
+/// replaces an earlier's. Names
 /// that differ only in case are the same server, since hosts and file systems may not tell them apart.
 fn effective<'a, I: Iterator<Item = &'a Entry>>(
     files: impl Iterator<Item = I>,
     reports: &mut [Report<'_>],
-) -> Vec<(usize, &'a Entry)> {
-    let mut chosen = BTreeMap::new();
+) -> Vec<(usize, &'a Entry, Option<Filter>)> {
+    let mut chosen: BTreeMap<String, (usize, &Entry, Option<Filter>)> = BTreeMap::new();
     for (index, entries) in files.enumerate() {
         let mut here: BTreeMap<String, &str> = BTreeMap::new();
         for entry in entries {
@@ -169,7 +171,10 @@ fn effective<'a, I: Iterator<Item = &'a Entry>>(
                 reports[index].error(entry.key.at, message, "rename one of them");
                 continue;
             }
-            chosen.insert(folded.clone(), (index, entry));
+            let denied = chosen.remove(&folded).and_then(|(_, replaced, denied)| {
+                entry::denied_by_both(entry::tuning(&replaced.server).deny, denied)
+            });
+            chosen.insert(folded.clone(), (index, entry, denied));
             here.insert(folded, key);
         }
     }

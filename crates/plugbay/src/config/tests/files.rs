@@ -70,7 +70,7 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
         r#"{
             "mode": "all", "listWait": "1s", "limits": { "nameLength": 60 }, "defaults": { "deny": ["delete_*"] },
             "mcpServers": {
-                "a": { "command": "user-a" }, "b": { "command": "user-b", "cwd": "sub" }, "Case": { "command": "user" },
+                "a": { "command": "user-a" }, "b": { "command": "user-b", "cwd": "sub", "plugbay": { "deny": ["wipe"] } }, "Case": { "command": "user" },
                 "off": { "command": "user-off" }
             }
         }"#,
@@ -92,6 +92,8 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     let settings = place.load(None);
     let both = "a: user-a\nb: project-b in project\nc: project-c in project/sub\ncase: project in project\noff disabled";
     assert_eq!(place.summary(&settings), both);
+    let replaced = settings.servers.iter().find(|server| server.name.as_str() == "b").unwrap();
+    assert!(!replaced.exposure.policy.may("wipe"), "nor by another server of the name");
     let may = |tool| settings.servers[0].exposure.policy.may(tool);
     assert_eq!(
         ["delete_all", "drop", "get"].map(may),
