@@ -6,7 +6,7 @@ use crate::{
     exposure::Mode,
     profile::Profile,
     surface::{Own, Snapshot},
-    tokens::{counted, estimate},
+    tokens::estimate_definition,
 };
 
 /// A conversation as it usually goes. Everything below is counted per turn, because a model reads its whole
@@ -30,9 +30,9 @@ impl Default for Habits {
 
 /// The reply to a search, as `plugbay-bench search` has it.
 const REPLY: usize = 190;
-/// A server as one tool, and a line of what it tells of itself.
-const SUITE: usize = 75;
-const SUITE_LINE: usize = 45;
+/// A server as one tool, and a line of what it tells of itself, as `plugbay tokens` has them for real servers.
+const SUITE: usize = 60;
+const SUITE_LINE: usize = 25;
 
 /// The measures of a catalogue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -149,8 +149,8 @@ fn suite(sizes: Sizes, habits: Habits) -> usize {
 }
 
 /// What our own tools cost in one turn.
-pub fn own_tokens(tools: &[Own]) -> usize {
-    tools.iter().map(|own| estimate(&counted(own.definition().as_bytes()))).sum()
+pub(crate) fn own_tokens(tools: &[Own]) -> usize {
+    tools.iter().map(|own| estimate_definition(own.definition().as_bytes())).sum()
 }
 
 impl Choice {

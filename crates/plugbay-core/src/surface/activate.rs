@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
     name::{self, ServerName},
     policy::Patterns,
-    tokens::{counted, estimate},
+    tokens::estimate_definition,
     wire::elements,
 };
 
@@ -299,11 +299,10 @@ pub fn overview(snapshot: &Snapshot, view: &View) -> String {
 fn listed(snapshot: &Snapshot, view: &View) -> usize {
     let tools = &snapshot.seen_by(view).listing.tools;
     let definitions = elements(tools, &(0..tools.len()));
-    definitions.into_iter().map(|span| estimate(&counted(&tools[span]))).sum()
+    definitions.into_iter().map(|span| estimate_definition(&tools[span])).sum()
 }
 
 /// About what tools cost a model, in tokens.
 pub fn cost<'a>(tools: impl IntoIterator<Item = &'a Found>) -> usize {
-    let estimated: usize = tools.into_iter().map(|found| estimate(&counted(&found.tool.definition))).sum();
-    estimated / 5 * 4 // the marks of JSON often share a token
+    tools.into_iter().map(|found| estimate_definition(&found.tool.definition)).sum()
 }

@@ -40,8 +40,6 @@ pub struct Listing {
     pub tools: Bytes,
     /// The same of prompts.
     pub prompts: Bytes,
-    /// How many of the tools are not our own.
-    pub shown: usize,
     /// A language model runs errands for this host.
     pub errands: bool,
     /// Those of the gateway's own tools that can be called.
@@ -65,10 +63,8 @@ impl Listing {
         for (exposed, server) in &suites {
             suite::write_definition(next(&mut tools), exposed, server, snapshot);
         }
-        let mut shown = 0;
         for found in names.iter().filter(|found| view.shows(found, catalog)) {
             found.write(next(&mut tools), view.keeps_in_sight(found));
-            shown += 1;
         }
         tools.put_u8(b']');
         let own = families.callable(layout);
@@ -76,16 +72,7 @@ impl Listing {
         own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
         let prompts = prompts::listed(&own_prompts, &shelf.prompts);
         let errands = view.errands;
-        Self {
-            tools: tools.freeze(),
-            prompts,
-            shown,
-            errands,
-            own,
-            own_prompts,
-            suites,
-            names: Arc::clone(names),
-        }
+        Self { tools: tools.freeze(), prompts, errands, own, own_prompts, suites, names: Arc::clone(names) }
     }
 
     pub(super) fn unwritten(names: &Arc<Names>) -> Self {

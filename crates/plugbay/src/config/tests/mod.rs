@@ -20,6 +20,15 @@ use super::{Diagnostic, Paths, ServerSettings, Settings, approve, load};
 
 const TOKEN: &str = "hunter2-from-the-environment";
 
+/// What a file says, in an environment with these variables.
+fn settings(text: &str, environment: &[(&str, &str)]) -> Settings {
+    let place = Place::new();
+    place.write("project/c", text);
+    let value =
+        |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    load(Some(Path::new("c")), &place.paths(), &value)
+}
+
 /// A folder with a home and a repository in it, and an environment with one variable.
 struct Place(TempDir);
 

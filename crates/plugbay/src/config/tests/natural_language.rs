@@ -1,20 +1,12 @@
 //! Who calls tools for a sentence, within which limits, and what it may do unasked.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use plugbay_core::surface::Effect;
 use plugbay_downstream::errand::Limits;
 
-use super::{Place, line, load};
-use crate::config::{ModelSource, NaturalLanguage, Settings};
-
-fn settings(text: &str, environment: &[(&str, &str)]) -> Settings {
-    let place = Place::new();
-    place.write("project/c", text);
-    let value =
-        |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    load(Some(Path::new("c")), &place.paths(), &value)
-}
+use super::{line, settings};
+use crate::config::{ModelSource, NaturalLanguage};
 
 #[track_caller]
 fn chosen(text: &str) -> Option<NaturalLanguage> {

@@ -1,20 +1,11 @@
 //! Which model ranks, and that its key is nobody else's business.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use plugbay_model::{Endpoint, Key, Provider};
 
-use super::{Place, line, load};
-use crate::config::{ModelSource, SearchModel, SearchSettings, Settings};
-
-/// What a file says, in an environment with these variables.
-fn settings(text: &str, environment: &[(&str, &str)]) -> Settings {
-    let place = Place::new();
-    place.write("project/c", text);
-    let value =
-        |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    load(Some(Path::new("c")), &place.paths(), &value)
-}
+use super::{line, settings};
+use crate::config::{ModelSource, SearchModel, SearchSettings};
 
 #[track_caller]
 fn search(text: &str, environment: &[(&str, &str)]) -> SearchSettings {
