@@ -48,6 +48,7 @@ impl Desks {
         let place = Place { owner, name, lasting };
         let (mut desks, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if desks.len() >= LIMIT
+            && !desks.contains_key(&place)
             && let Some(oldest) = desks.iter().min_by_key(|(_, used)| used.at).map(|(key, _)| key.clone())
         {
             desks.remove(&oldest);
@@ -92,6 +93,11 @@ mod tests {
         let of =
             |name: usize| desks.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap(), None);
         let first = of(0);
+        for name in 1..LIMIT {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            of(name);
+        }
+        assert!(Arc::ptr_eq(&first, &of(0)), "who comes back to the oldest finds it");
         for name in 1..=LIMIT {
             tokio::time::advance(Duration::from_millis(1)).await;
             of(name);
