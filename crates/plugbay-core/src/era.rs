@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::wire::{Draft, Head, Hole, Kind, Members, Span, elements};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
     Legacy,

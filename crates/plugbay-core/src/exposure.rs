@@ -25,7 +25,10 @@ pub struct Exposure {
 }
 
 /// Where a server's tools stand.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// In the list.
     #[default]

@@ -13,6 +13,8 @@ use plugbay_core::{
 };
 use tokio::sync::Notify;
 
+use crate::guests::{Guests, Introduction, Seat};
+
 #[derive(Debug)]
 pub(crate) struct Desk {
     lasting: Lasting,
@@ -52,6 +54,8 @@ struct State {
     met: bool,
     /// The host's own model can be asked to use tools.
     lends: bool,
+    /// Whoever stands here, as others see it.
+    seat: Option<Seat>,
     active: Active,
     chosen: Option<Chosen>,
     /// What was last seen from here, so that a session works it out once. Other desks may be left for long, and
@@ -68,11 +72,17 @@ struct Chosen {
     choice: Option<Choice>,
 }
 
+impl Chosen {
+    fn told(&self) -> (Mode, String) {
+        (self.mode, self.choice.as_ref().map_or_else(|| "configured".to_owned(), Choice::why))
+    }
+}
+
 impl Desk {
     pub(crate) fn new(lasting: Lasting) -> Self {
         let host = Profile::unknown();
         let active = Active::default();
-        let state = State { host, met: false, lends: false, active, chosen: None, seen: None };
+        let state = State { host, met: false, lends: false, seat: None, active, chosen: None, seen: None };
         Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
     }
 
@@ -85,6 +95,20 @@ impl Desk {
             state.host = host.clone();
             (state.chosen, state.seen) = (None, None);
         }
+    }
+
+    /// The host is seen to be here.
+    pub(crate) fn sit(&self, host: &Introduction<'_>, guests: &Guests) {
+        let mut state = self.lock();
+        if !state.seat.as_ref().is_some_and(|seat| seat.is_of(host, &state.host.name)) {
+            let chosen = state.chosen.as_ref().map(Chosen::told);
+            state.seat = Some(Seat::take(guests, host, &state.host.name, chosen));
+        }
+    }
+
+    /// Nobody is here any more, as far as one can tell.
+    pub(crate) fn rise(&self) {
+        self.lock().seat = None;
     }
 
     /// Whether the host's own model can be asked to use tools.
@@ -188,7 +212,11 @@ impl Desk {
             if let Some(choice) = choice.as_ref().filter(|_| self.is_lasting()) {
                 tracing::info!("for {}: mode {choice}", state.host.name);
             }
-            state.chosen = Some(Chosen { configured, mode, choice });
+            let chosen = Chosen { configured, mode, choice };
+            if let Some(seat) = &mut state.seat {
+                seat.gets(chosen.told());
+            }
+            state.chosen = Some(chosen);
         }
         mode
     }

@@ -103,7 +103,7 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
         return Err(missing(era::CAPABILITIES_KEY));
     }
     if session.opened_modern() {
-        session.meet(request.client().as_deref());
+        session.meet(request, Era::Modern);
     }
     session.can(request.abilities());
     session.gateway().opened.notify_one();
@@ -122,7 +122,7 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     let version = era::negotiate(requested.as_deref());
     let declared = request.capabilities.as_ref();
     let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
-    session.meet(request.client().as_deref());
+    session.meet(request, Era::Legacy);
     session.opened_legacy(version, abilities);
     let snapshot = session.snapshot();
     let instructions = session.desk().instructions(&snapshot);

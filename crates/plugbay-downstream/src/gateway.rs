@@ -12,7 +12,7 @@ use plugbay_core::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::{errand::Errands, parked::Parking, ranking::Ranker};
+use crate::{errand::Errands, guests::Guests, parked::Parking, ranking::Ranker};
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -30,6 +30,8 @@ pub struct Gateway {
     pub first_list: Arc<Notify>,
     /// Counts the tools that are used, if anybody wants to know.
     pub tally: Option<Arc<Tally>>,
+    /// The hosts that are here.
+    pub guests: Guests,
     /// Told when somebody has switched something on or off.
     pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.

@@ -6,6 +6,7 @@ mod desk;
 mod dispatch;
 pub mod errand;
 mod gateway;
+mod guests;
 pub mod http;
 mod lists;
 mod message;
@@ -26,3 +27,4 @@ pub mod stdio;
 mod tasks;
 
 pub use gateway::Gateway;
+pub use guests::{Guest, Guests};

@@ -207,8 +207,16 @@ impl Request {
 
     /// What the host calls itself.
     pub(crate) fn client(&self) -> Option<Cow<'_, str>> {
+        self.told_of_client("name")
+    }
+
+    pub(crate) fn client_version(&self) -> Option<Cow<'_, str>> {
+        self.told_of_client("version")
+    }
+
+    fn told_of_client(&self, key: &str) -> Option<Cow<'_, str>> {
         let info = self.client_info.as_ref().or(self.meta.client_info.as_ref())?;
-        self.text(Members::find(&self.message, info, "name").as_ref())
+        self.text(Members::find(&self.message, info, key).as_ref())
     }
 
     /// What the host of a modern request can be asked for it.

@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::Gateway;
+use crate::{Gateway, guests::Guests};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -46,6 +46,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
         tally: None,
+        guests: Guests::default(),
         switched: Arc::default(),
         table: || None,
         ranker: Arc::default(),

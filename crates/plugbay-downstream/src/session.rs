@@ -26,7 +26,9 @@ use crate::{
     asking::Asked,
     desk::{Desk, Ear, Lasting},
     gateway::Gateway,
+    guests::Introduction,
     lists::{Kind, Seen, Wanted},
+    message::Request,
     news::Watched,
     outbox::Outbox,
     parked::Terms,
@@ -175,8 +177,9 @@ impl Session {
     }
 
     /// The host has said who it is.
-    pub(crate) fn meet(&self, client: Option<&str>) {
-        self.desk.meet(client, &self.gateway.snapshots.borrow().layout.hosts);
+    pub(crate) fn meet(&self, request: &Request, era: Era) {
+        self.desk.meet(request.client().as_deref(), &self.gateway.snapshots.borrow().layout.hosts);
+        self.desk.sit(&Introduction::of(request, era), &self.gateway.guests);
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {

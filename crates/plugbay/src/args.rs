@@ -87,8 +87,13 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show what runs: every gateway, its hosts with their modes and why, and how its servers are. Starts nothing.
+    Status {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what is known of hosts, which mode each of them gets, and why.
-    #[command(visible_alias = "status")]
     Hosts {
         /// Print JSON.
         #[arg(long)]
@@ -241,6 +246,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Tokens { server, explain, json } => {
             runtime.block_on(commands::tokens::tokens(&context, server.as_deref(), explain, json))
         }
+        Command::Status { json } => Ok(commands::status::status(&context, json)),
         Command::Hosts { json } => runtime.block_on(commands::hosts::hosts(&context, json)),
         Command::Search { query, limit, server, explain, json } => {
             let wish = search::Wish { query: query.join(" "), limit: limit.into(), server, explain };

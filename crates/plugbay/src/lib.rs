@@ -9,6 +9,7 @@ mod log;
 mod meaning;
 mod output;
 mod panel;
+mod running;
 mod sample;
 mod settings;
 mod tokenizer;

@@ -11,12 +11,14 @@ use plugbay_core::{
     surface::{Errands, Layout, Snapshot},
 };
 use plugbay_downstream::{
-    Gateway,
+    Gateway, Guests,
     errand::Terms,
     ranking::{Choice, Chosen},
 };
 use plugbay_model::RemoteModel;
-use plugbay_upstream::{Launcher, Pool, Roster, ServerHandle, Surroundings, launcher, process::Guard};
+use plugbay_upstream::{
+    Condition, Launcher, Pool, Roster, ServerHandle, Status, Surroundings, launcher, process::Guard,
+};
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     task::{JoinHandle, JoinSet},
@@ -74,6 +76,7 @@ impl Panel {
             tickets: Arc::clone(&tickets),
             audience: Arc::clone(&audience),
             reports,
+            shown: Arc::default(),
         };
 
         let mut catalogue = Catalogue::new(Cache::new(cache_folder), settings.list_wait);
@@ -89,6 +92,7 @@ impl Panel {
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
             tally: (settings.learn > 0).then(|| Arc::clone(&usage.tally)),
+            guests: Guests::default(),
             switched: Arc::default(),
             table: meaning::table,
             ranker: Arc::default(),
@@ -120,6 +124,21 @@ impl Panel {
     /// Those that can be started at all.
     pub fn servers(&self) -> BTreeMap<ServerName, ServerHandle> {
         self.pool.roster().running.clone()
+    }
+
+    /// How every server is, those too that cannot be started at all.
+    pub fn statuses(&self) -> BTreeMap<ServerName, Status> {
+        let roster = self.pool.roster();
+        let running = roster.running.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
+        let broken = roster.broken.iter().map(|(name, failure)| {
+            (name, Status { condition: Condition::Failed(Arc::clone(failure)), ..Status::default() })
+        });
+        running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
+    }
+
+    /// Told when [`Panel::statuses`] are others.
+    pub fn shown(&self) -> Arc<Notify> {
+        Arc::clone(&self.surroundings.shown)
     }
 
     /// Starts every server that is not running, all at once, and lists their tools again; but not those
@@ -160,6 +179,7 @@ impl Panel {
             |handle: &&ServerHandle| next.get(handle.name()).is_some_and(|new| new.spec == handle.spec);
         let gone: Vec<ServerHandle> = old.values().filter(|handle| !kept(handle)).cloned().collect();
         self.pool.replace(Roster { running: next, broken: broken(settings) });
+        self.surroundings.shown.notify_one();
         self.warm_up(fresh.iter());
         stop_all(gone).await;
     }

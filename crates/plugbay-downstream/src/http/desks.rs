@@ -17,7 +17,9 @@ use crate::{
 
 const LIMIT: usize = 1024;
 const LONGEST_NAME: usize = 64;
-/// A desk that nobody has used for so long is cleared.
+/// Whoever has not come for so long is not taken to be here any more,
+const AWAY: Duration = Duration::from_secs(3600);
+/// and a desk that nobody has used for so long is cleared.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
@@ -61,7 +63,13 @@ impl Desks {
 
     pub(super) fn sweep(&self, now: Instant) {
         let mut desks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        desks.retain(|_, used| now.duration_since(used.at) < IDLE);
+        desks.retain(|_, used| {
+            let idle = now.duration_since(used.at);
+            if idle >= AWAY {
+                used.desk.rise();
+            }
+            idle < IDLE
+        });
     }
 }
 
@@ -72,7 +80,10 @@ fn named(uri: &Uri) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use plugbay_core::era::Era;
+
     use super::*;
+    use crate::guests::{Guests, Introduction};
 
     #[tokio::test(start_paused = true)]
     async fn a_name_leads_its_caller_to_the_same_desk() {
@@ -85,6 +96,24 @@ mod tests {
         for unnamed in ["/mcp", "/mcp?desk=", "/mcp?adesk=a"] {
             assert!(!of(1, unnamed).is_lasting(), "{unnamed}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_not_come_for_long_is_not_here_and_may_come_back() {
+        let (desks, guests) = (Desks::default(), Guests::default());
+        let come = || {
+            let host = Introduction { name: Some("host".into()), version: None, era: Era::Modern };
+            desks.of(Owner::default(), &Uri::from_static("/mcp"), Some("host")).sit(&host, &guests);
+        };
+        for _ in 0..2 {
+            come();
+            desks.sweep(Instant::now());
+            assert_eq!(guests.watch().borrow().len(), 1);
+            tokio::time::advance(AWAY).await;
+            desks.sweep(Instant::now());
+            assert!(guests.watch().borrow().is_empty());
+        }
+        assert_eq!(desks.0.lock().unwrap().len(), 1, "the desk is left as it was");
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hyper::{HeaderMap, Response, StatusCode, http::request::Parts};
-use plugbay_core::{surface::Snapshot, wire::Frame};
+use plugbay_core::{era::Era, surface::Snapshot, wire::Frame};
 
 use super::{
     Shared,
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     dispatch,
+    guests::Introduction,
     message::Request,
     outbox::Outbox,
     respond::{self, Refusal},
@@ -54,6 +55,7 @@ pub(super) async fn serve(
         let why = "hosts leave too much unread";
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
     }
+    desk.sit(&Introduction::of(request, Era::Modern), &shared.gateway.guests);
     let sink = Arc::new(Outbox::for_request(&shared.budget));
     let outbox = Outbox::for_notifications(&shared.budget);
     let session = Session::stateless(caller.owner(), shared.gateway.clone(), desk, outbox);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use plugbay_core::{
     audience::Audience, catalog::Manners, exchange::Tickets, failure::CallError, name::ServerName,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
 pub use message::{Condition, Report, Status};
@@ -36,6 +36,8 @@ pub struct Surroundings {
     /// The hosts that can be asked, and what for.
     pub audience: Arc<Audience>,
     pub reports: mpsc::UnboundedSender<Report>,
+    /// Told when the [`Status`] of a server has changed.
+    pub shown: Arc<Notify>,
 }
 
 impl ServerHandle {

@@ -12,6 +12,7 @@ pub mod search;
 pub mod serve;
 pub mod skill;
 mod start;
+pub mod status;
 pub mod tokens;
 pub mod tools;
 

@@ -16,6 +16,7 @@ use super::{CommandError, Context};
 use crate::{
     config::Settings,
     panel::{Outside, Panel},
+    running::{self, Running, Transport},
     settings::{Http, Source},
     watch::Watch,
 };
@@ -27,7 +28,7 @@ const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
-    let outcome = run(source, outside, |gateway| {
+    let outcome = run(source, outside, Transport::Stdio, |gateway| {
         let (input, output) = stdio::standard();
         stdio::serve(gateway, input, output, told_to_stop())
     });
@@ -41,24 +42,31 @@ pub async fn serve_http(context: &Context, Http { address, access }: Http) -> Re
         CommandError::failed(format!("cannot serve {address}: {error}"))
             .hint("choose another address, or port 0 for any that is free")
     })?;
-    context.output.note(format!("serving MCP at {}", listener.address()?));
+    let address = listener.address()?.to_string();
+    context.output.note(format!("serving MCP at {address}"));
     let limits = Limits::detect();
     let hosts = |gateway| http::serve(gateway, listener, access, limits, told_to_stop());
-    Ok(run(&context.source, context.outside.clone(), hosts).await?)
+    Ok(run(&context.source, context.outside.clone(), Transport::Http { address }, hosts).await?)
 }
 
 /// Runs the servers for as long as `hosts` are there to be served.
-async fn run<F>(source: &Source, outside: Outside, hosts: impl FnOnce(Gateway) -> F) -> io::Result<()>
+async fn run<F>(
+    source: &Source,
+    outside: Outside,
+    transport: Transport,
+    hosts: impl FnOnce(Gateway) -> F,
+) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
+    let running = Running::new(source, transport);
     let settings = source.load_and_log();
     let panel = Panel::assemble(&settings, outside);
     let gateway = panel.gateway();
     let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
     let hosts = tokio::spawn(hosts(gateway));
-    let mut watch = Watch::new(&settings.sources, &settings.folders);
+    let watch = Watch::new(&settings.sources, &settings.folders);
     let servers = async {
         if panel.snapshots().borrow().settled {
             let _ = timeout(START_DELAY, first_list.notified()).await;
@@ -66,16 +74,7 @@ where
             let _ = timeout(START_DELAY, opened.notified()).await;
         }
         panel.refresh();
-        loop {
-            watch.changed().await;
-            while let Some(settings) = reloaded(source).await {
-                let unwatched = watch.follow(&settings.sources, &settings.folders);
-                panel.reload(&settings).await;
-                if !unwatched {
-                    break;
-                }
-            }
-        }
+        tokio::join!(running::keep(running, source.paths.running(), &panel), follow(source, watch, &panel));
     };
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
@@ -83,6 +82,20 @@ where
     };
     panel.shut_down().await;
     outcome
+}
+
+/// Takes every change of the configuration.
+async fn follow(source: &Source, mut watch: Watch, panel: &Panel) {
+    loop {
+        watch.changed().await;
+        while let Some(settings) = reloaded(source).await {
+            let unwatched = watch.follow(&settings.sources, &settings.folders);
+            panel.reload(&settings).await;
+            if !unwatched {
+                break;
+            }
+        }
+    }
 }
 
 /// The settings after a change; `None` if a file cannot be read as it stands, because then the servers

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use plugbay_core::{catalog::Freshness, failure::Failure, name::ServerName};
 use plugbay_upstream::{Condition, ServerHandle, Status};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{mpsc, watch},
     time::timeout,
@@ -16,10 +16,10 @@ use crate::panel::Panel;
 const CATALOGUE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a server does not work.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     pub reason: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,

@@ -49,6 +49,12 @@ impl Paths {
         }
     }
 
+    /// Where gateways tell that they run. Not a folder that only some sessions of a user know: hosts often
+    /// start us with a small environment.
+    pub fn running(&self) -> Option<PathBuf> {
+        Some(self.state_folder.as_ref()?.join("running"))
+    }
+
     pub(super) fn approvals(&self) -> Option<PathBuf> {
         Some(self.state_folder.as_ref()?.join("approved.json"))
     }

@@ -10,6 +10,7 @@ mod hosts;
 mod json;
 mod list;
 mod search;
+mod status;
 mod style;
 mod table;
 mod tokens;

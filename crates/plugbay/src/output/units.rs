@@ -31,6 +31,16 @@ pub(super) fn time(duration: Duration) -> String {
     }
 }
 
+/// How long ago: `12 s`, `5 min`, `3 h`, `2 days`.
+pub(super) fn age(seconds: u64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86400),
+    }
+}
+
 /// `512 B`, `1.4 kB`, `12 MB`.
 pub(super) fn size(bytes: usize) -> String {
     #[expect(clippy::cast_precision_loss, reason = "for reading, not for counting")]
@@ -54,6 +64,7 @@ mod tests {
         let times =
             [48, 1_234, 9_970, 340_000, 999_600, 2_412_000].map(|micros| time(Duration::from_micros(micros)));
         assert_eq!(times, ["48 µs", "1.2 ms", "10 ms", "340 ms", "1.00 s", "2.41 s"]);
+        assert_eq!([5, 300, 7200, 200_000].map(age), ["5 s", "5 min", "2 h", "2 days"]);
         assert_eq!([512, 1400, 250_000, 12_000_000].map(size), ["512 B", "1.4 kB", "250 kB", "12.0 MB"]);
     }
 }

@@ -17,7 +17,7 @@ fn the_schema_is_printed() {
 fn help_names_every_command() {
     let run = World::empty().run(&["--help"]);
     assert_eq!(run.code, Some(0));
-    for command in ["serve", "list", "tools", "call", "demo", "approve", "schema"] {
+    for command in ["serve", "list", "status", "tools", "call", "demo", "approve", "schema"] {
         assert!(run.out.contains(&format!("\n  {command} ")), "{}", run.out);
     }
     assert!(!run.out.contains("__"), "hidden commands stay hidden");

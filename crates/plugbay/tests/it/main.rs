@@ -20,6 +20,7 @@ mod protocol;
 mod ranking;
 mod reload;
 mod shelf;
+mod status;
 mod suite;
 mod tasks;
 

@@ -78,6 +78,7 @@ impl World {
             tickets: Arc::clone(&tickets),
             audience: Arc::default(),
             reports: report_sender,
+            shown: Arc::default(),
         };
         let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None };
         let name = ServerName::parse("s").unwrap();

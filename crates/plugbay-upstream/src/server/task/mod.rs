@@ -554,6 +554,7 @@ impl Task {
             let changed = status.condition != condition || status.pid != pid || status.era != era;
             if changed {
                 *status = Status { condition, pid, era };
+                self.around.shown.notify_one();
             }
             changed
         });

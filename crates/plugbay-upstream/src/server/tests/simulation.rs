@@ -148,6 +148,7 @@ impl Stage {
             tickets: Arc::new(Tickets::default()),
             audience: Arc::default(),
             reports,
+            shown: Arc::default(),
         };
         let stage = Self { pool: Pool::default(), surroundings, delivered };
         let running = SERVERS.map(|name| {

@@ -85,8 +85,13 @@ impl World {
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });
         let tickets = Arc::new(Tickets::default());
-        let surroundings =
-            Surroundings { launcher, tickets, audience: Arc::default(), reports: report_sender };
+        let surroundings = Surroundings {
+            launcher,
+            tickets,
+            audience: Arc::default(),
+            reports: report_sender,
+            shown: Arc::default(),
+        };
         let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
         let handle = ServerHandle::spawn(spec, era.map(Into::into), surroundings.clone());
         Self { handle, calls: Arc::default(), surroundings, peers, launches, reports }

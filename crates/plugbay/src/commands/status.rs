@@ -1,0 +1,35 @@
+//! `plugbay status`: which gateways run, for which hosts, and how their servers are.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::Context;
+use crate::running::{self, Running};
+
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// The oldest first.
+    pub gateways: Vec<Running>,
+    /// In seconds since 1970.
+    #[serde(skip)]
+    pub now: u64,
+}
+
+pub fn status(context: &Context, as_json: bool) -> ExitCode {
+    let mut gateways = Vec::new();
+    let folder = context.source.paths.running();
+    for found in folder.iter().flat_map(|folder| running::read(folder)) {
+        match found {
+            Ok(running) => gateways.push(running),
+            Err(page) => {
+                let page = page.display();
+                context.output.note(format!("a gateway of another version runs, and wrote {page}"));
+            }
+        }
+    }
+    gateways.sort_by_key(|running| (running.since, running.pid));
+    let failed = gateways.iter().flat_map(|running| &running.servers).any(|server| server.trouble.is_some());
+    context.output.show(&Status { gateways, now: running::now() }, as_json);
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,217 @@
+//! What runs: gateways, their hosts, their servers.
+
+use super::{
+    Style, View,
+    explain::trouble,
+    one_line,
+    table::{Cell, Column, Table},
+    units::{age, count},
+};
+use crate::{
+    commands::status::Status,
+    running::{Present, Running, Server, State, Transport},
+};
+
+const NOTHING: &str = "\
+nothing runs: a host starts `plugbay serve` when it is opened
+`plugbay list` tells whether every server works, `plugbay hosts` what each host would get
+";
+const INDENT: usize = 2;
+
+impl View for Status {
+    fn human(&self, style: Style) -> String {
+        if self.gateways.is_empty() {
+            return NOTHING.to_owned();
+        }
+        let gateways: Vec<String> =
+            self.gateways.iter().map(|running| running.told(self.now, style)).collect();
+        gateways.join("\n")
+    }
+}
+
+impl Running {
+    fn told(&self, now: u64, style: Style) -> String {
+        let mut parts = vec![self.title(now, style)];
+        if !self.hosts.is_empty() {
+            parts.push(self.host_table(style));
+        }
+        if !self.servers.is_empty() {
+            parts.push(self.server_table(style));
+        }
+        parts.extend(self.servers.iter().filter_map(|server| server.explanation(style)));
+        parts.join("\n")
+    }
+
+    fn title(&self, now: u64, style: Style) -> String {
+        let way = match &self.transport {
+            Transport::Stdio => "stdio",
+            Transport::Http { address } => address,
+        };
+        let place = match &self.config {
+            Some(file) => format!("with {file}"),
+            None => format!("in {}", self.folder),
+        };
+        let told = format!("{way}, for {}, {place}", age(now.saturating_sub(self.since)));
+        let nobody = if self.hosts.is_empty() { ", no host yet" } else { "" };
+        format!("{} {}{nobody}\n", style.bold(&format!("gateway {}:", self.pid)), one_line(&told))
+    }
+
+    fn host_table(&self, style: Style) -> String {
+        let columns = vec![
+            Column::left("HOST"),
+            Column::left("VERSION"),
+            Column::left("TAKEN FOR"),
+            Column::left("ERA"),
+            Column::left("MODE"),
+            Column::flexible("WHY"),
+        ];
+        let mut table = Table::new(columns).indented(INDENT);
+        for host in &self.hosts {
+            table.row(host.cells());
+        }
+        table.render(style)
+    }
+
+    fn server_table(&self, style: Style) -> String {
+        let columns =
+            vec![Column::left("SERVER"), Column::left("STATE"), Column::right("TOOLS"), Column::right("PID")];
+        let mut table = Table::new(columns).indented(INDENT);
+        for server in &self.servers {
+            table.row(server.cells());
+        }
+        table.render(style)
+    }
+}
+
+impl Present {
+    fn cells(&self) -> Vec<Cell> {
+        let guest = &self.guest;
+        let said = |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), one_line);
+        let name = said(&guest.name);
+        let many = if self.count > 1 { format!("{name} × {}", count(self.count)) } else { name };
+        vec![
+            Cell::painted(many, Style::bold),
+            said(&guest.version).into(),
+            one_line(&guest.profile).into(),
+            super::era(guest.era).into(),
+            guest.mode.map_or_else(|| "–".to_owned(), |mode| mode.to_string()).into(),
+            guest
+                .why
+                .clone()
+                .unwrap_or_else(|| "chosen when all servers have been heard of".to_owned())
+                .into(),
+        ]
+    }
+}
+
+impl Server {
+    fn cells(&self) -> Vec<Cell> {
+        let (word, paint): (_, fn(Style, &str) -> String) = match self.state {
+            State::Warming => ("warming", Style::warn),
+            State::Ready => ("ready", Style::good),
+            State::Idle => ("idle", Style::dim),
+            State::Error => ("error", Style::bad),
+        };
+        vec![
+            one_line(&self.name).into(),
+            Cell::painted(word, paint),
+            self.tools.map_or_else(|| "–".to_owned(), count).into(),
+            self.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+        ]
+    }
+
+    fn explanation(&self, style: Style) -> Option<String> {
+        let reason = trouble(self.trouble.as_ref()?, 2 * INDENT, style);
+        Some(format!("{}{}\n{reason}", " ".repeat(INDENT), style.bad(&one_line(&self.name))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::{era::Era, exposure::Mode};
+    use plugbay_downstream::Guest;
+
+    use super::*;
+    use crate::commands::Trouble;
+
+    fn running() -> Running {
+        let guest = Guest {
+            name: Some("claude-code".to_owned()),
+            version: Some("2.0\x1b[2J".to_owned()),
+            profile: "claude-code".to_owned(),
+            era: Era::Legacy,
+            mode: Some(Mode::All),
+            why: Some("the host keeps tools out of context itself".to_owned()),
+        };
+        let unnamed = Guest {
+            name: None,
+            version: None,
+            profile: "unknown".to_owned(),
+            era: Era::Modern,
+            mode: None,
+            why: None,
+        };
+        let server = |name: &str, state, tools, pid| Server {
+            name: name.to_owned(),
+            state,
+            tools,
+            pid,
+            trouble: (state == State::Error).then(|| Trouble {
+                reason: "exited with code 1".to_owned(),
+                stderr: vec!["no port".to_owned()],
+                remedy: Some("open it".to_owned()),
+            }),
+        };
+        Running {
+            pid: 4711,
+            since: 1000,
+            transport: Transport::Http { address: "http://127.0.0.1:8080/mcp".to_owned() },
+            folder: "/home/ann".to_owned(),
+            config: None,
+            hosts: vec![Present { guest, count: 3 }, Present { guest: unnamed, count: 1 }],
+            servers: vec![
+                server("calc", State::Ready, Some(6), Some(4712)),
+                server("db", State::Error, None, None),
+                server("notes", State::Idle, Some(1200), None),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_glance_shows_who_is_served_how_and_what_does_not_work() {
+        let bare = Running {
+            transport: Transport::Stdio,
+            config: Some("/c.jsonc".to_owned()),
+            hosts: vec![],
+            servers: vec![],
+            ..running()
+        };
+        let status = Status { gateways: vec![running(), bare], now: 1300 };
+        let expected = "\
+gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
+
+  HOST             VERSION  TAKEN FOR    ERA     MODE  WHY
+  claude-code × 3  2.0      claude-code  legacy  all   the host keeps tools out of context itself
+  –                –        unknown      modern  –     chosen when all servers have been heard of
+
+  SERVER  STATE  TOOLS   PID
+  calc    ready      6  4712
+  db      error      –
+  notes   idle   1,200
+
+  db
+    exited with code 1
+    stderr  no port
+    try     open it
+
+gateway 4711: stdio, for 5 min, with /c.jsonc, no host yet
+";
+        assert_eq!(status.human(Style::PLAIN), expected);
+    }
+
+    #[test]
+    fn a_file_says_what_was_written() {
+        let text = serde_json::to_string(&running()).unwrap();
+        assert_eq!(serde_json::from_str::<Running>(&text).unwrap(), running());
+    }
+}
