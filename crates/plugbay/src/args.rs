@@ -246,7 +246,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Tokens { server, explain, json } => {
             runtime.block_on(commands::tokens::tokens(&context, server.as_deref(), explain, json))
         }
-        Command::Status { json } => Ok(commands::status::status(&context, json)),
+        Command::Status { json } => commands::status::status(&context, json),
         Command::Hosts { json } => runtime.block_on(commands::hosts::hosts(&context, json)),
         Command::Search { query, limit, server, explain, json } => {
             let wish = search::Wish { query: query.join(" "), limit: limit.into(), server, explain };

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::Context;
+use super::{CommandError, Context};
 use crate::running::{self, Running};
 
 #[derive(Debug, Serialize)]
@@ -16,10 +16,15 @@ pub struct Status {
     pub now: u64,
 }
 
-pub fn status(context: &Context, as_json: bool) -> ExitCode {
+pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+    let folder = context.source.paths.running().ok_or_else(|| {
+        CommandError::failed("gateways have no folder to tell in that they run")
+            .hint("set HOME or XDG_STATE_HOME")
+    })?;
+    let unreadable =
+        |error| CommandError::failed(format!("it cannot be told what runs: {}: {error}", folder.display()));
     let mut gateways = Vec::new();
-    let folder = context.source.paths.running();
-    for found in folder.iter().flat_map(|folder| running::read(folder)) {
+    for found in running::read(&folder).map_err(unreadable)? {
         match found {
             Ok(running) => gateways.push(running),
             Err(page) => {
@@ -31,5 +36,5 @@ pub fn status(context: &Context, as_json: bool) -> ExitCode {
     gateways.sort_by_key(|running| (running.since, running.pid));
     let failed = gateways.iter().flat_map(|running| &running.servers).any(|server| server.trouble.is_some());
     context.output.show(&Status { gateways, now: running::now() }, as_json);
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

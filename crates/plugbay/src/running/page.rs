@@ -39,7 +39,7 @@ impl Page {
         if self.file.is_none() {
             let folder = self.path.parent().unwrap_or(Path::new("."));
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            read(folder); // and clears what others have left
+            read(folder)?; // and clears what others have left
         }
         let draft = self.path.with_extension(DRAFT);
         let replaced = locked(&draft, text).and_then(|file| fs::rename(&draft, &self.path).map(|()| file));
@@ -74,8 +74,12 @@ fn locked(path: &Path, text: &[u8]) -> io::Result<File> {
 
 /// Every gateway that runs; the path of its page where that cannot be understood. What gateways have left
 /// that run no more is taken away.
-pub fn read(folder: &Path) -> Vec<Result<Running, PathBuf>> {
-    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+pub fn read(folder: &Path) -> io::Result<Vec<Result<Running, PathBuf>>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
     let mut found = Vec::new();
     for path in paths {
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -89,7 +93,7 @@ pub fn read(folder: &Path) -> Vec<Result<Running, PathBuf>> {
             _ => {}
         }
     }
-    found
+    Ok(found)
 }
 
 /// `None` if its gateway is dead; then nothing is left of it.
@@ -150,11 +154,11 @@ mod tests {
     fn a_page_is_there_for_as_long_as_it_is_kept() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("deep/down");
-        assert!(read(&folder).is_empty());
+        assert!(read(&folder).unwrap().is_empty());
         let mut page = Page::new(&folder);
         for pid in [1, 2] {
             page.write(&text(pid)).unwrap();
-            assert_eq!(read(&folder), [Ok(running(pid))]);
+            assert_eq!(read(&folder).unwrap(), [Ok(running(pid))]);
         }
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&page.path)), (0o700, 0o600));
@@ -172,7 +176,7 @@ mod tests {
             draft.set_modified(SystemTime::now() - 2 * FORSAKEN).unwrap();
         };
         leave();
-        assert!(read(folder).is_empty());
+        assert!(read(folder).unwrap().is_empty());
         assert_eq!(names(folder), 0);
         leave();
         let mut page = Page::new(folder);
@@ -187,7 +191,7 @@ mod tests {
         page.write(b"{\"of\":\"another version\"}").unwrap();
         fs::write(root.path().join("notes.txt"), "").unwrap();
         File::create(root.path().join("9-9.draft")).unwrap(); // somebody is about to finish it
-        assert_eq!(read(root.path()), [Err(page.path.clone())]);
+        assert_eq!(read(root.path()).unwrap(), [Err(page.path.clone())]);
         assert_eq!(names(root.path()), 3);
     }
 
@@ -199,10 +203,10 @@ mod tests {
         let draft = page.path.with_extension(DRAFT);
         fs::create_dir(&draft).unwrap();
         assert!(page.write(&text(2)).is_err());
-        assert!(read(root.path()).is_empty());
+        assert!(read(root.path()).unwrap().is_empty());
         fs::remove_dir(&draft).unwrap();
         page.write(&text(3)).unwrap();
-        assert_eq!(read(root.path()), [Ok(running(3))]);
+        assert_eq!(read(root.path()).unwrap(), [Ok(running(3))]);
     }
 
     /// One writes while others look: it is there all the time.

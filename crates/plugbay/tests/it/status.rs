@@ -114,7 +114,9 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     let mut leaving = shared.connect();
     leaving.request("DELETE", &[("mcp-session-id", &sessions[0])], "");
     leaving.reply();
-    await_status(&workspace, "one host less", |told| told[1]["hosts"][0]["count"] == 1);
+    await_status(&workspace, "one host less", |told| {
+        told.get(1).is_some_and(|gateway| gateway["hosts"][0]["count"] == 1)
+    });
     assert_eq!(workspace.starts("a").len(), 2, "looking starts nothing");
 
     host.finish();
@@ -200,7 +202,9 @@ fn a_change_is_shown_a_server_at_rest_too() {
     assert_eq!((&guest["era"], &guest["why"]), (&json!("modern"), &json!("configured")));
     workspace.write_config(&config.server(&workspace, "b", &Script::friendly()).top("mode", json!("search")));
     await_status(&workspace, "the new configuration", |told| {
-        told[0]["hosts"][0]["mode"] == "search" && told[0]["servers"][1]["state"] == "ready"
+        told.first().is_some_and(|gateway| {
+            gateway["hosts"][0]["mode"] == "search" && gateway["servers"][1]["state"] == "ready"
+        })
     });
     host.finish();
 }
@@ -215,6 +219,8 @@ fn where_nothing_can_be_written_all_else_works() {
     wait_until("a word about it", SOON, || host.stderr().contains("plugbay status").then_some(()));
     assert!(host.call("a__echo", r#"{"canary":1}"#).content_text().contains("canary"));
     let run = status(&workspace, &[]);
-    assert!(run.status.success() && run.stdout.starts_with(b"nothing runs"), "{run:?}");
+    let told = String::from_utf8(run.stderr).unwrap();
+    assert_eq!((run.status.code(), run.stdout.as_slice()), (Some(1), &b""[..]), "{told}");
+    assert!(told.starts_with("error: it cannot be told what runs: "), "{told}");
     host.finish();
 }
