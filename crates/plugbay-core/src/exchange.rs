@@ -66,10 +66,13 @@ pub enum Answer {
 
 /// A server's request to a host. One number names it on its whole way, as a ticket does a call: it is
 /// the id by which a legacy host is asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Question {
     pub number: Ticket,
     pub server: ServerName,
+    /// The calls that it may be about, oldest first: all of one host where its server does not tell. It
+    /// ends with the last of them.
+    pub calls: Vec<Ticket>,
     /// The request as it came, read whole; `head` tells where its parts are.
     pub message: Bytes,
     pub head: Head,
@@ -83,6 +86,11 @@ impl Question {
 
     pub fn params(&self) -> Option<&Span> {
         self.head.payload.as_ref()
+    }
+
+    /// Whether it may be about another call than this.
+    pub fn outlives(&self, call: Ticket) -> bool {
+        self.calls.iter().any(|other| *other != call)
     }
 }
 
@@ -130,6 +138,8 @@ pub enum Reply {
     /// Its result alone, as raw JSON.
     Result(Bytes),
     Refused(Unanswered),
+    /// The call by which it was asked has ended without an answer to it: another may do.
+    LeftOpen,
 }
 
 /// Why nobody answers a server.
@@ -137,6 +147,8 @@ pub enum Reply {
 pub enum Unanswered {
     #[error("no host can be asked")]
     NoHost,
+    #[error("several hosts are being served, and nothing tells which of them this is for")]
+    Ambiguous,
     #[error("the host has not declared the capability {0:?}")]
     Undeclared(&'static str),
     #[error("the protocol of this host has no such request")]
@@ -154,7 +166,7 @@ impl Unanswered {
     pub fn code(self) -> i32 {
         match self {
             Self::NoHost | Self::Undeclared(_) | Self::Unknown => -32601,
-            Self::TooMany | Self::CallEnded | Self::HostGone => -32000,
+            Self::Ambiguous | Self::TooMany | Self::CallEnded | Self::HostGone => -32000,
         }
     }
 }
@@ -194,6 +206,11 @@ pub trait Servers: Send + Sync {
 pub trait Caller: Send + Sync + std::fmt::Debug {
     fn answered(&self, ticket: Ticket, answer: Answer);
 
+    /// Whose this is, where every request of a host is a caller of its own. Any other is a host itself.
+    fn holder(&self) -> Option<[u8; 32]> {
+        None
+    }
+
     /// Whether the caller keeps up with its answers. Until it does, whoever works for it alone should
     /// read no further ahead: what is not read costs nothing. Never stops an answer.
     fn poll_ready(&self, _: &mut Context<'_>) -> Poll<()> {
@@ -216,7 +233,7 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     /// Something that nobody asked for; for this call, as far as one can tell.
     fn told(&self, _during: Option<Ticket>, _news: &News) {}
 
-    /// A server asks something, for this call if it is known for which. Unless it is refused at once,
+    /// A server asks something, and this call can carry it to the host. Unless it is refused at once,
     /// [`Servers::reply`] is called in time, or the question is withdrawn.
     fn asked(&self, _during: Option<Ticket>, _question: Question) -> Result<(), Unanswered> {
         Err(Unanswered::NoHost)
@@ -227,4 +244,12 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
 
     /// Something that a question has led to is over: `notifications/elicitation/complete`.
     fn completed(&self, _notification: Bytes) {}
+}
+
+impl dyn Caller + '_ {
+    /// Whether what is meant for one of them may be shown to the other.
+    pub fn is_same_host(&self, other: &dyn Caller) -> bool {
+        let holder = self.holder();
+        std::ptr::addr_eq(self, other) || (holder.is_some() && holder == other.holder())
+    }
 }

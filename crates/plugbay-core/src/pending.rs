@@ -79,12 +79,6 @@ impl<T> Pending<T> {
         }
     }
 
-    /// The latest of the requests that fit.
-    pub fn latest(&self, fits: impl Fn(&T) -> bool) -> Option<(Ticket, &T)> {
-        let fitting = self.entries.iter().filter(|(_, entry)| fits(&entry.what));
-        fitting.max_by_key(|(ticket, _)| **ticket).map(|(ticket, entry)| (*ticket, &entry.what))
-    }
-
     /// Takes out everything that has waited too long, with the time that was not enough.
     pub fn expire(&mut self, now: Instant) -> Vec<(Ticket, T, Duration)> {
         let due = |entry: &Entry<T>| entry.deadline().is_some_and(|deadline| deadline <= now);
@@ -123,6 +117,10 @@ impl<T> Pending<T> {
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.values().map(|entry| &entry.what)
+    }
+
+    pub fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.entries.keys().copied()
     }
 
     pub fn len(&self) -> usize {

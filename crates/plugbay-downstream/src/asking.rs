@@ -11,13 +11,19 @@ use plugbay_core::{
 
 use tokio::sync::oneshot;
 
-use crate::{outbox::Outbox, respond, session::Session, tasks};
+use crate::{
+    outbox::Outbox,
+    respond,
+    session::{Session, State},
+    tasks,
+};
 
 /// A question that the host has not answered yet.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) asker: Asker,
-    pub(crate) during: Option<Ticket>,
+    /// The calls that it may be about: it ends with the last of them.
+    pub(crate) calls: Vec<Ticket>,
     /// Where it was put.
     pub(crate) sink: Arc<Outbox>,
 }
@@ -27,7 +33,10 @@ pub(crate) struct Asked {
 pub(crate) enum Asker {
     Server(ServerName),
     /// A modern server, by a result that held this key; it is told when all is known.
-    Round(String),
+    Round {
+        call: Ticket,
+        key: String,
+    },
     /// We ourselves.
     Gateway(oneshot::Sender<(Bytes, Head)>),
 }
@@ -52,8 +61,8 @@ impl Session {
         if !sink.has_room() {
             return Err(Unanswered::TooMany);
         }
-        let Question { number, server, message, head, .. } = question;
-        let asked = Asked { asker: Asker::Server(server.clone()), during, sink: Arc::clone(&sink) };
+        let Question { number, server, calls, message, head, .. } = question;
+        let asked = Asked { asker: Asker::Server(server.clone()), calls, sink: Arc::clone(&sink) };
         state.questions.insert(number, asked);
         drop(state);
         let labels = tasks::question_labels(&message, head.payload.as_ref(), &server, &self.owner());
@@ -81,7 +90,7 @@ impl Session {
         }
         let number = self.gateway().tickets.next();
         let (waits, answer) = oneshot::channel();
-        let asked = Asked { asker: Asker::Gateway(waits), during: None, sink: Arc::clone(&sink) };
+        let asked = Asked { asker: Asker::Gateway(waits), calls: Vec::new(), sink: Arc::clone(&sink) };
         state.questions.insert(number, asked);
         drop(state);
         sink.tell(respond::question(number, method, params));
@@ -111,15 +120,14 @@ impl Session {
         let (Kind::Result { id } | Kind::Error { id: Some(id) }) = &head.kind else { return };
         let number = std::str::from_utf8(&message[id.clone()]).ok().and_then(|id| id.parse().ok());
         let Some(number) = number.map(Ticket) else { return };
-        let Some(Asked { asker, during, .. }) = self.lock().questions.remove(&number) else { return };
-        match (asker, during) {
-            (Asker::Server(server), _) => {
+        let Some(Asked { asker, .. }) = self.lock().questions.remove(&number) else { return };
+        match asker {
+            Asker::Server(server) => {
                 let (message, head) = tasks::own_words(message, head, &self.owner());
                 self.gateway().servers.reply(&server, number, Reply::Response { message, head });
             }
-            (Asker::Round(key), Some(ticket)) => self.round_answered(ticket, key, &message, &head),
-            (Asker::Round(_), None) => {}
-            (Asker::Gateway(asker), _) => _ = asker.send((message, head)),
+            Asker::Round { call, key } => self.round_answered(call, key, &message, &head),
+            Asker::Gateway(asker) => _ = asker.send((message, head)),
         }
     }
 
@@ -127,17 +135,22 @@ impl Session {
     pub(crate) fn withdraw(&self, question: Ticket, notification: &Draft) {
         let asked = self.lock().questions.remove(&question);
         if let Some(asked) = asked {
-            asked.sink.tell(notification.render(question.0).into());
+            // The call on whose way it went may have ended before it.
+            let sink = if asked.sink.is_closed() { self.outbox() } else { &asked.sink };
+            sink.tell(notification.render(question.0).into());
         }
     }
 
-    /// The call has ended on this side: the host need not answer what was asked for it.
+    /// The call has ended on this side: the host need not answer what was asked for it alone.
     pub(crate) fn withdraw_all_of(&self, ticket: Ticket) {
         let mut state = self.lock();
         if state.questions.is_empty() {
             return;
         }
-        let ended: Vec<_> = state.questions.extract_if(|_, asked| asked.during == Some(ticket)).collect();
+        let State { questions, calls, .. } = &mut *state;
+        let goes_on = |call: &Ticket| *call != ticket && calls.contains_key(call);
+        let ended = |asked: &Asked| asked.calls.contains(&ticket) && !asked.calls.iter().any(goes_on);
+        let ended: Vec<_> = questions.extract_if(|_, asked| ended(asked)).collect();
         drop(state);
         for (number, asked) in ended {
             asked.sink.tell(respond::call_has_ended().render(number.0).into());

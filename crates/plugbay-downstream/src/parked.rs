@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     ability::{self, Abilities},
-    exchange::{Answer, Question, Reply, Ticket, Unanswered},
+    exchange::{Answer, Question, Reply, Servers, Ticket, Unanswered},
     name::ServerName,
     wire::{Head, Members, Span},
 };
@@ -150,13 +150,13 @@ impl Parking {
         let mut parked = self.lock();
         let Some(entry) = parked.get_mut(&ticket) else { return };
         let Some(session) = &entry.session else {
-            entry.questions.clear();
+            entry.questions.retain(|_, question| question.outlives(ticket)); // and is being seen to
             entry.answer = Some(held(answer, asked_by));
             return;
         };
         let session = session.upgrade();
-        parked.remove(&ticket);
         drop(parked);
+        self.forget(ticket, &*asked_by.gateway().servers);
         if let Some(session) = session {
             session.answered_here(ticket, answer);
         }
@@ -167,9 +167,13 @@ impl Parking {
         self.lock().get(&ticket)?.session.as_ref()?.upgrade()
     }
 
-    /// The call has ended, or was taken back.
-    pub(crate) fn forget(&self, ticket: Ticket) {
-        self.lock().remove(&ticket);
+    /// The call has ended, or was taken back. What may be about another is asked by that.
+    pub(crate) fn forget(&self, ticket: Ticket, servers: &dyn Servers) {
+        let gone = self.lock().remove(&ticket);
+        let Some(Parked { server, questions, .. }) = gone else { return };
+        for (number, _) in questions.into_iter().filter(|(_, question)| question.outlives(ticket)) {
+            servers.reply(&server, number, Reply::LeftOpen);
+        }
     }
 
     // --- what hosts do
@@ -210,20 +214,19 @@ impl Parking {
     fn go_on(&self, session: &Arc<Session>, ticket: Ticket, answers: Vec<(Ticket, Bytes)>) {
         let mut parked = self.lock();
         let Some(entry) = parked.get_mut(&ticket) else { return };
-        if let Some(answer) = entry.answer.take() {
-            parked.remove(&ticket);
-            drop(parked);
-            return session.answered_here(ticket, answer);
-        }
         let server = entry.server.clone();
         let answers: Vec<_> =
             answers.into_iter().filter(|(question, _)| entry.questions.remove(question).is_some()).collect();
-        let more = !entry.questions.is_empty();
+        let (more, ended) = (!entry.questions.is_empty(), entry.answer.take());
         drop(parked);
+        let servers = &*session.gateway().servers;
         for (question, answer) in answers {
-            session.gateway().servers.reply(&server, question, Reply::Result(answer));
+            servers.reply(&server, question, Reply::Result(answer));
         }
-        if more {
+        if let Some(answer) = ended {
+            self.forget(ticket, servers);
+            session.answered_here(ticket, answer);
+        } else if more {
             gather(session, ticket);
         }
     }
@@ -245,7 +248,8 @@ impl Parking {
         drop(parked);
         match session.hand_over(ticket) {
             Some(call) => call.sink.answer(respond::input_required(&call.id, &questions, &state)),
-            None => return self.forget(ticket), // taken back in this very moment
+            // Taken back in this very moment.
+            None => return self.forget(ticket, &*session.gateway().servers),
         }
         self.expire_later(session, ticket);
     }
@@ -262,11 +266,11 @@ impl Parking {
         let deadline = Instant::now() + PATIENCE;
         tokio::spawn(async move {
             sleep_until(deadline).await;
-            let mut parked = gateway.parking.lock();
+            let parked = gateway.parking.lock();
             let Some(entry) = parked.get(&ticket).filter(|entry| entry.turn == turn) else { return };
             let (server, answered) = (entry.server.clone(), entry.answer.is_some());
-            parked.remove(&ticket);
             drop(parked);
+            gateway.parking.forget(ticket, &*gateway.servers);
             if !answered {
                 gateway.servers.cancel(&server, ticket, respond::host_has_gone());
             }

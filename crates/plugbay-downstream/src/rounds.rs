@@ -109,8 +109,9 @@ impl Session {
         let rounds = again.rounds;
         let sink = self.sink_for_questions(&call.sink);
         for (key, number, _) in &entries {
-            let (asker, sink) = (Asker::Round(key.clone()), Arc::clone(&sink));
-            state.questions.insert(*number, Asked { asker, during: Some(ticket), sink });
+            let asker = Asker::Round { call: ticket, key: key.clone() };
+            let sink = Arc::clone(&sink);
+            state.questions.insert(*number, Asked { asker, calls: vec![ticket], sink });
         }
         drop(state);
         if entries.is_empty() {

@@ -147,6 +147,7 @@ impl exchange::Servers for Script {
             Reply::Response { message, .. } => String::from_utf8(message.to_vec()).expect("UTF-8"),
             Reply::Result(result) => String::from_utf8(result.to_vec()).expect("UTF-8"),
             Reply::Refused(why) => why.to_string(),
+            Reply::LeftOpen => "left open".to_owned(),
         };
         let _ = self.0.send(Event::Reply(question, text));
     }
@@ -225,7 +226,19 @@ impl Forwarded {
 
     /// The server asks something while it works on the call.
     pub(crate) fn ask(&self, number: u64, method: &str, params: &str) -> Result<(), Unanswered> {
-        self.0.caller.asked(Some(self.0.ticket), question(number, method, params))
+        self.ask_about(&[self.0.ticket], number, method, params)
+    }
+
+    /// The same where it may be about any of these.
+    pub(crate) fn ask_about(
+        &self,
+        calls: &[Ticket],
+        number: u64,
+        method: &str,
+        params: &str,
+    ) -> Result<(), Unanswered> {
+        let question = Question { calls: calls.to_vec(), ..question(number, method, params) };
+        self.0.caller.asked(Some(self.0.ticket), question)
     }
 
     /// It does not want to know any more.
@@ -267,7 +280,7 @@ pub(crate) fn question(number: u64, method: &str, params: &str) -> Question {
     let message = Bytes::from(text);
     let head = Head::read(&message).expect("a request");
     let Kind::Request { method, .. } = head.kind.clone() else { panic!("no request") };
-    Question { number: Ticket(number), server: server(), message, head, method }
+    Question { number: Ticket(number), server: server(), calls: Vec::new(), message, head, method }
 }
 
 /// The server `s` with these tools.

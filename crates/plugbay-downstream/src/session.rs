@@ -47,14 +47,23 @@ pub(crate) struct Session {
     gateway: Gateway,
     owner: Owner,
     desk: Arc<Desk>,
-    /// No other host shares its servers.
-    alone: bool,
+    standing: Standing,
     /// For what belongs to no request.
     outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
     state: Mutex<State>,
     /// Told when the last request in flight has ended.
     idle: Notify,
+}
+
+/// How much of a host this is, and whether there are others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// No other host shares its servers.
+    Alone,
+    OneOfMany,
+    /// One of the requests of one of many.
+    OneRequest,
 }
 
 #[derive(Debug, Default)]
@@ -136,21 +145,21 @@ pub(crate) struct Subscription {
 
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(Owner::default(), true, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
+        Self::of(Owner::default(), Standing::Alone, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
     }
 
     /// For one of many legacy hosts.
     pub(crate) fn shared(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(owner, false, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
+        Self::of(owner, Standing::OneOfMany, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
     }
 
-    fn of(owner: Owner, alone: bool, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
+    fn of(owner: Owner, standing: Standing, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway,
             owner,
             desk,
-            alone,
+            standing,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
             idle: Notify::new(),
@@ -160,7 +169,7 @@ impl Session {
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
     pub(crate) fn stateless(owner: Owner, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
-        let session = Self::of(owner, false, gateway, desk, outbox);
+        let session = Self::of(owner, Standing::OneRequest, gateway, desk, outbox);
         let seen = Seen::all(&session.snapshot());
         session.lock().seen = seen;
         session.opened_modern();
@@ -197,7 +206,7 @@ impl Session {
 
     /// Whether what servers have is this host's alone.
     pub(crate) fn is_alone(&self) -> bool {
-        self.alone
+        self.standing == Standing::Alone
     }
 
     /// Itself, for whoever goes on with something later.
@@ -314,7 +323,7 @@ impl Session {
         let call = self.forget(&mut self.lock(), ticket);
         if let Some(call) = call {
             if call.asked {
-                self.gateway.parking.forget(ticket);
+                self.gateway.parking.forget(ticket, &*self.gateway.servers);
             }
             call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, notification);
@@ -336,7 +345,7 @@ impl Session {
         self.leave_unanswered();
         for (ticket, call) in calls {
             if call.asked {
-                self.gateway.parking.forget(ticket);
+                self.gateway.parking.forget(ticket, &*self.gateway.servers);
             }
             call.sink.taken_back();
             self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());

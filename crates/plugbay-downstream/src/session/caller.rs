@@ -12,7 +12,7 @@ use plugbay_core::{
 };
 use smallvec::SmallVec;
 
-use super::{HostCall, Recourse, Session};
+use super::{HostCall, Recourse, Session, Standing};
 use crate::{
     respond::{self, Refusal},
     seal::Owner,
@@ -114,9 +114,13 @@ impl Caller for Session {
         let call = self.forget(&mut self.lock(), ticket);
         let Some(call) = call else { return self.gateway.parking.answered(ticket, answer, self) };
         if call.asked {
-            self.gateway.parking.forget(ticket);
+            self.gateway.parking.forget(ticket, &*self.gateway.servers);
         }
         self.deliver(ticket, call, answer);
+    }
+
+    fn holder(&self) -> Option<[u8; 32]> {
+        (self.standing == Standing::OneRequest).then_some(self.owner.0)
     }
 
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {

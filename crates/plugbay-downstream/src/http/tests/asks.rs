@@ -127,6 +127,52 @@ async fn questions_to_two_hosts_never_cross() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whose_a_call_is() {
+    let mut stage = Stage::with(snapshot(&["echo"], true), &["one", "two"]);
+    let (mut hosts, mut forwarded) = (Vec::new(), Vec::new());
+    for token in ["one", "one", "two"] {
+        let mut host = stage.connect();
+        host.say(modern_call(token, 1, "")).await;
+        hosts.push(host);
+        forwarded.push(stage.servers.forwarded().await);
+    }
+    let same = |one: usize, other: usize| forwarded[one].caller().is_same_host(forwarded[other].caller());
+    assert_eq!((same(0, 1), same(1, 2)), (true, false), "every request of a caller is that caller's");
+    let mut stage = Stage::new();
+    for _ in 0..2 {
+        let session = stage.open_with(ALL).await;
+        let mut host = stage.connect();
+        host.say(within(&session, &call(1))).await;
+        hosts.push(host);
+        forwarded.push(stage.servers.forwarded().await);
+    }
+    let same = |one: usize, other: usize| forwarded[one].caller().is_same_host(forwarded[other].caller());
+    assert_eq!((same(3, 3), same(3, 4)), (true, false), "a session is a host, with a token or without");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_withdrawn_where_the_host_still_reads() {
+    let mut stage = Stage::new();
+    let session = stage.open_with(ALL).await;
+    let mut listener = stage.connect();
+    listener.open_stream(get(&session, None)).await;
+    listener.event().await; // the empty one that gives an id
+    let mut hosts = [stage.connect(), stage.connect()];
+    let mut forwarded = Vec::new();
+    for (id, host) in [1, 2].into_iter().zip(&mut hosts) {
+        host.say(within(&session, &call(id))).await;
+        forwarded.push(stage.servers.forwarded().await);
+    }
+    let calls = [forwarded[0].ticket(), forwarded[1].ticket()];
+    forwarded[1].ask_about(&calls, 900, "roots/list", "{}").unwrap();
+    forwarded[1].answer("{}");
+    hosts[1].reply().await;
+    while hosts[1].hear_or_empty().await["id"] != 2 {} // behind the question
+    forwarded[1].withdraw(900);
+    assert_eq!(listener.hear().await["params"]["requestId"], 900);
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_host_is_asked_what_it_declared_itself() {
     let mut stage = Stage::new();
     let (able, unable) = (stage.open_with(ALL).await, stage.open_with("{}").await);

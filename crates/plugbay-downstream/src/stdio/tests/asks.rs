@@ -115,6 +115,27 @@ async fn a_call_that_is_taken_back_takes_its_questions_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_outlives_a_call_that_it_may_not_be_about() {
+    let mut stage = host(ALL, Era::Legacy).await;
+    stage.say(call(1)).await;
+    let first = stage.forwarded().await;
+    stage.say(call(2)).await;
+    let latest = stage.forwarded().await;
+    latest.ask_about(&[first.ticket(), latest.ticket()], 900, "roots/list", "{}").unwrap();
+    assert_eq!(stage.hear().await["id"], 900);
+    stage.say(cancel(2)).await;
+    assert_eq!(stage.cancelled().await.0, latest.ticket());
+    stage.hear_nothing().await;
+    stage.say(r#"{"jsonrpc":"2.0","id":900,"result":{}}"#).await;
+    assert_eq!(stage.replied().await.0, 900);
+    latest.ask_about(&[first.ticket(), latest.ticket()], 901, "roots/list", "{}").unwrap_err();
+    first.ask_about(&[first.ticket(), latest.ticket()], 902, "roots/list", "{}").unwrap();
+    assert_eq!(stage.hear().await["id"], 902);
+    stage.say(cancel(1)).await;
+    assert_eq!(stage.hear().await["params"]["requestId"], 902, "nothing else is left that it may be about");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_read_is_not_asked_without_end() {
     let mut stage = host(ALL, Era::Legacy).await;
     stage.say(call(1)).await;

@@ -231,6 +231,64 @@ async fn what_a_server_answers_while_its_host_is_away_is_kept() {
     }
 }
 
+/// Two calls, of which the second carries a question that may be about either.
+async fn asked_by_the_latest(stage: &mut Stage) -> (Forwarded, Forwarded) {
+    stage.say(call_with(1, ALL, "")).await;
+    let first = stage.forwarded().await;
+    stage.say(call_with(2, ALL, "")).await;
+    let latest = stage.forwarded().await;
+    latest.ask_about(&[first.ticket(), latest.ticket()], 900, "roots/list", "{}").unwrap();
+    (first, latest)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_passed_on_though_the_call_that_brings_it_has_ended() {
+    for (responses, reply) in
+        [(json!({ "900": { "roots": [] } }), r#"{"roots":[]}"#), (json!({}), "left open")]
+    {
+        let mut stage = Stage::new();
+        let (first, latest) = asked_by_the_latest(&mut stage).await;
+        let answer = stage.hear().await;
+        assert_eq!(answer["id"], 2);
+        latest.answer(r#"{"latest":1}"#);
+        stage.hear_nothing().await;
+        stage.say(retry(3, state(&answer), &responses)).await;
+        assert_eq!(stage.replied().await, (900, reply.to_owned()));
+        let ended = stage.hear().await;
+        assert_eq!((&ended["id"], &ended["result"]["latest"]), (&json!(3), &json!(1)));
+        first.answer(r#"{"first":1}"#);
+        assert_eq!(stage.hear().await["result"]["first"], 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_leaves_open_is_given_back() {
+    for taken_back in [false, true] {
+        let mut stage = Stage::new();
+        let (first, latest) = asked_by_the_latest(&mut stage).await;
+        if taken_back {
+            stage.say(cancel(2)).await;
+        } else {
+            latest.answer("{}");
+            assert_eq!(stage.hear().await["id"], 2);
+        }
+        assert_eq!(stage.replied().await, (900, "left open".to_owned()));
+        if taken_back {
+            assert_eq!(stage.cancelled().await.0, latest.ticket());
+        }
+        first.ask_about(&[first.ticket()], 900, "roots/list", "{}").unwrap();
+        let answer = stage.hear().await;
+        assert_eq!(answer["id"], 1);
+        stage.say(retry(3, state(&answer), &json!({ "900": {} }))).await;
+        assert_eq!(stage.replied().await.0, 900);
+    }
+    let mut stage = Stage::new();
+    let (_first, latest) = asked_by_the_latest(&mut stage).await;
+    stage.hear().await; // and the host does not come back
+    assert_eq!(stage.replied().await, (900, "left open".to_owned()));
+    assert_eq!(stage.cancelled().await.0, latest.ticket());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_question_is_not_asked() {
     let mut stage = Stage::new();

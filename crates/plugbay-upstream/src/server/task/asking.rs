@@ -32,10 +32,13 @@ pub(super) struct Questions {
 struct Open {
     /// As the server wrote it.
     id: Bytes,
-    caller: Arc<dyn Caller>,
-    /// The call that waits for the answer too.
-    during: Option<Ticket>,
+    /// Kept whole: it may have to be asked by another call. All that it names wait for the answer too.
+    question: Question,
+    by: Way,
 }
+
+/// Who is asked, and by which call.
+pub(super) type Way = (Arc<dyn Caller>, Option<Ticket>);
 
 impl Questions {
     pub(super) fn is_empty(&self) -> bool {
@@ -44,6 +47,13 @@ impl Questions {
 
     fn take_where(&mut self, gone: impl Fn(&Open) -> bool) -> Vec<(Ticket, Open)> {
         self.open.extract_if(|_, open| gone(open)).collect()
+    }
+}
+
+impl Open {
+    fn withdrawn(&self, number: Ticket, notification: Draft) {
+        let (caller, call) = &self.by;
+        caller.withdrawn(*call, number, notification);
     }
 }
 
@@ -74,85 +84,134 @@ impl Task {
         }
         let task = head.payload.as_ref().and_then(|params| task::related(&message, params));
         let task = task.and_then(|id| string_value(&message[id]));
-        let whose = match (during, task) {
-            (None, Some(id)) => self.whose_task(&id),
-            _ => self.whom(during),
+        let ways = match (during, task) {
+            (None, Some(id)) => vec![self.whose_task(&id).ok_or(Unanswered::NoHost)?],
+            _ => self.whom(during)?,
         };
-        let (caller, during) = whose.ok_or(Unanswered::NoHost)?;
         let number = self.around.tickets.next();
-        let visit = visit(&message, head.payload.as_ref());
+        let calls = ways.iter().filter_map(|(_, call)| *call).collect();
         let server = self.spec.name.clone();
-        caller.asked(during, Question { number, server, message, head, method })?;
-        if let Some(ticket) = during {
-            self.pending.hold(ticket);
-        }
-        if let Some(visit) = visit {
-            self.questions.visits.truncate(VISITS_LIMIT - 1);
-            self.questions.visits.push_front((visit, Arc::downgrade(&caller)));
-        }
-        self.questions.open.insert(number, Open { id, caller, during });
-        Ok(())
+        self.put(id, Question { number, server, calls, message, head, method }, ways)
     }
 
-    /// Whoever waits for this call; if it is not known for which it is, for the latest one, else the only
-    /// host that there is. A call that has ended has nobody, and others are not asked in its place.
-    fn whom(&self, during: Option<Ticket>) -> Option<(Arc<dyn Caller>, Option<Ticket>)> {
-        let call = match during {
-            Some(ticket) => Some((ticket, self.pending.get(ticket)?)),
-            None => self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_))),
+    /// Whoever waits for this call; if it is not known for which it is, for any that is in flight, else the
+    /// only host that there is. A call that has ended has nobody, and others are not asked in its place.
+    fn whom(&self, during: Option<Ticket>) -> Result<Vec<Way>, Unanswered> {
+        let ways = match during {
+            Some(ticket) if !self.pending.contains(ticket) => return Err(Unanswered::NoHost),
+            Some(ticket) => self.ways(&[ticket]),
+            None => self.in_flight()?,
         };
-        match call {
-            Some((ticket, Waiting::Host(caller))) => Some((Arc::clone(caller), Some(ticket))),
-            _ => Some((self.around.audience.only()?, None)),
+        if ways.is_empty() {
+            let only = self.around.audience.only().ok_or(Unanswered::NoHost)?;
+            return Ok(vec![(only, None)]);
         }
+        Ok(ways)
     }
 
-    /// A host has answered.
+    pub(super) fn ways(&self, calls: &[Ticket]) -> Vec<Way> {
+        let way = |ticket: &Ticket| match self.pending.get(*ticket)? {
+            Waiting::Host(caller) => Some((Arc::clone(caller), Some(*ticket))),
+            _ => None,
+        };
+        calls.iter().filter_map(way).collect()
+    }
+
+    /// The calls for which a server may speak when it does not say for which, oldest first. If they are of
+    /// several hosts nobody can tell, and none of them must hear what may be another's.
+    pub(super) fn in_flight(&self) -> Result<Vec<Way>, Unanswered> {
+        let mut calls: Vec<Ticket> = self.pending.tickets().collect();
+        calls.sort_unstable();
+        let ways = self.ways(&calls);
+        let of_one_host = ways.windows(2).all(|pair| pair[0].0.is_same_host(&*pair[1].0));
+        of_one_host.then_some(ways).ok_or(Unanswered::Ambiguous)
+    }
+
+    /// Asks by the latest call that its host can be asked by.
+    fn put(&mut self, id: Bytes, question: Question, ways: Vec<Way>) -> Result<(), Unanswered> {
+        let mut refused = Unanswered::NoHost;
+        for by in ways.into_iter().rev() {
+            match by.0.asked(by.1, question.clone()) {
+                Ok(()) => {
+                    self.put_by(id, question, by);
+                    return Ok(());
+                }
+                Err(why) => refused = why,
+            }
+        }
+        Err(refused)
+    }
+
+    fn put_by(&mut self, id: Bytes, question: Question, by: Way) {
+        for ticket in &question.calls {
+            self.pending.hold(*ticket);
+        }
+        if let Some(visit) = visit(&question.message, question.params()) {
+            self.questions.visits.truncate(VISITS_LIMIT - 1);
+            self.questions.visits.push_front((visit, Arc::downgrade(&by.0)));
+        }
+        self.questions.open.insert(question.number, Open { id, question, by });
+    }
+
+    /// A host has answered, or will not do so by the call that it was asked by.
     pub(super) fn replied(&mut self, number: Ticket, reply: Reply) {
         // Otherwise the question was withdrawn, or its server is gone.
         let Some(open) = self.questions.open.remove(&number) else { return };
-        if let Some(ticket) = open.during {
-            self.pending.release(ticket, self.now);
-        }
+        self.release(&open.question);
         let answer = match reply {
             Reply::Response { message, head } => head.readdressed(&message, &open.id, &[]).into_bytes(),
             Reply::Result(result) => response(&open.id, "result", &result),
             Reply::Refused(why) => refusal(&open.id, why),
+            Reply::LeftOpen => {
+                let Open { id, mut question, by } = open;
+                question.calls.retain(|call| Some(*call) != by.1);
+                let ways = self.ways(&question.calls);
+                match self.put(id.clone(), question, ways) {
+                    Ok(()) => return,
+                    Err(why) => refusal(&id, why),
+                }
+            }
         };
         self.say(answer, BACKLOG_LIMIT);
+    }
+
+    fn release(&mut self, question: &Question) {
+        for ticket in &question.calls {
+            self.pending.release(*ticket, self.now);
+        }
     }
 
     /// `notifications/cancelled` of the server.
     pub(super) fn withdraws(&mut self, message: &Bytes, params: Option<&Span>) {
         let Some(id) = params.and_then(|params| Members::find(message, params, "requestId")) else { return };
         for (number, open) in self.questions.take_where(|open| open.id == message[id.clone()]) {
-            if let Some(ticket) = open.during {
-                self.pending.release(ticket, self.now);
-            }
+            self.release(&open.question);
             let notification = Draft::new(message.clone()).with(id.clone(), Hole::Ticket);
-            open.caller.withdrawn(open.during, number, notification);
+            open.withdrawn(number, notification);
         }
     }
 
-    /// The call has ended, or is about to be answered: what was asked for it is of no use any more.
+    /// The call has ended, or is about to be answered: what was asked for it alone is of no use any more.
     pub(super) fn end_questions_of(&mut self, ticket: Ticket) {
-        if !self.questions.is_empty() {
-            self.end_questions(|open| open.during == Some(ticket));
-        }
+        self.end_questions(Some(ticket));
     }
 
     /// The same for calls that ended in any other way.
     pub(super) fn end_orphaned_questions(&mut self) {
-        if !self.questions.is_empty() {
-            let orphaned = self.questions.open.values().filter_map(|open| open.during);
-            let orphaned: Vec<Ticket> = orphaned.filter(|ticket| !self.pending.contains(*ticket)).collect();
-            self.end_questions(|open| open.during.is_some_and(|ticket| orphaned.contains(&ticket)));
-        }
+        self.end_questions(None);
     }
 
-    fn end_questions(&mut self, ended: impl Fn(&Open) -> bool) {
-        for (number, open) in self.questions.take_where(ended) {
-            open.caller.withdrawn(open.during, number, withdrawal("the call has ended"));
+    fn end_questions(&mut self, ended: Option<Ticket>) {
+        if self.questions.is_empty() {
+            return;
+        }
+        let goes_on = |call: &Ticket| Some(*call) != ended && self.pending.contains(*call);
+        let orphaned = self.questions.take_where(|open| {
+            let calls = &open.question.calls;
+            !calls.is_empty() && !calls.iter().any(goes_on)
+        });
+        for (number, open) in orphaned {
+            open.withdrawn(number, withdrawal("the call has ended"));
             self.say(refusal(&open.id, Unanswered::CallEnded), opening::ANSWERS_LIMIT);
         }
     }
@@ -160,7 +219,7 @@ impl Task {
     /// The server is gone, and with it whoever wanted to know.
     pub(super) fn forget_questions(&mut self) {
         for (number, open) in self.questions.open.drain() {
-            open.caller.withdrawn(open.during, number, withdrawal("the server has gone"));
+            open.withdrawn(number, withdrawal("the server has gone"));
         }
     }
 

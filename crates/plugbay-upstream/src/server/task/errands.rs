@@ -16,7 +16,7 @@ use plugbay_core::{
 };
 use rustc_hash::FxHashMap;
 
-use super::Task;
+use super::{Task, asking::Way};
 
 /// So many tasks of one server are remembered; the oldest are forgotten first.
 const KNOWN_LIMIT: usize = 1024;
@@ -158,7 +158,7 @@ impl Task {
 
     /// Whom a question is for that belongs to this task: its host, and the call by which that waits for the
     /// task, if it does. Of a task that nobody has spoken of the only host may know.
-    pub(super) fn whose_task(&self, id: &str) -> Option<(Arc<dyn Caller>, Option<Ticket>)> {
+    pub(super) fn whose_task(&self, id: &str) -> Option<Way> {
         let Some(known) = self.errands.known.iter().find(|known| *known.id == *id) else {
             return self.around.audience.only().map(|only| (only, None));
         };

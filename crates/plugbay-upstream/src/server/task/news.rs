@@ -16,21 +16,23 @@ const WATCHED_LIMIT: usize = 1024;
 
 impl Task {
     /// A log message belongs to the call on whose stream it came, else to the latest one that is being
-    /// worked on; else to all. Of a call that has ended nobody wants to read.
+    /// worked on; else to all. Of a call that has ended nobody wants to read, and what may be about any of
+    /// several hosts none of them may.
     pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>, during: Option<Ticket>) {
         let level = params.and_then(|params| Members::find(&message, params, "level"));
         let level = level.and_then(|span| Level::parse(&string_value(&message[span])?));
         let news = News { server: self.spec.name.clone(), message, topic: Topic::Log(level) };
         let call = match during {
-            None => self.pending.latest(|waiting| matches!(waiting, Waiting::Host(_))),
-            Some(ticket) => match self.pending.get(ticket) {
-                Some(waiting) => Some((ticket, waiting)),
-                None => return,
+            None => match self.in_flight() {
+                Ok(mut ways) => ways.pop(),
+                Err(_) => return,
             },
+            Some(ticket) if !self.pending.contains(ticket) => return,
+            Some(ticket) => self.ways(&[ticket]).pop(),
         };
         match call {
-            Some((ticket, Waiting::Host(caller))) => caller.told(Some(ticket), &news),
-            _ => self.around.audience.each(|host| host.told(None, &news)),
+            Some((caller, ticket)) => caller.told(ticket, &news),
+            None => self.around.audience.each(|host| host.told(None, &news)),
         }
     }
 

@@ -25,6 +25,7 @@ use crate::{server::Command, spec::Timeouts};
 #[derive(Debug)]
 pub(super) struct Host {
     refuses: Option<Unanswered>,
+    holder: Option<[u8; 32]>,
     heard: watch::Sender<Vec<Heard>>,
     place: Mutex<usize>,
 }
@@ -42,7 +43,13 @@ pub(super) enum Heard {
 
 impl Host {
     pub(super) fn new(refuses: Option<Unanswered>) -> Arc<Self> {
-        Arc::new(Self { refuses, heard: watch::Sender::default(), place: Mutex::default() })
+        Arc::new(Self { refuses, holder: None, heard: watch::Sender::default(), place: Mutex::default() })
+    }
+
+    /// One of the requests of a host.
+    fn held_by(holder: Option<u8>) -> Arc<Self> {
+        let holder = holder.map(|holder| [holder; 32]);
+        Arc::new(Self { refuses: None, holder, heard: watch::Sender::default(), place: Mutex::default() })
     }
 
     fn note(&self, heard: Heard) {
@@ -80,6 +87,10 @@ impl Caller for Host {
             Answer::Failed(error) => error.to_string(),
         };
         self.note(Heard::Ended(ticket, text));
+    }
+
+    fn holder(&self) -> Option<[u8; 32]> {
+        self.holder
     }
 
     fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
@@ -185,21 +196,100 @@ async fn an_error_of_the_host_is_passed_on_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_calls_the_latest_is_meant() {
+async fn of_several_calls_of_one_host_any_may_be_meant() {
+    let timeouts = Timeouts { call: 10 * SECOND, call_max: 60 * MINUTE, ..Timeouts::default() };
+    let (world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
+    let host = Host::new(None);
+    for by_host in [false, true] {
+        let (first, latest) = (world.call_by(&host, "a"), world.call_by(&host, "b"));
+        let asker = peer.expect_call("a").await;
+        let request = peer.expect_call("b").await;
+        peer.say(SAMPLING).await;
+        let (number, by, _) = host.hear_question().await;
+        assert_eq!(by, Some(latest));
+        if by_host {
+            world.handle.send(Command::Cancel { ticket: latest, notification: cancellation() });
+            peer.expect("notifications/cancelled").await;
+        } else {
+            peer.answer(&request, json!({})).await;
+            assert_eq!(host.hear().await, Heard::Ended(latest, "{}".to_owned()));
+        }
+        tokio::time::sleep(30 * MINUTE).await;
+        host.heard_nothing_more(); // nor has the other call timed out
+        world.reply(number, r#"{"jsonrpc":"2.0","id":?,"result":{"user":1}}"#);
+        assert_eq!(peer.next().await.unwrap()["result"], json!({ "user": 1 }));
+        peer.answer(&asker, json!({})).await;
+        assert_eq!(host.hear().await, Heard::Ended(first, "{}".to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_call_that_may_be_meant_takes_the_question_with_it() {
     let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let (first, second) = (Host::new(None), Host::new(None));
-    world.call_by(&first, "a");
-    let latest = world.call_by(&second, "b");
+    let host = Host::new(None);
+    world.call_by(&host, "a");
+    world.call_by(&host, "b");
+    let requests = [peer.expect_call("a").await, peer.expect_call("b").await];
+    peer.say(SAMPLING).await;
+    let (number, ..) = host.hear_question().await;
+    world.call_by(&host, "c"); // which cannot be meant
+    peer.expect_call("c").await;
+    for request in &requests {
+        peer.answer(request, json!({})).await;
+    }
+    let Heard::Ended(..) = host.hear().await else { panic!("the first is no end of it") };
+    let Heard::Withdrawn(withdrawn, _) = host.hear().await else { panic!("not withdrawn") };
+    assert_eq!((withdrawn, &peer.next().await.unwrap()["error"]["code"]), (number, &json!(-32000)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_hosts_none_is_asked_or_told() {
+    let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"?"}}"#;
+    for (holders, one_host) in
+        [([None, None], false), ([Some(1), Some(2)], false), ([Some(1), Some(1)], true)]
+    {
+        let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+        let [first, second] = holders.map(Host::held_by);
+        world.call_by(&first, "a");
+        world.call_by(&second, "b");
+        peer.expect_call("a").await;
+        let request = peer.expect_call("b").await;
+        peer.say(log).await;
+        peer.say(SAMPLING).await;
+        if one_host {
+            assert_eq!(second.hear().await, Heard::Told(log.to_owned()));
+            second.hear_question().await;
+        } else {
+            let refused = peer.next().await.unwrap();
+            assert_eq!(refused["error"]["message"], Unanswered::Ambiguous.to_string());
+            second.heard_nothing_more();
+            peer.answer(&request, json!({})).await;
+            let Heard::Ended(..) = second.hear().await else { panic!("no end") };
+            peer.say(log).await;
+            peer.say(SAMPLING).await;
+            assert_eq!(first.hear().await, Heard::Told(log.to_owned()), "it alone is left");
+            first.hear_question().await;
+        }
+        first.heard_nothing_more();
+        second.heard_nothing_more();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_call_leaves_open_is_asked_by_another() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let host = Host::new(None);
+    let (first, latest) = (world.call_by(&host, "a"), world.call_by(&host, "b"));
     peer.expect_call("a").await;
-    let request = peer.expect_call("b").await;
+    peer.expect_call("b").await;
     peer.say(SAMPLING).await;
-    assert_eq!(second.hear_question().await.1, Some(latest));
-    peer.answer(&request, json!({})).await;
-    let Heard::Withdrawn(..) = second.hear().await else { panic!() };
-    let Heard::Ended(..) = second.hear().await else { panic!() };
-    peer.next().await.unwrap(); // that nobody will answer
-    peer.say(SAMPLING).await;
-    first.hear_question().await;
+    let (number, by, text) = host.hear_question().await;
+    assert_eq!(by, Some(latest));
+    world.handle.send(Command::Reply { question: number, reply: Reply::LeftOpen });
+    assert_eq!(host.hear_question().await, (number, Some(first), text));
+    world.handle.send(Command::Reply { question: number, reply: Reply::LeftOpen });
+    assert_eq!(refused(&mut peer, json!("é 1")).await, "no host can be asked");
+    host.heard_nothing_more();
 }
 
 #[tokio::test(start_paused = true)]
