@@ -111,11 +111,15 @@ pub struct Manners {
     /// Over HTTP: by the transport of 2024-11-05.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sse: bool,
+    /// The day since 1970 on which it did not answer the question whether it is modern, or died of it. It
+    /// is not asked at every start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_in_vain: Option<u64>,
 }
 
 impl From<Era> for Manners {
     fn from(era: Era) -> Self {
-        Self { era, framing: Framing::Newline, sse: false }
+        Self { era, framing: Framing::Newline, sse: false, asked_in_vain: None }
     }
 }
 

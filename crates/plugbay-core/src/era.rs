@@ -105,6 +105,34 @@ impl MetaSlot {
     }
 }
 
+/// What a modern request says of itself in its `_meta`. A server of both eras that is spoken to in the legacy
+/// one would take the request for another protocol's.
+const ENVELOPE: [&str; 4] = [VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY];
+
+/// A modern request as a legacy server is sent it: without that, and otherwise as it is.
+#[must_use]
+pub fn without_envelope(mut draft: Draft, params: Option<&Span>) -> Draft {
+    let message = draft.message().clone();
+    let meta = params.and_then(|params| Members::find(&message, params, "_meta"));
+    let Some(meta) = meta else { return draft };
+    let mut members = Members::of(&message, &meta).flatten().peekable();
+    let (mut from, mut first) = (meta.start + 1, true);
+    while let Some(member) = members.next() {
+        let mut end = member.value.end;
+        if ENVELOPE.contains(&&*member.key) {
+            // One comma goes with it: the one before it, or else the one behind.
+            if first && members.peek().is_some() {
+                end += 1 + message[end..].iter().position(|byte| *byte == b',').unwrap_or_default();
+            }
+            draft = draft.with(from..end, Hole::Text(Bytes::new()));
+        } else {
+            first = false;
+        }
+        from = end;
+    }
+    draft
+}
+
 /// Where a legacy server's result takes what every modern result must have, and the text to put there.
 /// `cacheable`: also that it had better not be kept, for nobody tells when it changes.
 pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(usize, &'static [u8])> {
@@ -220,6 +248,34 @@ mod tests {
         for (before, after) in cases {
             assert_eq!(filled(before), after);
             assert!(Head::read(after.as_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_envelope_is_cut_out_of_meta_and_nothing_else() {
+        let (v, c) = (VERSION_KEY, CAPABILITIES_KEY);
+        let (i, l) = (CLIENT_INFO_KEY, LOG_LEVEL_KEY);
+        let cases = [
+            (format!(r#"{{ "{v}":"x", "{c}" : {{"{v}":[1,2]}},"{i}":{{}} , "{l}":"a,b" }}"#), "{ }"),
+            (format!(r#"{{"{v}":"x" , "progressToken":7,"{c}":{{}}}}"#), r#"{ "progressToken":7}"#),
+            (format!(r#"{{ "a":1.0 ,"{v}":"x", "{c}":{{}} , "é": 2 }}"#), r#"{ "a":1.0 , "é": 2 }"#),
+            (
+                format!(r#"{{"a":"{v}","io.modelcontextprotocol\/logLevel":"x"}}"#),
+                &format!(r#"{{"a":"{v}"}}"#),
+            ),
+            (r#"{"traceparent":"00-a"}"#.to_owned(), r#"{"traceparent":"00-a"}"#),
+            ("{}".to_owned(), "{}"),
+            ("7".to_owned(), "7"),
+        ];
+        for (before, after) in cases {
+            let around = |meta: &str| {
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"_meta":{meta},"{v}":1}}}}"#)
+            };
+            let bytes = Bytes::from(around(&before));
+            let params = Head::read(&bytes).unwrap().payload;
+            let cut = without_envelope(Draft::new(bytes), params.as_ref()).render(0);
+            assert_eq!(cut, around(after), "{before}");
+            assert!(Head::read(&cut).is_ok());
         }
     }
 

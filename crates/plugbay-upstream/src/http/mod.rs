@@ -194,6 +194,13 @@ impl HttpLink {
     /// From now on requests carry the version, and a legacy server's own messages are listened to.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         self.peer.opened(version);
+        // A server of both eras may have opened a session before it was known to be modern.
+        if version.is_none()
+            && let Some(session) = self.peer.take_session()
+        {
+            let peer = Arc::clone(&self.peer);
+            self.tasks.spawn(async move { peer.end_session(session).await });
+        }
         if version.is_some() && self.peer.flavour == Flavour::Streamable {
             self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.notes.clone()));
         }
@@ -267,6 +274,8 @@ impl HttpLink {
     /// A legacy server keeps its session until it is told that nobody needs it.
     pub(crate) async fn end(mut self, grace: Duration) {
         self.tasks.shutdown().await;
-        let _ = timeout(grace, self.peer.end_session()).await;
+        if let Some(session) = self.peer.take_session() {
+            let _ = timeout(grace, self.peer.end_session(session)).await;
+        }
     }
 }

@@ -175,10 +175,16 @@ impl Peer {
         self.answer(request).await
     }
 
-    pub(super) async fn end_session(&self) {
-        if self.lock().session.is_some() {
-            let _ = self.answer(self.client.delete(self.url.clone())).await;
-        }
+    pub(super) fn take_session(&self) -> Option<HeaderValue> {
+        self.lock().session.take()
+    }
+
+    pub(super) async fn end_session(&self, session: HeaderValue) {
+        let _ = self.answer(self.client.delete(self.url.clone()).header(SESSION_ID, session)).await;
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        self.lock().session.is_some()
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<Response, Trouble> {
@@ -210,22 +216,10 @@ impl Peer {
     }
 
     fn note_session(&self, headers: &HeaderMap) {
-        if let Some(session) = headers.get(SESSION_ID) {
+        if let Some(session) = headers.get(SESSION_ID).filter(|_| !self.is_modern()) {
             let mut session = session.clone();
             session.set_sensitive(true);
             self.lock().session.get_or_insert(session);
-        }
-    }
-
-    /// Some servers have another status for a session that they do not know.
-    pub(super) fn judge(&self, trouble: Trouble) -> Trouble {
-        match &trouble {
-            Trouble::Status { code: 400, words, .. }
-                if words.to_ascii_lowercase().contains("session") && self.lock().session.is_some() =>
-            {
-                Trouble::SessionGone
-            }
-            _ => trouble,
         }
     }
 
@@ -377,6 +371,16 @@ impl Trouble {
             Transport::Stdio(_) => None,
         };
         self.failure_at(&url.unwrap_or_default())
+    }
+
+    /// Some servers have another status for a session that they do not know.
+    pub(super) fn within_session(self) -> Self {
+        match &self {
+            Self::Status { code: 400, words, .. } if words.to_ascii_lowercase().contains("session") => {
+                Self::SessionGone
+            }
+            _ => self,
+        }
     }
 
     /// Asking in another way would not help.

@@ -57,11 +57,11 @@ pub(super) async fn request(
     headers: Headers,
     notes: mpsc::Sender<Note>,
 ) {
-    let mut exchange = Exchange { peer, ticket, notes, answered: false };
+    let mut exchange = Exchange { peer, ticket, notes, answered: false, in_session: false };
     let (note, rest) = match exchange.run(message.clone(), headers).await {
         Ok(rest) => (Note::Done(ticket), rest),
         Err(trouble) => {
-            let trouble = exchange.peer.judge(trouble);
+            let trouble = if exchange.in_session { trouble.within_session() } else { trouble };
             (Note::Failed { ticket, message, trouble }, None)
         }
     };
@@ -76,12 +76,15 @@ struct Exchange {
     ticket: Ticket,
     notes: mpsc::Sender<Note>,
     answered: bool,
+    /// It was sent in one; another request may have opened it since.
+    in_session: bool,
 }
 
 impl Exchange {
     /// Gives a stream that is still open.
     async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, Trouble> {
         self.peer.ready().await;
+        self.in_session = self.peer.has_session();
         let response = self.peer.post(message, headers.map).await?;
         if self.peer.flavour == Flavour::Sse && response.status().is_success() {
             return Ok(None); // the answer comes by the one stream

@@ -76,6 +76,11 @@ impl Link {
         }
     }
 
+    /// Whether each request is answered by itself, so that one answer may overtake another.
+    pub(crate) fn answers_apart(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
     /// The opening is over: `version` was agreed upon, if the era agrees upon one.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         if let Self::Http(http) = self {

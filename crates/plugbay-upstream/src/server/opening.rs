@@ -43,6 +43,8 @@ pub(crate) struct Opened {
     pub(crate) features: Features,
     /// What a legacy server was told that its host can do.
     pub(crate) claimed: Abilities,
+    /// It has not answered the modern question.
+    pub(crate) asked_in_vain: bool,
 }
 
 #[derive(Debug)]
@@ -64,17 +66,18 @@ impl OpenError {
     }
 }
 
-/// Asks a server of unknown era `server/discover` first. One that refuses, or does not answer soon, is
-/// asked to `initialize`; a slow modern server is then known by its late answer to the first question.
+/// Asks a server `server/discover` first, unless it is known to take that badly. One that refuses, or does
+/// not answer soon, is asked to `initialize`; a slow modern server is then known by its late answer to the
+/// first question.
 pub(crate) async fn open(
     link: &mut Link,
-    known: Option<Era>,
+    first: Era,
     tickets: &Tickets,
     audience: &Audience,
 ) -> Result<Opened, OpenError> {
     let mut opening = Opening::new(link, tickets, audience);
     let mut probing = false; // the modern question is asked and not answered
-    if known != Some(Era::Legacy) {
+    if first == Era::Modern {
         opening.ask_discover();
         match timeout(PROBE_PATIENCE, opening.reply()).await {
             Ok(Some((_, Reply::Result(message, result)))) => {
@@ -89,26 +92,37 @@ pub(crate) async fn open(
     }
     opening.ask_initialize();
     let (mut discovered, mut refusal): (Option<Opened>, Option<OpenError>) = (None, None);
+    let mut initialized: Option<(Bytes, Span)> = None; // and the first question may still be answered
     loop {
-        let patience = match (&discovered, &refusal) {
-            (Some(_), _) => PROBE_PATIENCE,
-            (None, Some(_)) => LATE_PATIENCE,
-            (None, None) => Duration::MAX,
+        let patience = match (&discovered, &refusal, &initialized) {
+            (Some(_), ..) => PROBE_PATIENCE,
+            (None, None, None) => Duration::MAX,
+            (None, ..) => LATE_PATIENCE,
         };
         let Ok(reply) = timeout(patience, opening.reply()).await else {
+            if let Some((message, result)) = initialized {
+                return Ok(Opened { asked_in_vain: true, ..opening.legacy(&message, &result) });
+            }
             // Modern, and it passed over a method it does not know; or there is only the refusal.
             return discovered.ok_or_else(|| refusal.unwrap_or(OpenError::Closed { probing: false }));
         };
         match reply.ok_or(OpenError::Closed { probing: false })? {
+            // It may have overtaken the answer to the first question.
+            (Question::Initialize, Reply::Result(message, result))
+                if probing && opening.link.answers_apart() =>
+            {
+                initialized = Some((message, result));
+            }
             (Question::Initialize, Reply::Result(message, result)) => {
-                return Ok(opening.legacy(&message, &result));
+                return Ok(Opened { asked_in_vain: probing, ..opening.legacy(&message, &result) });
             }
             (Question::Discover, Reply::Result(message, result)) => {
                 opening.link.opened(None);
                 let opened = modern(&message, &result);
-                if refusal.is_some() {
+                if refusal.is_some() || opening.link.answers_apart() {
                     return Ok(opened);
                 }
+                probing = false;
                 discovered = Some(opened);
             }
             (Question::Initialize, Reply::No(error)) => {
@@ -117,7 +131,7 @@ pub(crate) async fn open(
                 }
                 if probing {
                     refusal = Some(error); // the first question may still be answered
-                } else if known == Some(Era::Legacy) && !error.is_final() {
+                } else if first == Era::Legacy && !error.is_final() {
                     // It was legacy when we last met; perhaps it has been renewed since.
                     opening.ask_discover();
                     (probing, refusal) = (true, Some(error));
@@ -127,6 +141,9 @@ pub(crate) async fn open(
             }
             (Question::Discover, Reply::No(_)) => {
                 probing = false;
+                if let Some((message, result)) = initialized {
+                    return Ok(opening.legacy(&message, &result));
+                }
                 if let Some(error) = refusal.take() {
                     return Err(error);
                 }

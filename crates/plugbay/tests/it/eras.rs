@@ -64,20 +64,39 @@ fn a_modern_host_reaches_servers_of_every_era() {
 }
 
 #[test]
-fn each_server_is_spoken_to_in_its_own_era() {
-    let workspace = Workspace::new();
-    let host = workspace.serve_with(&gateway(), &servers());
-    host.initialize();
-    check_all(&host);
-    host.finish();
-    for (name, modern) in [("legacy", false), ("silent", false), ("exits", false), ("modern", true)] {
-        let calls: Vec<String> =
-            workspace.log(name).into_iter().filter(|line| line.contains(r#""tools/call""#)).collect();
-        assert!(!calls.is_empty(), "{name}");
-        for call in calls {
-            assert_eq!(call.contains("io.modelcontextprotocol/protocolVersion"), modern, "{name}: {call}");
+fn each_server_is_spoken_to_in_its_own_era_by_hosts_of_either() {
+    for open in [Host::initialize, Host::discover] {
+        let workspace = Workspace::new();
+        let host = workspace.serve_with(&gateway(), &servers());
+        open(&host);
+        check_all(&host);
+        host.finish();
+        for (name, modern) in [("legacy", false), ("silent", false), ("exits", false), ("modern", true)] {
+            let calls: Vec<String> =
+                workspace.log(name).into_iter().filter(|line| line.contains(r#""tools/call""#)).collect();
+            assert!(!calls.is_empty(), "{name}");
+            for call in calls {
+                assert_eq!(call.contains("io.modelcontextprotocol/"), modern, "{name}: {call}");
+            }
+            assert_eq!(workspace.count_log(name, "notifications/initialized") > 0, !modern, "{name}");
         }
-        assert_eq!(workspace.count_log(name, "notifications/initialized") > 0, !modern, "{name}");
+    }
+}
+
+/// One that takes `initialize` as before, and is more than it was.
+#[test]
+fn a_server_that_is_renewed_in_place_is_spoken_to_in_its_new_era() {
+    let workspace = Workspace::new();
+    for (era, modern) in [("legacy", false), ("dual", true)] {
+        let script = Script::friendly().set("era", format!("\"{era}\""));
+        let host = workspace.serve_with(&gateway(), &[("s", script)]);
+        host.discover();
+        host.await_tools(&["s__echo"]);
+        host.call("s__echo", "{}").result();
+        host.finish();
+        let log = workspace.log("s");
+        let call = log.iter().rfind(|line| line.contains(r#""tools/call""#)).expect("a call");
+        assert_eq!(call.contains("io.modelcontextprotocol/protocolVersion"), modern, "{call}");
     }
 }
 
@@ -93,7 +112,7 @@ fn servers_that_start_slowly_are_found_in_their_era_all_the_same() {
         ("locked", slow(r#""dual""#).set("lock_era", true)),
     ];
     let host = workspace.serve_with(&gateway(), &servers);
-    host.initialize();
+    host.discover();
     host.await_tools(&["legacy__echo", "modern__echo", "dual__echo", "locked__echo"]);
     for (name, _) in &servers {
         host.call(&format!("{name}__echo"), "{}").result();

@@ -144,7 +144,56 @@ async fn a_slow_modern_server_is_still_known_by_its_answer() {
     }
 }
 
-/// It was legacy when it was last met.
+#[tokio::test]
+async fn a_slow_server_of_both_eras_is_modern_though_it_opens_a_session_sooner() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::unknown(), &server.url());
+    world.handle.refresh();
+    let discover = server.take("server/discover").await;
+    let initialize = server.take("initialize").await; // after two seconds
+    let opened = initialize.response(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
+    let headers = [("content-type", "application/json"), ("mcp-session-id", "in vain")];
+    initialize.reply(200, &headers, opened);
+    discover.answer(capabilities());
+    let ended = server.take("DELETE").await;
+    assert_eq!(ended.header("mcp-session-id"), Some("in vain"));
+    ended.status(204);
+    let list = server.take("tools/list").await;
+    assert_eq!(list.header("mcp-session-id"), None);
+    list.answer(json!({ "tools": [{ "name": "a" }] }));
+    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+}
+
+/// Its words need not be about the session that the other question has opened.
+#[tokio::test]
+async fn a_slow_legacy_server_is_known_by_its_refusal_too() {
+    let mut server = Server::start().await;
+    let mut world = World::new(Setup::unknown(), &server.url());
+    world.handle.refresh();
+    let discover = server.take("server/discover").await;
+    let initialize = server.take("initialize").await; // after two seconds
+    let opened =
+        initialize.response(json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} } }));
+    initialize.reply(200, &[("content-type", "application/json"), ("mcp-session-id", "one")], opened);
+    discover.reply(400, &[("content-type", "text/plain")], "Missing session ID");
+    server.take("notifications/initialized").await.status(202);
+    server.take("GET").await.status(405);
+    server.list(&["a"]).await;
+    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Legacy));
+}
+
+#[tokio::test]
+async fn a_server_that_was_legacy_is_asked_again() {
+    let mut server = Server::start().await;
+    let known = Some(Manners::from(Era::Legacy));
+    let mut world = World::new(Setup { known, ..Setup::default() }, &server.url());
+    world.handle.refresh();
+    server.take("server/discover").await.answer(capabilities());
+    server.list(&["a"]).await;
+    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+}
+
+/// It was legacy when it was last met, and did not bear to be asked.
 #[tokio::test]
 async fn a_server_that_has_become_modern_is_recognised() {
     let refusals: [fn(Request); 2] = [|request| request.status(400), |request| request.json(400, NOBODYS)];

@@ -40,7 +40,7 @@ impl Default for Setup {
         Self {
             timeouts: Timeouts::default(),
             flavour: HttpFlavour::Auto,
-            known: Some(Era::Legacy.into()),
+            known: Some(Manners { asked_in_vain: Some(u64::MAX), ..Era::Legacy.into() }),
             headers: BTreeMap::new(),
             message_limit: DEFAULT_MESSAGE_LIMIT,
         }

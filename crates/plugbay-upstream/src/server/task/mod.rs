@@ -19,7 +19,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Manners, Offer},
-    era::{Era, MetaSlot},
+    era::{self, Era, MetaSlot},
     exchange::{Answer, Call, Caller, Interest, Ticket},
     failure::{CallError, Failure},
     level::Level,
@@ -310,11 +310,15 @@ impl Task {
             return call.caller.answered(call.ticket, Answer::Failed(error));
         }
         let Call { ticket, caller, mut request, era, params, timeout, errand } = call;
-        if self.opened.era == Some(Era::Modern) && era == Era::Legacy {
-            let slot = MetaSlot::find(request.message(), params.as_ref());
-            let tasks = errand != Errand::None;
-            let fields = opening::modern_fields_with(caller.abilities(), caller.log_level(), tasks);
-            request = slot.fill(request, &fields);
+        match (era, self.opened.era) {
+            (Era::Legacy, Some(Era::Modern)) => {
+                let slot = MetaSlot::find(request.message(), params.as_ref());
+                let tasks = errand != Errand::None;
+                let fields = opening::modern_fields_with(caller.abilities(), caller.log_level(), tasks);
+                request = slot.fill(request, &fields);
+            }
+            (Era::Modern, Some(Era::Legacy)) => request = era::without_envelope(request, params.as_ref()),
+            _ => {}
         }
         link.request(ticket, request.render(ticket.0));
         let for_ever = matches!(errand, Errand::Await(_)).then_some(Duration::MAX);
@@ -550,7 +554,7 @@ impl Task {
         };
         let pid = if let Phase::Up(link) = &self.phase { link.pid() } else { None };
         self.status.send_if_modified(|status| {
-            let era = self.habits.era;
+            let era = self.opened.era;
             let changed = status.condition != condition || status.pid != pid || status.era != era;
             if changed {
                 *status = Status { condition, pid, era };

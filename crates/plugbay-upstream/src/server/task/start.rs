@@ -1,6 +1,6 @@
 //! From a spec to a server that has said who it is.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use plugbay_core::{catalog::Manners, era::Era, failure::Failure, wire::Framing};
 use tokio::time::{Instant, timeout};
@@ -15,12 +15,16 @@ use crate::{
     spec::{self, HttpFlavour, ServerSpec, Transport},
 };
 
+/// For so many days a server that took the modern question badly is not asked it again. To all others it
+/// costs nothing, and one that has been renewed is known by it at once.
+const DAYS_OF_REST: u64 = 7;
+
 /// How to speak to a server: remembered, or learnt when it was last opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Habits {
-    pub(super) era: Option<Era>,
     pub(super) framing: Framing,
     pub(super) sse: bool,
+    pub(super) asked_in_vain: Option<u64>,
 }
 
 pub(super) struct Started {
@@ -43,10 +47,11 @@ impl From<Failure> for StartError {
 
 impl Habits {
     pub(super) fn new(spec: &ServerSpec, known: Option<Manners>) -> Self {
+        let rests = |day: &u64| today().saturating_sub(*day) < DAYS_OF_REST;
         let remembered = Self {
-            era: known.map(|known| known.era),
             framing: known.map(|known| known.framing).unwrap_or_default(),
             sse: known.is_some_and(|known| known.sse),
+            asked_in_vain: known.and_then(|known| known.asked_in_vain).filter(rests),
         };
         match &spec.transport {
             Transport::Stdio(stdio) => Self {
@@ -96,11 +101,16 @@ pub(super) async fn start(
     let mut first_failure: Option<Failure> = None;
     loop {
         let mut link = connect(&spec, &around, habits)?;
-        let known = if habits.sse { Some(Era::Legacy) } else { habits.era };
-        let opening = opening::open(&mut link, known, &around.tickets, &around.audience);
+        let legacy_first = habits.sse || habits.asked_in_vain.is_some();
+        let first = if legacy_first { Era::Legacy } else { Era::Modern };
+        let opening = opening::open(&mut link, first, &around.tickets, &around.audience);
         let error = match timeout(deadline - Instant::now(), opening).await {
             Ok(Ok(opened)) => {
-                habits.era = opened.era;
+                habits.asked_in_vain = match (opened.asked_in_vain, opened.era) {
+                    (true, _) => Some(today()),
+                    (false, Some(Era::Legacy)) => habits.asked_in_vain,
+                    (false, _) => None,
+                };
                 return Ok(Started { link, opened, habits });
             }
             Ok(Err(error)) => error,
@@ -113,14 +123,14 @@ pub(super) async fn start(
         match error {
             // It does not survive the modern question: it is asked again in the old way.
             OpenError::Closed { probing: true } => {
-                habits.era = Some(Era::Legacy);
+                habits.asked_in_vain = Some(today());
                 tokio::spawn(link.end(grace));
             }
             // It may have left the old transport since we last met.
             OpenError::Closed { probing: false }
                 if habits.sse && first_failure.is_none() && is_auto(&spec) =>
             {
-                habits = Habits { sse: false, era: None, ..habits };
+                habits.sse = false;
                 first_failure = Some(link.post_mortem("before it answered", grace).await);
             }
             OpenError::Closed { probing: false } => {
@@ -158,6 +168,11 @@ fn connect(spec: &ServerSpec, around: &Surroundings, habits: Habits) -> Result<L
             Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit)?)))
         }
     }
+}
+
+fn today() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.as_secs() / (24 * 3600)
 }
 
 fn is_auto(spec: &ServerSpec) -> bool {

@@ -15,6 +15,7 @@ use super::{
     super::listing::{Listing, Step},
     LIST_PAUSE, Phase, REST, RESUBSCRIBE, Task, Waiting, cancellation,
     opening::{self, Opened},
+    start::Habits,
 };
 use crate::http::Trouble;
 
@@ -90,8 +91,8 @@ impl Task {
         self.last_list = Some(self.now);
         self.rest_at = Some(self.now + REST);
         let Opened { era, info, instructions, features, .. } = &self.opened;
-        let (framing, sse) = (self.habits.framing, self.habits.sse);
-        let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse };
+        let Habits { framing, sse, asked_in_vain } = self.habits;
+        let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse, asked_in_vain };
         let offer = Offer::new(manners, info.clone(), instructions.clone(), tools).stocked(*features, stock);
         self.tell(Ok(Arc::new(offer)));
         if std::mem::take(&mut self.list_again) {

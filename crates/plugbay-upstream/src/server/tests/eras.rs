@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 
-use plugbay_core::era::{Era, MODERN_VERSION, VERSION_KEY};
+use plugbay_core::{
+    catalog::Manners,
+    era::{Era, MODERN_VERSION, VERSION_KEY},
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
     SECOND,
     peer::Peer,
-    world::{Setup, World},
+    world::{Setup, World, silent},
 };
 
 use Step::{Answer, Exit, Hear, Refuse, Say, Wait};
@@ -51,9 +54,9 @@ async fn perform(world: &mut World, script: &[Step]) -> Option<Peer> {
     running
 }
 
-/// The era that a server is taken for which acts like this.
-async fn era_of(known: Option<Era>, script: &[Step]) -> Era {
-    let mut world = World::new(Setup { era: known, ..Setup::default() });
+/// The era that a server is taken for which acts like this, and whether it will be asked again next time.
+async fn era_of(known: Option<Manners>, script: &[Step]) -> (Era, bool) {
+    let mut world = World::new(Setup { known, ..Setup::default() });
     world.call("tool");
     let mut peer = perform(&mut world, script).await.expect("a running server");
     let message = peer.next().await.expect("it is of use");
@@ -68,76 +71,99 @@ async fn era_of(known: Option<Era>, script: &[Step]) -> Era {
     }
     // The call came from a legacy host: a modern server is told all it must know, beside the token.
     let request = peer.expect_call("tool").await;
-    for message in [list, request] {
+    for message in [&list, &request] {
         let version = message["params"]["_meta"][VERSION_KEY].as_str();
         assert_eq!(version, (era == Era::Modern).then_some(MODERN_VERSION), "{message}");
     }
     assert_eq!(world.handle.status().borrow().era, Some(era));
-    era
+    peer.answer(&list, json!({ "tools": [] })).await;
+    let manners = world.offer().await.manners;
+    assert_eq!(manners.era, era);
+    (era, manners.asked_in_vain.is_none())
 }
+
+type Case<'a> = (&'a str, Option<Manners>, &'a [Step], (Era, bool));
 
 #[tokio::test(start_paused = true)]
 async fn each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
-    let cases: &[(&str, Option<Era>, &[Step], Era)] = &[
-        ("modern", None, &[Hear(DISCOVER), Answer(DISCOVER)], Era::Modern),
-        ("modern after noise", None, &[Hear(DISCOVER), Say("hello"), Answer(DISCOVER)], Era::Modern),
+    let (legacy, modern) = (Some(Era::Legacy.into()), Some(Era::Modern.into()));
+    // Answered, the question is worth asking again; else it is not, for a while.
+    let (renewable, resting) = ((Era::Legacy, true), (Era::Legacy, false));
+    let long_ago = Some(Manners { asked_in_vain: Some(20_000), ..Era::Legacy.into() });
+    let cases: &[Case<'_>] = &[
+        ("modern", None, &[Hear(DISCOVER), Answer(DISCOVER)], (Era::Modern, true)),
+        ("modern after noise", None, &[Hear(DISCOVER), Say("hello"), Answer(DISCOVER)], (Era::Modern, true)),
         (
             "an error",
             None,
             &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)],
-            Era::Legacy,
+            renewable,
         ),
         (
             "an error to nobody",
             None,
             &[Hear(DISCOVER), Say(null_error), Hear(INITIALIZE), Answer(INITIALIZE)],
-            Era::Legacy,
+            renewable,
         ),
-        ("silence", None, &[Hear(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
-        ("exit", None, &[Hear(DISCOVER), Exit, Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
-        ("exit unheard", None, &[Exit, Hear(INITIALIZE), Answer(INITIALIZE)], Era::Legacy),
-        ("modern, late", None, &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER)], Era::Modern),
+        ("silence", None, &[Hear(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)], resting),
+        ("exit", None, &[Hear(DISCOVER), Exit, Hear(INITIALIZE), Answer(INITIALIZE)], resting),
+        ("exit unheard", None, &[Exit, Hear(INITIALIZE), Answer(INITIALIZE)], resting),
+        (
+            "modern, late",
+            None,
+            &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER)],
+            (Era::Modern, true),
+        ),
         (
             "modern, late, and it says so",
             None,
             &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER), Refuse(INITIALIZE)],
-            Era::Modern,
+            (Era::Modern, true),
         ),
         (
             "both, late",
             None,
             &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Answer(DISCOVER), Answer(INITIALIZE)],
-            Era::Legacy,
+            renewable,
         ),
         (
             "legacy, and a late refusal",
             None,
             &[Hear(DISCOVER), Wait(3), Hear(INITIALIZE), Refuse(DISCOVER), Wait(20), Answer(INITIALIZE)],
-            Era::Legacy,
+            renewable,
         ),
         (
             "known as legacy",
-            Some(Era::Legacy),
-            &[Hear(INITIALIZE), Wait(29), Answer(INITIALIZE)],
-            Era::Legacy,
+            legacy,
+            &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Wait(20), Answer(INITIALIZE)],
+            renewable,
         ),
+        ("legacy once", legacy, &[Hear(DISCOVER), Answer(DISCOVER)], (Era::Modern, true)),
+        ("known for its silence", Some(silent()), &[Hear(INITIALIZE), Wait(29), Answer(INITIALIZE)], resting),
         (
-            "legacy once",
-            Some(Era::Legacy),
+            "silent once",
+            Some(silent()),
             &[Hear(INITIALIZE), Refuse(INITIALIZE), Hear(DISCOVER), Answer(DISCOVER)],
-            Era::Modern,
+            (Era::Modern, true),
         ),
-        ("known as modern", Some(Era::Modern), &[Hear(DISCOVER), Answer(DISCOVER)], Era::Modern),
+        ("silent long ago", long_ago, &[Hear(DISCOVER), Answer(DISCOVER)], (Era::Modern, true)),
+        (
+            "silent long ago, and still",
+            long_ago,
+            &[Hear(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)],
+            resting,
+        ),
+        ("known as modern", modern, &[Hear(DISCOVER), Answer(DISCOVER)], (Era::Modern, true)),
         (
             "modern once",
-            Some(Era::Modern),
+            modern,
             &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Answer(INITIALIZE)],
-            Era::Legacy,
+            renewable,
         ),
     ];
-    for (what, known, script, era) in cases {
-        assert_eq!(era_of(*known, script).await, *era, "{what}");
+    for (what, known, script, expected) in cases {
+        assert_eq!(era_of(*known, script).await, *expected, "{what}");
     }
 }
 
@@ -145,20 +171,18 @@ async fn each_kind_of_server_is_recognised() {
 async fn a_server_that_cannot_be_opened_says_why() {
     let refused = "refused to be initialised: no, thanks";
     let gone = "closed its output before it answered";
-    let cases: &[(Option<Era>, &[Step], &str)] = &[
+    let legacy = Some(Era::Legacy.into());
+    let cases: &[(Option<Manners>, &[Step], &str)] = &[
         (None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Refuse(INITIALIZE)], refused),
-        (
-            Some(Era::Legacy),
-            &[Hear(INITIALIZE), Refuse(INITIALIZE), Hear(DISCOVER), Refuse(DISCOVER)],
-            refused,
-        ),
+        (Some(silent()), &[Hear(INITIALIZE), Refuse(INITIALIZE), Hear(DISCOVER), Refuse(DISCOVER)], refused),
+        (legacy, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Refuse(INITIALIZE)], refused),
         (None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Exit], gone),
         (None, &[Hear(DISCOVER), Exit, Hear(INITIALIZE), Exit], gone),
-        (Some(Era::Legacy), &[Hear(INITIALIZE), Exit], gone),
+        (Some(silent()), &[Hear(INITIALIZE), Exit], gone),
         (None, &[Hear(DISCOVER), Hear(INITIALIZE)], "did not answer within 30 s of its start"),
     ];
     for (known, script, words) in cases {
-        let mut world = World::new(Setup { era: *known, ..Setup::default() });
+        let mut world = World::new(Setup { known: *known, ..Setup::default() });
         let call = world.call("tool");
         let _running = perform(&mut world, script).await;
         let end = world.calls.end(call).await;

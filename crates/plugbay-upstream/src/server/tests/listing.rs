@@ -128,7 +128,7 @@ async fn a_server_that_fails_to_list_again_keeps_its_tools_and_works_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_tools_is_not_asked_for_them() {
-    let mut world = World::new(Setup { era: None, ..Setup::default() });
+    let mut world = World::new(Setup { known: None, ..Setup::default() });
     world.handle.refresh();
     let mut peer = world.launched().await;
     let request = peer.expect("server/discover").await;
@@ -140,7 +140,7 @@ async fn a_server_without_tools_is_not_asked_for_them() {
 
 #[tokio::test(start_paused = true)]
 async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind_only() {
-    let mut world = World::new(Setup { era: None, ..Setup::default() });
+    let mut world = World::new(Setup { known: None, ..Setup::default() });
     world.handle.refresh();
     let mut peer = world.launched().await;
     let request = peer.expect("server/discover").await;

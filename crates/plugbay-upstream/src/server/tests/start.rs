@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
-    world::{Setup, World},
+    world::{Setup, World, silent},
 };
 use crate::spec::Framing;
 
@@ -100,8 +100,8 @@ async fn calls_wait_for_the_start_and_go_out_in_order() {
 /// What the server does before its time is over, and what callers then hear.
 #[tokio::test(start_paused = true)]
 async fn a_start_has_one_deadline_whatever_is_said_meanwhile() {
-    for (era, words) in [(None, "did not answer within 30 s of its start"), (Some(Era::Legacy), "try: ")] {
-        let mut world = World::new(Setup { era, ..Setup::default() });
+    for (known, words) in [(None, "did not answer within 30 s of its start"), (Some(silent()), "try: ")] {
+        let mut world = World::new(Setup { known, ..Setup::default() });
         let start = Instant::now();
         let call = world.call("a");
         let mut peer = world.launched().await;
@@ -139,7 +139,7 @@ async fn a_silent_start_tries_the_other_framing_unless_told_which() {
         (Framing::ContentLength, "", [ContentLength, ContentLength, ContentLength]),
     ];
     for (framing, word, expected) in cases {
-        let mut world = World::new(Setup { framing, era: None, ..Setup::default() });
+        let mut world = World::new(Setup { framing, known: None, ..Setup::default() });
         world.handle.refresh();
         for expected in expected {
             let mut peer = world.launched().await;

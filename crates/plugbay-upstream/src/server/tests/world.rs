@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::Offer,
+    catalog::{Manners, Offer},
     era::Era,
     exchange::{Answer, Call, Caller, Ticket, Tickets},
     failure::Failure,
@@ -36,7 +36,7 @@ use crate::{
 pub(super) struct Setup {
     pub(super) timeouts: Timeouts,
     pub(super) framing: Framing,
-    pub(super) era: Option<Era>,
+    pub(super) known: Option<Manners>,
     /// How much the pipe holds that nobody reads.
     pub(super) pipe: usize,
     pub(super) message_limit: usize,
@@ -49,12 +49,17 @@ impl Default for Setup {
         Self {
             timeouts: Timeouts::default(),
             framing: Framing::Auto,
-            era: Some(Era::Legacy),
+            known: Some(silent()),
             pipe: 64 * 1024,
             message_limit: DEFAULT_MESSAGE_LIMIT,
             broken: |_| false,
         }
     }
+}
+
+/// A legacy server that is not asked whether it is modern.
+pub(super) fn silent() -> Manners {
+    Manners { asked_in_vain: Some(u64::MAX), ..Era::Legacy.into() }
 }
 
 pub(super) struct World {
@@ -68,7 +73,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(setup: Setup) -> Self {
-        let Setup { timeouts, framing, era, pipe, message_limit, broken } = setup;
+        let Setup { timeouts, framing, known, pipe, message_limit, broken } = setup;
         let (arrivals, peers) = mpsc::unbounded_channel();
         let (report_sender, reports) = mpsc::unbounded_channel();
         let launches = Arc::new(Mutex::new(Vec::new()));
@@ -93,13 +98,14 @@ impl World {
             shown: Arc::default(),
         };
         let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
-        let handle = ServerHandle::spawn(spec, era.map(Into::into), surroundings.clone());
+        let handle = ServerHandle::spawn(spec, known, surroundings.clone());
         Self { handle, calls: Arc::default(), surroundings, peers, launches, reports }
     }
 
     /// With a server that has been started, opened and listed, and offers one tool.
     pub(super) async fn ready(setup: Setup, era: Era) -> (Self, Peer) {
-        let mut world = Self::new(Setup { era: Some(era), ..setup });
+        let known = if era == Era::Modern { era.into() } else { silent() };
+        let mut world = Self::new(Setup { known: Some(known), ..setup });
         world.handle.refresh();
         let mut peer = world.launched().await;
         peer.open(era).await;
