@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 /// A model that can be asked. Whoever no longer wants the answer drops the future, and that ends the
 /// request.
 pub trait Model: Send + Sync + fmt::Debug {
-    /// With `heard` the answer is streamed: it is told the text piece by piece as it comes, and the reply
-    /// holds the whole of it all the same.
+    /// With `heard` the answer is streamed, if the model can: it is told the text piece by piece as it comes,
+    /// and the reply holds the whole of it all the same.
     fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_>;
 }
 
@@ -109,6 +109,8 @@ pub enum Trouble {
     Unauthorised { key: String, message: String },
     #[error("its answer cannot be read: {0}")]
     Malformed(String),
+    #[error("its answer breaks off in the middle")]
+    BrokenOff,
     /// The provider's own words; a status if the whole answer was an error.
     #[error("it failed{}: {message}", status.map(|status| format!(" (HTTP {status})")).unwrap_or_default())]
     Failed { status: Option<u16>, message: String },
@@ -117,6 +119,13 @@ pub enum Trouble {
     /// The host's own model is not there for us.
     #[error("the host's model cannot be used: {0}")]
     Unaskable(String),
+}
+
+impl Trouble {
+    /// It has nothing to do with what was asked: in a moment the same may well be answered.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::BrokenOff)
+    }
 }
 
 fn wait(retry_after: Option<Duration>) -> String {

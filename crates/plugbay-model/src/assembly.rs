@@ -32,22 +32,38 @@ pub(crate) struct Call {
 impl Assembly {
     /// The call that this index means.
     pub(crate) fn call(&mut self, index: u64) -> &mut Call {
-        let at = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {
+        self.call_named(index, "")
+    }
+
+    /// The same where an id may tell more: not everybody counts.
+    pub(crate) fn call_named(&mut self, index: u64, id: &str) -> &mut Call {
+        let fits = |call: &Call| call.index == index && (id.is_empty() || call.id.is_empty() || call.id == id);
+        let at = self.calls.iter().rposition(fits).unwrap_or_else(|| {
             self.calls.push(Call { index, ..Call::default() });
             self.calls.len() - 1
         });
-        &mut self.calls[at]
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        call
     }
 
     pub(crate) fn refuse(&mut self, words: &str) {
         self.refusal.get_or_insert_default().push_str(words);
     }
 
+    /// It is known why the model stopped.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.stop.is_some() || self.refusal.is_some()
+    }
+
     pub(crate) fn finish(self) -> Result<Reply, Trouble> {
         if let Some(words) = self.refusal {
             return Err(Trouble::Refused(words));
         }
-        let stop = self.stop.ok_or_else(|| Trouble::Malformed("it breaks off".to_owned()))?;
+        let stop =
+            self.stop.ok_or_else(|| Trouble::Malformed("it does not say why it ends".to_owned()))?;
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(at, call)| call.finish(at)).collect::<Result<Vec<_>, _>>()?;
         // Not everybody tells the two apart.

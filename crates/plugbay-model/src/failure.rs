@@ -25,7 +25,7 @@ pub(crate) fn of(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key
         400 if details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID") => {
             unauthorised(key, message)
         }
-        429 | OVERLOADED => {
+        429 | 503 | OVERLOADED => {
             let retry_after = from_header(headers).or_else(|| details.iter().find_map(retry_delay));
             Trouble::RateLimited { retry_after, message }
         }
@@ -36,8 +36,10 @@ pub(crate) fn of(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key
 /// An error in the middle of a stream that began well.
 pub(crate) fn amid(error: &Value) -> Trouble {
     let message = message(error, b"");
-    match error["type"].as_str() {
-        Some("overloaded_error" | "rate_limit_error") => Trouble::RateLimited { retry_after: None, message },
+    match (error["type"].as_str(), error["code"].as_u64()) {
+        (Some("overloaded_error" | "rate_limit_error"), _) | (_, Some(429 | 503)) => {
+            Trouble::RateLimited { retry_after: None, message }
+        }
         _ => Trouble::Failed { status: None, message },
     }
 }
@@ -60,7 +62,7 @@ fn message(error: &Value, body: &[u8]) -> String {
 /// anybody reads. In this order: half a key is too much.
 pub(crate) fn tellable(mut trouble: Trouble, key: Option<&Key>) -> Trouble {
     let words = match &mut trouble {
-        Trouble::Timeout { .. } => return trouble,
+        Trouble::Timeout { .. } | Trouble::BrokenOff => return trouble,
         Trouble::RateLimited { message, .. }
         | Trouble::Unauthorised { message, .. }
         | Trouble::Failed { message, .. } => message,

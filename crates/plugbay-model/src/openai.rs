@@ -56,6 +56,8 @@ impl Dialect for OpenAi {
     fn piece(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         if data == DONE {
             reply.done = true;
+            // Not everybody says more than that.
+            reply.stop.get_or_insert(Stop::End);
             return Ok(());
         }
         take(parse(data)?, reply)
@@ -73,15 +75,22 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
     // The chunk that tells the usage has no choice; we never want more than one.
     let Some(choice) = completion.choices.unwrap_or_default().into_iter().next() else { return Ok(()) };
     let said = choice.message.or(choice.delta).unwrap_or_default();
-    reply.text.push_str(&said.content.unwrap_or_default());
+    match said.content {
+        None => {}
+        Some(Words::Text(text)) => reply.text.push_str(&text),
+        Some(Words::Parts(parts)) => reply.text.extend(parts.into_iter().map(|part| part.text)),
+    }
     if let Some(refusal) = said.refusal.filter(|refusal| !refusal.is_empty()) {
         reply.refuse(&refusal);
     }
     for (at, called) in (0..).zip(said.tool_calls.unwrap_or_default()) {
-        let call = reply.call(called.index.unwrap_or(at));
-        call.id.push_str(&called.id.unwrap_or_default());
-        call.name.push_str(&called.function.name.unwrap_or_default());
-        call.arguments.push_str(&called.function.arguments.unwrap_or_default());
+        let id = called.id.unwrap_or_default();
+        let call = reply.call_named(called.index.unwrap_or(at), &id);
+        // Some repeat in every chunk what it is about.
+        if call.name.is_empty() {
+            call.name = called.function.name.unwrap_or_default();
+        }
+        call.arguments.push_str(&called.function.arguments.map(text).transpose()?.unwrap_or_default());
     }
     match choice.finish_reason.as_deref() {
         None => {}
@@ -91,6 +100,14 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
         Some(_) => reply.stop = Some(Stop::End),
     }
     Ok(())
+}
+
+/// Arguments are JSON in a string; some leave the string out.
+fn text(arguments: Box<RawValue>) -> Result<String, Trouble> {
+    match arguments.get().starts_with('"') {
+        true => parse(arguments.get().as_bytes()),
+        false => Ok(arguments.get().to_owned()),
+    }
 }
 
 fn messages(turn: &Turn) -> Vec<Sent<'_>> {
@@ -203,9 +220,23 @@ struct Choice {
 
 #[derive(Deserialize, Default)]
 struct Said {
-    content: Option<String>,
+    content: Option<Words>,
     refusal: Option<String>,
     tool_calls: Option<Vec<Called>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Words {
+    Text(String),
+    Parts(Vec<SaidPart>),
+}
+
+#[derive(Deserialize)]
+struct SaidPart {
+    /// Nothing else can be meant for us.
+    #[serde(default)]
+    text: String,
 }
 
 #[derive(Deserialize)]
@@ -220,7 +251,7 @@ struct Called {
 #[derive(Deserialize, Default)]
 struct CalledFunction {
     name: Option<String>,
-    arguments: Option<String>,
+    arguments: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize, Default)]

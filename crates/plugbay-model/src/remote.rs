@@ -76,9 +76,13 @@ impl RemoteModel {
         let dialect = dialect(self.endpoint.provider);
         let response = self.send(dialect, &prompt, heard.is_some()).await?;
         let mut reply = Assembly::default();
-        match heard {
-            Some(heard) => self.listen(dialect, response, &mut reply, heard).await?,
-            None => dialect.whole(&self.read(response, LONGEST).await?, &mut reply)?,
+        let mut heard = heard.unwrap_or_else(|| Box::new(|_| {}));
+        // Some stream whatever they are asked, and some never do.
+        if is_stream(&response) {
+            self.listen(dialect, response, &mut reply, heard).await?;
+        } else {
+            dialect.whole(&self.read(response, LONGEST).await?, &mut reply)?;
+            heard(&reply.text);
         }
         reply.finish()
     }
@@ -162,8 +166,8 @@ impl RemoteModel {
                         events.push(&chunk);
                         continue;
                     }
-                    Ok(None) => break,
-                    Err(error) => return Err(unreachable(&error)),
+                    Ok(None) | Err(_) if reply.is_finished() => break,
+                    Ok(None) | Err(_) => return Err(Trouble::BrokenOff),
                 },
             };
             let known = reply.text.len();
@@ -191,6 +195,11 @@ impl Model for RemoteModel {
             reply.map_err(|trouble| failure::tellable(trouble, self.endpoint.key.as_ref()))
         })
     }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 fn dialect(provider: Provider) -> &'static dyn Dialect {

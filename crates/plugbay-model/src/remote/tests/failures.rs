@@ -78,9 +78,11 @@ async fn what_cannot_be_read_is_told_as_such() {
             let trouble = whole(provider, play).await.unwrap_err();
             assert!(matches!(trouble, Trouble::Malformed(_)), "{provider:?} {body}: {trouble:?}");
         }
-        for stream in ["", "data: {\n\n", "data: {}\n\n"] {
+        let (reply, _) = streamed(provider, Play::Stream(vec!["data: {\n\n".to_owned()])).await;
+        assert!(matches!(reply, Err(Trouble::Malformed(_))), "{provider:?}: {reply:?}");
+        for stream in ["", "data: {}\n\n"] {
             let (reply, _) = streamed(provider, Play::Stream(vec![stream.to_owned()])).await;
-            assert!(matches!(reply, Err(Trouble::Malformed(_))), "{provider:?} {stream}: {reply:?}");
+            assert_eq!(reply.unwrap_err(), Trouble::BrokenOff, "{provider:?} {stream}");
         }
     }
     let call = json!({ "function": { "name": "x", "arguments": "{oops" } });
@@ -118,9 +120,16 @@ async fn a_rate_limit_says_when_to_come_back() {
     let overloaded = error(Provider::Anthropic, "overloaded_error", "Overloaded");
     let trouble = both_ways(Provider::Anthropic, Play::json(529, &overloaded)).await;
     assert!(matches!(trouble, Trouble::RateLimited { retry_after: None, .. }), "{trouble:?}");
+    // Others have one that says only that they cannot.
+    let unavailable = error(Provider::Gemini, "UNAVAILABLE", "Overloaded");
+    let trouble = both_ways(Provider::Gemini, Play::json(503, &unavailable)).await;
+    assert!(matches!(trouble, Trouble::RateLimited { retry_after: None, .. }), "{trouble:?}");
     // And it may come in the middle.
-    let (reply, _) = streamed(Provider::Anthropic, Play::Stream(events(&[overloaded]))).await;
-    assert!(matches!(reply, Err(Trouble::RateLimited { .. })), "{reply:?}");
+    let amid = json!({ "error": { "code": 503, "message": "Overloaded", "status": "UNAVAILABLE" } });
+    for (provider, error) in [(Provider::Anthropic, overloaded), (Provider::Gemini, amid)] {
+        let (reply, _) = streamed(provider, Play::Stream(events(&[error]))).await;
+        assert!(matches!(reply, Err(Trouble::RateLimited { .. })), "{reply:?}");
+    }
 }
 
 #[tokio::test]

@@ -204,3 +204,47 @@ async fn an_answer_that_was_cut_says_so() {
         assert_eq!((reply.text.as_str(), reply.stop), ("a", Stop::Limit), "{provider:?}");
     }
 }
+
+#[tokio::test]
+async fn whoever_streams_or_never_does_is_understood_whatever_was_asked() {
+    for provider in PROVIDERS {
+        let reply = whole(provider, Play::Stream(text_stream(provider))).await.unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), ("Grüße", Stop::End), "{provider:?}");
+        let (reply, pieces) = streamed(provider, Play::json(200, &text_answer(provider))).await;
+        assert_eq!(reply.unwrap().text, "Grüße", "{provider:?}");
+        assert_eq!(pieces, ["Grüße"], "{provider:?}");
+    }
+}
+
+/// What those send who speak like `OpenAI`, but not quite.
+#[tokio::test]
+async fn the_ways_of_kindred_endpoints_are_understood() {
+    let function = |name: &str| json!({ "name": name, "arguments": { "n": 1 } });
+    let called = json!([{ "id": "a", "function": function("weather") }, { "id": "b", "function": function("now") }]);
+    let content = json!([{ "type": "text", "text": "Let " }, { "type": "thinking" }, { "type": "text", "text": "me." }]);
+    let choice = json!({ "message": { "content": content, "tool_calls": called }, "finish_reason": "stop" });
+    let reply = whole(Provider::OpenAi, Play::json(200, &json!({ "choices": [choice] }))).await.unwrap();
+    assert_eq!(reply.text, "Let me.");
+    let calls = |reply: &Reply| -> Vec<String> {
+        reply.calls.iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments)).collect()
+    };
+    assert_eq!(calls(&reply), [r#"a weather {"n":1}"#, r#"b now {"n":1}"#]);
+    // All calls with one number, or without; the id and the name in every chunk; no reason at the end.
+    for index in [json!(0), Value::Null] {
+        let piece = |id: &str, name: &str, json: &str| {
+            let function = json!({ "name": name, "arguments": json });
+            let calls = json!([{ "index": index, "id": id, "function": function }]);
+            json!({ "choices": [{ "delta": { "tool_calls": calls }, "finish_reason": null }] })
+        };
+        let mut stream = events(&[
+            piece("a", "weather", "{\"n\":"),
+            piece("a", "weather", "1}"),
+            piece("b", "now", "{\"n\":1}"),
+        ]);
+        stream.push("data: [DONE]\n\n".to_owned());
+        let (reply, _) = streamed(Provider::OpenAi, Play::Stream(stream)).await;
+        let reply = reply.unwrap();
+        assert_eq!(calls(&reply), [r#"a weather {"n":1}"#, r#"b now {"n":1}"#]);
+        assert_eq!(reply.stop, Stop::Tools);
+    }
+}
