@@ -4,21 +4,21 @@
 //! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
 //! host's user agrees to that very call.
 
+mod away;
 mod calling;
 mod consent;
+mod host;
 mod outcome;
 mod report;
+mod teller;
 mod toolbox;
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     model::{Model, Prompt, Reply, Stop, ToolCall, ToolResult, Trouble, Turn, Usage},
@@ -27,10 +27,15 @@ use plugbay_core::{
     surface::Effect,
     tokens::estimate,
 };
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout_at},
+};
 
 use self::{
+    away::{Away, Paused},
     calling::{Calling, Running},
+    host::{Host, Place, Question},
     outcome::Outcome,
     report::{Fate, Report, Shortage},
     toolbox::Toolbox,
@@ -44,12 +49,15 @@ use crate::{
 const ANSWER: u32 = 4096;
 /// A model that is not understood is told so as often as this.
 const MISUNDERSTANDINGS: usize = 2;
+/// A model that cannot answer just now is asked again after these, unless it says when.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
 
 /// Who runs errands, if anybody does. Shared by all sessions.
 #[derive(Debug, Default)]
 pub struct Errands {
     // A std mutex: held for a look, never across an await.
     terms: Mutex<Option<Arc<Terms>>>,
+    away: Away,
 }
 
 /// On which terms they are run.
@@ -99,26 +107,69 @@ pub(crate) struct Wish {
 /// Answers `request` when the errand is over. A request that is taken back ends the question to the model and
 /// the calls that are under way.
 pub(crate) fn begin(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, wish: Wish) {
-    let errand = match Errand::prepare(session, sink, request, era, wish) {
-        Ok(errand) => errand,
-        Err(why) => return sink.answer(respond::tool_text(request.id(), era, &why, true)),
-    };
-    dispatch::later(session, sink, request, errand.run(), move |_, sink, request, report| {
-        sink.answer(respond::tool_content(request.id(), era, &report.content(), report.has_failed()));
-    });
+    if era == Era::Modern {
+        match away::come_back(session, sink, request) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(refusal) => return sink.answer(respond::error(request.id(), &refusal)),
+        }
+    }
+    let (asks, questions) = mpsc::unbounded_channel();
+    let host = Host::new(Place::of(session, sink, request), era, asks);
+    match Errand::prepare(host, wish) {
+        Ok(errand) => {
+            Course { errand: Box::pin(errand.run()), questions }.follow(session, sink, request, era)
+        }
+        Err(why) => sink.answer(respond::tool_text(request.id(), era, &why, true)),
+    }
+}
+
+/// An errand under way.
+struct Course {
+    errand: Pin<Box<dyn Future<Output = Report> + Send>>,
+    /// What a modern host must be asked, which is then away for a while.
+    questions: mpsc::UnboundedReceiver<Question>,
+}
+
+enum Halt {
+    Over(Report),
+    Asks(Paused),
+}
+
+impl Course {
+    /// Answers the request when the errand is over, or has a question.
+    fn follow(self, session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
+        dispatch::later(
+            session,
+            sink,
+            request,
+            self.next(),
+            move |session, sink, request, halt| match halt {
+                Halt::Over(report) => {
+                    let (content, failed) = (report.content(), report.has_failed());
+                    sink.answer(respond::tool_content(request.id(), era, &content, failed));
+                }
+                Halt::Asks(paused) => away::leave(session, sink, request, paused),
+            },
+        );
+    }
+
+    async fn next(mut self) -> Halt {
+        tokio::select! {
+            report = &mut self.errand => Halt::Over(report),
+            Some(question) = self.questions.recv() => Halt::Asks(Paused { question, course: self }),
+        }
+    }
 }
 
 struct Errand {
-    session: Arc<Session>,
-    sink: Arc<Outbox>,
-    era: Era,
+    host: Host,
     terms: Arc<Terms>,
     model: Arc<dyn Model>,
     toolbox: Toolbox,
     /// Who the model is to be.
     role: String,
     query: String,
-    teller: Arc<Teller>,
     deadline: Instant,
     spent: Spent,
     report: Report,
@@ -135,26 +186,25 @@ struct Spent {
 }
 
 impl Errand {
-    fn prepare(
-        session: &Arc<Session>,
-        sink: &Arc<Outbox>,
-        request: &Request,
-        era: Era,
-        wish: Wish,
-    ) -> Result<Self, String> {
+    fn prepare(host: Host, wish: Wish) -> Result<Self, String> {
+        let session = &host.place.session;
         let terms = session.gateway().errands.terms();
         let terms =
             terms.ok_or("no language model is chosen: the configuration needs naturalLanguage.model")?;
         let model: Arc<dyn Model> = match &terms.model {
             Chosen::Model(model) => Arc::clone(model),
-            Chosen::Host => host_model(session, sink, era)?,
+            Chosen::Host => host_model(&host)?,
         };
         let snapshot = session.snapshot();
         let server = wish.server.as_deref().map(|name| {
             let known = snapshot.servers();
             let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
-            let found = known.iter().find(|server| server.as_str() == name).cloned();
-            found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
+            let named = |server: &&ServerName| server.as_str() == name;
+            let found = known.iter().find(named).or_else(|| {
+                let mut alike = known.iter().filter(|server| server.as_str().eq_ignore_ascii_case(name));
+                alike.next().filter(|_| alike.next().is_none())
+            });
+            found.cloned().ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
         });
         let server = server.transpose()?;
         let toolbox = Toolbox::stocked(&snapshot, &wish.query, server.as_ref(), session.gateway().table);
@@ -167,17 +217,12 @@ impl Errand {
             });
         }
         let role = toolbox.role(&snapshot, terms.instructions.as_deref());
-        let token = request.progress_token().map(Bytes::copy_from_slice);
-        let teller = Teller { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) };
         Ok(Self {
-            session: Arc::clone(session),
-            sink: Arc::clone(sink),
-            era,
+            host,
             model,
             toolbox,
             role,
             query: wish.query,
-            teller: Arc::new(teller),
             deadline: Instant::now() + terms.limits.time,
             terms,
             spent: Spent::default(),
@@ -213,6 +258,7 @@ impl Errand {
 
     async fn ask(&mut self, turns: &mut Vec<Turn>) -> Result<Reply, Shortage> {
         let (model, limits) = (Arc::clone(&self.model), self.terms.limits);
+        let mut pauses = PAUSES.into_iter();
         loop {
             if self.spent.turns >= limits.turns {
                 return Err(Shortage::Turns(limits.turns));
@@ -221,7 +267,7 @@ impl Errand {
                 return Err(Shortage::Tokens(limits.tokens));
             }
             self.spent.turns += 1;
-            self.teller.tell("asking the model");
+            self.tell("asking the model");
             let prompt = Prompt {
                 system: Some(self.role.clone()),
                 turns: turns.clone(),
@@ -229,7 +275,8 @@ impl Errand {
                 limit: ANSWER,
             };
             let guess = guessed(&prompt);
-            let reply = timeout_at(self.deadline, model.ask(prompt, None)).await;
+            let reply =
+                timeout_at(self.deadline, model.ask(prompt, Some(self.host.place.teller.listen()))).await;
             match reply.map_err(|_| Shortage::Time(limits.time))?.and_then(whole) {
                 Ok(reply) => {
                     self.spend(cost(&reply, guess));
@@ -240,11 +287,12 @@ impl Errand {
                     self.spend(guess);
                     turns.push(Turn::User(format!("Your last answer cannot be read: {why}. Try again.")));
                 }
-                Err(Trouble::RateLimited { retry_after: Some(pause), .. }) if self.has_time_for(pause) => {
-                    self.teller.tell("waiting for the model");
+                Err(trouble) => {
+                    let pause = pause_after(&trouble, &mut pauses).filter(|pause| self.has_time_for(*pause));
+                    let Some(pause) = pause else { return Err(Shortage::Model(trouble)) };
+                    self.tell("waiting for the model");
                     sleep(pause).await;
                 }
-                Err(trouble) => return Err(Shortage::Model(trouble)),
             }
         }
     }
@@ -279,15 +327,15 @@ impl Errand {
         let together = ready.iter().all(|(_, _, calling)| calling.effect == Effect::Reads);
         let mut running = Running::default();
         for (at, line, calling) in ready {
-            if calling.means_something_else() {
+            if calling.means_something_else(&self.host.place.session.snapshot()) {
                 results[at] = Some(
                     self.report.done(line, Outcome::refused("the tool has changed meanwhile, or is gone")),
                 );
                 continue;
             }
-            self.teller.tell(&format!("calling {}", calling.tool));
+            self.tell(&format!("calling {}", calling.tool));
             self.report.begun(line);
-            running.begin(at, line, calling);
+            running.begin(at, line, calling, &self.host.place);
             if !together {
                 self.gather(&mut running, &mut results).await?;
             }
@@ -319,10 +367,11 @@ impl Errand {
             self.spent.warned = true;
             return Err(format!("all {limit} calls are used up: answer with what you have"));
         }
+        let gateway = self.host.place.session.gateway();
         let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
-        let fitting = repair::fit(schema, call.arguments.get().as_bytes(), self.session.gateway().repair);
+        let fitting = repair::fit(schema, call.arguments.get().as_bytes(), gateway.repair);
         let fitting = fitting.map_err(|refusal| refusal.to_string())?;
-        let calling = Calling::new(&self.session, &self.sink, &self.teller, found, &fitting.arguments);
+        let calling = Calling::new(gateway.tickets.next(), found, &fitting.arguments);
         let calling = calling.ok_or("these arguments cannot be sent")?;
         // What the user declines counts too, so that nobody is asked without end.
         self.spent.calls += 1;
@@ -334,17 +383,22 @@ impl Errand {
 
     /// While the user thinks, the clock stands still.
     async fn consent(&mut self, calling: &Calling) -> Result<(), String> {
-        self.teller.tell(&format!("asking whether {} may be called", calling.tool));
+        self.tell(&format!("asking whether {} may be called", calling.tool));
         let begun = Instant::now();
-        let answer = consent::to(calling, &self.session, &self.sink, self.era).await;
+        let answer = consent::to(calling, &mut self.host).await;
         self.deadline += begun.elapsed();
         answer
+    }
+
+    fn tell(&self, what: &str) {
+        self.host.place.teller.tell(what);
     }
 }
 
 /// The model of the host whose errand it is.
-fn host_model(session: &Arc<Session>, sink: &Arc<Outbox>, era: Era) -> Result<Arc<dyn Model>, String> {
-    if era == Era::Modern {
+fn host_model(host: &Host) -> Result<Arc<dyn Model>, String> {
+    let Place { session, sink, .. } = &host.place;
+    if host.era() == Era::Modern {
         let why = "this host's model cannot be asked: its protocol has no questions in the middle of a call";
         return Err(why.to_owned());
     }
@@ -354,6 +408,15 @@ fn host_model(session: &Arc<Session>, sink: &Arc<Outbox>, era: Era) -> Result<Ar
         return Err(why.to_owned());
     }
     Ok(Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) }))
+}
+
+/// When it makes sense to ask again: nothing was done, so nothing can be done twice.
+fn pause_after(trouble: &Trouble, pauses: &mut impl Iterator<Item = Duration>) -> Option<Duration> {
+    match trouble {
+        Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
+        trouble if trouble.is_passing() => pauses.next(),
+        _ => None,
+    }
 }
 
 /// Of an answer that was cut off no call is made: the last may look whole, and half a path is a path too.
@@ -395,21 +458,4 @@ fn guessed(prompt: &Prompt) -> u64 {
     let tools = prompt.tools.iter().map(|tool| estimate(&tool.description) + estimate(tool.schema.get()));
     let system = prompt.system.as_deref().map(estimate).unwrap_or_default();
     (system + turns.sum::<usize>() + tools.sum::<usize>()) as u64
-}
-
-/// Tells the host how far the errand is, if it wants to know.
-struct Teller {
-    sink: Arc<Outbox>,
-    /// Raw JSON.
-    token: Option<Bytes>,
-    steps: AtomicUsize,
-}
-
-impl Teller {
-    fn tell(&self, what: &str) {
-        if let Some(token) = &self.token {
-            let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-            self.sink.tell_if_room(respond::progress(token, step, None, what));
-        }
-    }
 }

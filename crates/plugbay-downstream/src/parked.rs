@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
+    message::Request,
     respond::{self, Refusal},
     seal::{Owner, Seal, Subject},
     session::{HostCall, Session},
@@ -185,10 +186,7 @@ impl Parking {
         back: &Back<'_>,
         waiting: HostCall,
     ) -> Result<(), Refusal> {
-        let ended = || Refusal::InvalidParams("the call of this \"requestState\" has ended".to_owned());
-        let seal = self.seal.as_ref().ok_or_else(ended)?;
-        let opened = seal.open(back.state, &session.owner(), &back.subject, Instant::now());
-        let ticket = opened.map_err(|why| Refusal::InvalidParams(why.to_string()))?;
+        let ticket = self.recognise(session, back)?;
         let answers = back.answers()?;
         let mut parked = self.lock();
         let entry = parked.get_mut(&ticket).ok_or_else(ended)?;
@@ -208,6 +206,13 @@ impl Parking {
         }
         self.go_on(session, ticket, answers);
         Ok(())
+    }
+
+    /// The ticket that a host comes back with.
+    pub(crate) fn recognise(&self, session: &Session, back: &Back<'_>) -> Result<Ticket, Refusal> {
+        let seal = self.seal.as_ref().ok_or_else(ended)?;
+        let opened = seal.open(back.state, &session.owner(), &back.subject, Instant::now());
+        opened.map_err(|why| Refusal::InvalidParams(why.to_string()))
     }
 
     /// Gives the server its answers. What is still open is asked again.
@@ -283,6 +288,11 @@ impl Parking {
     }
 }
 
+/// What a host hears that comes back too late.
+pub(crate) fn ended() -> Refusal {
+    Refusal::InvalidParams("the call of this \"requestState\" has ended".to_owned())
+}
+
 fn held(answer: Answer, session: &Session) -> Answer {
     let Answer::Response { message, head, era } = answer else { return answer };
     let Some(message) = session.outbox().hold(message) else {
@@ -304,16 +314,21 @@ fn gather(session: &Arc<Session>, ticket: Ticket) {
 
 /// A request by which a host comes back.
 pub(crate) struct Back<'a> {
-    pub(crate) state: &'a str,
-    pub(crate) subject: Subject,
-    pub(crate) message: &'a Bytes,
+    state: &'a str,
+    subject: Subject,
+    message: &'a Bytes,
     /// Its `inputResponses`.
-    pub(crate) responses: Option<&'a Span>,
+    responses: Option<&'a Span>,
 }
 
-impl Back<'_> {
+impl<'a> Back<'a> {
+    pub(crate) fn of(request: &'a Request, state: &'a str) -> Self {
+        let (message, responses) = (&request.message, request.responses.as_ref());
+        Self { state, subject: Subject::of(request), message, responses }
+    }
+
     /// The answers by question. What we do not know is not looked at, as the protocol says.
-    fn answers(&self) -> Result<Vec<(Ticket, Bytes)>, Refusal> {
+    pub(crate) fn answers(&self) -> Result<Vec<(Ticket, Bytes)>, Refusal> {
         let Some(responses) = self.responses else { return Ok(Vec::new()) };
         let mut answers = Vec::new();
         for member in Members::of(self.message, responses).flatten() {

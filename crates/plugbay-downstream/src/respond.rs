@@ -335,6 +335,11 @@ pub(crate) fn input_requests<'a>(questions: impl Iterator<Item = &'a Question>) 
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
+/// The same for a question of our own; `params` is raw JSON.
+pub(crate) fn input_request(number: Ticket, method: &str, params: &str) -> String {
+    format!(r#"{{"{}":{{"method":"{method}","params":{params}}}}}"#, number.0)
+}
+
 /// The same for visits to web pages, of which a server that was called in vain keeps nothing: without a
 /// state the next request is a new call.
 pub(crate) fn visits_required(id: &[u8], message: &[u8], visits: &[Span]) -> Frame {

@@ -6,9 +6,11 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
 use hmac::{Hmac, Mac, digest::KeyInit};
-use plugbay_core::exchange::Ticket;
+use plugbay_core::{exchange::Ticket, wire::Span};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+
+use crate::message::Request;
 
 /// Who may come back with it: the holder of a token over HTTP, the one host there is on stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -25,6 +27,17 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    pub(crate) fn of(request: &Request) -> Self {
+        let slice = |span: &Span| request.message.slice(span.clone());
+        let name = request.name.as_ref().or(request.uri.as_ref());
+        let arguments = request.arguments().map(|raw| request.message.slice_ref(raw));
+        Self {
+            method: slice(&request.method),
+            name: name.map(slice).unwrap_or_default(),
+            arguments: arguments.unwrap_or_default(),
+        }
+    }
+
     /// Of its arguments, whatever their order: a host may well write them anew. Only made for what is sealed.
     fn digest(&self) -> [u8; 32] {
         match serde_json::from_slice::<serde_json::Value>(&self.arguments) {

@@ -37,7 +37,8 @@ impl Assembly {
 
     /// The same where an id may tell more: not everybody counts.
     pub(crate) fn call_named(&mut self, index: u64, id: &str) -> &mut Call {
-        let fits = |call: &Call| call.index == index && (id.is_empty() || call.id.is_empty() || call.id == id);
+        let fits =
+            |call: &Call| call.index == index && (id.is_empty() || call.id.is_empty() || call.id == id);
         let at = self.calls.iter().rposition(fits).unwrap_or_else(|| {
             self.calls.push(Call { index, ..Call::default() });
             self.calls.len() - 1
@@ -62,8 +63,7 @@ impl Assembly {
         if let Some(words) = self.refusal {
             return Err(Trouble::Refused(words));
         }
-        let stop =
-            self.stop.ok_or_else(|| Trouble::Malformed("it does not say why it ends".to_owned()))?;
+        let stop = self.stop.ok_or_else(|| Trouble::Malformed("it does not say why it ends".to_owned()))?;
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(at, call)| call.finish(at)).collect::<Result<Vec<_>, _>>()?;
         // Not everybody tells the two apart.

@@ -25,7 +25,7 @@ pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: 
             Recourse::Again(Box::new(Again::new(draft.clone(), params.clone(), request.timeout)))
         }
         (Era::Modern, Some(Era::Legacy) | None, _) => {
-            Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) })
+            Recourse::Park(Terms { abilities: request.abilities(), subject: Subject::of(request) })
         }
         _ => Recourse::None,
     }
@@ -52,21 +52,8 @@ pub(super) fn come_back(
             _ => Ok(false),
         };
     }
-    let back = Back {
-        state: &state,
-        subject: subject(request),
-        message: &request.message,
-        responses: request.responses.as_ref(),
-    };
-    parking.resume(session, &back, waiting(request, sink, route))?;
+    parking.resume(session, &Back::of(request, &state), waiting(request, sink, route))?;
     Ok(true)
-}
-
-fn subject(request: &Request) -> Subject {
-    let name = request.name.as_ref().or(request.uri.as_ref());
-    let name = name.map(|span| request.message.slice(span.clone())).unwrap_or_default();
-    let arguments = request.arguments().map(|raw| request.message.slice_ref(raw)).unwrap_or_default();
-    Subject { method: request.message.slice(request.method.clone()), name, arguments }
 }
 
 /// The call as its host knows it from now on.
@@ -81,7 +68,7 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, route: &Route) -> HostCall {
         log_level: request.log_level(),
         repairs: request.repairs.clone(),
         sink: Arc::clone(sink),
-        recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: subject(request) }),
+        recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: Subject::of(request) }),
         asked: true,
         timeout: request.timeout,
         role: match route.role {

@@ -5,12 +5,13 @@ use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 use bytes::Bytes;
 use plugbay_core::{
     era::Era,
-    surface::{Effect, Found, Target},
+    exchange::Ticket,
+    surface::{Effect, Found, Snapshot, Target},
     wire::{Frame, Head, Kind, Members, string_value},
 };
 use serde_json::Value;
 
-use super::{Teller, outcome::Outcome};
+use super::{host::Place, outcome::Outcome};
 use crate::{
     dispatch,
     message::{Message, Request},
@@ -26,25 +27,15 @@ pub(super) struct Calling {
     pub(super) arguments: String,
     pub(super) effect: Effect,
     target: Target,
-    session: Arc<Session>,
-    /// Where the errand is answered, and where servers' questions are put.
-    sink: Arc<Outbox>,
-    teller: Arc<Teller>,
     request: Request,
 }
 
 impl Calling {
     /// `None`: the arguments cannot be sent.
-    pub(super) fn new(
-        session: &Arc<Session>,
-        sink: &Arc<Outbox>,
-        teller: &Arc<Teller>,
-        found: &Found,
-        arguments: &[u8],
-    ) -> Option<Self> {
+    pub(super) fn new(number: Ticket, found: &Found, arguments: &[u8]) -> Option<Self> {
         let arguments = String::from_utf8(arguments.to_vec()).ok()?;
         // No host numbers its requests like this.
-        let id = format!("\"plugbay errand {}\"", session.gateway().tickets.next().0);
+        let id = format!("\"plugbay errand {}\"", number.0);
         let name = Value::from(found.exposed.as_str());
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}}}"#
@@ -55,17 +46,13 @@ impl Calling {
             arguments,
             effect: found.effect(),
             target: found.target.clone(),
-            session: Arc::clone(session),
-            sink: Arc::clone(sink),
-            teller: Arc::clone(teller),
             request,
         })
     }
 
     /// Whether by now the name leads to another tool, to one that may do worse than was agreed on, or to
     /// nobody knows what.
-    pub(super) fn means_something_else(&self) -> bool {
-        let snapshot = self.session.snapshot();
+    pub(super) fn means_something_else(&self, snapshot: &Snapshot) -> bool {
         let now = snapshot.names.get(&self.tool);
         now.is_none_or(|now| now.target != self.target || now.effect() > self.effect)
     }
@@ -73,15 +60,15 @@ impl Calling {
     /// Makes the call and waits for what becomes of it. Whoever waits no longer takes the call back.
     ///
     /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
-    /// it. A modern host cannot be asked, so there the server hears at once that it cannot.
-    async fn made(self) -> Outcome {
-        let inner = Arc::new(Outbox::within(&self.sink));
-        let _taken_back = TakenBack(&self);
-        dispatch::call_tool(&self.session, &inner, &self.request, Era::Legacy);
+    /// it. A modern host cannot be asked then, so there the server hears at once that it cannot.
+    async fn made(self, place: Place) -> Outcome {
+        let inner = Arc::new(Outbox::within(&place.sink));
+        let _taken_back = TakenBack { session: &place.session, id: self.request.id() };
+        dispatch::call_tool(&place.session, &inner, &self.request, Era::Legacy);
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());
-                if let Some(outcome) = self.heard(frame) {
+                if let Some(outcome) = self.heard(frame, &place) {
                     return outcome;
                 }
             }
@@ -89,7 +76,7 @@ impl Calling {
         Outcome::failed("there is no answer")
     }
 
-    fn heard(&self, frame: Frame) -> Option<Outcome> {
+    fn heard(&self, frame: Frame, place: &Place) -> Option<Outcome> {
         let message = frame.into_bytes();
         let head = Head::read(&message).ok()?;
         match (&head.kind, &head.payload) {
@@ -104,11 +91,11 @@ impl Calling {
             {
                 let words = Members::find(&message, params, "message");
                 let words = words.and_then(|words| string_value(&message[words])).unwrap_or_default();
-                self.teller.tell(format!("{}: {words}", self.tool).trim_end_matches([':', ' ']));
+                place.teller.tell(format!("{}: {words}", self.tool).trim_end_matches([':', ' ']));
                 None
             }
             _ => {
-                self.sink.tell_if_room(Frame::from(message));
+                place.sink.tell_if_room(Frame::from(message));
                 None
             }
         }
@@ -116,11 +103,14 @@ impl Calling {
 }
 
 /// A call that was answered is no longer there.
-struct TakenBack<'a>(&'a Calling);
+struct TakenBack<'a> {
+    session: &'a Session,
+    id: &'a [u8],
+}
 
 impl Drop for TakenBack<'_> {
     fn drop(&mut self) {
-        self.0.session.cancel(self.0.request.id(), respond::not_needed());
+        self.session.cancel(self.id, respond::not_needed());
     }
 }
 
@@ -138,8 +128,8 @@ struct UnderWay {
 }
 
 impl Running {
-    pub(super) fn begin(&mut self, at: usize, line: usize, calling: Calling) {
-        self.0.push(UnderWay { at, line, outcome: Box::pin(calling.made()) });
+    pub(super) fn begin(&mut self, at: usize, line: usize, calling: Calling, place: &Place) {
+        self.0.push(UnderWay { at, line, outcome: Box::pin(calling.made(place.clone())) });
     }
 
     /// The next that is over; `None` when there are no more.

@@ -1,17 +1,15 @@
 //! Asks the host's user about a call that may change things.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use plugbay_core::{
-    era::Era,
     surface::Effect,
-    wire::{Kind, Member, Members},
+    wire::{Member, Members},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::calling::Calling;
-use crate::{outbox::Outbox, session::Session};
+use super::{calling::Calling, host::Host};
 
 /// How long a user may think.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -22,12 +20,7 @@ const SHOWN_OF_EACH: usize = 400;
 const MOST_SHOWN: usize = 40;
 
 /// `Err` tells the model why the call is not made.
-pub(super) async fn to(
-    calling: &Calling,
-    session: &Session,
-    sink: &Arc<Outbox>,
-    era: Era,
-) -> Result<(), String> {
+pub(super) async fn to(calling: &Calling, host: &mut Host) -> Result<(), String> {
     let key = match calling.effect {
         Effect::Destroys => "allowDestructive",
         Effect::Reads | Effect::Writes => "allowWrites",
@@ -35,15 +28,9 @@ pub(super) async fn to(
     let unaskable = |why: &str| {
         format!("not allowed: it may change things, and {why}; naturalLanguage.{key} would allow it")
     };
-    if era == Era::Modern {
-        return Err(unaskable("a host that speaks this protocol cannot be asked in the middle of a call"));
-    }
-    let params = question(calling).to_string();
-    let answer = timeout(PATIENCE, session.hear_for_ourselves(sink, "elicitation/create", &params)).await;
+    let answer = timeout(PATIENCE, host.ask("elicitation/create", &question(calling))).await;
     let answer = answer.map_err(|_| "not allowed: the user did not answer in time".to_owned())?;
-    let (message, head) = answer.map_err(|why| unaskable(&format!("the user cannot be asked: {why}")))?;
-    let result = head.payload.filter(|_| matches!(head.kind, Kind::Result { .. }));
-    let result = result.and_then(|result| serde_json::from_slice::<Value>(&message[result]).ok());
+    let result = answer.map_err(|why| unaskable(&format!("the user cannot be asked: {why}")))?;
     match result.as_ref().and_then(|result| result["action"].as_str()) {
         Some("accept") => Ok(()),
         Some(_) => Err("not allowed: the user declined it".to_owned()),

@@ -8,7 +8,7 @@ use plugbay_testkit::{
 };
 use serde_json::{Value, json};
 
-use self::dialect::{COST, DIALECTS, Dialect};
+use self::dialect::{ANTHROPIC, COST, DIALECTS, Dialect, GEMINI, OPENAI, STREAMED};
 use crate::gateway;
 
 const SECRET: &str = "hunter2-key";
@@ -97,6 +97,7 @@ fn each_provider_calls_and_says_what_came_of_it() {
         assert_eq!((words.as_str(), failed), ("It is seven.", false), "{dialect:?}");
         assert_eq!(record, "Calls:\n1. s__read {\"n\":7}: done");
         let asked = world.asked();
+        assert!(dialect.wants_stream(&asked), "{dialect:?}: {}", asked.text);
         assert_eq!(
             dialect.tools(&asked.body),
             ["s__add", "s__dawdle", "s__drop", "s__read"],
@@ -142,6 +143,8 @@ fn refusals_and_limits_of_a_provider_are_told() {
             dialect.limited(vec![("retry-after", "0")]),
             dialect.says("Now I can."),
             dialect.limited(Vec::new()),
+            dialect.says("Now too."),
+            dialect.limited(vec![("retry-after", "3600")]),
         ];
         let world = World::new(dialect, plays);
         let host = world.open(&json!({}), "{}");
@@ -149,8 +152,40 @@ fn refusals_and_limits_of_a_provider_are_told() {
         assert!(failed && words.contains("it refuses to answer"), "{dialect:?}: {words}");
         assert_eq!(record, "No tool was called.");
         assert_eq!(told(&want(&host, "x")).0, "Now I can.");
+        assert_eq!(told(&want(&host, "x")).0, "Now too.");
         let (words, _, failed) = told(&want(&host, "x"));
         assert!(failed && words.contains("asked too often") && words.contains("Slow down."), "{words}");
+        host.finish();
+    }
+}
+
+#[test]
+fn what_the_model_says_is_told_while_it_says_it() {
+    for dialect in DIALECTS {
+        let world = World::new(dialect, [dialect.says("Seven is in it. And no more")]);
+        let host = world.open(&json!({}), "{}");
+        let id = host.start_call_with_progress("natural_language", r#"{"query":"x"}"#, "\"p\"");
+        for expected in ["\"asking the model\"", "\"Seven is in it.\""] {
+            let told = host.expect_notification("notifications/progress");
+            assert!(told.text().contains(expected), "{dialect:?}: {}", told.text());
+        }
+        assert_eq!(told(&host.expect_response(id)).0, "Seven is in it. And no more");
+        host.finish();
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_asked_for_again_and_one_that_fails_is_told() {
+    for dialect in STREAMED {
+        let plays =
+            [dialect.breaks_off("Let me see. "), dialect.says("Seven."), dialect.fails_amid("Let me see. ")];
+        let world = World::new(dialect, plays);
+        let host = world.open(&json!({}), "{}");
+        assert_eq!(told(&want(&host, "x")).0, "Seven.", "{dialect:?}");
+        assert_eq!(world.asked().body, world.asked().body, "the same again: {dialect:?}");
+        let (words, record, failed) = told(&want(&host, "x"));
+        let expected = "Not finished: the model cannot go on: it failed: Out of order..";
+        assert_eq!((words.as_str(), record.as_str(), failed), (expected, "No tool was called.", true));
         host.finish();
     }
 }
@@ -183,7 +218,7 @@ fn every_limit_ends_it_with_a_record() {
             host.finish();
         }
     }
-    let world = World::new(Dialect::Gemini, [Play::Silence(Vec::new())]);
+    let world = World::new(GEMINI, [Play::Silence(Vec::new())]);
     let host = world.open(&json!({ "time": "300ms" }), "{}");
     let (words, _, failed) = told(&want(&host, "x"));
     assert_eq!((words.as_str(), failed), ("Not finished: the limit of 0.3 s is reached.", true));
@@ -193,7 +228,7 @@ fn every_limit_ends_it_with_a_record() {
 
 #[test]
 fn what_may_change_things_is_not_done_without_leave() {
-    let dialect = Dialect::Anthropic;
+    let dialect = ANTHROPIC;
     let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 1 }))];
     let world = World::new(dialect, [dialect.calls(&wanted), dialect.says("I may not.")]);
     let host = world.open(&json!({ "allowWrites": true }), "{}");
@@ -206,17 +241,82 @@ fn what_may_change_things_is_not_done_without_leave() {
     assert!(record.contains("naturalLanguage.allowDestructive would allow it"), "{record}");
     assert_eq!(world.calls_made(), 1);
     host.finish();
-    // A modern host cannot be asked either, and is told so.
-    let world = World::new(dialect, [dialect.calls(&wanted[1..]), dialect.says("I may not.")]);
+}
+
+const MODERN_HEADERS: [(&str, &str); 3] =
+    [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "natural_language")];
+
+/// What a modern host sends, with these members besides.
+fn wish(members: &str) -> String {
+    format!(r#"{{"name":"natural_language","arguments":{{"query":"x"}}{members}}}"#)
+}
+
+/// The same as a body, from a host whose user can be asked.
+fn modern(members: &str) -> String {
+    let meta = MODERN_META.replace("clientCapabilities\":{}", "clientCapabilities\":{\"elicitation\":{}}");
+    let params = wish(&format!(r#"{members},"_meta":{{{meta}}}"#));
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+}
+
+/// The question in an answer that asks for input, and the members that accept it.
+fn asked_by(answer: &Value) -> (String, String) {
+    let (result, requests) = (&answer["result"], answer["result"]["inputRequests"].as_object());
+    let (number, request) = requests.and_then(|all| all.iter().next()).unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(
+        (&result["resultType"], &request["method"]),
+        (&json!("input_required"), &json!("elicitation/create"))
+    );
+    let responses = json!({ number: { "action": "accept", "content": {} } });
+    let retry = format!(r#","inputResponses":{responses},"requestState":{}"#, result["requestState"]);
+    (request["params"]["message"].to_string(), retry)
+}
+
+#[test]
+fn a_modern_host_allows_by_coming_back() {
+    for dialect in DIALECTS {
+        let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 2 }))];
+        let world = World::new(dialect, [dialect.calls(&wanted), dialect.says("All of it.")]);
+        world.workspace.write_config(&world.config(&json!({})));
+        let host = Host::spawn(world.workspace.command(&gateway()).env(dialect.key_variable(), SECRET));
+        host.declare(r#"{"elicitation":{"form":{}}}"#);
+        host.discover();
+        host.await_tools(&["natural_language", "s__read"]);
+        let mut request = wish("");
+        for part in ["s__add", "s__drop"] {
+            let answer = host.expect_response(host.request("tools/call", &request)).value();
+            let (question, retry) = asked_by(&answer);
+            assert!(question.contains(part), "{question}");
+            assert_eq!(world.calls_made(), 0, "first everything is asked");
+            request = wish(&retry);
+        }
+        let (words, record, failed) = told(&host.expect_response(host.request("tools/call", &request)));
+        assert_eq!((words.as_str(), failed), ("All of it.", false), "{dialect:?}");
+        assert_eq!(record, "Calls:\n1. s__add {\"n\":1}: done\n2. s__drop {\"n\":2}: done");
+        let again = host.expect_response(host.request("tools/call", &request));
+        assert!(again.text().contains("has ended"), "{}", again.text());
+        assert_eq!(world.calls_made(), 2, "nothing is done twice");
+        host.finish();
+    }
+}
+
+#[test]
+fn over_http_a_modern_host_comes_back_by_another_connection() {
+    let dialect = STREAMED[0];
+    let world =
+        World::new(dialect, [dialect.calls(&[("s__add", json!({ "n": 1 }))]), dialect.says("Added.")]);
     world.workspace.write_config(&world.config(&json!({})));
-    let host = Host::spawn(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
-    host.declare(r#"{"elicitation":{"form":{}}}"#);
-    host.discover();
-    host.await_tools(&["natural_language", "s__read"]);
-    let (_, record, _) = told(&want(&host, "x"));
-    assert!(record.contains("cannot be asked in the middle of a call"), "{record}");
+    let gateway = HttpGateway::start(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
+    let ask = |members: &str| -> Value {
+        let reply = gateway.post(&MODERN_HEADERS, &modern(members));
+        // What takes long comes as a stream.
+        let answer = reply.body.lines().filter_map(|line| line.strip_prefix("data:")).next_back();
+        serde_json::from_str(answer.unwrap_or(&reply.body)).unwrap_or_else(|_| panic!("{}", reply.body))
+    };
+    let (_, retry) = asked_by(&ask(""));
     assert_eq!(world.calls_made(), 0);
-    host.finish();
+    let answer = ask(&retry);
+    assert_eq!(answer["result"]["content"][0]["text"], "Added.", "{answer}");
+    assert_eq!(world.calls_made(), 1);
 }
 
 #[test]
@@ -247,7 +347,7 @@ fn the_user_allows_one_call_and_declines_another() {
 
 #[test]
 fn to_take_it_back_ends_the_call_and_the_question() {
-    let dialect = Dialect::OpenAi;
+    let dialect = OPENAI;
     let plays = [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))]), Play::Silence(Vec::new())];
     let world = World::new(dialect, plays);
     let host = world.open(&json!({}), "{}");
@@ -271,19 +371,12 @@ fn to_take_it_back_ends_the_call_and_the_question() {
 
 #[test]
 fn a_modern_host_over_http_that_leaves_takes_the_call_back() {
-    let dialect = Dialect::Anthropic;
+    let dialect = ANTHROPIC;
     let world = World::new(dialect, [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))])]);
     world.workspace.write_config(&world.config(&json!({})));
     let gateway = HttpGateway::start(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
     let mut host = gateway.connect();
-    let headers = [
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "tools/call"),
-        ("mcp-name", "natural_language"),
-    ];
-    let members = r#""name":"natural_language","arguments":{"query":"x"}"#;
-    let params = format!(r#"{{"_meta":{{{MODERN_META}}},{members}}}"#);
-    host.post(&headers, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#));
+    host.post(&MODERN_HEADERS, &modern(""));
     world.workspace.await_log("s", "tools/call", 1);
     drop(host);
     world.workspace.await_log("s", "notifications/cancelled", 1);
@@ -292,7 +385,7 @@ fn a_modern_host_over_http_that_leaves_takes_the_call_back() {
 
 #[test]
 fn what_a_server_asks_meanwhile_reaches_the_host() {
-    let dialect = Dialect::Gemini;
+    let dialect = GEMINI;
     let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Asked.")];
     for era in ["legacy", "modern"] {
         let world = World::new(dialect, plays.clone());
@@ -319,7 +412,7 @@ fn what_a_server_asks_meanwhile_reaches_the_host() {
 
 #[test]
 fn a_suite_takes_sentences_for_its_own_server() {
-    let dialect = Dialect::Anthropic;
+    let dialect = ANTHROPIC;
     let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Read.")];
     let world = World::new(dialect, plays);
     let config = world.config(&json!({})).server(&world.workspace, "other", &Script::friendly());
@@ -338,7 +431,7 @@ fn a_suite_takes_sentences_for_its_own_server() {
 
 #[test]
 fn it_comes_and_goes_with_the_configuration() {
-    let dialect = Dialect::Gemini;
+    let dialect = GEMINI;
     let world = World::new(dialect, [dialect.says("Here.")]);
     let host = world.open(&json!({}), "{}");
     let named = |tools: &[Tool]| tools.iter().any(|tool| tool.name == "natural_language");
@@ -360,7 +453,7 @@ fn it_comes_and_goes_with_the_configuration() {
 
 #[test]
 fn a_host_lends_its_model_if_it_takes_tools() {
-    let world = World::new(Dialect::Gemini, []);
+    let world = World::new(GEMINI, []);
     let config = world.config(&json!({ "model": { "provider": "host" } }));
     let host = world.open_with(&config, r#"{"sampling":{"tools":{}}}"#);
     let id = host.start_call("natural_language", r#"{"query":"What is seven?"}"#);

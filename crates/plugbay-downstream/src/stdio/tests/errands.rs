@@ -1,5 +1,6 @@
 //! Errands: what a model wants called is called, within limits, and never without leave.
 
+mod away;
 mod consent;
 mod limits;
 mod world;
@@ -124,8 +125,13 @@ async fn one_servers_tools_can_be_meant_and_no_others() {
     assert_eq!((why.as_str(), failed), (r#"there is no server "t", but s"#, true));
     world.call(json!({ "query": " " })).await;
     assert_eq!(world.told().await.0, "\"query\" is missing: say what you want done");
-    world.call(json!({ "query": "x", "server": "s" })).await;
-    assert_eq!(world.asked().await.prompt.tools.len(), 3);
+    for name in ["s", "S"] {
+        world.call(json!({ "query": "x", "server": name })).await;
+        let asked = world.asked().await;
+        assert_eq!(asked.prompt.tools.len(), 3);
+        asked.answer(says("ok"));
+        world.told().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,12 +139,17 @@ async fn progress_is_told_to_whoever_wants_to_know() {
     let mut world = World::new().await;
     let params = json!({ "name": "natural_language", "arguments": { "query": "x" }, "_meta": { "progressToken": "p" } });
     world.stage.say(request(7, "tools/call", &params.to_string())).await;
-    world.asked().await.answer(calls(&[("s__read", "{}")]));
+    let mut asked = world.asked().await;
+    for piece in ["Let me ", "see. There", " may be"] {
+        asked.mutter(piece);
+    }
+    asked.answer(calls(&[("s__read", "{}")]));
     let call = world.stage.forwarded().await;
     call.progress();
     call.answer(r#"{"content":[]}"#);
     world.asked().await.answer(says("ok"));
-    for (step, message) in (1..).zip(["asking the model", "calling s__read", "s__read", "asking the model"]) {
+    let told = ["asking the model", "Let me see.", "calling s__read", "s__read", "asking the model"];
+    for (step, message) in (1..).zip(told) {
         let told = world.stage.hear().await;
         let expected = json!({ "progressToken": "p", "progress": step, "message": message });
         assert_eq!(told["params"], expected);

@@ -220,7 +220,8 @@ async fn whoever_streams_or_never_does_is_understood_whatever_was_asked() {
 #[tokio::test]
 async fn the_ways_of_kindred_endpoints_are_understood() {
     let function = |name: &str| json!({ "name": name, "arguments": { "n": 1 } });
-    let called = json!([{ "id": "a", "function": function("weather") }, { "id": "b", "function": function("now") }]);
+    let called =
+        json!([{ "id": "a", "function": function("weather") }, { "id": "b", "function": function("now") }]);
     let content = json!([{ "type": "text", "text": "Let " }, { "type": "thinking" }, { "type": "text", "text": "me." }]);
     let choice = json!({ "message": { "content": content, "tool_calls": called }, "finish_reason": "stop" });
     let reply = whole(Provider::OpenAi, Play::json(200, &json!({ "choices": [choice] }))).await.unwrap();

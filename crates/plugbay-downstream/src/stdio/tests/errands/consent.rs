@@ -174,24 +174,6 @@ async fn what_changes_things_is_done_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_reads_and_is_told_why_it_cannot_write() {
-    let mut world = World::unopened();
-    let errand = |id| modern(id, "tools/call", r#","name":"natural_language","arguments":{"query":"x"}"#);
-    world.stage.say(errand(7)).await;
-    let told = refused(&mut world, ("s__add", "{}")).await;
-    assert!(told.contains("cannot be asked in the middle of a call"), "{told}");
-    world.stage.say(errand(8)).await;
-    world.asked().await.answer(calls(&[("s__read", "{}")]));
-    let call = world.stage.forwarded().await;
-    assert!(call.ask(99, "elicitation/create", "{}").is_err(), "nor can its servers");
-    call.answer(r#"{"content":[]}"#);
-    world.asked().await.answer(says("Read."));
-    let answer = world.stage.hear().await;
-    assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!(8), &json!("complete")));
-    assert_eq!(answer["result"]["content"][0]["text"], "Read.");
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_model_of_a_modern_host_cannot_be_asked() {
     let mut world = World::unopened();
     world.stage.snapshots.send_replace(snapshot(Errands::Lenders));

@@ -157,9 +157,18 @@ async fn a_model_that_says_when_is_asked_again_then() {
     world.asked().await.answer(says("Now."));
     assert_eq!(begun.elapsed().as_secs(), 9);
     assert_eq!(world.told().await.0, "Now.");
-    for pause in [None, Some(LIMITS.time), Some(Duration::MAX)] {
+    // One that does not say it is asked again all the same, but not without end.
+    world.want("x").await;
+    let begun = Instant::now();
+    world.asked().await.fail(limited(None));
+    world.asked().await.fail(Trouble::BrokenOff);
+    world.asked().await.answer(says("Now."));
+    assert_eq!((begun.elapsed().as_millis(), world.told().await.0.as_str()), (3500, "Now."));
+    for (times, pause) in [(3, None), (1, Some(LIMITS.time)), (1, Some(Duration::MAX))] {
         world.want("x").await;
-        world.asked().await.fail(limited(pause));
+        for _ in 0..times {
+            world.asked().await.fail(limited(pause));
+        }
         let (words, _, failed) = world.told().await;
         assert!(failed && words.contains("it is asked too often") && words.contains("slow down"), "{words}");
     }

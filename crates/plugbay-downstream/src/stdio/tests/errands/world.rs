@@ -30,13 +30,14 @@ struct Scripted(mpsc::UnboundedSender<Asked>);
 
 pub(super) struct Asked {
     pub(super) prompt: Prompt,
+    heard: Option<Heard>,
     answer: oneshot::Sender<Result<Reply, Trouble>>,
 }
 
 impl Model for Scripted {
-    fn ask(&self, prompt: Prompt, _: Option<Heard>) -> Asking<'_> {
+    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
         let (answer, answered) = oneshot::channel();
-        let _ = self.0.send(Asked { prompt, answer });
+        let _ = self.0.send(Asked { prompt, heard, answer });
         Box::pin(async { answered.await.expect("the test answers") })
     }
 }
@@ -64,6 +65,11 @@ impl Asked {
 
     pub(super) fn answer(self, reply: Reply) {
         let _ = self.answer.send(Ok(reply));
+    }
+
+    /// Says this before it answers.
+    pub(super) fn mutter(&mut self, text: &str) {
+        self.heard.as_mut().expect("somebody listens")(text);
     }
 
     pub(super) fn fail(self, trouble: Trouble) {

@@ -1,0 +1,110 @@
+//! The host whose errand it is: where it waits for the answer, and how it is asked something meanwhile.
+
+use std::sync::Arc;
+
+use plugbay_core::{
+    ability::Abilities,
+    era::Era,
+    exchange::Unanswered,
+    wire::{Head, Kind},
+};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::teller::Teller;
+use crate::{message::Request, outbox::Outbox, session::Session};
+
+pub(super) struct Host {
+    pub(super) place: Place,
+    era: Era,
+    /// Where a modern host's questions go: whoever follows the errand puts them.
+    questions: mpsc::UnboundedSender<Question>,
+}
+
+/// Where the host waits. A modern one waits elsewhere after each question.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) session: Arc<Session>,
+    /// Where the errand is answered, and where servers' questions are put.
+    pub(super) sink: Arc<Outbox>,
+    pub(super) teller: Arc<Teller>,
+    /// What its request declares, if it is modern.
+    abilities: Abilities,
+}
+
+/// What a modern host is asked.
+pub(super) struct Question {
+    pub(super) method: &'static str,
+    /// Raw JSON.
+    pub(super) params: String,
+    pub(super) answer: oneshot::Sender<Returned>,
+}
+
+/// The host is back with an answer, and waits there.
+pub(super) struct Returned {
+    pub(super) place: Place,
+    pub(super) answer: Value,
+}
+
+impl Place {
+    pub(super) fn of(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Self {
+        Self {
+            session: Arc::clone(session),
+            sink: Arc::clone(sink),
+            teller: Arc::new(Teller::new(request, sink)),
+            abilities: request.abilities(),
+        }
+    }
+}
+
+impl Host {
+    pub(super) fn new(place: Place, era: Era, questions: mpsc::UnboundedSender<Question>) -> Self {
+        Self { place, era, questions }
+    }
+
+    pub(super) fn era(&self) -> Era {
+        self.era
+    }
+
+    /// The result that the host answers with; `None` if it is an error.
+    pub(super) async fn ask(
+        &mut self,
+        method: &'static str,
+        params: &Value,
+    ) -> Result<Option<Value>, Unanswered> {
+        match self.era {
+            Era::Legacy => self.ask_at_once(method, params).await,
+            Era::Modern => self.ask_by_answering(method, params).await.map(Some),
+        }
+    }
+
+    async fn ask_at_once(&self, method: &str, params: &Value) -> Result<Option<Value>, Unanswered> {
+        let (session, params) = (&self.place.session, params.to_string());
+        let answer = session.hear_for_ourselves(&self.place.sink, method, &params).await;
+        let (message, Head { kind, payload, .. }) = answer?;
+        let result = payload.filter(|_| matches!(kind, Kind::Result { .. }));
+        Ok(result.and_then(|result| serde_json::from_slice(&message[result]).ok()))
+    }
+
+    /// The errand is not looked after until the host is back.
+    async fn ask_by_answering(&mut self, method: &'static str, params: &Value) -> Result<Value, Unanswered> {
+        let params = params.to_string();
+        let everything = 0..params.len();
+        let lacking = self.place.abilities.lacks(params.as_bytes(), method.as_bytes(), Some(&everything));
+        if let Some(lacking) = lacking {
+            return Err(Unanswered::Undeclared(lacking));
+        }
+        let gateway = self.place.session.gateway();
+        if gateway.parking.seal.is_none() {
+            return Err(Unanswered::NoHost);
+        }
+        if gateway.errands.away.is_full() {
+            return Err(Unanswered::TooMany);
+        }
+        let (answer, returned) = oneshot::channel();
+        let _ = self.questions.send(Question { method, params, answer });
+        let Returned { place, answer } = returned.await.map_err(|_| Unanswered::HostGone)?;
+        self.place = place;
+        Ok(answer)
+    }
+}
