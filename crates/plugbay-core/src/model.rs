@@ -107,6 +107,9 @@ pub enum Trouble {
     /// `key` tells where the key comes from.
     #[error("the key in {key} is not accepted: {message}")]
     Unauthorised { key: String, message: String },
+    /// `from` is the program that was to tell it.
+    #[error("there is no key for it: {from}: {why}")]
+    NoKey { from: String, why: String },
     #[error("its answer cannot be read: {0}")]
     Malformed(String),
     #[error("its answer breaks off in the middle")]

@@ -197,7 +197,8 @@ impl Errand {
         };
         let snapshot = session.snapshot();
         let server = wish.server.as_deref().map(|name| {
-            let known = snapshot.servers();
+            let known = snapshot.servers().into_iter();
+            let known: Vec<_> = known.filter(|server| snapshot.layout.runs_errands_with(server)).collect();
             let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
             let named = |server: &&ServerName| server.as_str() == name;
             let found = known.iter().find(named).or_else(|| {

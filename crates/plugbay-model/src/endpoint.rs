@@ -1,6 +1,8 @@
 //! Which model is meant and how it is reached: plain data.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
+
+use crate::key::Key;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -55,33 +57,5 @@ impl Provider {
             Self::OpenAi => "https://api.openai.com/v1",
             Self::Gemini => "https://generativelanguage.googleapis.com",
         }
-    }
-}
-
-/// A secret that cannot be printed, and where it comes from.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key {
-    secret: String,
-    from: String,
-}
-
-impl Key {
-    /// `from` is what the user is told: the variable that holds it.
-    pub fn new(secret: &str, from: &str) -> Self {
-        Self { secret: secret.trim().to_owned(), from: from.to_owned() }
-    }
-
-    pub(crate) fn secret(&self) -> &str {
-        &self.secret
-    }
-
-    pub fn from(&self) -> &str {
-        &self.from
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key(from {})", self.from)
     }
 }

@@ -6,7 +6,7 @@ use plugbay_core::model::Trouble;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-use crate::endpoint::Key;
+use crate::key::Key;
 
 /// So much of a provider's words is told, in characters.
 const LONGEST: usize = 300;
@@ -70,6 +70,7 @@ pub(crate) fn tellable(mut trouble: Trouble, key: Option<&Key>) -> Trouble {
         | Trouble::Malformed(words)
         | Trouble::Unreachable(words)
         | Trouble::Unaskable(words) => words,
+        Trouble::NoKey { why, .. } => why,
     };
     if let Some(secret) = key.map(Key::secret).filter(|secret| !secret.is_empty()) {
         *words = words.replace(secret, "…");

@@ -6,8 +6,10 @@ mod client;
 mod endpoint;
 mod failure;
 mod gemini;
+mod key;
 mod openai;
 mod remote;
 
-pub use endpoint::{Endpoint, Key, Provider};
+pub use endpoint::{Endpoint, Provider};
+pub use key::Key;
 pub use remote::RemoteModel;

@@ -22,6 +22,7 @@ use crate::{
     endpoint::{Endpoint, Provider},
     failure,
     gemini::Gemini,
+    key::{Keeper, Key},
     openai::OpenAi,
 };
 
@@ -63,18 +64,20 @@ pub(crate) struct Asked<'a> {
 #[derive(Debug)]
 pub struct RemoteModel {
     endpoint: Endpoint,
+    keeper: Keeper,
     /// Made when it is first asked: most sessions never do.
     client: OnceLock<Client>,
 }
 
 impl RemoteModel {
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, client: OnceLock::new() }
+        let keeper = Keeper::new(endpoint.key.clone());
+        Self { endpoint, keeper, client: OnceLock::new() }
     }
 
-    async fn fetch(&self, prompt: Prompt, heard: Option<Heard>) -> Result<Reply, Trouble> {
+    async fn fetch(&self, prompt: Prompt, heard: Option<Heard>, key: Option<&Key>) -> Result<Reply, Trouble> {
         let dialect = dialect(self.endpoint.provider);
-        let response = self.send(dialect, &prompt, heard.is_some()).await?;
+        let response = self.send(dialect, &prompt, heard.is_some(), key).await?;
         let mut reply = Assembly::default();
         let mut heard = heard.unwrap_or_else(|| Box::new(|_| {}));
         // Some stream whatever they are asked, and some never do.
@@ -93,19 +96,20 @@ impl RemoteModel {
         dialect: &dyn Dialect,
         prompt: &Prompt,
         streamed: bool,
+        key: Option<&Key>,
     ) -> Result<Response, Trouble> {
         let (model, base) = (&self.endpoint.model, self.endpoint.address());
         let url = Url::parse(&format!("{base}{}", dialect.path(model, streamed)))
             .map_err(|error| Trouble::Unreachable(format!("its address is not a URL: {error}")))?;
         let asked = Asked { model, prompt, streamed, original: self.endpoint.is_original() };
-        let client = self.client(&url)?.post(url).headers(self.headers(dialect)?).body(dialect.body(&asked));
+        let client = self.client(&url)?.post(url).headers(headers(dialect, key)?).body(dialect.body(&asked));
         let response = self.patiently(client.send()).await?.map_err(|error| unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = self.read(response, LONGEST_ERROR).await.unwrap_or_default();
-        Err(failure::of(status, &headers, &body, self.endpoint.key.as_ref()))
+        Err(failure::of(status, &headers, &body, key))
     }
 
     fn client(&self, url: &Url) -> Result<&Client, Trouble> {
@@ -113,24 +117,6 @@ impl RemoteModel {
             let _ = self.client.set(client::build(url)?);
         }
         self.client.get().ok_or_else(|| Trouble::Unreachable("there is no HTTP client".to_owned()))
-    }
-
-    fn headers(&self, dialect: &dyn Dialect) -> Result<HeaderMap, Trouble> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        for (name, value) in dialect.other_headers() {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-        }
-        if let Some(key) = &self.endpoint.key {
-            let (name, value) = dialect.key_header(key.secret());
-            let mut value = HeaderValue::from_str(&value).map_err(|_| Trouble::Unauthorised {
-                key: key.from().to_owned(),
-                message: "it holds characters that no header can carry".to_owned(),
-            })?;
-            value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        Ok(headers)
     }
 
     async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, Trouble> {
@@ -191,10 +177,32 @@ impl RemoteModel {
 impl Model for RemoteModel {
     fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
         Box::pin(async move {
-            let reply = self.fetch(prompt, heard).await;
-            reply.map_err(|trouble| failure::tellable(trouble, self.endpoint.key.as_ref()))
+            let key = self.keeper.key().await.map_err(|trouble| failure::tellable(trouble, None))?;
+            let reply = self.fetch(prompt, heard, key.as_ref()).await;
+            if let Err(Trouble::Unauthorised { .. }) = &reply {
+                self.keeper.forget();
+            }
+            reply.map_err(|trouble| failure::tellable(trouble, key.as_ref()))
         })
     }
+}
+
+fn headers(dialect: &dyn Dialect, key: Option<&Key>) -> Result<HeaderMap, Trouble> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in dialect.other_headers() {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if let Some(key) = key {
+        let (name, value) = dialect.key_header(key.secret());
+        let mut value = HeaderValue::from_str(&value).map_err(|_| Trouble::Unauthorised {
+            key: key.from().to_owned(),
+            message: "it holds characters that no header can carry".to_owned(),
+        })?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    Ok(headers)
 }
 
 fn is_stream(response: &Response) -> bool {

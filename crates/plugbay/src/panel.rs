@@ -214,7 +214,7 @@ pub fn choice(settings: &Settings) -> Option<Choice> {
 
 /// Who calls tools for a sentence, and on which terms.
 fn terms(settings: &Settings) -> Option<Terms> {
-    let NaturalLanguage { model, limits, instructions } = settings.natural_language.clone()?;
+    let NaturalLanguage { model, limits, instructions, .. } = settings.natural_language.clone()?;
     Some(Terms { model: chosen(model), limits, unasked: settings.unasked, instructions })
 }
 
@@ -258,6 +258,7 @@ fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
             Some(ModelSource::Remote(_)) => Errands::Everybody,
             Some(ModelSource::Host) => Errands::Lenders,
         },
+        errand_servers: settings.natural_language.as_ref().and_then(|chosen| chosen.servers.clone()),
     };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);

@@ -207,7 +207,8 @@ impl Families {
         if self.search && layout.admin_tools {
             listed.extend([Own::Status, Own::Refresh]);
         }
-        listed.extend(view.errands.then_some(Own::Errand));
+        // What is only for some servers is shown with each of them.
+        listed.extend((view.errands && layout.errand_servers.is_none()).then_some(Own::Errand));
         listed
     }
 

@@ -71,6 +71,15 @@ pub struct Layout {
     /// Tools that were used most, by their servers' own names: pinned as those are that the user names.
     pub learned: BTreeMap<ServerName, BTreeSet<String>>,
     pub errands: Errands,
+    /// Whose tools errands may use, if not everybody's.
+    pub errand_servers: Option<BTreeSet<ServerName>>,
+}
+
+impl Layout {
+    /// Whether errands, if there are any, may use this server's tools.
+    pub fn runs_errands_with(&self, server: &ServerName) -> bool {
+        self.errand_servers.as_ref().is_none_or(|servers| servers.contains(server))
+    }
 }
 
 /// For whom a language model runs errands.

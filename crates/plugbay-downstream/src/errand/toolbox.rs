@@ -37,14 +37,18 @@ impl Toolbox {
         server: Option<&ServerName>,
         table: fn() -> Option<Arc<Table>>,
     ) -> Self {
-        let wanted = |found: &&Found| server.is_none_or(|server| found.target.server == *server);
+        let wanted = |found: &&Found| {
+            let of = &found.target.server;
+            server.is_none_or(|server| of == server) && snapshot.layout.runs_errands_with(of)
+        };
         let mut tools: Vec<&Found> = snapshot.names.iter().filter(wanted).take(MOST + 1).collect();
         if tools.len() > MOST {
             let likely = snapshot.finder.search(query, MOST, server.map(ServerName::as_str), table);
+            let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).filter(wanted).collect();
             if likely.is_empty() {
                 tools.truncate(MOST);
             } else {
-                tools = likely.into_iter().map(|(found, _)| found).collect();
+                tools = likely;
             }
         }
         let mut taken = BTreeSet::new();

@@ -108,7 +108,7 @@ fn introspect(
     };
     // Who names a tool wants to know all of it.
     let full = arguments.is_true("detail") || !names.is_empty();
-    let errands = snapshot.listing.errands && tools.is_none();
+    let errands = snapshot.listing.errands && snapshot.layout.runs_errands_with(server) && tools.is_none();
     let mut text = suite::introspect(server, snapshot, &Wanted { full, tools });
     if errands {
         let _ = write!(text, "\n{}(query) - say in words what you want", Own::Errand.name());
@@ -152,11 +152,15 @@ fn call(
     }
     match suite::subtool(server, &meant.name, snapshot) {
         Ok(found) => inner_call(request, &found.exposed, Some(found), &meant, mode).map(Meant::Call),
-        Err(_) if meant.name == Own::Errand.name() && snapshot.layout.errands != Errands::Nobody => {
+        Err(_) if meant.name == Own::Errand.name() && takes_sentences(snapshot, server) => {
             let query = Arguments::within(&meant.arguments).text("query");
             let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
             Ok(Meant::Errand(Wish { query, server: Some(server.to_string()) }))
         }
         Err(unknown) => Err(unknown),
     }
+}
+
+fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {
+    snapshot.layout.errands != Errands::Nobody && snapshot.layout.runs_errands_with(server)
 }

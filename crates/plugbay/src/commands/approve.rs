@@ -74,8 +74,12 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
 fn besides(settings: &Settings) -> Vec<String> {
     let tells = |source: &ModelSource, what: &str| match source {
         ModelSource::Remote(endpoint) => {
-            let key = endpoint.key.as_ref().map(|key| format!(", with the key in {}", key.from()));
-            Some(format!("tells {} {what}{}", endpoint.address(), key.unwrap_or_default()))
+            let key = match &endpoint.key {
+                Some(key) if key.starts_something() => format!(", with the key that {} prints", key.from()),
+                Some(key) => format!(", with the key in {}", key.from()),
+                None => String::new(),
+            };
+            Some(format!("tells {} {what}{key}", endpoint.address()))
         }
         ModelSource::Host => None,
     };

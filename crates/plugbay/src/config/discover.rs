@@ -136,11 +136,13 @@ impl Files {
             }
         };
         self.diagnostics.append(&mut original.diagnostics);
+        let place = wrapper.source.path.clone();
         match (&wrapper.config, &mut original.config) {
             (Found::One(wrapper), Found::One(original)) if original.problem.is_none() => {
                 original.key.value.clone_from(&wrapper.key.value);
                 let plugbay = laid_over(tuning(&wrapper.server), tuning(&original.server));
                 original.server.plugbay = Some(plugbay);
+                self.unwrapped.insert(wrapper.key.value.clone(), place);
             }
             _ => return Some(wrapper),
         }

@@ -1,6 +1,9 @@
 //! Which files count, and reading them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::{
     approve::{Approval, Content, approval},
@@ -22,6 +25,8 @@ pub(super) struct Files {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// A file that counts could not be used at all.
     pub(super) unreadable: bool,
+    /// Servers that are started without the wrapper that took sentences for them, and its file.
+    pub(super) unwrapped: BTreeMap<String, PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,7 +40,7 @@ pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
 }
 
 fn settings(files: Files, env: Env<'_>) -> Settings {
-    let Files { used, sources, folders, contents, mut diagnostics, unreadable } = files;
+    let Files { used, sources, folders, contents, mut diagnostics, unreadable, unwrapped } = files;
     let common = Common::of(used.iter().map(|(document, _)| &document.config));
     let mut reports: Vec<Report<'_>> =
         used.iter().map(|(document, _)| Report::new(&document.source)).collect();
@@ -61,8 +61,13 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
     }
     outcome.list_misnamed();
     let search = model::search(used.iter().map(|(document, _)| &document.config), env, &mut reports);
-    let natural_language =
-        model::natural_language(used.iter().map(|(document, _)| &document.config), env, &mut reports);
+    let natural_language = model::natural_language(
+        used.iter().map(|(document, _)| &document.config),
+        &unwrapped,
+        env,
+        &mut reports,
+        &mut diagnostics,
+    );
     diagnostics.extend(reports.into_iter().flat_map(Report::finish));
     diagnostics
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));

@@ -33,7 +33,7 @@ mod tests;
 mod units;
 mod word;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use plugbay_core::{
     exposure::{Exposure, Mode},
@@ -113,6 +113,8 @@ pub struct NaturalLanguage {
     pub limits: plugbay_downstream::errand::Limits,
     /// What the model is told besides.
     pub instructions: Option<String>,
+    /// Whose tools it may use, if not everybody's.
+    pub servers: Option<BTreeSet<ServerName>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,16 +3,20 @@
 //! A key in the environment alone turns nothing on: it may be there for another program, and what tools a
 //! user has is nobody's business who was not named in the configuration.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use jsonc_parser::common::Range;
-use plugbay_core::surface::Effect;
+use plugbay_core::{name::ServerName, surface::Effect};
 use plugbay_downstream::errand;
 use plugbay_model::{Endpoint, Key, Provider};
 
 use super::{
     Env, ModelSource, NaturalLanguage, SearchModel, SearchSettings,
-    diagnostic::quote,
+    diagnostic::{Diagnostic, Severity, quote},
     entry::{fill, variable_value},
     raw::{self, ConfigFile},
     read::{At, Overlay},
@@ -27,6 +31,8 @@ const ERRAND: errand::Limits =
     errand::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
 /// Whatever its maker thinks best for quick answers.
 const GEMINI_MODEL: &str = "gemini-flash-latest";
+/// Quick and cheap: a wrapper's sentences are short.
+const WRAPPERS_MODEL: &str = "claude-haiku-4-5";
 
 /// How long a model may take that has no `timeout` of its own.
 #[derive(Clone, Copy)]
@@ -64,11 +70,14 @@ pub(super) fn search<'a>(
     SearchSettings { hits, model }
 }
 
-/// Nobody is asked who is not named here: a model that ranks tools is not told what they return.
+/// Nobody is asked who is not named here: a model that ranks tools is not told what they return. But a wrapper that
+/// is left out names one for its own server.
 pub(super) fn natural_language<'a>(
     configs: impl Iterator<Item = &'a ConfigFile>,
+    unwrapped: &BTreeMap<String, PathBuf>,
     env: Env<'_>,
     reports: &mut [Report<'_>],
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<NaturalLanguage> {
     let (mut said, mut place) = (raw::NaturalLanguage::default(), 0);
     for (index, config) in configs.enumerate() {
@@ -80,10 +89,14 @@ pub(super) fn natural_language<'a>(
     let time = said.time.map_or(ERRAND.time, |limit| limit.0);
     // Longer than everything together, so that there is one reason when time runs out, and not either of two.
     let patience = Patience { remote: time * 2, host: time * 2 };
-    let At { value, at } = said.model?;
-    let model = resolve(&value.0?, at, None, patience, env, &mut reports[place])?;
+    let (model, servers) = match said.model {
+        Some(At { value, at }) => {
+            (resolve(&value.0?, at, None, patience, env, &mut reports[place])?.source, None)
+        }
+        None => (wrappers_model(unwrapped, patience, env, diagnostics)?, Some(names(unwrapped))),
+    };
     Some(NaturalLanguage {
-        model: model.source,
+        model,
         limits: errand::Limits {
             calls: said.calls.map_or(ERRAND.calls, |count| count.0),
             turns: said.turns.map_or(ERRAND.turns, |count| count.0),
@@ -91,7 +104,33 @@ pub(super) fn natural_language<'a>(
             time,
         },
         instructions: said.instructions,
+        servers,
     })
+}
+
+/// Whom the wrappers of Switchboard would have asked, with the same key.
+fn wrappers_model(
+    unwrapped: &BTreeMap<String, PathBuf>,
+    patience: Patience,
+    env: Env<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<ModelSource> {
+    let (_, file) = unwrapped.first_key_value()?;
+    let provider = Provider::Anthropic;
+    let Some(key) = from_environment(provider, env) else {
+        let names = unwrapped.keys().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("no model takes sentences for {names} in place of the wrapper, which is not started");
+        let help = "set ANTHROPIC_API_KEY where plugbay is started, as the wrapper wants it, or choose a model: \"naturalLanguage\": { \"model\": … }";
+        diagnostics.push(Diagnostic::of_file(Severity::Warning, file, message, help));
+        return None;
+    };
+    let (model, patience) = (WRAPPERS_MODEL.to_owned(), patience.remote);
+    Some(ModelSource::Remote(Endpoint { provider, model, base_url: None, key: Some(key), patience }))
+}
+
+fn names(unwrapped: &BTreeMap<String, PathBuf>) -> BTreeSet<ServerName> {
+    unwrapped.keys().filter_map(|name| ServerName::parse(name).ok()).collect()
 }
 
 /// What is allowed once for all.
@@ -148,20 +187,41 @@ fn resolve(
         Some(url) => Some(address(url, env, report)?),
         None => None,
     };
-    let key = match &model.api_key_env {
-        Some(variable) => Some(Key::new(&variable_value(variable, env, report)?, &variable.value)),
-        None => from_environment(provider, env).or(written.filter(|_| provider == Provider::Gemini)),
+    let key = match (&model.api_key_env, &model.keychain, &model.api_key_command) {
+        (Some(variable), None, None) => {
+            Some(Key::new(&variable_value(variable, env, report)?, &variable.value))
+        }
+        (None, Some(name), None) => Some(Key::in_keychain(&name.value)),
+        (None, None, Some(command)) => Some(told_by(command, env, report)?),
+        (None, None, None) => {
+            from_environment(provider, env).or(written.filter(|_| provider == Provider::Gemini))
+        }
+        _ => {
+            let help = "keep one of \"apiKeyEnv\", \"keychain\" and \"apiKeyCommand\"";
+            report.error(at, "the key is said to be in several places", help);
+            return None;
+        }
     };
     // Whoever runs a model at home needs no key.
     if key.is_none() && base_url.is_none() {
         let variables = provider.key_variables().iter().map(|name| quote(name)).collect::<Vec<_>>();
         let message = format!("the model cannot be asked: {} is not set", variables.join(" or "));
-        let help = "set it where plugbay is started (the host's `env` for plugbay), or name another variable as \"apiKeyEnv\"";
+        let help = "set it where plugbay is started (the host's `env` for plugbay), or say where the key is: \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"";
         report.error(at, message, help);
         return None;
     }
     let endpoint = Endpoint { provider, model: name, base_url, key, patience: deadline };
     Some(SearchModel { source: ModelSource::Remote(endpoint), deadline })
+}
+
+fn told_by(command: &At<Vec<At<String>>>, env: Env<'_>, report: &mut Report<'_>) -> Option<Key> {
+    let words: Option<Vec<String>> = command.value.iter().map(|word| fill(word, env, report)).collect();
+    let mut words = words?.into_iter();
+    let Some(program) = words.next() else {
+        report.error(command.at, "no program is named", "write [\"PROGRAM\", \"ARGUMENT\", …]");
+        return None;
+    };
+    Some(Key::told_by(program, words.collect()))
 }
 
 fn from_environment(provider: Provider, env: Env<'_>) -> Option<Key> {

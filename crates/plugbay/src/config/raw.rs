@@ -236,6 +236,10 @@ object! {
         "baseUrl" | "base_url" => base_url: At<String>,
         /// The environment variable that holds the key. Default: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, and `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
         "apiKeyEnv" | "api_key_env" => api_key_env: At<String>,
+        /// The name under which the key is in the system's keychain: asked for with `security find-generic-password -w -s NAME` on macOS, with `secret-tool lookup service NAME` elsewhere, when the model is first asked.
+        "keychain" => keychain: At<String>,
+        /// A program that prints the key, and its arguments, with `${VAR}` filled in: `["op", "read", "op://vault/item/key"]`. No shell is involved; it is run when the model is first asked.
+        "apiKeyCommand" | "api_key_command" => api_key_command: At<Vec<At<String>>>,
         /// How long its answer is waited for. For a search, until the local ranking stands: default `"5s"`, and `"30s"` for `host`, where a person may be asked first. Elsewhere as long as everything together may take.
         "timeout" => timeout: Limit,
     }

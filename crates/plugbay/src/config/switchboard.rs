@@ -7,7 +7,7 @@ use plugbay_core::exposure::Mode;
 
 use super::{
     glob::Pattern,
-    raw::{ConfigFile, Entry, Filter, Pathname, Plugbay, Server, Servers, Suite},
+    raw::{ConfigFile, Entry, Filter, NaturalLanguage, Pathname, Plugbay, Server, Servers, Suite},
     read::{At, object},
     units::{Count, Limit, Milliseconds},
     word::{Detail, Word},
@@ -25,6 +25,8 @@ object! {
         "suites" => suites: BTreeMap<String, At<ServerSuite>>,
         "timeouts" => timeouts: Timeouts,
         "introspection" => introspection: Introspection,
+        // Ours, for where a wrapper stood.
+        "naturalLanguage" => natural_language: NaturalLanguage,
     }
     ignored: ["$schema"]
 }
@@ -102,6 +104,7 @@ impl Switchboard {
                 suite: Some(shown),
                 ..self.timeouts.unwrap_or_default().into_plugbay()
             }),
+            natural_language: self.natural_language,
             ..ConfigFile::default()
         }
     }

@@ -36,14 +36,16 @@ fn it_is_shown_who_gets_a_key_and_what_is_no_longer_asked() {
     let world = World::empty();
     let model =
         |host: &str| json!({ "provider": "openai", "model": "m", "baseUrl": format!("https://{host}/v1/") });
-    let errands = json!({ "model": model("b.example"), "allowDestructive": true });
+    let mut told = model("b.example");
+    told["apiKeyCommand"] = json!(["op", "read", "op://my vault"]);
+    let errands = json!({ "model": told, "allowDestructive": true });
     let config = json!({ "search": { "model": model("a.example") }, "naturalLanguage": errands });
     fs::write(world.path().join("plugbay.jsonc"), config.to_string()).unwrap();
     let run = world.run(&["approve", "--yes"]);
     let expected = "plugbay.jsonc starts nothing
 It also
   tells https://a.example/v1 what is searched for, with the key in OPENAI_API_KEY
-  tells https://b.example/v1 what natural_language reads, with the key in OPENAI_API_KEY
+  tells https://b.example/v1 what natural_language reads, with the key that `op read \"op://my vault\"` prints
   lets natural_language change and delete things unasked
 ";
     assert!(run.out.ends_with(expected), "{}", run.out);

@@ -2,6 +2,8 @@
 
 mod dialect;
 
+use std::{env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
 use plugbay_testkit::{
     Asked, Config, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Tool, Workspace,
     wait_until,
@@ -477,5 +479,80 @@ fn a_host_lends_its_model_if_it_takes_tools() {
     assert!(tools.iter().all(|tool| tool.name != "natural_language"));
     let (why, _, failed) = told(&want(&host, "x"));
     assert!(failed && why.contains("sampling.tools"), "{why}");
+    host.finish();
+}
+
+/// A program that tells the key, unless it is locked, and logs what it is asked.
+fn teller(folder: &Path, name: &str) {
+    let folder = folder.display();
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {folder}/log\n\
+         if [ -e {folder}/locked ]; then echo 'it is locked' >&2; exit 1; fi\necho {SECRET}\n"
+    );
+    let file = format!("{folder}/{name}");
+    fs::write(&file, script).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_key_comes_from_the_keychain() {
+    let dialect = OPENAI;
+    let world = World::new(dialect, [dialect.says("Hello."), dialect.says("Again.")]);
+    let tools = world.workspace.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    fs::write(tools.join("locked"), "").unwrap();
+    for name in ["secret-tool", "security"] {
+        teller(&tools, name);
+    }
+    let (url, keychain) = (world.endpoint.url(), "my-key");
+    let model = json!({ "provider": "openai", "model": "m", "baseUrl": url, "keychain": keychain });
+    world.workspace.write_config(&world.config(&json!({ "model": model })));
+    let path = format!("{}:{}", tools.display(), env::var("PATH").unwrap());
+    let host = Host::spawn(world.workspace.command(&gateway()).env("PATH", path));
+    host.initialize();
+    host.await_tools(&["natural_language", "s__read"]);
+    assert!(!tools.join("log").exists(), "nobody has needed it yet");
+    let (why, _, failed) = told(&want(&host, "x"));
+    assert!(failed && why.contains("there is no key for it: `sec") && why.contains("it is locked"), "{why}");
+    fs::remove_file(tools.join("locked")).unwrap();
+    for expected in ["Hello.", "Again."] {
+        assert_eq!(told(&want(&host, "x")).0, expected);
+        assert_eq!(world.asked().header("authorization"), Some(&*format!("Bearer {SECRET}")));
+    }
+    let asked = fs::read_to_string(tools.join("log")).unwrap();
+    assert_eq!(asked.lines().filter(|line| line.ends_with(" my-key")).count(), 2, "{asked}");
+    let ended = host.finish();
+    assert!(!ended.stderr.contains(SECRET), "{}", ended.stderr);
+}
+
+#[test]
+fn a_server_whose_wrapper_is_left_out_still_takes_sentences() {
+    let dialect = ANTHROPIC;
+    let plays = [dialect.calls(&[("memory__read", json!({ "n": 1 }))]), dialect.says("Read.")];
+    let world = World::new(dialect, plays);
+    let root = world.workspace.path();
+    let entry = world.workspace.config(&[("memory", numbers())]).value()["mcpServers"]["memory"].clone();
+    let original = json!({ "cmd": entry["command"], "args": entry["args"], "env": entry["env"] });
+    let wrapper = json!({ "cmd": "node", "args": ["memory-claude-wrapper.mjs"] });
+    let model = json!({ "provider": "anthropic", "model": "m", "baseUrl": world.endpoint.url() });
+    fs::create_dir_all(root.join(".switchboard/mcps/memory/original")).unwrap();
+    for (file, content) in [
+        ("switchboard.config.json", json!({ "naturalLanguage": { "model": model } })),
+        (".switchboard/mcps/memory/.mcp.json", json!({ "name": "memory", "command": wrapper })),
+        (".switchboard/mcps/memory/original/.mcp.json", json!({ "name": "memory", "command": original })),
+        (".switchboard/mcps/memory/CLAUDE.md", json!("You remember numbers.")),
+    ] {
+        fs::write(root.join(file), content.to_string()).unwrap();
+    }
+    let mut command = Command::new(gateway());
+    command.args(["serve", "--config", "switchboard.config.json"]).current_dir(root);
+    command.env_clear().envs(world.workspace.environment()).env("ANTHROPIC_API_KEY", SECRET);
+    let host = Host::spawn(&mut command);
+    host.initialize();
+    host.await_tools(&["memory_suite"]);
+    let call = json!({ "action": "call", "subtool": "natural_language", "args": { "query": "Read one." } });
+    let (words, record, _) = told(&host.call("memory_suite", &call.to_string()));
+    assert_eq!((words.as_str(), record.as_str()), ("Read.", "Calls:\n1. memory__read {\"n\":1}: done"));
+    assert!(world.asked().text.contains("You remember numbers."));
     host.finish();
 }

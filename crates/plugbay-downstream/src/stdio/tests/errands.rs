@@ -5,12 +5,17 @@ mod consent;
 mod limits;
 mod world;
 
-use plugbay_core::model::Trouble;
+use std::sync::Arc;
+
+use plugbay_core::{
+    model::Trouble,
+    surface::{Errands, Layout, Snapshot},
+};
 use serde_json::json;
 
 use self::world::{World, calls, says};
-use super::stage::{cancel, request};
-use crate::scripted::soon;
+use super::stage::{cancel, list, request};
+use crate::scripted::{server, soon};
 
 #[tokio::test(start_paused = true)]
 async fn a_sentence_becomes_a_call_and_words() {
@@ -204,15 +209,37 @@ async fn what_a_server_asks_in_the_middle_reaches_the_host() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_that_is_meant_for_some_servers_knows_of_no_others() {
+    let mut world = World::new().await;
+    let known = world::snapshot(Errands::Everybody);
+    for (servers, tools) in [(vec![server()], 3), (Vec::new(), 0)] {
+        let errand_servers = Some(servers.into_iter().collect());
+        let layout = Layout { errand_servers, ..(*known.layout).clone() };
+        world.stage.snapshots.send_replace(Snapshot::new(known.catalog.clone(), Arc::new(layout), true));
+        let listed = world.stage.ask(list(1)).await;
+        assert!(!listed.to_string().contains("natural_language"), "it is not for everybody: {listed}");
+        for arguments in [json!({ "query": "x" }), json!({ "query": "x", "server": "s" })] {
+            world.call(arguments).await;
+            if tools > 0 {
+                let asked = world.asked().await;
+                assert_eq!(asked.prompt.tools.len(), tools);
+                asked.answer(says("ok"));
+            }
+            assert_eq!(world.told().await.2, tools == 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_model_there_is_no_such_tool() {
     let mut world = World::new().await;
-    world.stage.snapshots.send_replace(world::snapshot(plugbay_core::surface::Errands::Nobody));
+    world.stage.snapshots.send_replace(world::snapshot(Errands::Nobody));
     world.stage.hear_nothing().await;
     world.want("x").await;
     let answer = world.stage.hear().await;
     assert!(answer["error"]["message"].as_str().unwrap().starts_with("Unknown tool"), "{answer}");
     // It may have gone in this very moment.
-    world.stage.snapshots.send_replace(world::snapshot(plugbay_core::surface::Errands::Everybody));
+    world.stage.snapshots.send_replace(world::snapshot(Errands::Everybody));
     world.stage.errands.choose(None);
     world.want("x").await;
     assert!(world.told().await.0.starts_with("no language model is chosen"));

@@ -258,7 +258,7 @@ fn the_original_runs_instead_of_its_wrapper_unless_that_is_doubtful() {
     place.write(&format!("{folder}/original/.mcp.json"), MEMORY.replace("\"memory\"", "\"other\""));
     let settings = load();
     let original = format!("memory: npx -y memory-server KEY=<token> in {folder}/original");
-    assert_eq!(place.summary(&settings), original);
+    assert!(place.summary(&settings).starts_with(&format!("{original}\nwarning: no model takes sentences")));
     assert_eq!(suite(&settings, "memory").description.as_deref(), Some("Takes sentences"));
 
     place.write(&format!("{folder}/.mcp.json"), MEMORY);

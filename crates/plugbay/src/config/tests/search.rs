@@ -94,7 +94,7 @@ fn what_is_wrong_is_said_and_search_goes_on_without_a_model() {
         (
             r#"{"provider": "anthropic", "model": "m"}"#,
             "error 2:10: the model cannot be asked: `ANTHROPIC_API_KEY` is not set; set it where plugbay is started \
-             (the host's `env` for plugbay), or name another variable as \"apiKeyEnv\"",
+             (the host's `env` for plugbay), or say where the key is: \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"",
         ),
         (
             r#"{"provider": "openai"}"#,

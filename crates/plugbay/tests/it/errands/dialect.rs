@@ -289,11 +289,11 @@ fn openai_events(completion: &Value) -> Vec<String> {
 
 /// Each part in an answer of its own; what tells the reason has none.
 fn gemini_events(answer: &Value) -> Vec<String> {
-    let mut end = answer.clone();
-    let candidate = &mut end["candidates"][0];
-    if candidate.is_null() {
+    if answer["candidates"].is_null() {
         return vec![event(answer)];
     }
+    let mut end = answer.clone();
+    let candidate = &mut end["candidates"][0];
     let parts = candidate["content"]["parts"].take();
     candidate["content"]["parts"] = json!([]);
     let piece = |part: &Value| {
