@@ -118,7 +118,7 @@ pub(crate) fn begin(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     let host = Host::new(Place::of(session, sink, request), era, asks);
     match Errand::prepare(host, wish) {
         Ok(errand) => {
-            Course { errand: Box::pin(errand.run()), questions }.follow(session, sink, request, era)
+            Course { errand: Box::pin(errand.run()), questions }.follow(session, sink, request, era);
         }
         Err(why) => sink.answer(respond::tool_text(request.id(), era, &why, true)),
     }
@@ -200,12 +200,9 @@ impl Errand {
             let known = snapshot.servers().into_iter();
             let known: Vec<_> = known.filter(|server| snapshot.layout.runs_errands_with(server)).collect();
             let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
-            let named = |server: &&ServerName| server.as_str() == name;
-            let found = known.iter().find(named).or_else(|| {
-                let mut alike = known.iter().filter(|server| server.as_str().eq_ignore_ascii_case(name));
-                alike.next().filter(|_| alike.next().is_none())
-            });
-            found.cloned().ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
+            // No two differ only in case.
+            let found = known.iter().find(|server| server.as_str().eq_ignore_ascii_case(name)).cloned();
+            found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
         });
         let server = server.transpose()?;
         let toolbox = Toolbox::stocked(&snapshot, &wish.query, server.as_ref(), session.gateway().table);

@@ -90,7 +90,8 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
         if call.name.is_empty() {
             call.name = called.function.name.unwrap_or_default();
         }
-        call.arguments.push_str(&called.function.arguments.map(text).transpose()?.unwrap_or_default());
+        let arguments = called.function.arguments.as_deref().map(text).transpose()?;
+        call.arguments.push_str(&arguments.unwrap_or_default());
     }
     match choice.finish_reason.as_deref() {
         None => {}
@@ -103,11 +104,9 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
 }
 
 /// Arguments are JSON in a string; some leave the string out.
-fn text(arguments: Box<RawValue>) -> Result<String, Trouble> {
-    match arguments.get().starts_with('"') {
-        true => parse(arguments.get().as_bytes()),
-        false => Ok(arguments.get().to_owned()),
-    }
+fn text(arguments: &RawValue) -> Result<String, Trouble> {
+    let json = arguments.get();
+    if json.starts_with('"') { parse(json.as_bytes()) } else { Ok(json.to_owned()) }
 }
 
 fn messages(turn: &Turn) -> Vec<Sent<'_>> {
