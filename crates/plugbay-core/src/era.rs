@@ -133,24 +133,57 @@ pub fn without_envelope(mut draft: Draft, params: Option<&Span>) -> Draft {
     draft
 }
 
-/// Where a legacy server's result takes what every modern result must have, and the text to put there.
+/// What every modern result must have and a legacy server does not know of, and where it is put: last, so
+/// that it holds whatever the server has written before it, which is not looked for.
 /// `cacheable`: also that it had better not be kept, for nobody tells when it changes.
-pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(usize, &'static [u8])> {
+pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(Span, &'static [u8])> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
     };
-    if bytes[result.start] != b'{' {
+    let at = result.end - 1;
+    if bytes[result.start] != b'{' || bytes[at] != b'}' {
         return None; // not a result by any protocol: it is passed on as it came
     }
-    let at = result.start + 1;
-    let mut rest = bytes[at..].iter().filter(|byte| !byte.is_ascii_whitespace());
-    let text: &[u8] = match (rest.next() == Some(&b'}'), cacheable) {
+    let empty = bytes[result.start..at].trim_ascii_end().ends_with(b"{");
+    let text: &[u8] = match (empty, cacheable) {
         (true, false) => br#""resultType":"complete""#,
-        (false, false) => br#""resultType":"complete","#,
+        (false, false) => br#","resultType":"complete""#,
         (true, true) => br#""resultType":"complete","ttlMs":0,"cacheScope":"private""#,
-        (false, true) => br#""resultType":"complete","ttlMs":0,"cacheScope":"private","#,
+        (false, true) => br#","resultType":"complete","ttlMs":0,"cacheScope":"private""#,
     };
-    Some((at, text))
+    Some((at..at, text))
+}
+
+/// A code of one era that the other does not have, or has for something else, and what is said there.
+struct Renumbering {
+    era: Era,
+    code: &'static [u8],
+    said: &'static [u8],
+    /// Only of a resource that there is not: the code says more than that.
+    missing_resource: bool,
+}
+
+const RENUMBERED: [Renumbering; 5] = [
+    Renumbering { era: Era::Legacy, code: b"-32002", said: b"-32602", missing_resource: false },
+    Renumbering { era: Era::Modern, code: b"-32602", said: b"-32002", missing_resource: true },
+    // Of no meaning once, and now those of headers, capabilities and versions that do not fit.
+    Renumbering { era: Era::Legacy, code: b"-32020", said: b"-32000", missing_resource: false },
+    Renumbering { era: Era::Legacy, code: b"-32021", said: b"-32000", missing_resource: false },
+    Renumbering { era: Era::Legacy, code: b"-32022", said: b"-32000", missing_resource: false },
+];
+
+/// Where a server's error has a code that means something else in the other era, and the code to put there.
+/// `of_reading`: it answers `resources/read`.
+pub fn renumbered(bytes: &[u8], head: &Head, era: Era, of_reading: bool) -> Option<(Span, &'static [u8])> {
+    let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return None };
+    let code = Members::find(bytes, error, "code")?;
+    let data = Members::find(bytes, error, "data");
+    let missing = of_reading && data.is_some_and(|data| Members::find(bytes, &data, "uri").is_some());
+    let fits = |row: &&Renumbering| {
+        row.era == era && *row.code == bytes[code.clone()] && (missing || !row.missing_resource)
+    };
+    let row = RENUMBERED.iter().find(fits)?;
+    Some((code, row.said))
 }
 
 /// Where a result takes a further member of its `_meta`, and the text to put there.
@@ -284,6 +317,63 @@ mod tests {
         assert_eq!(negotiate(Some("2024-11-05")), "2024-11-05");
         assert_eq!(negotiate(Some("1999-01-01")), "2025-11-25");
         assert_eq!(negotiate(None), "2025-11-25");
+    }
+
+    fn edited(message: &str, edit: Option<(Span, &[u8])>) -> String {
+        let message = Bytes::from(message.to_owned());
+        let frame = crate::wire::Frame::edited(&message, edit.as_slice());
+        String::from_utf8(frame.into_bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_added_to_a_result_holds_whatever_was_there() {
+        let long = format!(r#"{{"text":"{}","resultType":"input_required"}}"#, "x".repeat(600));
+        for result in [r#"{"a":1}"#, "{}", "{ }", r#"{"resultType":"weird"}"#, &long] {
+            for message in [
+                format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#),
+                format!(r#"{{"result":{result},"jsonrpc":"2.0","id":1}}"#),
+            ] {
+                let head = Head::read_quickly(message.as_bytes()).unwrap();
+                let sent = edited(&message, completion(message.as_bytes(), &head, true));
+                let seen: serde_json::Value = serde_json::from_str(&sent).unwrap();
+                assert_eq!(
+                    (&seen["result"]["resultType"], &seen["result"]["ttlMs"]),
+                    (&"complete".into(), &0.into())
+                );
+                let kept = result.strip_suffix('}').unwrap();
+                assert!(sent.contains(kept), "{sent}");
+            }
+        }
+        // What stands behind the result of a long answer is not read; it must still be one message.
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{long},"x":{{}}}}"#);
+        let head = Head::read_quickly(message.as_bytes()).unwrap();
+        assert!(Head::read(edited(&message, completion(message.as_bytes(), &head, true)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn codes_mean_the_same_in_both_eras() {
+        let said = |era, of_reading, error: &str| {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+            let head = Head::read(message.as_bytes()).unwrap();
+            edited(&message, renumbered(message.as_bytes(), &head, era, of_reading))
+        };
+        let error =
+            |code: &str| format!(r#"{{"data":{{"uri":"x:1","n":1.0}}, "code" : {code},"message":"é"}}"#);
+        for (era, of_reading, code, expected) in [
+            (Era::Legacy, true, "-32002", "-32602"),
+            (Era::Legacy, false, "-32002", "-32602"),
+            (Era::Modern, true, "-32602", "-32002"),
+            (Era::Modern, false, "-32602", "-32602"),
+            (Era::Legacy, true, "-32602", "-32602"),
+            (Era::Modern, true, "-32603", "-32603"),
+            (Era::Legacy, false, "-32022", "-32000"),
+            (Era::Modern, false, "-32022", "-32022"),
+        ] {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{}}}"#, error(expected));
+            assert_eq!(said(era, of_reading, &error(code)), message, "{era:?}, {code}");
+        }
+        let without = r#"{"code":-32602,"message":"the cursor"}"#;
+        assert!(said(Era::Modern, true, without).contains("-32602"), "it is not about a resource");
     }
 
     #[test]

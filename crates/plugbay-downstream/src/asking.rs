@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Question, Reply, Ticket, Unanswered},
     name::ServerName,
-    wire::{Draft, Head, Kind},
+    wire::{Draft, Head, Kind, Span},
 };
 
 use tokio::sync::oneshot;
@@ -66,7 +66,7 @@ impl Session {
         state.questions.insert(number, asked);
         drop(state);
         let labels = tasks::question_labels(&message, head.payload.as_ref(), &server, &self.owner());
-        let labels: Vec<(usize, &[u8])> = labels.iter().map(|(at, text)| (*at, &text[..])).collect();
+        let labels: Vec<(Span, &[u8])> = labels.iter().map(|(at, text)| (*at..*at, &text[..])).collect();
         sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), &labels));
         Ok(())
     }

@@ -233,7 +233,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         progress_token: token.clone().map(|span| request.message.slice(span)),
         era,
         server: route.server.clone(),
-        cacheable: request.is_cacheable(),
+        reads: request.reads(),
         log_level: request.log_level(),
         repairs: request.repairs.clone(),
         sink: Arc::clone(sink),

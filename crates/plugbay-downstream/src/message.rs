@@ -191,8 +191,8 @@ impl Request {
         Level::parse(&self.text(self.meta.log_level.as_ref())?)
     }
 
-    /// A modern result of this kind says how long it may be kept.
-    pub(crate) fn is_cacheable(&self) -> bool {
+    /// Whether it is for what is in a resource.
+    pub(crate) fn reads(&self) -> bool {
         self.method() == b"resources/read"
     }
 

@@ -97,8 +97,8 @@ pub(crate) struct HostCall {
     pub(crate) progress_token: Option<Bytes>,
     pub(crate) era: Era,
     pub(crate) server: ServerName,
-    /// A modern result of this kind says how long it may be kept.
-    pub(crate) cacheable: bool,
+    /// It is for a resource: a modern result of this kind says how long it may be kept.
+    pub(crate) reads: bool,
     /// From which level on a modern host wants to read the log of this request.
     pub(crate) log_level: Option<Level>,
     /// What was put right in it: a member for its result's `_meta`.

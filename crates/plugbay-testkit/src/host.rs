@@ -344,20 +344,25 @@ impl Host {
         Ended { status, messages: self.transcript.all(), stderr: self.transcript.stderr() }
     }
 
-    /// Adds the modern `_meta` to raw params where this host speaks the modern era.
-    fn dress(&self, params: &str) -> String {
-        if !self.modern.get() {
-            return params.to_owned();
+    /// Raw params as they are sent: with the modern `_meta` where this host speaks the modern era.
+    pub fn dress(&self, params: &str) -> String {
+        if self.modern.get() {
+            dress(params, &modern_meta(&self.capabilities.borrow()))
+        } else {
+            params.to_owned()
         }
-        let meta = modern_meta(&self.capabilities.borrow());
-        if let Some(rest) = params.strip_prefix(r#"{"_meta":{"#) {
-            let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-            return format!(r#"{{"_meta":{{{meta}{comma}{rest}"#);
-        }
-        let rest = params.trim_start().strip_prefix('{').expect("params: an object");
-        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-        format!(r#"{{"_meta":{{{meta}}}{comma}{rest}"#)
     }
+}
+
+/// Raw params with further members in their `_meta`, ahead of others; it stands first, if at all.
+pub fn dress(params: &str, meta: &str) -> String {
+    if let Some(rest) = params.strip_prefix(r#"{"_meta":{"#) {
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        return format!(r#"{{"_meta":{{{meta}{comma}{rest}"#);
+    }
+    let rest = params.trim_start().strip_prefix('{').expect("params: an object");
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    format!(r#"{{"_meta":{{{meta}}}{comma}{rest}"#)
 }
 
 impl Drop for Host {

@@ -16,7 +16,7 @@ mod workspace;
 
 pub use deadline::{patience, wait_until};
 pub use endpoint::{Asked, Endpoint, Play};
-pub use host::{Ended, Host, MODERN_META, Tool};
+pub use host::{Ended, Host, MODERN_META, Tool, dress};
 pub use http_host::{HttpGateway, HttpHost, HttpReply};
 pub use message::{Framing, RawMessage};
 pub use process::{Process, Signal, descendants, mentioning, wait_until_gone};

@@ -99,12 +99,12 @@ impl Head {
         }
     }
 
-    /// The response with another id and these insertions into its payload.
+    /// The response with another id and these changes in its payload.
     ///
     /// An unread payload may hide a second `id`, by which a server could answer a request that was
     /// never sent to it. All parsers take either the first or, nearly always, the last of several
     /// equal keys; so our id is made the last in the message, and the one before it is taken out.
-    pub fn readdressed(&self, message: &Bytes, id: &[u8], insertions: &[(usize, &[u8])]) -> Frame {
+    pub fn readdressed(&self, message: &Bytes, id: &[u8], changes: &[(Span, &[u8])]) -> Frame {
         let own = match &self.kind {
             Kind::Request { id, .. } | Kind::Result { id } => Some(id.clone()),
             Kind::Error { id } => id.clone(),
@@ -122,7 +122,7 @@ impl Head {
             (None, Some(own)) => edits.push((own, id)),
             (None, None) => {}
         }
-        edits.extend(insertions.iter().map(|(at, text)| (*at..*at, *text)));
+        edits.extend(changes.iter().cloned());
         edits.sort_by_key(|(span, _)| span.start);
         Frame::edited(message, &edits)
     }
@@ -407,8 +407,8 @@ mod tests {
         {
             let message = Bytes::from(format!("{start}{tail}"));
             let Ok(head) = Head::read_quickly(&message) else { continue };
-            let sent =
-                head.readdressed(&message, b"\"host\"", &[(start.len() - 5, b"\"n\":0,")]).into_bytes();
+            let at = start.len() - 5;
+            let sent = head.readdressed(&message, b"\"host\"", &[(at..at, b"\"n\":0,")]).into_bytes();
             let seen: serde_json::Value = serde_json::from_slice(&sent).unwrap();
             assert_eq!((&seen["id"], &seen["result"]["n"]), (&"host".into(), &0.into()), "{message:?}");
             let last = sent.windows(5).rposition(|key| key.eq_ignore_ascii_case(b"\"id\":")).unwrap();

@@ -64,7 +64,7 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, route: &Route) -> HostCall {
         progress_token: request.meta.progress_token.as_ref().map(slice),
         era: Era::Modern,
         server: route.server.clone(),
-        cacheable: request.is_cacheable(),
+        reads: request.reads(),
         log_level: request.log_level(),
         repairs: request.repairs.clone(),
         sink: Arc::clone(sink),

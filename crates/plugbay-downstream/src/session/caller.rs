@@ -20,18 +20,22 @@ use crate::{
 };
 
 impl HostCall {
-    /// The server's answer with the host's id, and what must be added for this host.
-    fn passed_on(&self, message: &Bytes, head: &Head, bridged: bool, owner: &Owner) -> Frame {
-        let completion = bridged.then(|| era::completion(message, head, self.cacheable)).flatten();
+    /// The server's answer with the host's id, and what must be put right for this host.
+    fn passed_on(&self, message: &Bytes, head: &Head, era: Era, owner: &Owner) -> Frame {
+        let bridged = match (era, self.era) {
+            (Era::Legacy, Era::Modern) => era::completion(message, head, self.reads),
+            _ => None,
+        };
+        let renumbered = (era != self.era).then(|| era::renumbered(message, head, era, self.reads)).flatten();
         let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
-        let remark = remark.as_ref().map(|(at, text)| (*at, &text[..]));
+        let remark = remark.as_ref().map(|(at, text)| (*at..*at, &text[..]));
         // An empty result has no comma to part the two.
-        let remark = remark.filter(|_| completion.is_none_or(|(_, text)| text.ends_with(b",")));
+        let remark = remark.filter(|_| bridged.as_ref().is_none_or(|(_, text)| text.starts_with(b",")));
         let labels = tasks::labels(self, message, head, owner);
-        let labels = labels.iter().map(|(at, text)| (*at, &text[..]));
-        let insertions: SmallVec<[(usize, &[u8]); 2]> =
-            completion.into_iter().chain(remark).chain(labels).collect();
-        head.readdressed(message, &self.id, &insertions)
+        let labels = labels.iter().map(|(at, text)| (*at..*at, &text[..]));
+        let changes: SmallVec<[(Span, &[u8]); 2]> =
+            bridged.into_iter().chain(renumbered).chain(remark).chain(labels).collect();
+        head.readdressed(message, &self.id, &changes)
     }
 
     /// What a legacy server's error wants a modern host to see to, if it can.
@@ -72,7 +76,7 @@ impl Session {
                 let bridged = call.era == Era::Modern && era == Era::Legacy;
                 match bridged.then(|| call.visits(&message, &head)).flatten() {
                     Some(visits) => respond::visits_required(&call.id, &message, &visits),
-                    None => call.passed_on(&message, &head, bridged, &self.owner),
+                    None => call.passed_on(&message, &head, era, &self.owner),
                 }
             }
             Answer::Failed(error) => match &call.role {

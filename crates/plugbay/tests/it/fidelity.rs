@@ -1,8 +1,16 @@
-//! What passes is not changed: results, errors, arguments, definitions and ids, byte for byte.
+//! What passes is not changed: results, errors, arguments, definitions and ids, byte for byte, in every
+//! pairing of eras.
 
-use plugbay_testkit::{Script, Workspace};
+use plugbay_testkit::{Host, Script, Workspace, dress};
+use serde_json::json;
 
 use crate::{gateway, open};
+
+/// The eras of a host and of its server.
+pub(crate) type Pair = (&'static str, &'static str);
+
+pub(crate) const PAIRS: [Pair; 4] =
+    [("legacy", "legacy"), ("legacy", "modern"), ("modern", "legacy"), ("modern", "modern")];
 
 pub(crate) const RESULTS: &[&str] = &[
     "{}",
@@ -40,6 +48,16 @@ const ERRORS: &[&str] = &[
     r#"{"code":99999999999,"message":"é\u00e9","extra":{"z":1,"a":2}}"#,
 ];
 
+/// What a legacy server may say, because to its own era it means nothing.
+const FOREIGN: &[&str] = &[
+    r#"{"resultType":"weird","content":[]}"#,
+    r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}},"requestState":"x"}"#,
+    r#"{"content":[],"result\u0054ype":"task","taskId":"1"}"#,
+];
+
+/// What a host adds to its request, for whomever it concerns.
+const TRACE: &str = r#""traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=\u0061,x=1","baggage":"user=é,n=1.0""#;
+
 const IDS: &[&str] = &[
     "0",
     "-1",
@@ -61,41 +79,88 @@ fn corpus(key: &str, texts: &[&str]) -> Script {
     texts.iter().enumerate().fold(Script::new(), add)
 }
 
+/// The server `s` behind a host of either era.
+#[track_caller]
+pub(crate) fn paired(workspace: &Workspace, (host, server): Pair, script: Script, tool: &str) -> Host {
+    let script = script.set("era", json!(server));
+    let started = workspace.serve_with(&gateway(), &[("s", script)]);
+    if host == "modern" {
+        started.discover();
+    } else {
+        started.initialize();
+    }
+    started.await_tools(&[tool]);
+    started
+}
+
+/// A result as its host gets it: to one of a legacy server the newer era adds, behind everything else, what
+/// it demands.
+pub(crate) fn passed(sent: &str, pair: Pair, method: &str) -> String {
+    if pair != ("modern", "legacy") {
+        return sent.to_owned();
+    }
+    let kept = sent.strip_suffix('}').expect("an object");
+    let comma = if kept.trim_end().ends_with('{') { "" } else { "," };
+    let kept_for = if method == "resources/read" { r#","ttlMs":0,"cacheScope":"private""# } else { "" };
+    format!(r#"{kept}{comma}"resultType":"complete"{kept_for}}}"#)
+}
+
+/// Params as their server gets them, but for the name. The two eras differ in what a request says of its client:
+/// a modern server is told for a legacy host, and a legacy server does not hear it.
+pub(crate) fn reaching(host: &Host, pair: Pair, params: &str) -> String {
+    match pair {
+        ("modern", "legacy") if params.starts_with(r#"{"_meta""#) => params.to_owned(),
+        ("modern", "legacy") => dress(params, ""),
+        ("legacy", "modern") => {
+            let version = env!("CARGO_PKG_VERSION");
+            let meta = format!(
+                r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"plugbay","version":"{version}"}},"io.modelcontextprotocol/clientCapabilities":{{}}"#
+            );
+            dress(params, &meta)
+        }
+        _ => host.dress(params),
+    }
+}
+
 #[test]
 fn results_pass_unchanged() {
-    let workspace = Workspace::new();
-    let host = open(&workspace, &[("s", corpus("result", RESULTS))], &["s__t0"]);
-    for (n, sent) in RESULTS.iter().enumerate() {
-        assert_eq!(host.call(&format!("s__t{n}"), "{}").result(), *sent);
+    for pair in PAIRS {
+        let results = if pair.1 == "legacy" { [RESULTS, FOREIGN].concat() } else { RESULTS.to_vec() };
+        let workspace = Workspace::new();
+        let host = paired(&workspace, pair, corpus("result", &results), "s__t0");
+        for (n, sent) in results.iter().enumerate() {
+            let answer = host.call(&format!("s__t{n}"), "{}");
+            assert_eq!(answer.result(), passed(sent, pair, "tools/call"), "{pair:?}");
+            if FOREIGN.contains(sent) && pair.0 == "modern" {
+                assert_eq!(
+                    answer.result_value()["resultType"],
+                    "complete",
+                    "the last of doubled keys counts"
+                );
+            }
+        }
+        host.finish();
     }
-    host.finish();
 }
 
 #[test]
 fn errors_pass_unchanged() {
-    let workspace = Workspace::new();
-    let host = open(&workspace, &[("s", corpus("error", ERRORS))], &["s__t0"]);
-    for (n, sent) in ERRORS.iter().enumerate() {
-        assert_eq!(host.call(&format!("s__t{n}"), "{}").error(), *sent);
+    for pair in PAIRS {
+        let workspace = Workspace::new();
+        let host = paired(&workspace, pair, corpus("error", ERRORS), "s__t0");
+        for (n, sent) in ERRORS.iter().enumerate() {
+            assert_eq!(host.call(&format!("s__t{n}"), "{}").error(), *sent, "{pair:?}");
+        }
+        host.finish();
     }
-    host.finish();
 }
 
 #[test]
-fn modern_results_pass_unchanged() {
+fn what_a_modern_server_asks_passes_unchanged() {
     let workspace = Workspace::new();
-    let results = [
-        r#"{"resultType":"complete","content":[],"structuredContent":[123456789012345678901234567890,1.0,1e400]}"#,
-        r#"{"z":1.0,"content":[{"type":"hologram"}],"resultType":"complete","_meta":{"a":1}}"#,
-        r#"{"requestState":"abc","resultType":"input_required","inputRequests":{}}"#,
-    ];
-    let script = corpus("result", &results).set("era", r#""modern""#);
-    let host = workspace.serve_with(&gateway(), &[("s", script)]);
-    host.discover();
-    host.await_tools(&["s__t0"]);
-    for (n, sent) in results.iter().enumerate() {
-        assert_eq!(host.call(&format!("s__t{n}"), "{}").result(), *sent);
-    }
+    let asked = r#"{"requestState":"abc","resultType":"input_required","inputRequests":{}}"#;
+    let host = paired(&workspace, ("modern", "modern"), corpus("result", &[asked]), "s__t0");
+    assert_eq!(host.call("s__t0", "{}").result(), asked);
     host.finish();
 }
 
@@ -114,26 +179,31 @@ fn ids_come_back_exactly() {
 
 #[test]
 fn requests_reach_the_server_unchanged_but_for_the_name() {
-    let workspace = Workspace::new();
-    let host = open(&workspace, &[("s", Script::friendly())], &["s__echo"]);
     let requests = [
         r#"{"name":"s__echo","arguments":{"n":123456789012345678901234567890,"f":1.0,"z":1,"a":"\u00e9é"}}"#,
         r#"{"arguments":{"name":"s__echo","_meta":{"progressToken":1}},"name":"s__echo"}"#,
-        r#"{"name":"s__echo","_meta":{"com.example/x":1.0,"traceparent":"00-0af7-b7-01"},"arguments":{},"later":[1]}"#,
+        &format!(
+            r#"{{"_meta":{{{TRACE},"com.example/x":1.0}},"name":"s__echo","arguments":{{}},"later":[1]}}"#
+        ),
         r#"{ "name" : "s__echo" , "arguments" : { "deep" : [[[[{"x":1e400}]]]] } }"#,
         r#"{"name":"s__echo"}"#,
     ];
-    for request in requests {
-        let id = host.request("tools/call", request);
-        // The first occurrence that is the member itself, not the one inside the arguments.
-        let expected = if request.starts_with(r#"{"arguments""#) {
-            request.replace(r#","name":"s__echo"}"#, r#","name":"echo"}"#)
-        } else {
-            request.replacen("s__echo", "echo", 1)
-        };
-        assert_eq!(host.expect_response(id).content_text(), expected);
+    for pair in PAIRS {
+        let workspace = Workspace::new();
+        let host = paired(&workspace, pair, Script::friendly(), "s__echo");
+        for request in requests {
+            let id = host.request("tools/call", request);
+            // The first occurrence that is the member itself, not the one inside the arguments.
+            let expected = if request.starts_with(r#"{"arguments""#) {
+                request.replace(r#","name":"s__echo"}"#, r#","name":"echo"}"#)
+            } else {
+                request.replacen("s__echo", "echo", 1)
+            };
+            let expected = reaching(&host, pair, &expected);
+            assert_eq!(host.expect_response(id).content_text(), expected, "{pair:?}");
+        }
+        host.finish();
     }
-    host.finish();
 }
 
 #[test]

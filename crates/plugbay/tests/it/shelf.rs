@@ -4,17 +4,14 @@
 use plugbay_testkit::{Host, RawMessage, Script, Workspace};
 use serde_json::json;
 
-use crate::{fidelity::RESULTS, gateway};
-
-const PAIRS: [(&str, &str); 4] =
-    [("legacy", "legacy"), ("legacy", "modern"), ("modern", "legacy"), ("modern", "modern")];
+use crate::fidelity::{PAIRS, Pair, RESULTS, paired, passed, reaching};
 
 const RESOURCE: &str = r#"{"size":123456789012345678901234567890,"uri":"x:\/\/odd","name":"odd","x-later":1e400,"icons":[{"src":"data:,","sizes":["48x48"],"theme":"dark"}],"annotations":{"z":1,"priority":0.10,"audience":["user"]},"_meta":{"a/b":[1.0]}}"#;
 const TEMPLATE: &str = r#"{"name":"t \u00e9é","uriTemplate":"x://t/{id}","annotations":{"lastModified":"2026-01-02"},"later":[1.0,1E-400],"icons":[]}"#;
 const PROMPT: &str = r#"{"arguments":[{"required":true,"name":"a","later":1.0}],"name":"odd","icons":[{"src":"data:,"}],"title":"\ud83d\ude00","_meta":{"z":1,"a":2}}"#;
 
 /// A server that has all of these, and answers to each with an entry of the corpus.
-fn server(era: &str) -> Script {
+fn server() -> Script {
     let uris = (0..RESULTS.len()).map(|n| format!(r#"{{"uri":"x:{n}","name":"{n}"}}"#));
     let prompts = (0..RESULTS.len()).map(|n| format!(r#"{{"name":"p{n}"}}"#));
     let list = |odd: &str, others: Vec<String>| format!("[{odd},{}]", others.join(","));
@@ -24,7 +21,6 @@ fn server(era: &str) -> Script {
         format!(r#"{{"*":{{"echo":true}},{}}}"#, all.join(","))
     };
     Script::friendly()
-        .set("era", json!(era))
         .set("resources", list(RESOURCE, uris.collect()))
         .set("templates", format!("[{TEMPLATE}]"))
         .set("prompts", list(PROMPT, prompts.collect()))
@@ -35,15 +31,8 @@ fn server(era: &str) -> Script {
 }
 
 #[track_caller]
-fn open(workspace: &Workspace, host_era: &str, script: Script) -> Host {
-    let host = workspace.serve_with(&gateway(), &[("s", script)]);
-    if host_era == "modern" {
-        host.discover();
-    } else {
-        host.initialize();
-    }
-    host.await_tools(&["s__echo"]);
-    host
+fn open(workspace: &Workspace, pair: Pair, script: Script) -> Host {
+    paired(workspace, pair, script, "s__echo")
 }
 
 #[track_caller]
@@ -54,9 +43,9 @@ fn ask(host: &Host, method: &str, params: &str) -> RawMessage {
 
 #[test]
 fn definitions_are_listed_unchanged_but_for_the_name() {
-    for (host_era, server_era) in PAIRS {
+    for pair in PAIRS {
         let workspace = Workspace::new();
-        let host = open(&workspace, host_era, server(server_era));
+        let host = open(&workspace, pair, server());
         let prompt = PROMPT.replace(r#""name":"odd""#, r#""name":"s__odd""#);
         for (method, definition) in [
             ("resources/list", RESOURCE),
@@ -64,7 +53,7 @@ fn definitions_are_listed_unchanged_but_for_the_name() {
             ("prompts/list", prompt.as_str()),
         ] {
             let listed = ask(&host, method, "{}");
-            assert!(listed.result().contains(definition), "{host_era}, {server_era}: {listed:?}");
+            assert!(listed.result().contains(definition), "{pair:?}: {listed:?}");
         }
         host.finish();
     }
@@ -72,9 +61,9 @@ fn definitions_are_listed_unchanged_but_for_the_name() {
 
 #[test]
 fn results_pass_unchanged() {
-    for (host_era, server_era) in PAIRS {
+    for pair in PAIRS {
         let workspace = Workspace::new();
-        let host = open(&workspace, host_era, server(server_era));
+        let host = open(&workspace, pair, server());
         for (n, sent) in RESULTS.iter().enumerate() {
             let reference = format!(
                 r#"{{"ref":{{"type":"ref/prompt","name":"s__p{n}"}},"argument":{{"name":"a","value":""}}}}"#
@@ -85,15 +74,7 @@ fn results_pass_unchanged() {
                 ("completion/complete", reference),
             ] {
                 let answer = ask(&host, method, &params);
-                let case = format!("{method}, {host_era}, {server_era}");
-                if (host_era, server_era) == ("modern", "legacy") {
-                    // It gains what the newer era demands, in front of what there was.
-                    let kept = sent.trim().strip_prefix('{').unwrap();
-                    assert!(answer.result().ends_with(kept), "{case}: {answer:?}");
-                    assert!(answer.result().starts_with(r#"{"resultType":"complete""#), "{case}: {answer:?}");
-                } else {
-                    assert_eq!(answer.result(), *sent, "{case}");
-                }
+                assert_eq!(answer.result(), passed(sent, pair, method), "{method}, {pair:?}");
             }
         }
         host.finish();
@@ -102,9 +83,7 @@ fn results_pass_unchanged() {
 
 #[test]
 fn requests_reach_the_server_unchanged_but_for_the_name() {
-    let workspace = Workspace::new();
-    let host = open(&workspace, "legacy", server("legacy"));
-    for (method, params, pointer) in [
+    let requests = [
         (
             "prompts/get",
             r#"{"arguments":{"name":"s__odd","z":"\u00e9é"},"name":"s__odd","later":[1.0,1e400]}"#,
@@ -120,17 +99,41 @@ fn requests_reach_the_server_unchanged_but_for_the_name() {
             r#"{"argument":{"value":"\u0000","name":"s__odd"},"context":{"arguments":{"z":"1","a":"2"}},"ref":{"name":"s__odd","type":"ref/prompt","n":1.0}}"#,
             "/completion/values/0",
         ),
-    ] {
-        let answer = ask(&host, method, params).result_value();
-        // The last of them is the member itself, the first in the reference; no argument is one.
-        let expected = match method {
-            "prompts/get" => params.replace(r#","name":"s__odd""#, r#","name":"odd""#),
-            "completion/complete" => params.replace(r#""ref":{"name":"s__odd""#, r#""ref":{"name":"odd""#),
-            _ => params.to_owned(),
-        };
-        assert_eq!(answer.pointer(pointer).unwrap(), &json!(expected), "{method}");
+    ];
+    for pair in PAIRS {
+        let workspace = Workspace::new();
+        let host = open(&workspace, pair, server());
+        for (method, params, pointer) in requests {
+            let answer = ask(&host, method, params).result_value();
+            // The last of them is the member itself, the first in the reference; no argument is one.
+            let expected = match method {
+                "prompts/get" => params.replace(r#","name":"s__odd""#, r#","name":"odd""#),
+                "completion/complete" => {
+                    params.replace(r#""ref":{"name":"s__odd""#, r#""ref":{"name":"odd""#)
+                }
+                _ => params.to_owned(),
+            };
+            let expected = reaching(&host, pair, &expected);
+            assert_eq!(answer.pointer(pointer).unwrap(), &json!(expected), "{method}, {pair:?}");
+        }
+        host.finish();
     }
-    host.finish();
+}
+
+#[test]
+fn a_missing_resource_is_told_by_the_code_of_each_era() {
+    let error =
+        |code: &str| format!(r#"{{"data":{{"uri":"x:0","n":1.0}},"code":{code},"message":"\u00e9"}}"#);
+    let code_of = |era: &str| if era == "modern" { "-32602" } else { "-32002" };
+    for pair in PAIRS {
+        let workspace = Workspace::new();
+        let sent = error(code_of(pair.1));
+        let script = server().set("reads", format!(r#"{{"x:0":{{"error":{sent}}}}}"#));
+        let host = open(&workspace, pair, script);
+        let answer = ask(&host, "resources/read", r#"{"uri":"x:0"}"#);
+        assert_eq!(answer.error(), error(code_of(pair.0)), "{pair:?}");
+        host.finish();
+    }
 }
 
 const PROGRESS: &str = r#"{"progress":1.50,"progressToken":TOKEN,"x":123456789012345678901234567890,"message":"\u00e9","_meta":{"a":1.0}}"#;
@@ -140,7 +143,8 @@ const LABEL: &str = r#""_meta":{"io.modelcontextprotocol/subscriptionId":SUBSCRI
 
 #[test]
 fn notifications_pass_unchanged_but_for_what_addresses_them() {
-    for (host_era, server_era) in PAIRS {
+    for pair in PAIRS {
+        let (host_era, server_era) = pair;
         let workspace = Workspace::new();
         let updated = match server_era {
             "modern" => format!("{{{LABEL},{UPDATED}}}"),
@@ -151,8 +155,8 @@ fn notifications_pass_unchanged_but_for_what_addresses_them() {
                 format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{params}}}"#)
             },
         );
-        let script = server(server_era).tool("tell", json!({ "send": lines }));
-        let host = open(&workspace, host_era, script);
+        let script = server().tool("tell", json!({ "send": lines }));
+        let host = open(&workspace, pair, script);
         if host_era == "modern" {
             host.request_as(
                 9000,

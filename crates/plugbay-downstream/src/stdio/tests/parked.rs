@@ -88,7 +88,7 @@ async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
     let answer = stage.hear_text().await;
     assert_eq!(
         answer,
-        format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete","done":1.0}}}}"#)
+        format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"done":1.0,"resultType":"complete"}}}}"#)
     );
     stage.hear_nothing().await;
 }

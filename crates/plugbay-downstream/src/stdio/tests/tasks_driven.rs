@@ -43,7 +43,7 @@ async fn a_legacy_servers_task_is_one_long_call_to_any_host() {
         awaited(&mut stage, modern(7, "tools/call", &format!(",{named}")))
             .await
             .answer(r#"{"content":[1.0]}"#);
-        let result = r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","content":[1.0]}}"#;
+        let result = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[1.0],"resultType":"complete"}}"#;
         assert_eq!(stage.hear_text().await, result);
 
         let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], mode));
