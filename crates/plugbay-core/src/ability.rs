@@ -2,8 +2,8 @@
 
 use crate::wire::{Members, Span, string_value};
 
-/// The client capabilities that a gateway can keep for its hosts. What else a host declares is between
-/// it and servers that it speaks to directly.
+/// The client capabilities that a gateway keeps for its hosts. What else a host declares are its
+/// [extensions](crate::extension), or is between it and servers that it speaks to directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is declared by itself, in any combination")]
 pub struct Abilities {

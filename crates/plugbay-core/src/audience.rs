@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::{ability::Abilities, exchange::Caller};
+use crate::{ability::Abilities, exchange::Caller, extension::Extensions};
 
 /// Fed by the host side, read by the server side.
 #[derive(Debug, Default)]
@@ -14,6 +14,7 @@ pub struct Audience {
 #[derive(Debug, Default)]
 struct Seats {
     abilities: Abilities,
+    extensions: Extensions,
     /// Those that can be asked though they have called nobody.
     listening: Vec<Weak<dyn Caller>>,
     /// Those that want to hear the news.
@@ -31,6 +32,22 @@ impl Audience {
         let mut seats = self.lock();
         let wider = seats.abilities.with(abilities);
         std::mem::replace(&mut seats.abilities, wider) != wider
+    }
+
+    /// What else they are told of, by names that only hosts and servers need to know.
+    pub fn extensions(&self) -> Extensions {
+        self.lock().extensions.clone()
+    }
+
+    /// Hosts have declared this too. `false`: that was known.
+    pub fn knows(&self, extensions: &Extensions) -> bool {
+        self.lock().extensions.join(extensions)
+    }
+
+    /// Whether a server that was told this has been told everything.
+    pub fn is_told(&self, abilities: Abilities, extensions: &Extensions) -> bool {
+        let seats = self.lock();
+        abilities.covers(seats.abilities) && extensions.covers(&seats.extensions)
     }
 
     pub fn joined(&self, host: Weak<dyn Caller>) {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     era::Era,
+    extension::Extensions,
     failure::Failure,
     name::ServerName,
     task,
@@ -46,6 +47,8 @@ pub struct Offer {
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
     pub features: Features,
+    /// What else it can do, by names that only hosts need to know.
+    pub extensions: Extensions,
     /// Sorted by name: some servers list in a new order each time.
     pub tools: Vec<Tool>,
     /// These by their URIs, URI templates and names.
@@ -196,7 +199,14 @@ impl Offer {
         tools.truncate(ITEM_LIMIT);
         let features = Features { tools: true, ..Features::default() };
         let (resources, templates, prompts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { manners: manners.into(), info, instructions, features, tools, resources, templates, prompts }
+        let (manners, extensions) = (manners.into(), Extensions::default());
+        Self { manners, info, instructions, features, extensions, tools, resources, templates, prompts }
+    }
+
+    /// With what it has declared besides.
+    #[must_use]
+    pub fn extended(self, extensions: Extensions) -> Self {
+        Self { extensions, ..self }
     }
 
     /// With what it offers besides tools.

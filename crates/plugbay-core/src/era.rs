@@ -319,9 +319,9 @@ mod tests {
         assert_eq!(negotiate(None), "2025-11-25");
     }
 
-    fn edited(message: &str, edit: Option<(Span, &[u8])>) -> String {
+    fn edited(message: &str, edits: &[(Span, &[u8])]) -> String {
         let message = Bytes::from(message.to_owned());
-        let frame = crate::wire::Frame::edited(&message, edit.as_slice());
+        let frame = crate::wire::Frame::edited(&message, edits);
         String::from_utf8(frame.into_bytes().to_vec()).unwrap()
     }
 
@@ -334,7 +334,7 @@ mod tests {
                 format!(r#"{{"result":{result},"jsonrpc":"2.0","id":1}}"#),
             ] {
                 let head = Head::read_quickly(message.as_bytes()).unwrap();
-                let sent = edited(&message, completion(message.as_bytes(), &head, true));
+                let sent = edited(&message, completion(message.as_bytes(), &head, true).as_slice());
                 let seen: serde_json::Value = serde_json::from_str(&sent).unwrap();
                 assert_eq!(
                     (&seen["result"]["resultType"], &seen["result"]["ttlMs"]),
@@ -347,7 +347,10 @@ mod tests {
         // What stands behind the result of a long answer is not read; it must still be one message.
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{long},"x":{{}}}}"#);
         let head = Head::read_quickly(message.as_bytes()).unwrap();
-        assert!(Head::read(edited(&message, completion(message.as_bytes(), &head, true)).as_bytes()).is_ok());
+        assert!(
+            Head::read(edited(&message, completion(message.as_bytes(), &head, true).as_slice()).as_bytes())
+                .is_ok()
+        );
     }
 
     #[test]
@@ -355,7 +358,7 @@ mod tests {
         let said = |era, of_reading, error: &str| {
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
             let head = Head::read(message.as_bytes()).unwrap();
-            edited(&message, renumbered(message.as_bytes(), &head, era, of_reading))
+            edited(&message, renumbered(message.as_bytes(), &head, era, of_reading).as_slice())
         };
         let error =
             |code: &str| format!(r#"{{"data":{{"uri":"x:1","n":1.0}}, "code" : {code},"message":"é"}}"#);

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use crate::{
     ability::Abilities,
     era::Era,
+    extension::Extensions,
     failure::CallError,
     level::Level,
     name::ServerName,
@@ -223,6 +224,11 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     /// What servers of the modern era are told that they can ask in return.
     fn abilities(&self) -> Abilities {
         Abilities::NONE
+    }
+
+    /// What else they are told that it knows.
+    fn extensions(&self) -> Extensions {
+        Extensions::default()
     }
 
     /// From which level on log messages are wanted; `None` leaves it to the server.

@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod era;
 pub mod exchange;
 pub mod exposure;
+pub mod extension;
 pub mod failure;
 pub mod level;
 pub mod lifecycle;

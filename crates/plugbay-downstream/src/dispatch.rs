@@ -105,7 +105,7 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
     if session.opened_modern() {
         session.meet(request, Era::Modern);
     }
-    session.can(request.abilities());
+    session.can(request.abilities(), &request.extensions());
     session.gateway().opened.notify_one();
     Ok(Era::Modern)
 }
@@ -123,7 +123,7 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     let declared = request.capabilities.as_ref();
     let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
     session.meet(request, Era::Legacy);
-    session.opened_legacy(version, abilities);
+    session.opened_legacy(version, abilities, &request.extensions());
     let snapshot = session.snapshot();
     let instructions = session.desk().instructions(&snapshot);
     let alone = session.is_alone();

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     era::Meta,
+    extension::Extensions,
     level::Level,
     repair::Repair,
     wire::{self, Frame, Head, Members, Span, string_value},
@@ -223,6 +224,12 @@ impl Request {
     pub(crate) fn abilities(&self) -> Abilities {
         let declared = self.meta.capabilities.as_ref();
         declared.map(|object| Abilities::read(&self.message, object)).unwrap_or_default()
+    }
+
+    /// What else it has declared, in either era.
+    pub(crate) fn extensions(&self) -> Extensions {
+        let declared = self.meta.capabilities.as_ref().or(self.capabilities.as_ref());
+        declared.map(|object| Extensions::read(&self.message, object)).unwrap_or_default()
     }
 
     pub(crate) fn raw(&self, span: &Span) -> &[u8] {

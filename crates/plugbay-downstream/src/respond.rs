@@ -174,25 +174,28 @@ pub(crate) fn initialize(
             capabilities["tasks"]["list"] = json!({});
         }
     }
-    let result = json!({
-        "protocolVersion": version, "capabilities": capabilities,
-        "serverInfo": server_info(), "instructions": instructions,
-    });
-    envelope(id, "result", result.to_string().as_bytes())
+    let capabilities = snapshot.shelf.extensions.added_to(capabilities.to_string());
+    let (info, instructions) = (server_info(), json!(instructions));
+    let result = format!(
+        r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{info},"instructions":{instructions}}}"#
+    );
+    envelope(id, "result", result.as_bytes())
 }
 
 pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
-    let mut capabilities = capabilities(snapshot);
+    let mut extensions = snapshot.shelf.extensions.clone();
     if tasks::features(&snapshot.catalog, Era::Modern).tasks || !snapshot.settled {
-        capabilities["extensions"] = json!({ task::EXTENSION: {} });
+        extensions = extensions.with_tasks();
     }
-    let body = json!({
-        "supportedVersions": versions, "capabilities": capabilities,
-        "instructions": instructions, "ttlMs": 0, "cacheScope": "private",
-    });
-    result(id, Era::Modern, body)
+    let capabilities = extensions.added_to(capabilities(snapshot).to_string());
+    let (versions, instructions) = (json!(versions), json!(instructions));
+    let meta = json!({ era::SERVER_INFO_KEY: server_info() });
+    let result = format!(
+        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{capabilities},"instructions":{instructions},"ttlMs":0,"cacheScope":"private","_meta":{meta}}}"#
+    );
+    envelope(id, "result", result.as_bytes())
 }
 
 /// What the servers can do together. Those that have not been heard of yet may be able to do anything.

@@ -14,6 +14,7 @@ use plugbay_core::{
     ability::Abilities,
     era::Era,
     exchange::{Caller, Ticket},
+    extension::Extensions,
     level::Level,
     name::ServerName,
     surface::Snapshot,
@@ -75,6 +76,7 @@ pub(crate) struct State {
     initialized: Option<Ear>,
     /// What a legacy host can be asked.
     pub(crate) abilities: Abilities,
+    extensions: Extensions,
     pub(crate) calls: FxHashMap<Ticket, HostCall>,
     pub(crate) by_id: HashMap<Bytes, Ticket>,
     /// What a legacy host has been asked and has not answered.
@@ -216,22 +218,24 @@ impl Session {
 
     // --- opening
 
-    pub(crate) fn opened_legacy(&self, version: &'static str, abilities: Abilities) {
+    pub(crate) fn opened_legacy(&self, version: &'static str, abilities: Abilities, extensions: &Extensions) {
         let mut state = self.lock();
         state.opened = Some(Era::Legacy);
         state.version = Some(version);
         state.abilities = abilities;
+        state.extensions.clone_from(extensions);
         drop(state);
         self.desk.lends_model(abilities.sampling_tools);
         self.gateway.audience.joined(self.me.clone());
         self.gateway.audience.reads(self.me.clone());
-        self.can(abilities);
+        self.can(abilities, extensions);
         self.gateway.opened.notify_one();
     }
 
     /// The host can do this; servers that have not been told so will be.
-    pub(crate) fn can(&self, abilities: Abilities) {
-        if abilities != Abilities::NONE && self.gateway.audience.can(abilities) {
+    pub(crate) fn can(&self, abilities: Abilities, extensions: &Extensions) {
+        let audience = &self.gateway.audience;
+        if audience.can(abilities) | audience.knows(extensions) {
             self.gateway.servers.audience_grew();
         }
     }

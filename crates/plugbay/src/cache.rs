@@ -17,6 +17,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Features, Item, Manners, Offer, Stock, Tool, Ware},
+    extension::Extensions,
     name::ServerName,
 };
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,9 @@ struct Stored<'a> {
     tools: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     features: Features,
+    /// An object with the members of `capabilities` that hold them.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    extensions: Option<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     resources: Vec<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -191,26 +195,33 @@ fn parse(text: &[u8]) -> Option<Memory> {
         prompts: items(stored.prompts, Ware::Prompt)?,
     };
     let offer = Offer::new(manners, stored.info.map(bytes), stored.instructions, tools);
-    Some(Memory::Offer(Arc::new(offer.stocked(stored.features, stock))))
+    let declared = stored.extensions.map(|raw| raw.get().as_bytes());
+    let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
+    Some(Memory::Offer(Arc::new(offer.stocked(stored.features, stock).extended(extensions))))
 }
 
 fn render(server: &ServerName, memory: &Memory) -> Option<String> {
     let server = server.to_string();
+    let extensions;
     let stored = match memory {
         Memory::Nothing => return None,
         Memory::Unanswered => Stored { format: FORMAT, server, ..Stored::default() },
-        Memory::Offer(offer) => Stored {
-            format: FORMAT,
-            server,
-            manners: Some(offer.manners),
-            info: offer.info.as_deref().and_then(raw),
-            instructions: offer.instructions.clone(),
-            tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
-            features: offer.features,
-            resources: definitions(&offer.resources),
-            templates: definitions(&offer.templates),
-            prompts: definitions(&offer.prompts),
-        },
+        Memory::Offer(offer) => {
+            extensions = offer.extensions.added_to("{}".to_owned());
+            Stored {
+                format: FORMAT,
+                server,
+                manners: Some(offer.manners),
+                info: offer.info.as_deref().and_then(raw),
+                instructions: offer.instructions.clone(),
+                tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
+                features: offer.features,
+                extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
+                resources: definitions(&offer.resources),
+                templates: definitions(&offer.templates),
+                prompts: definitions(&offer.prompts),
+            }
+        }
     };
     serde_json::to_string(&stored).ok()
 }
@@ -233,7 +244,10 @@ mod tests {
         let definition = Bytes::from_static(br#"{"name":"a", "x":1.0,"big":123456789012345678901234567890}"#);
         let tools = vec![Tool::parse(definition).unwrap()];
         let info = Some(Bytes::from_static(br#"{"name":"s"}"#));
-        Memory::Offer(Arc::new(Offer::new(Era::Modern, info, Some("be kind".to_owned()), tools)))
+        let declared = br#"{"extensions":{"a/b":{"n":1.0}}}"#;
+        let extensions = Extensions::read(declared, &(0..declared.len()));
+        let offer = Offer::new(Era::Modern, info, Some("be kind".to_owned()), tools);
+        Memory::Offer(Arc::new(offer.extended(extensions)))
     }
 
     #[test]

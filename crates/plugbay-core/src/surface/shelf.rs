@@ -8,6 +8,7 @@ use super::Layout;
 use crate::{
     catalog::{Catalog, Features, Item, Ware},
     exposure::Exposure,
+    extension::Extensions,
     name::{self, ServerName},
 };
 
@@ -20,6 +21,7 @@ pub struct Shelf {
     pub prompts: Bytes,
     /// What at least one server can do.
     pub features: Features,
+    pub extensions: Extensions,
     prompt_index: HashMap<String, Place>,
     uri_index: HashMap<String, Place>,
     /// Templates in the order of their keys, each with its literal beginning.
@@ -44,6 +46,7 @@ impl Shelf {
         let mut shelf = Self::default();
         for (server, entry) in catalog.iter() {
             shelf.features = shelf.features.or(entry.offer.features);
+            shelf.extensions.join(&entry.offer.extensions);
             if entry.offer.features.resources {
                 let listed = entry.offer.resources.iter().chain(&entry.offer.templates);
                 let mut schemes: Vec<String> = listed.filter_map(|item| scheme(&item.key)).collect();

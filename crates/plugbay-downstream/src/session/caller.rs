@@ -7,6 +7,7 @@ use plugbay_core::{
     ability::Abilities,
     era::{self, Era, InputRequired},
     exchange::{Answer, Caller, News, Question, Ticket, Unanswered},
+    extension::Extensions,
     level::Level,
     wire::{Draft, Frame, Head, Span},
 };
@@ -161,6 +162,10 @@ impl Caller for Session {
 
     fn abilities(&self) -> Abilities {
         self.lock().abilities
+    }
+
+    fn extensions(&self) -> Extensions {
+        self.lock().extensions.clone()
     }
 
     fn asked(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {

@@ -9,8 +9,8 @@ use plugbay_core::{
     catalog::Features,
     era::{self, Era},
     exchange::{Ticket, Tickets},
+    extension::Extensions,
     level::Level,
-    task,
     wire::{Head, Incoming, Kind, Members, Span, elements, string_value},
 };
 use serde_json::json;
@@ -41,8 +41,10 @@ pub(crate) struct Opened {
     pub(crate) info: Option<Bytes>,
     pub(crate) instructions: Option<String>,
     pub(crate) features: Features,
+    pub(crate) extensions: Extensions,
     /// What a legacy server was told that its host can do.
     pub(crate) claimed: Abilities,
+    pub(crate) claimed_extensions: Extensions,
     /// It has not answered the modern question.
     pub(crate) asked_in_vain: bool,
 }
@@ -154,17 +156,20 @@ pub(crate) async fn open(
 
 /// The `_meta` members that each request to a modern server carries when its host sent none.
 pub(crate) fn modern_fields() -> String {
-    modern_fields_with(Abilities::NONE, None, false)
+    modern_fields_with(Abilities::NONE, Extensions::default(), None, false)
 }
 
 /// The same for a host that can be asked something, or wants to read the log; `tasks`: the answer may be one.
-pub(crate) fn modern_fields_with(abilities: Abilities, level: Option<Level>, tasks: bool) -> String {
+pub(crate) fn modern_fields_with(
+    abilities: Abilities,
+    extensions: Extensions,
+    level: Option<Level>,
+    tasks: bool,
+) -> String {
     // How a host tells of changed roots is a thing of the other era.
-    let mut declared = Abilities { roots_changes: false, ..abilities }.declaration();
-    if tasks {
-        let comma = if declared == "{}" { "" } else { "," };
-        declared.insert_str(1, &format!(r#""extensions":{{"{}":{{}}}}{comma}"#, task::EXTENSION));
-    }
+    let declared = Abilities { roots_changes: false, ..abilities }.declaration();
+    let extensions = if tasks { extensions.with_tasks() } else { extensions };
+    let declared = extensions.added_to(declared);
     let (version, info) = (era::MODERN_VERSION, client_info());
     let (version_key, info_key, key) = (era::VERSION_KEY, era::CLIENT_INFO_KEY, era::CAPABILITIES_KEY);
     let level = level.map(|level| format!(r#","{}":"{}""#, era::LOG_LEVEL_KEY, level.word()));
@@ -186,6 +191,7 @@ struct Opening<'a> {
     insisted: bool,
     audience: &'a Audience,
     claimed: Abilities,
+    claimed_extensions: Extensions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,6 +216,7 @@ impl<'a> Opening<'a> {
             insisted: false,
             audience,
             claimed: Abilities::NONE,
+            claimed_extensions: Extensions::default(),
         }
     }
 
@@ -226,9 +233,10 @@ impl<'a> Opening<'a> {
     fn ask_initialize(&mut self) {
         self.last = Question::Initialize;
         // As late as this: the host may have told of itself while the server was starting.
-        self.claimed = self.audience.abilities();
+        (self.claimed, self.claimed_extensions) = (self.audience.abilities(), self.audience.extensions());
         let (version, info) = (era::negotiate(None), client_info());
-        let (id, capabilities) = (self.initialize, self.claimed.declaration());
+        let capabilities = self.claimed_extensions.added_to(self.claimed.declaration());
+        let id = self.initialize;
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{info}}}}}"#
         );
@@ -247,6 +255,7 @@ impl<'a> Opening<'a> {
             era: Some(Era::Legacy),
             info,
             claimed: self.claimed,
+            claimed_extensions: self.claimed_extensions.clone(),
             ..described(message, result, Era::Legacy)
         }
     }
@@ -370,6 +379,7 @@ fn described(message: &Bytes, result: &Span, era: Era) -> Opened {
     let instructions = Members::find(message, result, "instructions")
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let capabilities = Members::find(message, result, "capabilities");
-    let features = capabilities.map(|object| Features::read(message, &object, era)).unwrap_or_default();
-    Opened { instructions, features, ..Opened::default() }
+    let declared = |object: Span| (Features::read(message, &object, era), Extensions::read(message, &object));
+    let (features, extensions) = capabilities.map(declared).unwrap_or_default();
+    Opened { instructions, features, extensions, ..Opened::default() }
 }

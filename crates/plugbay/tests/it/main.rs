@@ -16,6 +16,7 @@ mod fidelity;
 mod framing;
 mod http;
 mod orphans;
+mod passing;
 mod protocol;
 mod ranking;
 mod reload;

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use plugbay_core::{
     ability::Abilities,
+    extension::Extensions,
     model::{Model as _, Prompt, Stop, ToolCall, ToolResult, ToolSpec, Trouble, Turn},
 };
 use serde_json::{Value, json, value::RawValue};
@@ -121,7 +122,7 @@ async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
     let (gateway, _snapshots, _servers) = scripted::gateway(searchable());
     let session = Session::new(gateway, Outbox::default());
     let abilities = Abilities { sampling: true, sampling_tools: true, ..Abilities::NONE };
-    session.opened_legacy("2025-11-25", abilities);
+    session.opened_legacy("2025-11-25", abilities, &Extensions::default());
     let sink = Arc::new(Outbox::default());
     let model = Arc::new(HostModel { session: Arc::clone(&session), sink: Arc::clone(&sink) });
     let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
@@ -162,7 +163,11 @@ async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
     assert_eq!((reply.stop, reply.calls[0].arguments.get()), (Stop::Tools, r#"{"n":1.0}"#));
     assert_eq!((reply.text.as_str(), heard.try_recv().as_deref()), ("So", Ok("So")), "in one piece");
     // A host that knows of no tools is not told of any.
-    session.opened_legacy("2025-11-25", Abilities { sampling: true, ..Abilities::NONE });
+    session.opened_legacy(
+        "2025-11-25",
+        Abilities { sampling: true, ..Abilities::NONE },
+        &Extensions::default(),
+    );
     let tool = ToolSpec { name: "t".to_owned(), description: String::new(), schema: raw("{}") };
     let trouble = model.ask(Prompt { tools: vec![tool], ..Prompt::default() }, None).await.unwrap_err();
     assert!(matches!(&trouble, Trouble::Unaskable(why) if why.contains("sampling.tools")), "{trouble:?}");

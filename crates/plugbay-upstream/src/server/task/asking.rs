@@ -14,7 +14,7 @@ use plugbay_core::{
 };
 use rustc_hash::FxHashMap;
 
-use super::{BACKLOG_LIMIT, Phase, Task, Waiting, opening};
+use super::{BACKLOG_LIMIT, Opened, Phase, Task, Waiting, opening};
 
 /// So many questions of one server may be open.
 const OPEN_LIMIT: usize = 256;
@@ -243,8 +243,8 @@ impl Task {
     /// not disturb a call.
     pub(super) fn open_anew_when_idle(&mut self) {
         let told_less = |task: &Self| {
-            let legacy = task.opened.era == Some(Era::Legacy);
-            legacy && !task.opened.claimed.covers(task.around.audience.abilities())
+            let Opened { era, claimed, claimed_extensions, .. } = &task.opened;
+            *era == Some(Era::Legacy) && !task.around.audience.is_told(*claimed, claimed_extensions)
         };
         if matches!(self.phase, Phase::Up(_)) && !self.busy() && told_less(self) {
             self.life.stopped();

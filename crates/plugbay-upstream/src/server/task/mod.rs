@@ -136,7 +136,6 @@ enum Waiting {
     Nobody,
 }
 
-#[expect(clippy::large_enum_variant, reason = "one event lives at a time, and a box would cost each call")]
 enum Event {
     Command(Option<Command>),
     Opened(Start),
@@ -314,7 +313,8 @@ impl Task {
             (Era::Legacy, Some(Era::Modern)) => {
                 let slot = MetaSlot::find(request.message(), params.as_ref());
                 let tasks = errand != Errand::None;
-                let fields = opening::modern_fields_with(caller.abilities(), caller.log_level(), tasks);
+                let (can, knows) = (caller.abilities(), caller.extensions());
+                let fields = opening::modern_fields_with(can, knows, caller.log_level(), tasks);
                 request = slot.fill(request, &fields);
             }
             (Era::Modern, Some(Era::Legacy)) => request = era::without_envelope(request, params.as_ref()),

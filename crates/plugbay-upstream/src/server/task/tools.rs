@@ -8,6 +8,7 @@ use plugbay_core::{
     catalog::{Manners, Offer, Stock, Tool, Ware},
     era::Era,
     exchange::Interest,
+    extension::Extensions,
     wire::{Head, Kind},
 };
 
@@ -90,11 +91,11 @@ impl Task {
         self.listed = true;
         self.last_list = Some(self.now);
         self.rest_at = Some(self.now + REST);
-        let Opened { era, info, instructions, features, .. } = &self.opened;
+        let Opened { era, info, instructions, features, extensions, .. } = &self.opened;
         let Habits { framing, sse, asked_in_vain } = self.habits;
         let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse, asked_in_vain };
         let offer = Offer::new(manners, info.clone(), instructions.clone(), tools).stocked(*features, stock);
-        self.tell(Ok(Arc::new(offer)));
+        self.tell(Ok(Arc::new(offer.extended(extensions.clone()))));
         if std::mem::take(&mut self.list_again) {
             self.list_soon();
         }
@@ -125,7 +126,8 @@ impl Task {
         if !tasks.is_empty() {
             wanted.push(format!(r#""taskIds":[{}]"#, tasks.join(",")));
         }
-        let fields = opening::modern_fields_with(Abilities::NONE, None, !tasks.is_empty());
+        let fields =
+            opening::modern_fields_with(Abilities::NONE, Extensions::default(), None, !tasks.is_empty());
         let wanted = wanted.join(",");
         let request = format!(
             r#"{{"jsonrpc":"2.0","id":{},"method":"subscriptions/listen","params":{{"_meta":{{{fields}}},"notifications":{{{wanted}}}}}}}"#,

@@ -1,0 +1,152 @@
+//! Extensions and experiments: what either side declares by a name that need not mean anything to us.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::{
+    task,
+    wire::{Members, Span},
+};
+
+/// So many of them are kept, each of so many bytes: it is others who choose how many there are.
+const LIMIT: usize = 32;
+const LONGEST: usize = 4096;
+
+/// What must not be declared for others. Tasks are seen to where ids are; the rest is about how a client signs
+/// in at a server, and towards servers the client is this gateway.
+const OWN: [&str; 3] = [
+    task::EXTENSION,
+    "io.modelcontextprotocol/oauth-client-credentials",
+    "io.modelcontextprotocol/enterprise-managed-authorization",
+];
+
+/// What was declared, as it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extensions(BTreeMap<(Section, String), Bytes>);
+
+/// The member of `capabilities` that it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Section {
+    Extensions,
+    Experimental,
+}
+
+impl Section {
+    const ALL: [Self; 2] = [Self::Extensions, Self::Experimental];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Extensions => "extensions",
+            Self::Experimental => "experimental",
+        }
+    }
+}
+
+impl Extensions {
+    /// `capabilities` is the object of that name, of either side and era.
+    pub fn read(bytes: &[u8], capabilities: &Span) -> Self {
+        let mut read = Self::default();
+        for section in Section::ALL {
+            let declared = Members::find(bytes, capabilities, section.key());
+            let members = declared.iter().flat_map(|object| Members::of(bytes, object)).flatten();
+            for member in members.filter(|member| !OWN.contains(&&*member.key)) {
+                let value = Bytes::copy_from_slice(&bytes[member.value]);
+                read.add((section, member.key.into_owned()), &value);
+            }
+        }
+        read
+    }
+
+    /// With the one that lets a server answer by a task.
+    #[must_use]
+    pub fn with_tasks(mut self) -> Self {
+        self.0.insert((Section::Extensions, task::EXTENSION.to_owned()), Bytes::from_static(b"{}"));
+        self
+    }
+
+    /// What others declared too. Where two declared the same, the first one's value stays: a mixture of both
+    /// could be true of neither. `false`: nothing of it was new.
+    pub fn join(&mut self, other: &Self) -> bool {
+        let before = self.0.len();
+        for (name, value) in &other.0 {
+            self.add(name.clone(), value);
+        }
+        self.0.len() > before
+    }
+
+    /// Whether nothing of `other` is missing here.
+    pub fn covers(&self, other: &Self) -> bool {
+        other.0.keys().all(|name| self.0.contains_key(name))
+    }
+
+    /// A `capabilities` object with all of this in it.
+    pub fn added_to(&self, mut capabilities: String) -> String {
+        for section in Section::ALL {
+            let members = self.0.iter().filter(|((of, _), _)| *of == section);
+            let members = members.map(|((_, name), value)| {
+                format!("{}:{}", serde_json::Value::from(name.as_str()), String::from_utf8_lossy(value))
+            });
+            let members = members.collect::<Vec<_>>().join(",");
+            if !members.is_empty() {
+                let comma = if capabilities == "{}" { "" } else { "," };
+                let end = capabilities.len() - 1;
+                capabilities.insert_str(end, &format!(r#"{comma}"{}":{{{members}}}"#, section.key()));
+            }
+        }
+        capabilities
+    }
+
+    fn add(&mut self, name: (Section, String), value: &Bytes) {
+        if self.0.len() < LIMIT && name.1.len() + value.len() <= LONGEST {
+            self.0.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(capabilities: &str) -> Extensions {
+        Extensions::read(capabilities.as_bytes(), &(0..capabilities.len()))
+    }
+
+    #[test]
+    fn what_nobody_here_knows_is_declared_again_as_it_was() {
+        let text = r#"{"extensions":{"a/b":{ "n":1.0,"big":123456789012345678901234567890}},"experimental":{"z":{"x":[]},"é":{}}}"#;
+        let declared = format!(r#"{{"tools":{{}},{}"#, &text[1..]);
+        assert_eq!(read(&declared).added_to("{}".to_owned()), text);
+        assert_eq!(read(&declared).added_to(r#"{"tools":{}}"#.to_owned()), declared);
+        for nothing in ["{}", r#"{"extensions":{}}"#, r#"{"experimental":7}"#, "7"] {
+            assert_eq!(read(nothing).added_to("{}".to_owned()), "{}", "{nothing}");
+        }
+    }
+
+    #[test]
+    fn what_this_gateway_must_keep_itself_is_not_declared_for_others() {
+        let text = r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/oauth-client-credentials":{},"io.modelcontextprotocol/ui":{}}}"#;
+        let ui = r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#;
+        assert_eq!(read(text).added_to("{}".to_owned()), ui);
+        let tasks = read(ui).with_tasks().added_to("{}".to_owned());
+        assert!(task::is_known(tasks.as_bytes(), &(0..tasks.len())), "{tasks}");
+    }
+
+    #[test]
+    fn of_two_that_declare_the_same_the_first_is_heard() {
+        let (mut one, two) =
+            (read(r#"{"extensions":{"a/b":{"v":1}}}"#), read(r#"{"extensions":{"a/b":{"v":2},"c/d":{}}}"#));
+        assert!(!one.covers(&two) && one.join(&two) && one.covers(&two) && !one.join(&two));
+        assert_eq!(one.added_to("{}".to_owned()), r#"{"extensions":{"a/b":{"v":1},"c/d":{}}}"#);
+    }
+
+    #[test]
+    fn nobody_can_fill_our_memory_with_them() {
+        let many = (0..1000).map(|n| format!(r#""a/{n:04}":{{}}"#)).collect::<Vec<_>>().join(",");
+        let mut all = read(&format!(r#"{{"extensions":{{{many}}}}}"#));
+        assert_eq!(all.0.len(), LIMIT);
+        assert!(!all.join(&read(r#"{"extensions":{"b/more":{}}}"#)));
+        let long = format!(r#"{{"extensions":{{"a/b":"{}"}}}}"#, "x".repeat(LONGEST));
+        assert_eq!(read(&long), Extensions::default());
+    }
+}
