@@ -209,8 +209,8 @@ impl Desk {
             configured.is_none().then(|| auto::choose(&state.host, Sizes::of(now), Habits::default()));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
         if now.settled {
-            if let Some(choice) = choice.as_ref().filter(|_| self.is_lasting()) {
-                tracing::info!("for {}: mode {choice}", state.host.name);
+            if let Some(choice) = &choice {
+                tracing::info!("mode for {}: {choice}", state.host.name);
             }
             let chosen = Chosen { configured, mode, choice };
             if let Some(seat) = &mut state.seat {

@@ -144,7 +144,8 @@ fn wish(request: &Request) -> Result<Wish, String> {
 
 fn unknown(snapshot: &Snapshot, name: &str) -> String {
     let nearest = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
-    let finder = if snapshot.listing.is_searchable() { Own::Search } else { Own::Activate };
+    let switched = snapshot.listing.is_switchable() && !snapshot.listing.is_searchable();
+    let finder = if switched { Own::Activate } else { Own::Search };
     reply::unknown(name, &nearest.map(|found| shown(snapshot, found)).collect::<Vec<_>>(), finder.name())
 }
 

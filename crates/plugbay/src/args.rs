@@ -290,7 +290,9 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    let mut targets = Targets::new().with_default(level);
+    // Which mode was chosen for a host is told once for each, and asked about often.
+    let told = level.max(LevelFilter::INFO);
+    let mut targets = Targets::new().with_default(level).with_target("plugbay_downstream::desk", told);
     if args.verbose == 0 && !matches!(args.command, Command::Serve { .. }) {
         // These commands show failing servers and colliding names themselves.
         targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     catalog::Catalog,
-    exposure::Mode,
+    exposure::{Exposure, Mode},
     name::{self, ServerName},
 };
 
@@ -42,6 +42,7 @@ pub struct Listing {
     pub prompts: Bytes,
     /// A language model runs errands for this host.
     pub errands: bool,
+    families: Families,
     /// Those of the gateway's own tools that can be called.
     own: Vec<Own>,
     own_prompts: Vec<OwnPrompt>,
@@ -68,11 +69,11 @@ impl Listing {
         }
         tools.put_u8(b']');
         let own = families.callable(layout);
-        let mut own_prompts = OwnPrompt::among(&own);
+        let mut own_prompts = if is_plain(layout) { Vec::new() } else { OwnPrompt::among(&own) };
         own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
         let prompts = prompts::listed(&own_prompts, &shelf.prompts);
-        let errands = view.errands;
-        Self { tools: tools.freeze(), prompts, errands, own, own_prompts, suites, names: Arc::clone(names) }
+        let (tools, errands, names) = (tools.freeze(), view.errands, Arc::clone(names));
+        Self { tools, prompts, errands, families, own, own_prompts, suites, names }
     }
 
     pub(super) fn unwritten(names: &Arc<Names>) -> Self {
@@ -101,9 +102,9 @@ impl Listing {
         !self.own_prompts.is_empty()
     }
 
-    /// Whether tools can be searched for.
+    /// Whether tools are there that have to be searched for.
     pub fn is_searchable(&self) -> bool {
-        self.own.contains(&Own::Search)
+        self.families.search
     }
 
     /// Whether servers are shown as one tool each.
@@ -118,8 +119,14 @@ impl Listing {
 
     /// Whether servers can be switched on and off.
     pub fn is_switchable(&self) -> bool {
-        self.own.contains(&Own::Activate)
+        self.families.activate
     }
+}
+
+/// The user wants every tool passed through, and nothing of ours beside them.
+fn is_plain(layout: &Layout) -> bool {
+    let all = |exposure: &Exposure| exposure.mode.is_none_or(|mode| mode == Mode::All);
+    layout.mode == Some(Mode::All) && layout.exposures.values().all(all)
 }
 
 /// A name that something else has already is given up for one that only this server can have.
@@ -175,8 +182,8 @@ impl View {
     }
 }
 
-/// Which of the gateway's own tools there is work for.
-#[derive(Debug, Clone, Copy)]
+/// Which of the gateway's own tools a model needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Families {
     search: bool,
     activate: bool,
@@ -212,16 +219,13 @@ impl Families {
         listed
     }
 
+    /// What is not shown costs nothing, and whoever knows of it may use it: tools can be found and called, and the
+    /// panel looked at, in every mode. Switching is for what is not always in sight.
     fn callable(self, layout: &Layout) -> Vec<Own> {
-        let mut callable = Vec::new();
+        let mut callable =
+            vec![Own::Overview, Own::Status, Own::Refresh, Own::Search, Own::Describe, Own::Execute, Own::Read];
         if self.activate {
-            callable.extend([Own::Activate, Own::Deactivate, Own::Overview]);
-        }
-        if self.search {
-            callable.extend([Own::Search, Own::Describe]);
-        }
-        if self.search || self.activate {
-            callable.extend([Own::Execute, Own::Read, Own::Status, Own::Refresh]);
+            callable.extend([Own::Activate, Own::Deactivate]);
         }
         // Whose host cannot have it is told why.
         callable.extend((layout.errands != Errands::Nobody).then_some(Own::Errand));

@@ -49,37 +49,31 @@ impl OwnPrompt {
         }
     }
 
-    /// What a model is asked to do; `wanted` is the argument, and for the status what it is.
+    /// What a model is asked to do; `wanted` is the argument, for the status what it is, for a search what was found.
     pub fn text(self, wanted: &str) -> String {
         match self {
             Self::Status => format!("Tell me briefly how my MCP servers are:\n\n{wanted}"),
-            Self::Activate => format!(
-                "Call {} with the name {wanted:?}, and tell me what came of it.",
-                Own::Activate.name()
-            ),
-            Self::Deactivate => format!(
-                "Call {} with the name {wanted:?}, and tell me what came of it.",
-                Own::Deactivate.name()
-            ),
-            Self::Search => {
-                format!("Call {} with the query {wanted:?}, and tell me what there is.", Own::Search.name())
+            Self::Activate | Self::Deactivate => {
+                format!("Call {} with the name {wanted:?}, and tell me what came of it.", self.tool().name())
             }
+            Self::Search => format!("Tell me briefly which of these MCP tools I want:\n\n{wanted}"),
+        }
+    }
+
+    /// The tool that does the same.
+    fn tool(self) -> Own {
+        match self {
+            Self::Status => Own::Overview,
+            Self::Activate => Own::Activate,
+            Self::Deactivate => Own::Deactivate,
+            Self::Search => Own::Search,
         }
     }
 
     /// Those that there is work for.
     pub(super) fn among(own: &[Own]) -> Vec<Self> {
-        let mut prompts = Vec::new();
-        if own.contains(&Own::Activate) {
-            prompts.extend([Self::Activate, Self::Deactivate]);
-        }
-        if own.contains(&Own::Search) {
-            prompts.push(Self::Search);
-        }
-        if !own.is_empty() {
-            prompts.push(Self::Status);
-        }
-        prompts
+        let all = [Self::Activate, Self::Deactivate, Self::Search, Self::Status];
+        all.into_iter().filter(|prompt| own.contains(&prompt.tool())).collect()
     }
 }
 

@@ -130,7 +130,38 @@ fn tools_behind_search_can_be_called_but_are_not_listed() {
     assert!(!tools.contains("a__x") && !tools.contains("proxy_status"), "{tools}");
     assert!(matches!(listing.plan("a__x"), Plan::Forward(_)));
     assert_eq!(listing.plan("proxy_status"), Plan::Own(Own::Status), "callable all the same");
-    assert!(matches!(list(&servers, Layout::default()).plan("search_tools"), Plan::Unknown { .. }));
+}
+
+#[test]
+fn whatever_the_mode_tools_can_be_found_and_the_panel_looked_at() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#])]);
+    let snapshot = snapshot(&servers, layout("a", Exposure::default()));
+    for mode in [Mode::All, Mode::Search, Mode::Activate, Mode::Suite] {
+        let listing = snapshot.seen_by(&View::in_mode(mode)).listing;
+        for own in [Own::Overview, Own::Search, Own::Describe, Own::Execute] {
+            assert_eq!(listing.plan(own.name()), Plan::Own(own), "{mode}");
+        }
+        let switched = listing.plan("gateway_activate") == Plan::Own(Own::Activate);
+        assert_eq!(switched, mode == Mode::Activate);
+        let prompts = [OwnPrompt::Activate, OwnPrompt::Search, OwnPrompt::Status];
+        let known = prompts.map(|prompt| listing.own_prompt(prompt.name()).is_some());
+        assert_eq!(known, [mode == Mode::Activate, true, true], "{mode}");
+    }
+    let tools = snapshot.seen_by(&View::in_mode(Mode::All)).listing.tools.clone();
+    assert_eq!(tools, r#"[{"name":"a__x"}]"#, "nothing of it is listed");
+}
+
+#[test]
+fn a_plain_proxy_lists_nothing_of_ours() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#])]);
+    let plain = |mode| {
+        let exposure = Exposure { mode, ..Exposure::default() };
+        list(&servers, Layout { mode: Some(Mode::All), ..layout("a", exposure) })
+    };
+    let listing = plain(None);
+    assert!(!listing.has_own_prompts() && listing.prompts == "[]");
+    assert_eq!(listing.plan("gateway_status"), Plan::Own(Own::Overview), "callable all the same");
+    assert!(!plain(Some(Mode::All)).has_own_prompts() && plain(Some(Mode::Suite)).has_own_prompts());
 }
 
 #[test]

@@ -116,14 +116,23 @@ impl Search {
 
     /// `names` are the model's.
     fn answer(&self, names: &[String]) {
-        let Self { wish, snapshot, .. } = self;
-        let table = self.session.gateway().table;
-        let local = snapshot.finder.search(&wish.query, wish.limit, wish.server.as_deref(), table);
-        let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
-        let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
-        let text = told(snapshot, &wish.query, &hits, clear, self.detail);
+        let text = found(&self.session, &self.snapshot, &self.wish, names, self.detail);
         self.sink.answer(respond::tool_text(&self.id, self.era, &text, false));
     }
+}
+
+/// What there is for a query without asking anybody.
+pub(super) fn found_locally(session: &Session, query: String) -> String {
+    let wish = Wish { query, server: None, limit: session.gateway().hits };
+    found(session, &session.snapshot(), &wish, &[], Detail::Brief)
+}
+
+fn found(session: &Session, snapshot: &Snapshot, wish: &Wish, names: &[String], detail: Detail) -> String {
+    let table = session.gateway().table;
+    let local = snapshot.finder.search(&wish.query, wish.limit, wish.server.as_deref(), table);
+    let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
+    let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
+    told(snapshot, &wish.query, &hits, clear, detail)
 }
 
 /// What the host's model reads of it.

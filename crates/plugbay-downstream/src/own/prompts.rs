@@ -1,5 +1,7 @@
 //! The gateway's own prompts: what a host gets for one, and what completes its argument.
 
+use std::sync::Arc;
+
 use plugbay_core::{
     era::Era,
     name::ServerName,
@@ -8,8 +10,9 @@ use plugbay_core::{
 };
 use serde_json::json;
 
-use super::{activate, arguments::Arguments};
+use super::{activate, arguments::Arguments, finding};
 use crate::{
+    dispatch,
     message::Request,
     outbox::Outbox,
     respond::{self, Refusal},
@@ -19,7 +22,23 @@ use crate::{
 /// The most that a completion may hold.
 const COMPLETIONS: usize = 100;
 
-pub(crate) fn serve(session: &Session, sink: &Outbox, request: &Request, era: Era, prompt: OwnPrompt) {
+pub(crate) fn serve(
+    session: &Arc<Session>,
+    sink: &Arc<Outbox>,
+    request: &Request,
+    era: Era,
+    prompt: OwnPrompt,
+) {
+    if session.snapshot().settled || prompt != OwnPrompt::Search {
+        return serve_now(session, sink, request, era, prompt);
+    }
+    // What is to be found may come with the next server.
+    dispatch::when_settled(session, sink, request, move |session, sink, request| {
+        serve_now(session, sink, request, era, prompt);
+    });
+}
+
+fn serve_now(session: &Session, sink: &Outbox, request: &Request, era: Era, prompt: OwnPrompt) {
     let answer = match request.method() {
         b"completion/complete" => Ok(completed(session, request, prompt)),
         _ => told(session, request, prompt),
@@ -31,11 +50,14 @@ pub(crate) fn serve(session: &Session, sink: &Outbox, request: &Request, era: Er
 }
 
 fn told(session: &Session, request: &Request, prompt: OwnPrompt) -> Result<serde_json::Value, Refusal> {
-    let wanted = match prompt.argument() {
-        None => activate::overview(session),
-        Some(argument) => Arguments::of(request)
-            .text(argument)
-            .ok_or_else(|| Refusal::InvalidParams(format!("the argument {argument:?} is missing")))?,
+    let argument = prompt.argument().map(|argument| {
+        let missing = || Refusal::InvalidParams(format!("the argument {argument:?} is missing"));
+        Arguments::of(request).text(argument).ok_or_else(missing)
+    });
+    let wanted = match (prompt, argument.transpose()?) {
+        (OwnPrompt::Search, Some(query)) => finding::found_locally(session, query),
+        (_, Some(argument)) => argument,
+        (_, None) => activate::overview(session),
     };
     let content = json!({ "type": "text", "text": prompt.text(&wanted) });
     Ok(json!({ "messages": [{ "role": "user", "content": content }] }))

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use super::{CommandError, Context};
 
 const SKILL: &str = include_str!("../../assets/SKILL.md");
+const README: &str = include_str!("../../assets/plugin/README.md");
+/// What Claude Code puts in front of our tools, as a server of its user and as one of a plugin.
+const PREFIX: &str = "mcp__plugbay__";
+const PLUGIN_PREFIX: &str = "mcp__plugin_plugbay_plugbay__";
 /// Where Claude Code looks for skills, below the home folder.
 const SKILLS: &str = ".claude/skills/plugbay";
 const FILE: &str = "SKILL.md";
@@ -55,6 +59,7 @@ pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError
         "description": env!("CARGO_PKG_DESCRIPTION"),
         "version": env!("CARGO_PKG_VERSION"),
         "author": { "name": "plugbay" },
+        "license": env!("CARGO_PKG_LICENSE"),
     });
     if !is_free(folder) {
         let what = format!("{} holds something else than a plugin of plugbay", folder.display());
@@ -63,7 +68,8 @@ pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError
     let servers = json!({ "mcpServers": { "plugbay": { "command": "plugbay", "args": ["serve"] } } });
     write(&folder.join(MANIFEST), &format!("{manifest:#}\n"))?;
     write(&folder.join(".mcp.json"), &format!("{servers:#}\n"))?;
-    write(&folder.join("skills/plugbay").join(FILE), SKILL)?;
+    write(&folder.join("README.md"), README)?;
+    write(&folder.join("skills/plugbay").join(FILE), &SKILL.replace(PREFIX, PLUGIN_PREFIX))?;
     context
         .output
         .note(format!("wrote a plugin to {}; try `claude plugin validate` on it", folder.display()));

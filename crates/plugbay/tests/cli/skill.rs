@@ -28,5 +28,9 @@ fn a_plugin_has_the_skill_and_the_server() {
     let json = |file: &str| serde_json::from_str::<serde_json::Value>(&read(file)).unwrap();
     assert_eq!(json(".claude-plugin/plugin.json")["name"], "plugbay");
     assert_eq!(json(".mcp.json")["mcpServers"]["plugbay"]["args"][0], "serve");
-    assert_eq!(read("skills/plugbay/SKILL.md"), world.run(&["skill"]).out);
+    assert!(read("README.md").starts_with("# plugbay\n"));
+    let (skill, of_plugin) = (world.run(&["skill"]).out, read("skills/plugbay/SKILL.md"));
+    assert!(skill.contains("- mcp__plugbay__gateway_status"), "{skill}");
+    assert!(of_plugin.contains("- mcp__plugin_plugbay_plugbay__gateway_status"), "{of_plugin}");
+    assert_eq!(of_plugin.replace("mcp__plugin_plugbay_plugbay__", "mcp__plugbay__"), skill);
 }

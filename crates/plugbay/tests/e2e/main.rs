@@ -58,6 +58,7 @@ mod real_hosts {
 
     tests! {
         claude_code: check_script("hosts.sh", &["--host", "claude-code", "--scenario", "activate"]);
+        the_plugin_for_claude_code: check_script("plugin.sh", &[]);
     }
 }
 

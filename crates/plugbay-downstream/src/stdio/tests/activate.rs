@@ -345,19 +345,44 @@ async fn slash_commands_are_prompts() {
         let listed = host.stage.hear().await["result"]["prompts"].clone();
         let names: Vec<&str> =
             listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["activate", "deactivate", "status"]);
+        assert_eq!(names, ["activate", "deactivate", "search", "status"]);
         host.say("prompts/get", json!({ "name": "activate", "arguments": { "name": "git" } })).await;
         let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
         assert_eq!(text, "Call gateway_activate with the name \"git\", and tell me what came of it.");
         host.say("prompts/get", json!({ "name": "status" })).await;
         let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
         assert!(text.as_str().unwrap().contains("chrome: ready, 1 tools"), "{text}");
+        host.say("prompts/get", json!({ "name": "search", "arguments": { "query": "merge" } })).await;
+        let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
+        assert!(text.as_str().unwrap().contains("github__merge - Does it."), "{text}");
         host.say("prompts/get", json!({ "name": "activate" })).await;
         assert_eq!(host.stage.hear().await["error"]["code"], -32602);
         let reference = json!({ "type": "ref/prompt", "name": "activate" });
         let argument = json!({ "name": "name", "value": "G" });
         host.say("completion/complete", json!({ "ref": reference, "argument": argument })).await;
         assert_eq!(host.stage.hear().await["result"]["completion"]["values"], json!(["github"]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_panel_is_there_in_every_mode() {
+    for era in ERAS {
+        for (mode, told) in [
+            (None, "mode: all: the host keeps tools out of context itself; host: claude-code"),
+            (Some(Mode::All), "mode: all; host: claude-code"),
+            (Some(Mode::Suite), "mode: suite; host: claude-code"),
+            (Some(Mode::Search), "mode: search; host: claude-code"),
+        ] {
+            let mut host = Host::new(era, "claude-code", panel(mode)).await;
+            assert!(!host.tools().await.contains("gateway_"), "{mode:?}");
+            host.use_panel("gateway_status", json!({})).await;
+            let (text, failed) = host.told().await;
+            assert!(text.starts_with("chrome: ") && text.ends_with(told) && !failed, "{text}");
+            host.say("prompts/list", json!({})).await;
+            let listed = host.stage.hear().await["result"]["prompts"].clone();
+            let plain = mode == Some(Mode::All);
+            assert_eq!(listed.as_array().unwrap().len(), if plain { 0 } else { 2 }, "{listed}");
+        }
     }
 }
 

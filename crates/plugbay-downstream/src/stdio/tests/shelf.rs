@@ -6,6 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Catalog, Change, Features, Item, Offer, Stock, Ware},
     era::Era,
+    exposure::Mode,
     surface::{Layout, Snapshot},
 };
 use serde_json::json;
@@ -23,7 +24,8 @@ pub(super) fn stocked(prompts: &[&str]) -> Snapshot {
     let features = Features { resources: true, prompts: true, completions: true, ..Features::default() };
     let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
-    Snapshot::new(Arc::new(catalog), Arc::new(Layout { name_limit: 64, ..Layout::default() }), true)
+    let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
 }
 
 #[tokio::test(start_paused = true)]
