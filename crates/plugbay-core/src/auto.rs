@@ -4,9 +4,10 @@ use std::fmt;
 
 use crate::{
     exposure::Mode,
+    name::ServerName,
     profile::Profile,
     surface::{Own, Snapshot},
-    tokens::estimate_definition,
+    tokens::{Cost, estimate_definition},
 };
 
 /// A conversation as it usually goes. Everything below is counted per turn, because a model reads its whole
@@ -34,7 +35,7 @@ const REPLY: usize = 190;
 const SUITE: usize = 60;
 const SUITE_LINE: usize = 25;
 
-/// The measures of a catalogue.
+/// The measures of a catalogue, as far as the mode is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
     pub servers: usize,
@@ -44,12 +45,18 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// Without the servers whose mode the user has chosen: nothing that is decided here changes how they are shown.
     pub fn of(snapshot: &Snapshot) -> Self {
-        Self {
-            servers: snapshot.servers().len(),
-            tools: snapshot.names.len(),
-            tokens: snapshot.names.tokens(),
-        }
+        let decided =
+            |server: &ServerName| snapshot.layout.exposures.get(server).is_some_and(|one| one.mode.is_some());
+        let servers = snapshot.servers().iter().filter(|server| !decided(server)).count();
+        let Cost { tools, tokens } = snapshot.names.undecided();
+        Self { servers, tools, tokens }
+    }
+
+    /// Within a quarter: nothing that would make another mode right.
+    pub fn is_like(self, other: Self) -> bool {
+        self.tokens.abs_diff(other.tokens) <= self.tokens / 4
     }
 }
 

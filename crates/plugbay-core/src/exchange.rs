@@ -3,6 +3,7 @@
 //! Both directions are plain calls that never wait, so neither side can stall the other.
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,7 +18,7 @@ use crate::{
     ability::Abilities,
     era::Era,
     extension::Extensions,
-    failure::CallError,
+    failure::{CallError, Failure},
     level::Level,
     name::ServerName,
     task::Errand,
@@ -172,6 +173,25 @@ impl Unanswered {
     }
 }
 
+/// Hears once how a server's start has gone; never, if there is no such server any more.
+pub struct Warmed(Box<dyn FnOnce(Result<(), Arc<Failure>>) + Send>);
+
+impl Warmed {
+    pub fn new(hear: impl FnOnce(Result<(), Arc<Failure>>) + Send + 'static) -> Self {
+        Self(Box::new(hear))
+    }
+
+    pub fn tell(self, outcome: Result<(), Arc<Failure>>) {
+        (self.0)(outcome);
+    }
+}
+
+impl fmt::Debug for Warmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Warmed")
+    }
+}
+
 /// The server side as the host side sees it.
 pub trait Servers: Send + Sync {
     /// Sends the request, starting the server if need be. Exactly one answer reaches the caller,
@@ -180,6 +200,15 @@ pub trait Servers: Send + Sync {
 
     /// Asks every server again what it has.
     fn refresh(&self);
+
+    /// Starts the server if it is not running, however lately it has failed.
+    fn warm(&self, server: &ServerName, warmed: Warmed);
+
+    /// Somebody has its tools in sight: it is not put to rest.
+    fn hold(&self, server: &ServerName);
+
+    /// One who had them has not any more.
+    fn release(&self, server: &ServerName);
 
     /// Ends a call without an answer. `notification` is the host's own cancellation.
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft);

@@ -20,6 +20,14 @@ impl Failure {
         Self { what: what.into(), stderr, remedy }
     }
 
+    /// For whoever cannot look at the server: what may help, or where to look.
+    pub fn with_advice(&self) -> String {
+        match self.remedy {
+            Some(_) => self.to_string(),
+            None => format!("{self}; try: run `plugbay list`, which starts it and shows all that it says"),
+        }
+    }
+
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
@@ -102,6 +110,13 @@ mod tests {
         assert!(text.starts_with("exited with code 1; stderr: starting | ModuleNotFoundError"), "{text}");
         assert!(
             text.ends_with("; try: install the missing Python package in the environment of this command")
+        );
+        let strange = Failure::new("exited with code 1", vec!["boom".to_owned()]);
+        assert_eq!(strange.to_string(), "exited with code 1; stderr: boom");
+        assert!(
+            strange
+                .with_advice()
+                .ends_with("boom; try: run `plugbay list`, which starts it and shows all that it says")
         );
     }
 }

@@ -69,13 +69,15 @@ pub struct Lifecycle {
     state: State,
     /// Failures since the server was last of use.
     failures: u32,
+    /// It shall not rest.
+    held: bool,
     /// Spreads retries so that servers which failed together do not come back together.
     jitter: u64,
 }
 
 impl Lifecycle {
     pub fn new(patience: Patience, seed: u64) -> Self {
-        Self { patience, state: State::Asleep, failures: 0, jitter: seed }
+        Self { patience, state: State::Asleep, failures: 0, held: false, jitter: seed }
     }
 
     pub fn state(&self) -> &State {
@@ -101,6 +103,26 @@ impl Lifecycle {
         }
     }
 
+    /// Somebody waits for it to come up, and may have mended it: no pause is kept.
+    pub fn urged(&mut self, now: Instant) -> Admission {
+        if let State::Failed { .. } = self.state {
+            self.state = State::Asleep;
+        }
+        self.wanted(now)
+    }
+
+    /// Whether somebody has its tools in sight. If not any more, it is unused from now on.
+    pub fn held(&mut self, held: bool, now: Instant) {
+        self.held = held;
+        self.used(now);
+    }
+
+    fn used(&mut self, now: Instant) {
+        if let State::Ready { idle_since } = &mut self.state {
+            *idle_since = now;
+        }
+    }
+
     /// Whether the next start need not wait: this is at most the first failure after good service.
     pub fn forgives(&self) -> bool {
         self.failures <= 1
@@ -113,9 +135,7 @@ impl Lifecycle {
     /// A call was answered: the server is of use, and its past is forgotten.
     pub fn served(&mut self, now: Instant) {
         self.failures = 0;
-        if let State::Ready { idle_since } = &mut self.state {
-            *idle_since = now;
-        }
+        self.used(now);
     }
 
     /// It could not be started, or it ended by itself.
@@ -138,13 +158,13 @@ impl Lifecycle {
         }
     }
 
-    /// `busy`: calls are in flight, so the server is in use however long they take.
+    /// `busy`: calls are in flight, so the server is in use however long they take. So is one that is held.
     pub fn tick(&mut self, now: Instant, busy: bool) -> Option<Due> {
         if self.next_tick().is_none_or(|due| now < due) {
             return None;
         }
         match &mut self.state {
-            State::Ready { idle_since } if busy => {
+            State::Ready { idle_since } if busy || self.held => {
                 *idle_since = now;
                 None
             }

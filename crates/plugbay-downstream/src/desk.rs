@@ -1,13 +1,19 @@
 //! Where a host stands before the panel: how it sees it, and what it has switched on.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use plugbay_core::{
     auto::{self, Choice, Habits, Sizes},
+    exchange::Servers,
     exposure::Mode,
+    name::ServerName,
     profile::{Profile, Profiles},
     surface::{Errands, LONGEST_INSTRUCTIONS, Snapshot, View, activate::Active, instructions},
 };
@@ -36,6 +42,31 @@ impl Drop for Ear {
     }
 }
 
+/// A server whose tools are in sight here: it is not put to rest for as long as this lives.
+struct Held {
+    servers: Arc<dyn Servers>,
+    server: ServerName,
+}
+
+impl Held {
+    fn new(servers: &Arc<dyn Servers>, server: &ServerName) -> Self {
+        servers.hold(server);
+        Self { servers: Arc::clone(servers), server: server.clone() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.servers.release(&self.server);
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.server).finish()
+    }
+}
+
 /// For how long something is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Lasting {
@@ -56,17 +87,21 @@ struct State {
     lends: bool,
     /// Whoever stands here, as others see it.
     seat: Option<Seat>,
+    /// When it first listed over HTTP, there was no stream on which it could have heard of changes.
+    deaf: Option<bool>,
     active: Active,
+    held: BTreeMap<ServerName, Held>,
     chosen: Option<Chosen>,
     /// What was last seen from here, so that a session works it out once. Other desks may be left for long, and
     /// would keep it.
     seen: Option<Snapshot>,
 }
 
-/// The mode of a conversation, and what the configuration said when it was chosen.
+/// The mode of a conversation, and what there was and the configuration said when it was chosen.
 #[derive(Debug)]
 struct Chosen {
     configured: Option<Mode>,
+    sizes: Sizes,
     mode: Mode,
     /// If it was not configured.
     choice: Option<Choice>,
@@ -81,8 +116,17 @@ impl Chosen {
 impl Desk {
     pub(crate) fn new(lasting: Lasting) -> Self {
         let host = Profile::unknown();
-        let active = Active::default();
-        let state = State { host, met: false, lends: false, seat: None, active, chosen: None, seen: None };
+        let state = State {
+            host,
+            met: false,
+            lends: false,
+            seat: None,
+            deaf: None,
+            active: Active::default(),
+            held: BTreeMap::new(),
+            chosen: None,
+            seen: None,
+        };
         Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
     }
 
@@ -124,12 +168,27 @@ impl Desk {
 
     /// What is switched on stays on, and this host hears of it.
     pub(crate) fn shows_changes(&self) -> bool {
-        self.lists_again() && self.ears.load(Ordering::Relaxed) > 0
+        self.is_lasting() && self.lock().host.lists_again && self.is_heard()
     }
 
     /// What is switched on stays on, and this host lists again, now or by itself later.
     pub(crate) fn lists_again(&self) -> bool {
-        self.is_lasting() && self.lock().host.lists_again
+        let state = self.lock();
+        self.is_lasting() && state.host.lists_again && state.deaf != Some(true)
+    }
+
+    /// A host that could not hear of changes when it first listed is shown how to do without; a list that
+    /// varied with its connections would be worse.
+    pub(crate) fn listed_by_visitor(&self) {
+        let mut state = self.lock();
+        if state.deaf.is_none() {
+            state.deaf = Some(!self.is_heard());
+            state.seen = None;
+        }
+    }
+
+    fn is_heard(&self) -> bool {
+        self.ears.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn listen(self: &Arc<Self>) -> Ear {
@@ -173,13 +232,18 @@ impl Desk {
         (view, state.chosen.as_ref().and_then(|chosen| chosen.choice.clone()))
     }
 
-    pub(crate) fn switch(&self, change: impl FnOnce(&mut Active)) {
+    pub(crate) fn switch(&self, servers: &Arc<dyn Servers>, change: impl FnOnce(&mut Active)) {
         if !self.is_lasting() {
             return;
         }
         let mut state = self.lock();
-        change(&mut state.active);
-        state.seen = None;
+        let State { active, held, seen, .. } = &mut *state;
+        change(active);
+        held.retain(|server, _| active.has_server(server));
+        for server in active.servers() {
+            held.entry(server.clone()).or_insert_with(|| Held::new(servers, server));
+        }
+        *seen = None;
     }
 
     fn view(&self, state: &mut State, now: &Snapshot) -> View {
@@ -187,7 +251,7 @@ impl Desk {
         View {
             mode,
             active: state.active.clone(),
-            deaf: self.lasting == Lasting::No || !state.host.lists_again,
+            deaf: self.lasting == Lasting::No || !state.host.lists_again || state.deaf == Some(true),
             defers: state.host.defers_from.is_some(),
             name_limit: state.host.name_limit,
             errands: match now.layout.errands {
@@ -199,20 +263,23 @@ impl Desk {
     }
 
     /// Chosen once, when all servers have been heard of: a list that changes its nature in the middle of a
-    /// conversation would cost more than a wrong choice. Only the user can have it changed.
+    /// conversation would cost more than a wrong choice. Only the user can have it changed. Where nobody knows when
+    /// a conversation begins, it holds for as long as there is about as much as there was.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
-        let configured = now.layout.mode;
-        if let Some(chosen) = state.chosen.as_ref().filter(|chosen| chosen.configured == configured) {
+        let (configured, sizes) = (now.layout.mode, Sizes::of(now));
+        let holds = |chosen: &&Chosen| {
+            chosen.configured == configured && (self.is_lasting() || chosen.sizes.is_like(sizes))
+        };
+        if let Some(chosen) = state.chosen.as_ref().filter(holds) {
             return chosen.mode;
         }
-        let choice =
-            configured.is_none().then(|| auto::choose(&state.host, Sizes::of(now), Habits::default()));
+        let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Habits::default()));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
         if now.settled {
             if let Some(choice) = &choice {
                 tracing::info!("mode for {}: {choice}", state.host.name);
             }
-            let chosen = Chosen { configured, mode, choice };
+            let chosen = Chosen { configured, sizes, mode, choice };
             if let Some(seat) = &mut state.seat {
                 seat.gets(chosen.told());
             }

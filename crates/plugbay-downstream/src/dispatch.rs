@@ -136,6 +136,9 @@ fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era,
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
         return sink.answer(respond::error(request.id(), &refusal));
     }
+    if ware == Ware::Tool && era == Era::Legacy && !session.is_alone() {
+        session.desk().listed_by_visitor();
+    }
     let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
         let snapshot = session.snapshot();
         sink.answer(respond::list(request.id(), era, ware.list_key(), lists::definitions(&snapshot, ware)));

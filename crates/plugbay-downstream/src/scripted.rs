@@ -1,13 +1,20 @@
 //! Servers that do as a test says, and what hosts say to them.
 #![allow(clippy::large_enum_variant, reason = "a handful of events per test")]
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::Display,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Catalog, Change, Features, Offer, Stock, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
-    exchange::{self, Answer, Call, Caller, Interest, News, Question, Reply, Ticket, Tickets, Unanswered},
+    exchange::{
+        self, Answer, Call, Caller, Interest, News, Question, Reply, Ticket, Tickets, Unanswered, Warmed,
+    },
     exposure::{Exposure, Mode},
     failure::CallError,
     level::Level,
@@ -37,8 +44,11 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Servers) {
     let (event_sender, events) = mpsc::unbounded_channel();
     let (snapshots, snapshot_receiver) = watch::channel(first);
+    let held = Arc::default();
+    let script =
+        Script { events: event_sender, snapshots: snapshot_receiver.clone(), held: Arc::clone(&held) };
     let gateway = Gateway {
-        servers: Arc::new(Script(event_sender)),
+        servers: Arc::new(script),
         snapshots: snapshot_receiver,
         tickets: Arc::new(Tickets::default()),
         audience: Arc::default(),
@@ -55,12 +65,13 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         repair: plugbay_core::repair::Mode::Repair,
         message_limit: MESSAGE_LIMIT,
     };
-    (gateway, snapshots, Servers { events })
+    (gateway, snapshots, Servers { events, held })
 }
 
 /// What reaches the servers.
 pub(crate) struct Servers {
     events: mpsc::UnboundedReceiver<Event>,
+    held: Arc<Mutex<BTreeSet<ServerName>>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +87,12 @@ enum Event {
 }
 
 impl Servers {
+    /// Those that must not be put to rest.
+    pub(crate) fn held(&self) -> String {
+        let held = self.held.lock().unwrap();
+        held.iter().map(ServerName::as_str).collect::<Vec<_>>().join(" ")
+    }
+
     pub(crate) async fn forwarded(&mut self) -> Forwarded {
         match soon("a call", self.events.recv()).await.expect("the script is there") {
             Event::Call(server, call) => Forwarded(call, server),
@@ -125,20 +142,47 @@ impl Servers {
     }
 }
 
-struct Script(mpsc::UnboundedSender<Event>);
+struct Script {
+    events: mpsc::UnboundedSender<Event>,
+    snapshots: watch::Receiver<Snapshot>,
+    held: Arc<Mutex<BTreeSet<ServerName>>>,
+}
 
 impl exchange::Servers for Script {
     fn forward(&self, server: &ServerName, call: Call) {
-        let _ = self.0.send(Event::Call(server.clone(), call));
+        let _ = self.events.send(Event::Call(server.clone(), call));
     }
 
     fn refresh(&self) {
-        let _ = self.0.send(Event::Refresh);
+        let _ = self.events.send(Event::Refresh);
+    }
+
+    /// One that is down or has never been heard of is up, or down again, when the catalogue is told so.
+    fn warm(&self, server: &ServerName, warmed: Warmed) {
+        let (mut snapshots, server) = (self.snapshots.clone(), server.clone());
+        let before = snapshots.borrow().catalog.failure(&server).cloned();
+        tokio::spawn(async move {
+            let fresh = |snapshot: &Snapshot| match (snapshot.catalog.failure(&server), &before) {
+                (None, _) => snapshot.catalog.get(&server).is_some(),
+                (Some(now), before) => before.as_ref().is_none_or(|before| !Arc::ptr_eq(now, before)),
+            };
+            if let Ok(now) = snapshots.wait_for(fresh).await {
+                warmed.tell(now.catalog.failure(&server).map_or(Ok(()), |failure| Err(failure.clone())));
+            }
+        });
+    }
+
+    fn hold(&self, server: &ServerName) {
+        self.held.lock().unwrap().insert(server.clone());
+    }
+
+    fn release(&self, server: &ServerName) {
+        self.held.lock().unwrap().remove(server);
     }
 
     fn cancel(&self, _: &ServerName, ticket: Ticket, notification: Draft) {
         let text = String::from_utf8(notification.render(ticket.0).to_vec()).expect("UTF-8");
-        let _ = self.0.send(Event::Cancel(ticket, text));
+        let _ = self.events.send(Event::Cancel(ticket, text));
     }
 
     fn reply(&self, server: &ServerName, question: Ticket, reply: Reply) {
@@ -149,23 +193,23 @@ impl exchange::Servers for Script {
             Reply::Refused(why) => why.to_string(),
             Reply::LeftOpen => "left open".to_owned(),
         };
-        let _ = self.0.send(Event::Reply(question, text));
+        let _ = self.events.send(Event::Reply(question, text));
     }
 
     fn roots_changed(&self, notification: Bytes) {
         let text = String::from_utf8(notification.to_vec()).expect("UTF-8");
-        let _ = self.0.send(Event::RootsChanged(text));
+        let _ = self.events.send(Event::RootsChanged(text));
     }
 
     fn watch(&self, _: &ServerName, what: Interest) {
         let (Interest::Resource(own) | Interest::Task(own)) = what;
-        let _ = self.0.send(Event::Watch(String::from_utf8_lossy(&own).into_owned()));
+        let _ = self.events.send(Event::Watch(String::from_utf8_lossy(&own).into_owned()));
     }
 
     fn unwatch(&self, _: &ServerName, _: Interest) {}
 
     fn log_from(&self, level: Level) {
-        let _ = self.0.send(Event::LogFrom(level));
+        let _ = self.events.send(Event::LogFrom(level));
     }
 
     fn audience_grew(&self) {}

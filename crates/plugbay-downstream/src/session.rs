@@ -73,7 +73,9 @@ pub(crate) struct State {
     /// What was agreed upon with a legacy host.
     version: Option<&'static str>,
     /// A legacy host takes notifications from then on.
-    initialized: Option<Ear>,
+    initialized: bool,
+    /// On stdio it also hears of them; over HTTP that needs a stream.
+    ear: Option<Ear>,
     /// What a legacy host can be asked.
     pub(crate) abilities: Abilities,
     extensions: Extensions,
@@ -183,7 +185,7 @@ impl Session {
         self.desk.see(&self.gateway.snapshots.borrow())
     }
 
-    pub(crate) fn desk(&self) -> &Desk {
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
         &self.desk
     }
 
@@ -263,7 +265,10 @@ impl Session {
     }
 
     pub(crate) fn initialized(&self) {
-        self.lock().initialized = Some(self.desk.listen());
+        let mut state = self.lock();
+        state.initialized = true;
+        state.ear = self.is_alone().then(|| self.desk.listen());
+        drop(state);
         self.catalog_changed(); // it may have changed since the host listed
     }
 
@@ -522,7 +527,7 @@ impl State {
 
     /// Whether the host takes requests that belong to none of its own.
     pub(crate) fn listens(&self) -> bool {
-        self.initialized.is_some() && self.opened == Some(Era::Legacy)
+        self.initialized && self.opened == Some(Era::Legacy)
     }
 
     /// Only a legacy host hears of the progress of a task.

@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 use bytes::Bytes;
 use plugbay_core::{
-    exchange::{Answer, Call, Interest, Reply, Servers, Ticket},
+    exchange::{Answer, Call, Interest, Reply, Servers, Ticket, Warmed},
     failure::{CallError, Failure},
     level::Level,
     name::ServerName,
@@ -20,6 +20,8 @@ use crate::server::{Command, ServerHandle};
 #[derive(Debug, Default)]
 pub struct Pool {
     roster: RwLock<Arc<Roster>>,
+    /// How many have the tools of a server in sight; by name, so that it outlives a reload.
+    held: Mutex<BTreeMap<ServerName, usize>>,
 }
 
 /// The servers of one configuration.
@@ -37,8 +39,25 @@ impl Pool {
 
     /// Puts another set of servers in place and gives back the old one.
     pub fn replace(&self, roster: Roster) -> Arc<Roster> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        for handle in held.keys().filter_map(|server| roster.running.get(server)) {
+            handle.send(Command::Held(true));
+        }
         let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *place, Arc::new(roster))
+    }
+
+    /// Tells the server when the first holds it, and when the last lets go.
+    fn hold_on(&self, server: &ServerName, change: impl FnOnce(usize) -> usize) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = held.remove(server).unwrap_or_default();
+        let now = change(before);
+        if now > 0 {
+            held.insert(server.clone(), now);
+        }
+        if let Some(handle) = self.roster().running.get(server).filter(|_| (before > 0) != (now > 0)) {
+            handle.send(Command::Held(now > 0));
+        }
     }
 }
 
@@ -59,6 +78,23 @@ impl Servers for Pool {
         for handle in self.roster().running.values() {
             handle.refresh();
         }
+    }
+
+    fn warm(&self, server: &ServerName, warmed: Warmed) {
+        let roster = self.roster();
+        match (roster.running.get(server), roster.broken.get(server)) {
+            (Some(handle), _) => handle.send(Command::Warm(warmed)),
+            (None, Some(failure)) => warmed.tell(Err(Arc::clone(failure))),
+            (None, None) => {}
+        }
+    }
+
+    fn hold(&self, server: &ServerName) {
+        self.hold_on(server, |count| count + 1);
+    }
+
+    fn release(&self, server: &ServerName) {
+        self.hold_on(server, |count| count.saturating_sub(1));
     }
 
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {

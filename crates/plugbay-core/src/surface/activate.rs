@@ -55,6 +55,11 @@ impl Active {
         self.0.is_empty()
     }
 
+    /// Those of which anything is on.
+    pub fn servers(&self) -> impl Iterator<Item = &ServerName> {
+        self.0.keys()
+    }
+
     pub fn switch_on(&mut self, switch: &Switch) {
         match (self.0.get_mut(&switch.server), &switch.extent) {
             (Some(Extent::Whole), _) => {}
@@ -178,14 +183,40 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
         }
         return each.into_iter().collect();
     }
+    if is_pattern(wanted) {
+        return matching(wanted, snapshot);
+    }
     misspelt(wanted, snapshot).map(|server| vec![Switch { server, extent: Extent::Whole }])
 }
 
-/// The servers that must have told what they have before it is clear what a name means.
+/// The servers that a name is about, as far as one can tell before all have told what they have.
 pub fn concerned(wanted: &str, snapshot: &Snapshot) -> Vec<ServerName> {
-    let wanted = wanted.trim();
-    let by_part = || parted(wanted).and_then(|(server, _)| find_servers(server, snapshot).ok());
-    find_servers(wanted, snapshot).ok().or_else(by_part).unwrap_or_default()
+    let switches = meant(wanted, snapshot).unwrap_or_default();
+    switches.into_iter().map(|switch| switch.server).collect()
+}
+
+fn is_pattern(wanted: &str) -> bool {
+    wanted.contains(['*', '?', '{', '['])
+}
+
+/// The tools of any server whose own names, or those that hosts see, fit a pattern.
+fn matching(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> {
+    let Ok(patterns) = Patterns::compile([wanted]) else { return Err(strange(wanted, snapshot)) };
+    let mut switches: BTreeMap<&ServerName, Vec<&Found>> = BTreeMap::new();
+    for found in snapshot.names.iter() {
+        if patterns.matches(&found.target.tool) || patterns.matches(&found.exposed) {
+            switches.entry(&found.target.server).or_default().push(found);
+        }
+    }
+    if switches.is_empty() {
+        return Err(strange(wanted, snapshot));
+    }
+    Ok(switches.into_iter().map(|(server, tools)| of_tools(server, tools)).collect())
+}
+
+fn strange(wanted: &str, snapshot: &Snapshot) -> Unclear {
+    let known = snapshot.servers().iter().map(ToString::to_string).collect();
+    Unclear::Strange { wanted: wanted.to_owned(), known }
 }
 
 /// Server and tool of `server.tool`, `server/tool` and `server__tool`.
@@ -202,7 +233,7 @@ fn find_servers(wanted: &str, snapshot: &Snapshot) -> Result<Vec<ServerName>, Un
     if wanted.is_empty() {
         return Err(unknown());
     }
-    if wanted.contains(['*', '?', '{', '[']) {
+    if is_pattern(wanted) {
         let patterns = Patterns::compile([wanted]).map_err(|_| unknown())?;
         let all: Vec<ServerName> =
             servers.into_iter().filter(|server| patterns.matches(server.as_str())).collect();
@@ -236,11 +267,11 @@ fn misspelt(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
     {
         return Ok(server);
     }
-    let wanted = wanted.to_owned();
     if near.is_empty() {
-        return Err(Unclear::Strange { wanted, known: servers.iter().map(ToString::to_string).collect() });
+        return Err(strange(wanted, snapshot));
     }
-    Err(Unclear::Unknown { wanted, near: near.into_iter().map(str::to_owned).collect() })
+    let near = near.into_iter().map(str::to_owned).collect();
+    Err(Unclear::Unknown { wanted: wanted.to_owned(), near })
 }
 
 /// By the server's names for them, or by those that hosts see.
@@ -276,12 +307,12 @@ pub fn overview(snapshot: &Snapshot, view: &View) -> String {
     for server in snapshot.servers() {
         let state = State::of(&server, snapshot, view);
         let tools: Vec<&Found> = snapshot.names.of(&server).collect();
-        let visible = tools.iter().filter(|found| view.shows(found, &snapshot.catalog));
-        let (count, tokens) = (tools.len(), cost(tools.iter().copied()));
-        let (count_on, tokens_on) = (visible.clone().count(), cost(visible.copied()));
+        let visible = visible(&server, snapshot, view);
+        let (count, tokens) = (tools.len(), cost(tools));
+        let (count_on, tokens_on) = (visible.len(), cost(visible));
         all += tokens;
         let _ = match &state {
-            State::Failed(failure) => writeln!(lines, "{server}: error: {failure}"),
+            State::Failed(failure) => writeln!(lines, "{server}: error: {}", failure.with_advice()),
             State::Warming => writeln!(lines, "{server}: warming"),
             State::Active if count_on < count => {
                 writeln!(lines, "{server}: active, {count_on} of {count} tools, ~{tokens_on} tokens")
@@ -293,6 +324,11 @@ pub fn overview(snapshot: &Snapshot, view: &View) -> String {
     let saved = all.saturating_sub(listed);
     let _ = write!(lines, "in context: ~{listed} tokens; all tools: ~{all}, ~{saved} saved");
     lines
+}
+
+/// The tools of a server that are in the list.
+pub fn visible<'a>(server: &'a ServerName, snapshot: &'a Snapshot, view: &View) -> Vec<&'a Found> {
+    snapshot.names.of(server).filter(|found| view.shows(found, &snapshot.catalog)).collect()
 }
 
 /// About what a model reads of the list, our own tools too.

@@ -222,8 +222,15 @@ impl Families {
     /// What is not shown costs nothing, and whoever knows of it may use it: tools can be found and called, and the
     /// panel looked at, in every mode. Switching is for what is not always in sight.
     fn callable(self, layout: &Layout) -> Vec<Own> {
-        let mut callable =
-            vec![Own::Overview, Own::Status, Own::Refresh, Own::Search, Own::Describe, Own::Execute, Own::Read];
+        let mut callable = vec![
+            Own::Overview,
+            Own::Status,
+            Own::Refresh,
+            Own::Search,
+            Own::Describe,
+            Own::Execute,
+            Own::Read,
+        ];
         if self.activate {
             callable.extend([Own::Activate, Own::Deactivate]);
         }

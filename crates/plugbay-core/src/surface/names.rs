@@ -18,6 +18,7 @@ use crate::{
     exposure::Exposure,
     name::{self, ServerName},
     policy::Policy,
+    tokens::Cost,
 };
 
 /// What names lead to.
@@ -32,7 +33,7 @@ pub struct Names {
     pub ambiguous: Vec<String>,
     /// Servers that have never told what they have, and what may be called there.
     unheard: BTreeMap<ServerName, Policy>,
-    tokens: OnceLock<usize>,
+    undecided: OnceLock<Cost>,
 }
 
 /// Definitions of more bytes than this are not read to be counted: the error is small by then.
@@ -56,7 +57,7 @@ impl Names {
         let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
         let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
         let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        Self { tools, places, collisions, ambiguous, unheard, tokens: OnceLock::new() }
+        Self { tools, places, collisions, ambiguous, unheard, undecided: OnceLock::new() }
     }
 
     pub fn get(&self, exposed: &str) -> Option<&Found> {
@@ -88,11 +89,13 @@ impl Names {
         self.tools.iter().filter(move |found| found.target.server == *server)
     }
 
-    /// About what all definitions cost a model together.
-    pub fn tokens(&self) -> usize {
-        *self.tokens.get_or_init(|| {
-            let bytes: usize = self.tools.iter().map(|found| found.tool.definition.len()).sum();
-            if bytes > READ_TO_COUNT { bytes / BYTES_PER_TOKEN } else { cost(&self.tools) }
+    /// The tools of servers that have no mode of their own: how many, and about what they cost a model together.
+    pub fn undecided(&self) -> Cost {
+        *self.undecided.get_or_init(|| {
+            let tools = self.tools.iter().filter(|found| found.mode.is_none());
+            let bytes: usize = tools.clone().map(|found| found.tool.definition.len()).sum();
+            let tokens = if bytes > READ_TO_COUNT { bytes / BYTES_PER_TOKEN } else { cost(tools.clone()) };
+            Cost { tools: tools.count(), tokens }
         })
     }
 

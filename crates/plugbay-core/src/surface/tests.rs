@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{activate::*, *};
-use crate::auto::own_tokens;
+use crate::auto::{Sizes, own_tokens};
 use crate::{
     catalog::{Catalog, Change, Offer, Tool},
     era::Era,
@@ -277,6 +277,9 @@ fn names_are_understood_as_models_write_them() {
         ("*.pipe*", "gitlab new"),
         ("new.get_*", "new"),
         ("github.{get_pr,merge}", "github"),
+        ("get_*", "github"),
+        ("*_issue", "github"),
+        ("m?rge", "github gitlab"),
     ] {
         assert_eq!(servers(name).as_deref(), Ok(server), "{name}");
     }
@@ -285,9 +288,28 @@ fn names_are_understood_as_models_write_them() {
         ("merge", "\"merge\" can be github.merge, gitlab.merge: say which"),
         ("github.get_isue", "github has no tool \"get_isue\": did you mean github.get_issue?"),
         ("zebra", "there is nothing named \"zebra\"; there are Chrome-DevTools, github, gitlab, new"),
+        ("gitub*", "there is nothing named \"gitub*\"; there are Chrome-DevTools, github, gitlab, new"),
     ] {
         assert_eq!(servers(name), Err(told.to_owned()));
     }
+}
+
+#[test]
+fn a_pattern_means_the_tools_that_fit_it() {
+    let panel = panel();
+    assert_eq!(shown(&panel, &activated(&panel, &["get_*"])), "github__get_issue github__get_pr");
+    assert_eq!(shown(&panel, &activated(&panel, &["*_m*"])), "github__merge gitlab__merge");
+}
+
+#[test]
+fn auto_reckons_with_servers_whose_mode_is_open() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#, r#"{"name":"y"}"#]), ("b", &[r#"{"name":"z"}"#])]);
+    let decided = Exposure { mode: Some(Mode::Suite), ..Exposure::default() };
+    let sizes = Sizes::of(&snapshot(&servers, layout("a", decided)));
+    assert_eq!((sizes.servers, sizes.tools), (1, 1));
+    let open = Sizes::of(&snapshot(&servers, layout("a", Exposure::default())));
+    assert_eq!((open.servers, open.tools), (2, 3));
+    assert!(sizes.tokens < open.tokens);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::reply::{self, Body, Gone};
-use crate::outbox::Outbox;
+use crate::{desk::Desk, outbox::Outbox};
 
 /// How long a stream waits for its host to come back, and how long when memory is short.
 const WAITS: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ const KEPT: usize = 256 * 1024;
 pub(super) struct EventStream {
     number: u64,
     sink: Arc<Outbox>,
+    /// Where whoever is connected hears of changes by it.
+    desk: Option<Arc<Desk>>,
     /// The first event is empty: it gives the host an id to come back with.
     primes: bool,
     // A std mutex: held to look or to add, never across an await.
@@ -74,10 +76,19 @@ impl std::fmt::Display for EventId {
 impl EventStream {
     /// `sent` is what has come from the sink already.
     pub(super) fn new(number: u64, sink: Arc<Outbox>, primes: bool, sent: VecDeque<Frame>) -> Arc<Self> {
-        let log = Log { alone: Some(Instant::now()), ..Log::default() };
-        let stream = Self { number, sink, primes, log: Mutex::new(log), turn: watch::Sender::new(0) };
+        let stream = Self::of(None, number, sink, primes);
         stream.lock().add(sent);
         Arc::new(stream)
+    }
+
+    /// For what belongs to no request.
+    pub(super) fn heard_at(desk: &Arc<Desk>, number: u64, sink: Arc<Outbox>, primes: bool) -> Arc<Self> {
+        Arc::new(Self::of(Some(Arc::clone(desk)), number, sink, primes))
+    }
+
+    fn of(desk: Option<Arc<Desk>>, number: u64, sink: Arc<Outbox>, primes: bool) -> Self {
+        let log = Log { alone: Some(Instant::now()), ..Log::default() };
+        Self { number, sink, desk, primes, log: Mutex::new(log), turn: watch::Sender::new(0) }
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -106,12 +117,13 @@ impl EventStream {
         let mut turn = self.turn.subscribe();
         let mine = *turn.borrow_and_update();
         self.lock().alone = None;
-        let stream = Arc::clone(self);
+        let (stream, ear) = (Arc::clone(self), self.desk.as_ref().map(Desk::listen));
         tokio::spawn(async move {
             let _ = stream.pump(behind, prime, &out, &mut turn).await;
             if *stream.turn.borrow() == mine {
                 stream.lock().alone = Some(Instant::now());
             }
+            drop(ear);
         });
         response
     }

@@ -1,10 +1,17 @@
 //! `gateway_activate`, `gateway_deactivate`, `gateway_status`: what a host has switched on.
 
-use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::Arc,
+    time::Duration,
+};
 
 use plugbay_core::{
     era::Era,
+    exchange::Warmed,
     exposure::Mode,
+    failure::Failure,
     name::ServerName,
     signature::{LINE, Signature},
     surface::{
@@ -13,13 +20,18 @@ use plugbay_core::{
     },
     tokens::estimate,
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 
 use super::arguments::Arguments;
 use crate::{dispatch, message::Request, outbox::Outbox, respond, session::Session};
 
 /// About what the signatures of activated tools may cost, in tokens.
 const SIGNATURES: usize = 2000;
+/// A server that is up says so before this.
+const AT_ONCE: Duration = Duration::from_millis(50);
 /// More names than a model writes by itself are not looked for.
 const MOST_NAMES: usize = 100;
 
@@ -82,20 +94,22 @@ fn parts(text: &str) -> impl Iterator<Item = String> {
 }
 
 async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, names: &[String]) -> Told {
-    heard_of(session, sink, request, names).await;
+    let down = heard_of(session, sink, request, names).await;
     let (switches, failed) = understood(session, names);
     let mut told = Told { done: Vec::new(), failed };
     let snapshot = session.snapshot();
     let view = session.desk().view_of(&snapshot).0;
     let mut working = Vec::new();
     for switch in switches {
-        match State::of(&switch.server, &snapshot, &view) {
-            State::Failed(failure) => told.failed.push(format!("{} does not work: {failure}", switch.server)),
-            State::Warming => told.failed.push(format!("{} is no longer configured", switch.server)),
-            State::Ready | State::Active => match elsewhere(snapshot.mode_of(&switch.server, &view)) {
-                None => working.push(switch),
-                Some(place) => told.done.push(format!("{}: {place}", switch.server)),
-            },
+        let state = State::of(&switch.server, &snapshot, &view);
+        let state = down.get(&switch.server).map_or(state, |failure| State::Failed(Arc::clone(failure)));
+        match (state, elsewhere(snapshot.mode_of(&switch.server, &view))) {
+            (State::Failed(failure), _) => {
+                told.failed.push(format!("{} does not work: {}", switch.server, failure.with_advice()));
+            }
+            (_, Some(place)) => told.done.push(format!("{}: {place}", switch.server)),
+            (State::Warming, None) => told.failed.push(format!("{} is no longer configured", switch.server)),
+            (State::Ready | State::Active, None) => working.push(switch),
         }
     }
     if !working.is_empty() {
@@ -106,16 +120,20 @@ async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, nam
     told
 }
 
-/// Waits for the servers that these names are about; for all, where a name means nothing yet.
-async fn heard_of(session: &Session, sink: &Outbox, request: &Request, names: &[String]) {
+/// Waits for the servers that these names are about to be up; for all to be heard of, where a name means nothing yet.
+/// Gives those that are down.
+async fn heard_of(session: &Session, sink: &Outbox, request: &Request, names: &[String]) -> Down {
     let snapshot = session.snapshot();
     let names = &names[..names.len().min(MOST_NAMES)];
-    let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot)).collect();
-    warmed_up(session, sink, request, &servers).await;
+    let view = session.desk().view_of(&snapshot).0;
+    let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot));
+    let servers = servers.filter(|server| elsewhere(snapshot.mode_of(server, &view)).is_none()).collect();
+    let down = warmed_up(session, sink, request, &servers).await;
     let snapshot = session.snapshot();
     if names.iter().any(|name| activate::meant(name, &snapshot).is_err()) {
         session.gateway().settled().await;
     }
+    down
 }
 
 /// Where the tools of servers are that are not for switching.
@@ -138,11 +156,22 @@ async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
         }
     })
     .await;
-    let done = switches.iter().map(|switch| match &switch.extent {
-        Extent::Whole => format!("{} is off", switch.server),
-        Extent::Tools(tools) => format!("{} tools of {} are off", tools.len(), switch.server),
-    });
-    Told { done: done.collect(), failed }
+    Told { done: switches.iter().map(|switch| deactivated(session, switch)).collect(), failed }
+}
+
+/// What is off now, and what stays in the list all the same.
+fn deactivated(session: &Session, switch: &Switch) -> String {
+    let (snapshot, server) = (session.snapshot(), &switch.server);
+    let view = session.desk().view_of(&snapshot).0;
+    if let Some(place) = elsewhere(snapshot.mode_of(server, &view)) {
+        return format!("{server}: {place}");
+    }
+    let off = match &switch.extent {
+        Extent::Whole => format!("{server} is off"),
+        Extent::Tools(tools) => format!("{} tools of {server} are off", tools.len()),
+    };
+    let pinned = activate::visible(server, &snapshot, &view).into_iter().filter(|found| found.pinned).count();
+    if pinned == 0 { off } else { format!("{off}; {pinned} pinned tools stay in the list") }
 }
 
 fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
@@ -164,41 +193,57 @@ fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>)
     (switches, unclear)
 }
 
-/// Waits until each of them has told what it has, or why it cannot.
+/// Servers that cannot be started, and why.
+type Down = BTreeMap<ServerName, Arc<Failure>>;
+
+/// Waits until each of them is up and has told what it has, or why it cannot.
 pub(super) async fn warmed_up(
     session: &Session,
     sink: &Outbox,
     request: &Request,
     servers: &BTreeSet<ServerName>,
-) {
-    let mut snapshots = session.gateway().snapshots.clone();
-    let cold = |snapshot: &Snapshot| -> Vec<String> {
-        let unheard = |server: &&ServerName| {
-            let known = snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some();
-            !known && snapshot.layout.exposures.contains_key(*server)
-        };
-        servers.iter().filter(unheard).map(ToString::to_string).collect()
-    };
-    let mut told = usize::MAX;
-    loop {
-        let cold = cold(&snapshots.borrow_and_update());
-        if cold.is_empty() {
-            return;
-        }
-        if let Some(token) = request.progress_token().filter(|_| cold.len() < told) {
-            told = cold.len();
-            let message = format!("waiting for {}", cold.join(", "));
-            sink.tell_if_room(respond::progress(
-                token,
-                servers.len() - cold.len(),
-                Some(servers.len()),
-                &message,
-            ));
-        }
-        if snapshots.changed().await.is_err() {
-            return;
-        }
+) -> Down {
+    let before = session.snapshot().catalog;
+    let (told, mut outcomes) = mpsc::unbounded_channel();
+    for server in servers {
+        let (told, name) = (told.clone(), server.clone());
+        let hear = move |outcome| drop(told.send((name, outcome)));
+        session.gateway().servers.warm(server, Warmed::new(hear));
     }
+    drop(told);
+    let (mut cold, mut down) = (servers.clone(), Down::new());
+    loop {
+        let outcome = if let Ok(outcome) = timeout(AT_ONCE, outcomes.recv()).await {
+            outcome
+        } else {
+            tell_waiting(sink, request, servers, &cold);
+            outcomes.recv().await
+        };
+        // All have told, or are there no more.
+        let Some((server, outcome)) = outcome else { break };
+        cold.remove(&server);
+        down.extend(outcome.err().map(|failure| (server, failure)));
+    }
+    // The catalogue hears of it on another way.
+    let is_known = |server: &ServerName, now: &Snapshot| {
+        let stale = match (before.failure(server), now.catalog.failure(server)) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            _ => false,
+        };
+        (now.catalog.get(server).is_some() || now.catalog.failure(server).is_some()) && !stale
+    };
+    let is_clear =
+        |server, now: &Snapshot| down.contains_key(server) || is_known(server, now) || !now.knows(server);
+    let mut snapshots = session.gateway().snapshots.clone();
+    let _ = snapshots.wait_for(|now| servers.iter().all(|server| is_clear(server, now))).await;
+    down
+}
+
+fn tell_waiting(sink: &Outbox, request: &Request, all: &BTreeSet<ServerName>, cold: &BTreeSet<ServerName>) {
+    let Some(token) = request.progress_token() else { return };
+    let names: Vec<&str> = cold.iter().map(ServerName::as_str).collect();
+    let message = format!("waiting for {}", names.join(", "));
+    sink.tell_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
 }
 
 /// Changes what is on, tells the host, and waits until it has seen it: its very next turn shall have it.
@@ -207,7 +252,7 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
     let mut listed = std::pin::pin!(desk.listed.notified());
     listed.as_mut().enable();
     let before = session.snapshot().listing;
-    desk.switch(change);
+    desk.switch(&session.gateway().servers, change);
     if session.snapshot().listing == before {
         return;
     }

@@ -45,7 +45,7 @@ pub(crate) fn serve(
         async move { warmed_up(&session, &sink, &request, &server).await }
     };
     let server = server.clone();
-    dispatch::later(session, sink, request, heard, move |session, sink, request, ()| {
+    dispatch::later(session, sink, request, heard, move |session, sink, request, _| {
         serve_now(session, sink, request, era, &server);
     });
 }
@@ -93,7 +93,7 @@ fn introspect(
     server: &ServerName,
 ) -> Result<String, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
-        return Err(format!("{server} does not work: {failure}"));
+        return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
     let arguments = Arguments::of(request);
     let given = [arguments.texts("names"), arguments.texts("subtool")].concat();
@@ -148,7 +148,7 @@ fn call(
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
     let meant = repair::unwrap_call(outer, Envelope::SUITE, mode).map_err(|refusal| refusal.to_string())?;
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
-        return Err(format!("{server} does not work: {failure}"));
+        return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
     match suite::subtool(server, &meant.name, snapshot) {
         Ok(found) => inner_call(request, &found.exposed, Some(found), &meant, mode).map(Meant::Call),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    exchange::{Call, Interest, Reply, Ticket},
+    exchange::{Call, Interest, Reply, Ticket, Warmed},
     failure::Failure,
     level::Level,
     wire::Draft,
@@ -36,6 +36,10 @@ pub(crate) enum Command {
     AudienceGrew,
     /// Start if need be, and list again.
     Refresh,
+    /// Start if need be, and tell how that went.
+    Warm(Warmed),
+    /// Whether it must not be put to rest.
+    Held(bool),
     /// End the server and the task; the sender hears when nothing is left.
     Stop(oneshot::Sender<()>),
 }

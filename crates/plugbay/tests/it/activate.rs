@@ -59,6 +59,39 @@ fn a_crash_takes_the_tools_away_and_a_recovery_brings_them_back() {
 }
 
 #[test]
+fn a_server_that_was_mended_is_up_as_soon_as_it_is_activated() {
+    let workspace = Workspace::new();
+    let broken = Script::new().set("exit", r#"{"code":1,"stderr":["no such thing"]}"#);
+    let host = started(&workspace, &[("a", broken)]);
+    for _ in 0..3 {
+        let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
+        assert!(told.contains("stderr: no such thing; try: run `plugbay list`"), "{told}");
+    }
+    // By now it would be left alone for seconds.
+    workspace.write_script("a", &Script::friendly());
+    let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
+    assert!(told.starts_with("a: 2 tools"), "{told}");
+    host.finish();
+}
+
+#[test]
+fn a_server_at_rest_is_started_when_it_is_activated_and_rests_when_it_is_put_away() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("a", Script::friendly())]).top("mode", json!("activate"));
+    workspace.write_config(&config.top("defaults", json!({ "idle": "100ms" })));
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    workspace.await_log("a", "eof", 1);
+    let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
+    assert!(told.starts_with("a: 2 tools"), "{told}");
+    assert_eq!(workspace.starts("a").len(), 2);
+    host.call("gateway_deactivate", r#"{"name":"a"}"#);
+    workspace.await_log("a", "eof", 2);
+    assert_eq!(workspace.starts("a").len(), 2);
+    host.finish();
+}
+
+#[test]
 fn what_a_project_uses_most_is_listed_the_next_time() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);

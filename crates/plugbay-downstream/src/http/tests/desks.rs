@@ -1,6 +1,6 @@
 //! Activation over HTTP: a modern host names a desk in its URL, and nobody else sees what is on there.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use plugbay_core::{
     exposure::Mode,
@@ -8,8 +8,10 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{Stage, fitting, http};
-use crate::scripted::{listen, modern, snapshot, snapshot_of};
+use tokio::time::Instant;
+
+use super::stage::{Stage, fitting, get, http, post, within};
+use crate::scripted::{INITIALIZED, list, listen, modern, request, snapshot, snapshot_of};
 
 /// The server `s`, to be switched on.
 fn panel() -> Snapshot {
@@ -55,11 +57,18 @@ async fn what_is_on_at_a_desk_is_on_for_its_caller_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_desk_a_host_calls_through() {
-    let stage = Stage::with(panel(), &["one"]);
+    let mut stage = Stage::with(panel(), &["one"]);
     assert_eq!(tools(&stage, "/mcp", "one").await, "execute_tool");
     let told = activate(&stage, "/mcp", "one").await;
     assert!(told.contains("execute_tool:\ns__echo()"), "{told}");
     assert_eq!(tools(&stage, "/mcp", "one").await, "execute_tool", "nothing stays on");
+    let members = r#","name":"execute_tool","arguments":{"name":"s__echo","arguments":{"a":1}}"#;
+    let mut host = stage.connect();
+    host.say(at("/mcp", "one", "tools/call", "execute_tool", &modern(3, "tools/call", members))).await;
+    let forwarded = stage.servers.forwarded().await;
+    assert!(forwarded.text().contains(r#""name":"echo","arguments":{"a":1}"#), "{}", forwarded.text());
+    forwarded.answer(r#"{"content":[{"type":"text","text":"done"}]}"#);
+    assert_eq!(host.reply().await.json()["result"]["content"][0]["text"], "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,6 +86,46 @@ async fn whoever_listens_at_the_desk_is_told() {
     elsewhere.hear_nothing().await;
 }
 
+/// The session of a legacy host that lists again when it is told to.
+async fn legacy(stage: &Stage) -> String {
+    let hello = r#"{"protocolVersion":"2025-11-25","clientInfo":{"name":"opencode","version":"1"}}"#;
+    let opened = stage.ask(post(&[], &request(1, "initialize", hello))).await;
+    let session = opened.headers["mcp-session-id"].clone();
+    stage.ask(within(&session, INITIALIZED)).await;
+    session
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_host_that_has_no_stream_to_hear_on_calls_through() {
+    let stage = Stage::with(panel(), &[]);
+    let session = legacy(&stage).await;
+    let listed = stage.ask(within(&session, &list(2))).await.body;
+    assert!(listed.contains("execute_tool"), "{listed}");
+    let start = Instant::now();
+    let activate = request(3, "tools/call", r#"{"name":"gateway_activate","arguments":{"name":"s"}}"#);
+    let told = stage.ask(within(&session, &activate)).await.body;
+    assert!(told.contains(r"Call them with execute_tool:\ns__echo()"), "{told}");
+    assert_eq!(start.elapsed(), Duration::ZERO, "nobody could have heard of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_host_that_has_one_is_waited_for() {
+    let stage = Stage::with(panel(), &[]);
+    let session = legacy(&stage).await;
+    let mut listening = stage.connect();
+    listening.open_stream(get(&session, None)).await;
+    assert_eq!(listening.event().await.unwrap().data, "");
+    let listed = stage.ask(within(&session, &list(2))).await.body;
+    assert!(!listed.contains("execute_tool"), "{listed}");
+    let mut host = stage.connect();
+    let activate = request(3, "tools/call", r#"{"name":"gateway_activate","arguments":{"name":"s"}}"#);
+    host.say(within(&session, &activate)).await;
+    assert_eq!(listening.hear().await["method"], "notifications/tools/list_changed");
+    assert!(stage.ask(within(&session, &list(4))).await.body.contains("s__echo"));
+    let told = host.reply().await.body;
+    assert!(told.contains("s: 1 tools") && !told.contains("s__echo"), "{told}");
+}
+
 /// In auto mode.
 fn undecided(tools: &[Value]) -> Snapshot {
     let known = snapshot_of(tools, true);
@@ -85,7 +134,7 @@ fn undecided(tools: &[Value]) -> Snapshot {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_keeps_its_mode_from_request_to_request() {
+async fn a_host_keeps_its_mode_from_request_to_request_while_there_is_about_as_much() {
     let stage = Stage::with(undecided(&[json!({ "name": "echo" })]), &["one", "two"]);
     let listed = async |token: &str| {
         let body = modern(1, "tools/list", "").replacen(
@@ -99,9 +148,16 @@ async fn a_host_keeps_its_mode_from_request_to_request() {
         reply["result"]["tools"].as_array().map_or(0, Vec::len)
     };
     assert_eq!(listed("one").await, 1);
+    let tools =
+        |count| (0..count).map(|number| json!({ "name": format!("tool_{number}") })).collect::<Vec<_>>();
+    stage.snapshots.send_replace(undecided(&tools(9)));
+    assert_eq!(listed("one").await, 9);
     let many = |number| json!({ "name": format!("tool_{number}"), "description": "word ".repeat(100) });
     let many: Vec<Value> = (0..300).map(many).collect();
     stage.snapshots.send_replace(undecided(&many));
-    assert_eq!(listed("one").await, 300, "as it began");
-    assert_eq!(listed("two").await, 3, "what fits so many tools");
+    for token in ["one", "two"] {
+        assert_eq!(listed(token).await, 3, "what fits so many tools");
+    }
+    stage.snapshots.send_replace(undecided(&many[..240]));
+    assert_eq!(listed("one").await, 3, "about as many");
 }

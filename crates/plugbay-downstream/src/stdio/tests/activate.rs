@@ -9,6 +9,7 @@ use plugbay_core::{
     exposure::{Exposure, Mode},
     failure::Failure,
     name::ServerName,
+    policy::Patterns,
     surface::{Layout, Snapshot},
 };
 use serde_json::{Value, json};
@@ -251,6 +252,69 @@ async fn what_is_not_for_switching_says_where_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_cannot_be_switched_off_is_not_said_to_be() {
+    let mixed = panel(Some(Mode::Activate));
+    let mut layout = (*mixed.layout).clone();
+    layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::All);
+    layout.exposures.get_mut(&name("chrome")).unwrap().pin = Patterns::compile(["*"]).unwrap();
+    let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
+    let mut host = Host::new(Era::Legacy, "claude-code", mixed).await;
+    for (server, told) in [
+        ("github", "github: always in the list"),
+        ("chrome", "chrome is off; 1 pinned tools stay in the list"),
+        ("linear", "linear is off"),
+    ] {
+        host.use_panel("gateway_deactivate", json!({ "name": server })).await;
+        assert_eq!(host.told().await.0, told);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_failed_is_tried_again_and_its_fresh_outcome_told() {
+    for era in ERAS {
+        let failed = |words: &str| Arc::new(Failure::new("exited with code 1", vec![words.to_owned()]));
+        let panel = panel(Some(Mode::Activate));
+        let first = after(&panel, Change::Failed(name("linear"), failed("no key")));
+        let mut host = Host::new(era, "claude-code", first.clone()).await;
+        host.tools().await;
+        let activate = json!({ "name": "linear" });
+        let params =
+            json!({ "name": "gateway_activate", "arguments": activate, "_meta": { "progressToken": "p" } });
+        host.say("tools/call", params).await;
+        assert_eq!(host.stage.hear().await["params"]["message"], "waiting for linear");
+        host.stage.hear_nothing().await;
+        let second = after(&first, Change::Failed(name("linear"), failed("wrong key")));
+        host.stage.snapshots.send_replace(second.clone());
+        let (text, is_error) = host.told().await;
+        assert!(
+            text.starts_with("linear does not work: exited with code 1; stderr: wrong key; try: "),
+            "{text}"
+        );
+        assert!(is_error);
+        host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
+        host.stage.hear_nothing().await;
+        host.stage.snapshots.send_replace(after(&second, Change::Listed(name("linear"), offer("tickets"))));
+        host.is_told_of_a_change().await;
+        assert!(host.tools().await.ends_with(" linear__tickets"));
+        assert!(host.told().await.0.starts_with("linear: 1 tools"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_switched_on_is_kept_running() {
+    for era in ERAS {
+        let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
+        host.tools().await;
+        host.switch("gateway_activate", "chrome, github").await;
+        assert_eq!(host.stage.held(), "chrome github");
+        host.switch("gateway_deactivate", "chrome").await;
+        assert_eq!(host.stage.held(), "github");
+        host.stage.leave().await;
+        assert_eq!(host.stage.held(), "", "the host has gone");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn endless_names_are_not_looked_for() {
     let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
     host.use_panel("gateway_activate", json!({ "names": vec!["zebra"; 5000] })).await;
@@ -263,6 +327,7 @@ async fn what_does_not_work_is_explained() {
     let cold = panel(Some(Mode::Activate));
     let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
     host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
+    host.stage.hear_nothing().await;
     let failure = Arc::new(Failure::new("exited with code 1", vec!["Unauthorized".to_owned()]));
     host.stage.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
     let (text, failed) = host.told().await;
@@ -293,7 +358,8 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
         host.use_panel("gateway_status", json!({})).await;
         let (text, _) = host.told().await;
         assert!(
-            text.starts_with("chrome: error: was killed by SIGKILL\ngithub: ready, 1 tools, ~"),
+            text.starts_with("chrome: error: was killed by SIGKILL; try: run `plugbay list`")
+                && text.contains("\ngithub: ready, 1 tools, ~"),
             "{text}"
         );
         host.stage.snapshots.send_replace(after(&crashed, Change::Listed(name("chrome"), offer("navigate"))));

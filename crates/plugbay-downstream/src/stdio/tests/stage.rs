@@ -123,6 +123,12 @@ impl Stage {
         self.input = None;
     }
 
+    /// The host goes, and everything of it has been dealt with.
+    pub(super) async fn leave(&mut self) {
+        self.close();
+        soon("the end", &mut self.serving).await.expect("no panic").expect("no trouble");
+    }
+
     /// The gateway itself is told to end.
     pub(super) fn stop(&mut self) {
         self.stop.take().expect("once").send(()).expect("the session goes on");
@@ -192,6 +198,10 @@ impl Stage {
     }
 
     // --- what reaches the servers
+
+    pub(super) fn held(&self) -> String {
+        self.servers.held()
+    }
 
     pub(super) async fn forwarded(&mut self) -> Forwarded {
         self.servers.forwarded().await

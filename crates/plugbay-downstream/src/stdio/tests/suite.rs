@@ -136,6 +136,9 @@ async fn a_server_that_was_never_met_is_waited_for() {
     let failed = suites().catalog.apply(Change::Failed(server("new"), failure));
     stage.snapshots.send_replace(Snapshot::new(Arc::new(failed), Arc::clone(&suites().layout), true));
     let answer = stage.hear().await;
-    assert_eq!(answer["result"]["content"][0]["text"], "new does not work: exited with code 1");
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "new does not work: exited with code 1; try: run `plugbay list`, which starts it and shows all that it says"
+    );
     assert_eq!(answer["result"]["isError"], true);
 }

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::{Manners, Offer},
     era::{self, Era, MetaSlot},
-    exchange::{Answer, Call, Caller, Interest, Ticket},
+    exchange::{Answer, Call, Caller, Interest, Ticket, Warmed},
     failure::{CallError, Failure},
     level::Level,
     lifecycle::{Admission, Due, Lifecycle, Patience, State},
@@ -78,6 +78,8 @@ pub(super) struct Task {
     opened: Opened,
     /// Calls that came while the server was being started.
     queue: VecDeque<Call>,
+    /// Whoever waits for it to be up.
+    warmed: Vec<Warmed>,
     pending: Pending<Waiting>,
     /// What the server has asked and not been told yet.
     questions: Questions,
@@ -167,6 +169,7 @@ impl Task {
             habits: Habits::new(&spec, known),
             opened: Opened::default(),
             queue: VecDeque::new(),
+            warmed: Vec::new(),
             pending: Pending::default(),
             questions: Questions::default(),
             errands: Errands::default(),
@@ -279,6 +282,8 @@ impl Task {
             Command::LogFrom(level) => self.log_from(level),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
+            Command::Warm(warmed) => self.warm(warmed),
+            Command::Held(held) => self.life.held(held, self.now),
             // What is to be done is looked at behind every event.
             Command::AudienceGrew | Command::Stop(_) => {}
         }
@@ -340,6 +345,16 @@ impl Task {
             Admission::Ready => self.list(),
             Admission::Start => self.start(),
             Admission::Wait | Admission::Refuse { .. } => {}
+        }
+    }
+
+    fn warm(&mut self, warmed: Warmed) {
+        if self.life.urged(self.now) == Admission::Start {
+            self.start();
+        }
+        match &self.phase {
+            Phase::Up(_) if self.listed => warmed.tell(Ok(())),
+            _ => self.warmed.push(warmed),
         }
     }
 
@@ -413,6 +428,9 @@ impl Task {
         tracing::warn!(server = %self.spec.name, "{failure}");
         self.life.failed(self.now, Arc::clone(&failure));
         self.lose_tasks(&failure);
+        for warmed in self.warmed.drain(..) {
+            warmed.tell(Err(Arc::clone(&failure)));
+        }
         let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::clone(&failure) };
         for call in self.queue.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
@@ -505,7 +523,9 @@ impl Task {
                 | Command::Unwatch(_)
                 | Command::LogFrom(_)
                 | Command::AudienceGrew
-                | Command::Refresh => {}
+                | Command::Refresh
+                | Command::Warm(_)
+                | Command::Held(_) => {}
                 Command::Stop(other) => others.push(other),
             }
         }

@@ -96,6 +96,9 @@ impl Task {
         let manners = Manners { era: era.unwrap_or(Era::Legacy), framing, sse, asked_in_vain };
         let offer = Offer::new(manners, info.clone(), instructions.clone(), tools).stocked(*features, stock);
         self.tell(Ok(Arc::new(offer.extended(extensions.clone()))));
+        for warmed in self.warmed.drain(..) {
+            warmed.tell(Ok(()));
+        }
         if std::mem::take(&mut self.list_again) {
             self.list_soon();
         }

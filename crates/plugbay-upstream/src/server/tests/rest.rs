@@ -1,10 +1,14 @@
 //! Rest: an unused server is stopped, and the next use starts it.
 
-use plugbay_core::era::Era;
+use plugbay_core::{era::Era, exchange::Warmed};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
 
 use super::{
+    super::Command,
     MINUTE, SECOND,
     world::{Setup, World},
 };
@@ -61,6 +65,43 @@ async fn a_server_that_shall_stay_stays() {
     sleep(24 * 60 * MINUTE).await;
     world.call("a");
     peer.expect_call("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_tools_are_in_sight_does_not_rest() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    world.handle.send(Command::Held(true));
+    sleep(3 * MINUTE + 24 * 60 * MINUTE).await;
+    world.call("a");
+    let request = peer.expect_call("a").await;
+    peer.answer(&request, json!({})).await;
+    sleep(3 * MINUTE).await;
+    world.handle.send(Command::Held(false));
+    let left = Instant::now();
+    peer.expect_end().await;
+    assert_eq!(left.elapsed(), 5 * MINUTE, "counted from when it was put away");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_wants_it_warm_hears_when_it_is() {
+    let mut world = World::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
+    let warm = |world: &World| {
+        let (hear, heard) = oneshot::channel();
+        world.handle.send(Command::Warm(Warmed::new(move |outcome| drop(hear.send(outcome)))));
+        heard
+    };
+    let start = Instant::now();
+    for _ in 0..2 {
+        let failure = warm(&world).await.unwrap().unwrap_err();
+        assert_eq!(failure.to_string(), "there is no such program");
+    }
+    let heard = warm(&world);
+    let mut peer = world.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    heard.await.unwrap().unwrap();
+    warm(&world).await.unwrap().unwrap();
+    assert_eq!(world.launches(start), [0.0, 0.0, 0.0], "each asked for one start, and no pause was kept");
 }
 
 #[tokio::test(start_paused = true)]
