@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::{ability::Abilities, exchange::Caller, extension::Extensions};
+use crate::{ability::Abilities, exchange::Caller, extension::Extensions, level::Level};
 
 /// Fed by the host side, read by the server side.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ struct Seats {
     listening: Vec<Weak<dyn Caller>>,
     /// Those that want to hear the news.
     reading: Vec<Weak<dyn Caller>>,
+    /// From which level on they want the log, as far as they have said so.
+    levels: Vec<(Weak<dyn Caller>, Level)>,
 }
 
 impl Audience {
@@ -60,6 +62,21 @@ impl Audience {
         self.lock().listening.retain(|other| other.strong_count() > 0 && !other.ptr_eq(host));
     }
 
+    /// A host wants the log from this level on, or has no wish any more. `false`: all together want the same
+    /// as before.
+    pub fn wants_log(&self, host: &Weak<dyn Caller>, level: Option<Level>) -> bool {
+        let mut seats = self.lock();
+        let before = seats.log_level();
+        seats.levels.retain(|(other, _)| other.strong_count() > 0 && !other.ptr_eq(host));
+        seats.levels.extend(level.map(|level| (host.clone(), level)));
+        seats.log_level() != before
+    }
+
+    /// From which level on anybody wants the log. The most curious decides.
+    pub fn log_level(&self) -> Option<Level> {
+        self.lock().log_level()
+    }
+
     /// Whoever reads hears of everything; what concerns it, it knows itself.
     pub fn reads(&self, host: Weak<dyn Caller>) {
         let mut seats = self.lock();
@@ -84,6 +101,12 @@ impl Audience {
     fn lock(&self) -> MutexGuard<'_, Seats> {
         // Nothing can panic half-way through a change.
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seats {
+    fn log_level(&self) -> Option<Level> {
+        self.levels.iter().map(|(_, level)| *level).min()
     }
 }
 
@@ -118,6 +141,24 @@ mod tests {
         assert!(audience.only().is_some_and(|only| Arc::ptr_eq(&only, &hosts[1])));
         drop(hosts);
         assert!(audience.only().is_none(), "who has gone without a word is not there either");
+    }
+
+    #[test]
+    fn the_log_is_wanted_as_the_most_curious_says() {
+        let hosts: [Arc<dyn Caller>; 2] = [Arc::new(Host), Arc::new(Host)];
+        let [one, other] = hosts.each_ref().map(Arc::downgrade);
+        let audience = Audience::default();
+        assert_eq!(audience.log_level(), None);
+        for (host, level, changed, all_want) in [
+            (&one, Some(Level::Error), true, Some(Level::Error)),
+            (&other, Some(Level::Debug), true, Some(Level::Debug)),
+            (&one, Some(Level::Info), false, Some(Level::Debug)),
+            (&other, Some(Level::Critical), true, Some(Level::Info)),
+            (&other, None, false, Some(Level::Info)),
+            (&one, None, true, None),
+        ] {
+            assert_eq!((audience.wants_log(host, level), audience.log_level()), (changed, all_want));
+        }
     }
 
     #[test]

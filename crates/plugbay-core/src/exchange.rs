@@ -225,8 +225,8 @@ pub trait Servers: Send + Sync {
     /// One who did wants it no more.
     fn unwatch(&self, server: &ServerName, what: Interest);
 
-    /// A host wants log messages from this level on.
-    fn log_from(&self, level: Level);
+    /// The audience wants another level of the log than it did.
+    fn log_level_changed(&self);
 
     /// The audience can do more than it could.
     fn audience_grew(&self);

@@ -12,6 +12,8 @@ use plugbay_core::{
     era::{self, Era},
     exchange::Call,
     level::Level,
+    name::ServerName,
+    surface::Snapshot,
     wire::{Draft, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
@@ -266,7 +268,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         draft = draft.with(token, Hole::Ticket);
     }
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
-        session.gateway().servers.log_from(level);
+        session.wants_log(Some(level));
     }
     session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
     let call = Call {
@@ -297,14 +299,15 @@ fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) -> Result<()
     Ok(())
 }
 
-/// The resources that a subscription names and somebody has.
+/// The resources that a subscription names and somebody tells of.
 fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
     let filter = request.notifications.as_ref();
     let uris = filter.and_then(|filter| Members::find(&request.message, filter, "resourceSubscriptions"));
     let uris = uris.map(|list| elements(&request.message, &list)).unwrap_or_default();
-    let shelf = session.snapshot().shelf;
+    let snapshot = session.snapshot();
     let watched = |span: Span| {
-        let place = shelf.resource(&string_value(request.raw(&span))?)?;
+        let place = snapshot.shelf.resource(&string_value(request.raw(&span))?)?;
+        let place = Some(place).filter(|place| tells_of_changes(&snapshot, &place.server))?;
         Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
     };
     uris.into_iter().filter_map(watched).collect()
@@ -323,11 +326,20 @@ fn set_level(session: &Session, sink: &Outbox, request: &Request) -> Result<(), 
 
 fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
     let (uri, span) = request.addressed()?;
-    let place = session.snapshot().shelf.resource(&uri);
-    let unknown = || Refusal::UnknownResource { uri: uri.into_owned(), era: Era::Legacy };
-    session.watch(Watched::new(place.ok_or_else(unknown)?, request.message.slice(span), None));
+    let snapshot = session.snapshot();
+    let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
+    let place = snapshot.shelf.resource(&uri).ok_or_else(unknown)?;
+    if !tells_of_changes(&snapshot, &place.server) {
+        let what = format!("its server {:?} does not tell when a resource changes", place.server.as_str());
+        return Err(Refusal::InvalidParams(what));
+    }
+    session.watch(Watched::new(place, request.message.slice(span), None));
     sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
     Ok(())
+}
+
+fn tells_of_changes(snapshot: &Snapshot, server: &ServerName) -> bool {
+    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.features.subscribe)
 }
 
 fn unwatch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {

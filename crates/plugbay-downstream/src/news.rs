@@ -1,5 +1,7 @@
 //! What servers tell without being asked, as far as it concerns a host: logs, and what has changed.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use plugbay_core::{
     era::{Era, SUBSCRIPTION_KEY},
@@ -40,14 +42,21 @@ impl Watched {
         matches!(self.own, Interest::Task(_))
     }
 
-    /// Whether a notification that names it so is about this.
-    fn is(&self, server: &ServerName, name: &[u8], task: bool) -> bool {
-        let own = match &self.own {
-            Interest::Resource(own) if !task => own == name,
-            Interest::Task(own) if task => string_value(own) == string_value(name),
-            _ => false,
+    /// What the host calls something that its server names so, if it is this or a part of it.
+    fn shown_as(&self, server: &ServerName, name: &str, task: bool) -> Option<Cow<'_, [u8]>> {
+        let rest = match &self.own {
+            Interest::Resource(own) if !task => rest_of(name, &string_value(own)?)?,
+            Interest::Task(own) if task => Some("").filter(|_| string_value(own).as_deref() == Some(name))?,
+            _ => return None,
         };
-        own && self.server == *server
+        if self.server != *server {
+            return None;
+        }
+        if rest.is_empty() {
+            return Some(Cow::Borrowed(&self.shown));
+        }
+        let whole = string_value(&self.shown)?;
+        Some(Cow::Owned(serde_json::json!(format!("{whole}{rest}")).to_string().into_bytes()))
     }
 
     pub(crate) fn shown(&self) -> &[u8] {
@@ -55,11 +64,18 @@ impl Watched {
     }
 }
 
+/// What a URI has beyond that of a resource that it is, or is a part of: servers may tell of either.
+fn rest_of<'a>(uri: &'a str, whole: &str) -> Option<&'a str> {
+    let rest = uri.strip_prefix(whole)?;
+    let within = rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#']);
+    within.then_some(rest)
+}
+
 impl Session {
     /// A legacy host wants log messages from this level on.
     pub(crate) fn log_from(&self, level: Level) {
         self.lock().level = Some(level);
-        self.gateway().servers.log_from(level);
+        self.wants_log(Some(level));
     }
 
     pub(crate) fn watch(&self, watched: Watched) {
@@ -74,7 +90,8 @@ impl Session {
 
     /// A legacy host has heard enough of a resource.
     pub(crate) fn unwatch(&self, shown: &[u8]) {
-        self.unwatch_all(|watched| watched.subscription.is_none() && watched.shown == shown);
+        let is_it = |watched: &Watched| string_value(&watched.shown) == string_value(shown);
+        self.unwatch_all(|watched| watched.subscription.is_none() && is_it(watched));
     }
 
     pub(crate) fn unwatch_all(&self, enough: impl Fn(&Watched) -> bool) {
@@ -122,22 +139,28 @@ impl Session {
     /// `name` tells of what it is.
     fn updated(&self, news: &News, name: &Span, params: &Span, task: bool) {
         let (state, message) = (self.lock(), &news.message);
-        let own = &message[name.clone()];
-        for watched in state.watched.iter().filter(|one| one.is(&news.server, own, task)) {
+        let Some(own) = string_value(&message[name.clone()]) else { return };
+        let mut told: Vec<&Option<Bytes>> = Vec::new(); // of the whole, or of its part
+        for watched in &state.watched {
+            let Some(shown) = watched.shown_as(&news.server, &own, task) else { continue };
+            if told.contains(&&watched.subscription) {
+                continue;
+            }
+            told.push(&watched.subscription);
             let Some(id) = &watched.subscription else {
-                self.outbox().tell_if_room(Frame::edited(message, &[(name.clone(), &watched.shown)]));
+                self.outbox().tell_if_room(Frame::edited(message, &[(name.clone(), &shown)]));
                 continue;
             };
             let subscription = state.subscriptions.iter().find(|subscription| subscription.id == *id);
             if let Some(subscription) = subscription {
-                subscription.sink.tell_if_room(labelled(message, name, params, watched, id));
+                subscription.sink.tell_if_room(labelled(message, name, params, &shown, id));
             }
         }
     }
 }
 
 /// A subscription's notifications bear its id, in place of the one that they came by.
-fn labelled(message: &Bytes, name: &Span, params: &Span, watched: &Watched, id: &Bytes) -> Frame {
+fn labelled(message: &Bytes, name: &Span, params: &Span, shown: &[u8], id: &Bytes) -> Frame {
     let meta = Members::find(message, params, "_meta");
     let label = meta.as_ref().and_then(|meta| Members::find(message, meta, SUBSCRIPTION_KEY));
     let member = format!(r#""{SUBSCRIPTION_KEY}":{}"#, String::from_utf8_lossy(id));
@@ -150,7 +173,7 @@ fn labelled(message: &Bytes, name: &Span, params: &Span, watched: &Watched, id: 
         // There is a name behind it.
         (None, None) => (params.start + 1..params.start + 1, format!(r#""_meta":{{{member}}},"#)),
     };
-    let mut edits = [(name.clone(), &watched.shown[..]), (at, text.as_bytes())];
+    let mut edits = [(name.clone(), shown), (at, text.as_bytes())];
     edits.sort_by_key(|(span, _)| span.start);
     Frame::edited(message, &edits)
 }

@@ -17,7 +17,6 @@ use plugbay_core::{
     },
     exposure::{Exposure, Mode},
     failure::CallError,
-    level::Level,
     name::ServerName,
     surface::{Layout, Snapshot},
     task::Errand,
@@ -83,7 +82,7 @@ enum Event {
     Reply(Ticket, String),
     RootsChanged(String),
     Watch(String),
-    LogFrom(Level),
+    LogLevelChanged,
 }
 
 impl Servers {
@@ -122,9 +121,9 @@ impl Servers {
         }
     }
 
-    pub(crate) async fn log_level(&mut self) -> Level {
+    pub(crate) async fn log_level_changed(&mut self) {
         match soon("a level", self.events.recv()).await.expect("the script is there") {
-            Event::LogFrom(level) => level,
+            Event::LogLevelChanged => {}
             other => panic!("{other:?} instead"),
         }
     }
@@ -208,8 +207,8 @@ impl exchange::Servers for Script {
 
     fn unwatch(&self, _: &ServerName, _: Interest) {}
 
-    fn log_from(&self, level: Level) {
-        let _ = self.events.send(Event::LogFrom(level));
+    fn log_level_changed(&self) {
+        let _ = self.events.send(Event::LogLevelChanged);
     }
 
     fn audience_grew(&self) {}

@@ -89,6 +89,8 @@ pub(crate) struct State {
     pub(crate) watched: Vec<Watched>,
     /// From which level on a legacy host wants log messages, once it has said so.
     pub(crate) level: Option<Level>,
+    /// Servers have been told from which level on it wants their logs.
+    pub(crate) wants_log: bool,
     /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
     tokens: VecDeque<(Ticket, Bytes)>,
     seen: Seen,
@@ -367,6 +369,17 @@ impl Session {
         // Others have never been heard of there.
         if self.version().is_some() {
             self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+        }
+        if self.lock().wants_log {
+            self.wants_log(None);
+        }
+    }
+
+    /// Servers are told from which level on anybody wants their logs; `None`: this host has no wish any more.
+    pub(crate) fn wants_log(&self, level: Option<Level>) {
+        self.lock().wants_log = level.is_some();
+        if self.gateway.audience.wants_log(&(self.me.clone() as Weak<dyn Caller>), level) {
+            self.gateway.servers.log_level_changed();
         }
     }
 

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Answer, Call, Interest, Reply, Servers, Ticket, Warmed},
     failure::{CallError, Failure},
-    level::Level,
     name::ServerName,
     wire::Draft,
 };
@@ -127,9 +126,9 @@ impl Servers for Pool {
         }
     }
 
-    fn log_from(&self, level: Level) {
+    fn log_level_changed(&self) {
         for handle in self.roster().running.values() {
-            handle.send(Command::LogFrom(level));
+            handle.send(Command::LogLevelChanged);
         }
     }
 

@@ -8,7 +8,6 @@ use plugbay_core::{
     era::Era,
     exchange::{Call, Interest, Reply, Ticket, Warmed},
     failure::Failure,
-    level::Level,
     wire::Draft,
 };
 use tokio::sync::oneshot;
@@ -31,7 +30,8 @@ pub(crate) enum Command {
     /// Tell when this changes.
     Watch(Interest),
     Unwatch(Interest),
-    LogFrom(Level),
+    /// Hosts want another level of the log than they did.
+    LogLevelChanged,
     /// Hosts can do more than they could.
     AudienceGrew,
     /// Start if need be, and list again.

@@ -32,12 +32,18 @@ async fn a_legacy_host_reads_the_log_from_the_level_it_wants() {
     stage.tell(&log("debug"));
     assert_eq!(stage.hear_text().await, log("debug").message, "as it came");
     assert_eq!(stage.ask(request(1, "logging/setLevel", r#"{"level":"error"}"#)).await["result"], json!({}));
-    assert_eq!(stage.log_level().await, Level::Error);
+    assert_eq!(stage.log_level().await, Some(Level::Error));
     stage.tell(&log("warning"));
     stage.tell(&log("critical"));
     assert_eq!(stage.hear().await["params"]["level"], "critical");
     let wrong = stage.ask(request(2, "logging/setLevel", r#"{"level":"loud"}"#)).await;
     assert_eq!(wrong["error"]["code"], -32602);
+    for (word, level) in [("debug", Level::Debug), ("alert", Level::Alert)] {
+        stage.ask(request(3, "logging/setLevel", &format!(r#"{{"level":"{word}"}}"#))).await;
+        assert_eq!(stage.log_level().await, Some(level), "more or less");
+    }
+    stage.close();
+    assert_eq!(stage.log_level().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +58,7 @@ async fn a_modern_host_reads_the_log_of_the_requests_that_want_it() {
                 .replace(r#""_meta":{"#, r#""_meta":{"io.modelcontextprotocol/logLevel":"warning","#),
         )
         .await;
-    assert_eq!(stage.log_level().await, Level::Warning, "its server is a legacy one");
+    assert_eq!(stage.log_level().await, Some(Level::Warning), "its server is a legacy one");
     let wordy = stage.forwarded().await;
     wordy.log(&log("info"));
     wordy.log(&log("warning"));
@@ -73,6 +79,47 @@ async fn a_host_hears_of_the_resources_it_watches_by_its_own_names() {
     stage.ask(request(2, "resources/unsubscribe", uri)).await;
     stage.tell(&updated(r#"{"uri":"x://1"}"#));
     assert!(stage.ask(call(3)).await["error"].is_object(), "and nothing came before this answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_may_spell_a_resource_differently_and_tell_of_a_part_of_it() {
+    let mut stage = Stage::with(super::shelf::stocked(&[]));
+    stage.open().await;
+    for (id, uri) in [(1, "plugbay://s/x://1"), (2, "x://é"), (3, "x://é/a/")] {
+        stage.ask(request(id, "resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#))).await;
+        stage.watched().await;
+    }
+    for (told, heard) in [
+        (r"x:\/\/1", "plugbay://s/x://1"),
+        ("x://1/part", "plugbay://s/x://1/part"),
+        ("x://1?n=\\\"", "plugbay://s/x://1?n=\""),
+        (r"x://\u00e9", "x://é"),
+        ("x://é#there", "x://é#there"),
+        ("x://é/a/b", "x://é/a/b"), // once, though two are meant
+    ] {
+        stage.tell(&updated(&format!(r#"{{"uri":"{told}"}}"#)));
+        assert_eq!(stage.hear().await["params"]["uri"], heard);
+    }
+    for other in ["x://12", "x://", "x://e", "y://1"] {
+        stage.tell(&updated(&format!(r#"{{"uri":"{other}"}}"#)));
+    }
+    stage.ask(request(4, "resources/unsubscribe", r#"{"uri":"x:\/\/\u00e9"}"#)).await;
+    stage.tell(&updated(r#"{"uri":"x://é"}"#));
+    stage.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_tell_of_cannot_be_watched() {
+    let mut stage = Stage::with(super::shelf::silent());
+    stage.open().await;
+    let refused = stage.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let mut stage = Stage::with(super::shelf::silent());
+    let filter = r#","notifications":{"resourcesListChanged":true,"resourceSubscriptions":["x://1"]}"#;
+    stage.say(modern(7, "subscriptions/listen", filter)).await;
+    let granted = stage.hear().await;
+    assert_eq!(granted["params"]["notifications"], json!({ "resourcesListChanged": true }));
+    stage.nothing_forwarded().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,13 +15,23 @@ use super::stage::{INITIALIZE, Stage, modern, request, server, unsettled};
 
 /// The server `s` with a resource, a template and these prompts.
 pub(super) fn stocked(prompts: &[&str]) -> Snapshot {
+    stocked_with(prompts, true)
+}
+
+/// A server that has resources and does not tell when they change.
+pub(super) fn silent() -> Snapshot {
+    stocked_with(&[], false)
+}
+
+fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
     let item = |ware, json: String| Item::parse(Bytes::from(json), ware).expect("an item");
     let stock = Stock {
         resources: vec![item(Ware::Resource, r#"{ "uri":"x://1","size":1.0}"#.to_owned())],
         templates: vec![item(Ware::Template, r#"{"uriTemplate":"x://{n}"}"#.to_owned())],
         prompts: prompts.iter().map(|name| item(Ware::Prompt, format!(r#"{{"name":"{name}"}}"#))).collect(),
     };
-    let features = Features { resources: true, prompts: true, completions: true, ..Features::default() };
+    let features =
+        Features { resources: true, subscribe, prompts: true, completions: true, ..Features::default() };
     let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
     let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
@@ -109,7 +119,8 @@ async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
         let resources = json!({ "listChanged": true, "subscribe": subscribe });
         json!({ "tools": tools, "prompts": tools, "resources": resources, "completions": {} })
     };
-    assert_eq!(opened(stocked(&[])).await, all(false));
+    assert_eq!(opened(stocked(&[])).await, all(true));
+    assert_eq!(opened(silent()).await, all(false));
     let mut unknown = all(true);
     unknown["logging"] = json!({});
     unknown["tasks"] = json!({ "requests": { "tools": { "call": {} } }, "list": {}, "cancel": {} });

@@ -99,8 +99,10 @@ impl Stage {
         self.audience.each(|host| host.told(None, news));
     }
 
-    pub(super) async fn log_level(&mut self) -> Level {
-        self.servers.log_level().await
+    /// What servers hear of the level of their logs.
+    pub(super) async fn log_level(&mut self) -> Option<Level> {
+        self.servers.log_level_changed().await;
+        self.audience.log_level()
     }
 
     pub(super) async fn watched(&mut self) -> String {

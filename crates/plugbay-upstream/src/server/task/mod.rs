@@ -106,7 +106,7 @@ pub(super) struct Task {
     faults: u32,
     /// What somebody wants to hear of when it changes, and how many do.
     watched: BTreeMap<Interest, usize>,
-    /// From which level on log messages are wanted.
+    /// From which level on the server was told to log.
     level: Option<Level>,
     /// The subscription that is open.
     subscription: Option<Ticket>,
@@ -279,7 +279,7 @@ impl Task {
             Command::Reply { question, reply } => self.replied(question, reply),
             Command::Watch(what) => self.watch(&what),
             Command::Unwatch(what) => self.unwatch(&what),
-            Command::LogFrom(level) => self.log_from(level),
+            Command::LogLevelChanged => self.log_level_changed(),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
             Command::Warm(warmed) => self.warm(warmed),
@@ -521,7 +521,7 @@ impl Task {
                 | Command::RootsChanged(_)
                 | Command::Watch(_)
                 | Command::Unwatch(_)
-                | Command::LogFrom(_)
+                | Command::LogLevelChanged
                 | Command::AudienceGrew
                 | Command::Refresh
                 | Command::Warm(_)

@@ -65,27 +65,31 @@ impl Task {
         }
     }
 
-    /// Nobody is told any more; the server may go on telling until it is next subscribed to.
+    /// One who did wants it no more; the server hears of it when nobody does.
     pub(super) fn unwatch(&mut self, what: &Interest) {
-        if let Some(count) = self.watched.get_mut(what) {
-            *count -= 1;
-            if *count == 0 {
-                self.watched.remove(what);
-            }
+        let Some(count) = self.watched.get_mut(what) else { return };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        self.watched.remove(what);
+        match self.opened.era {
+            Some(Era::Modern) => self.subscribe_at = Some(self.now),
+            _ => self.tell_of("resources/unsubscribe", what),
         }
     }
 
-    /// Hosts want to hear of what is at least so serious; the most curious of them decides.
-    pub(super) fn log_from(&mut self, level: Level) {
-        if self.level.is_none_or(|known| level < known) {
-            self.level = Some(level);
-            self.set_level();
+    /// Of what nobody has a wish for any more the server goes on as it was told.
+    pub(super) fn log_level_changed(&mut self) {
+        let wanted = self.around.audience.log_level();
+        if wanted.is_some() && wanted != self.level {
+            self.set_level(wanted);
         }
     }
 
     /// A server that has just been opened knows nothing of what its predecessor was told.
     pub(super) fn ask_for_news(&mut self) {
-        self.set_level();
+        self.set_level(self.around.audience.log_level());
         if self.opened.era != Some(Era::Modern) {
             for what in self.watched.keys().cloned().collect::<Vec<_>>() {
                 self.watch_one(&what);
@@ -93,19 +97,24 @@ impl Task {
         }
     }
 
-    fn set_level(&mut self) {
+    fn set_level(&mut self, level: Option<Level>) {
+        self.level = level;
         // A modern server is told by each request.
-        if let (Some(level), true, Some(Era::Legacy)) =
-            (self.level, self.opened.features.logging, self.opened.era)
+        if let (Some(level), true, Some(Era::Legacy)) = (level, self.opened.features.logging, self.opened.era)
         {
             self.tell_server("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.word()));
         }
     }
 
     fn watch_one(&mut self, what: &Interest) {
+        self.tell_of("resources/subscribe", what);
+    }
+
+    /// A legacy server is asked for each resource by itself.
+    fn tell_of(&mut self, method: &str, what: &Interest) {
         if let (Interest::Resource(uri), true) = (what, self.opened.features.subscribe) {
             let params = format!(r#"{{"uri":{}}}"#, String::from_utf8_lossy(uri));
-            self.tell_server("resources/subscribe", &params);
+            self.tell_server(method, &params);
         }
     }
 

@@ -7,6 +7,7 @@ mod eras;
 mod handover;
 mod listing;
 mod messages;
+mod news;
 mod peer;
 mod rest;
 mod simulation;

@@ -1,0 +1,91 @@
+//! What hosts want to hear, and how servers learn of it.
+
+use std::sync::Arc;
+
+use plugbay_core::{
+    era::Era,
+    exchange::{Caller, Interest},
+    level::Level,
+};
+use serde_json::json;
+
+use super::{
+    asks::Host,
+    peer::Peer,
+    world::{Setup, World},
+};
+use crate::server::Command;
+
+/// A legacy server that can be told what hosts want to hear.
+async fn attentive() -> (World, Peer) {
+    let mut world = World::new(Setup::default());
+    world.handle.refresh();
+    let mut peer = world.launched().await;
+    let request = peer.expect("initialize").await;
+    let able = json!({ "tools": {}, "resources": { "subscribe": true }, "logging": {} });
+    peer.answer(&request, json!({ "capabilities": able })).await;
+    peer.expect("notifications/initialized").await;
+    for (method, kind) in [
+        ("tools/list", "tools"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let request = peer.expect(method).await;
+        peer.answer(&request, json!({ kind: [] })).await;
+    }
+    world.offer().await;
+    (world, peer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_hears_when_nobody_watches_any_more() {
+    let (world, mut peer) = attentive().await;
+    let what = || Interest::Resource(r#""x:1""#.into());
+    world.handle.send(Command::Watch(what()));
+    assert_eq!(peer.expect("resources/subscribe").await["params"], json!({ "uri": "x:1" }));
+    world.handle.send(Command::Watch(what()));
+    world.handle.send(Command::Unwatch(what()));
+    peer.expect_nothing().await; // somebody still does
+    world.handle.send(Command::Unwatch(what()));
+    assert_eq!(peer.expect("resources/unsubscribe").await["params"], json!({ "uri": "x:1" }));
+    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    world.handle.send(Command::Watch(what()));
+    peer.expect("subscriptions/listen").await;
+    peer.expect("notifications/cancelled").await;
+    peer.list(&["echo"]).await;
+    world.handle.send(Command::Unwatch(what()));
+    let listened = peer.expect("subscriptions/listen").await;
+    assert_eq!(listened["params"]["notifications"], json!({ "toolsListChanged": true }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_logs_as_the_most_curious_host_wants_it() {
+    let (mut world, mut peer) = attentive().await;
+    let hosts: [Arc<dyn Caller>; 2] = [Host::new(None), Host::new(None)];
+    let [one, other] = hosts.each_ref().map(Arc::downgrade);
+    for (host, level, told) in [
+        (&one, Some(Level::Debug), Some("debug")),
+        (&other, Some(Level::Error), None),
+        (&one, Some(Level::Warning), Some("warning")),
+        (&one, None, Some("error")),
+        (&other, None, None), // nobody has a wish, and there is no word for that
+        (&other, Some(Level::Error), None),
+    ] {
+        world.surroundings.audience.wants_log(host, level);
+        world.handle.send(Command::LogLevelChanged);
+        match told {
+            Some(word) => {
+                assert_eq!(peer.expect("logging/setLevel").await["params"], json!({ "level": word }));
+            }
+            None => peer.expect_nothing().await,
+        }
+    }
+    drop(peer);
+    world.handle.refresh();
+    let mut peer = world.launched().await;
+    let request = peer.expect("initialize").await;
+    peer.answer(&request, json!({ "capabilities": { "logging": {} } })).await;
+    peer.expect("notifications/initialized").await;
+    let told = peer.expect("logging/setLevel").await;
+    assert_eq!(told["params"], json!({ "level": "error" }), "as its predecessor was told");
+}
