@@ -127,7 +127,8 @@ pub enum Trouble {
 impl Trouble {
     /// It has nothing to do with what was asked: in a moment the same may well be answered.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::RateLimited { .. } | Self::BrokenOff)
+        let by_the_way = matches!(self, Self::Failed { status: Some(502 | 504), .. });
+        by_the_way || matches!(self, Self::RateLimited { .. } | Self::BrokenOff)
     }
 }
 

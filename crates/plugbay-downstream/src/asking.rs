@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Question, Reply, Ticket, Unanswered},
     name::ServerName,
-    wire::{Draft, Head, Kind, Span},
+    wire::{Draft, Head, Kind, Members, Span, string_value},
 };
 
 use tokio::sync::oneshot;
@@ -40,6 +40,9 @@ pub(crate) enum Asker {
     /// We ourselves.
     Gateway(oneshot::Sender<(Bytes, Head)>),
 }
+
+/// What a host answers to ourselves: a result, or the words of its error.
+pub(crate) type Told = Result<Bytes, String>;
 
 impl Session {
     /// Puts a server's request to the host, under a number of ours and otherwise as it came.
@@ -97,16 +100,23 @@ impl Session {
         Ok((number, answer))
     }
 
-    /// The same, and waits for the answer. Whoever waits no longer takes the question back.
+    /// The same, and waits for the answer: raw JSON. Whoever waits no longer takes the question back.
     pub(crate) async fn hear_for_ourselves(
         &self,
         of_request: &Arc<Outbox>,
         method: &str,
         params: &str,
-    ) -> Result<(Bytes, Head), Unanswered> {
+    ) -> Result<Told, Unanswered> {
         let (number, answer) = self.ask_for_ourselves(of_request, method, params)?;
         let _withdrawn = Withdrawn { session: self, number };
-        answer.await.map_err(|_| Unanswered::HostGone)
+        let (message, head) = answer.await.map_err(|_| Unanswered::HostGone)?;
+        let payload = head.payload.unwrap_or_default();
+        if let Kind::Result { .. } = head.kind {
+            return Ok(Ok(message.slice(payload)));
+        }
+        let words = Members::find(&message, &payload, "message");
+        let words = words.and_then(|words| string_value(&message[words]));
+        Ok(Err(words.as_deref().unwrap_or("it failed").to_owned()))
     }
 
     /// Where a call's questions go: with its answer, unless its host takes nothing there but that.

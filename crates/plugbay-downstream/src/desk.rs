@@ -158,8 +158,9 @@ impl Desk {
     /// Whether the host's own model can be asked to use tools.
     pub(crate) fn lends_model(&self, lends: bool) {
         let mut state = self.lock();
-        state.lends = lends;
-        state.seen = None;
+        if std::mem::replace(&mut state.lends, lends) != lends {
+            state.seen = None;
+        }
     }
 
     pub(crate) fn host(&self) -> Profile {

@@ -107,7 +107,9 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
     if session.opened_modern() {
         session.meet(request, Era::Modern);
     }
-    session.can(request.abilities(), &request.extensions());
+    let abilities = request.abilities();
+    session.desk().lends_model(abilities.sampling_tools);
+    session.can(abilities, &request.extensions());
     session.gateway().opened.notify_one();
     Ok(Era::Modern)
 }

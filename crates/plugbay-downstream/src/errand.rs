@@ -21,7 +21,7 @@ use std::{
 
 use plugbay_core::{
     era::Era,
-    model::{Model, Prompt, Reply, Stop, ToolCall, ToolResult, Trouble, Turn, Usage},
+    model::{Prompt, Reply, Stop, ToolCall, ToolResult, Trouble, Turn, Usage},
     name::ServerName,
     repair,
     surface::Effect,
@@ -40,10 +40,7 @@ use self::{
     report::{Fate, Report, Shortage},
     toolbox::Toolbox,
 };
-use crate::{
-    dispatch, message::Request, outbox::Outbox, ranking::Chosen, respond, sampling::HostModel,
-    session::Session,
-};
+use crate::{dispatch, message::Request, outbox::Outbox, ranking::Chosen, respond, session::Session};
 
 /// The most that a model may say in one turn, in tokens.
 const ANSWER: u32 = 4096;
@@ -165,7 +162,6 @@ impl Course {
 struct Errand {
     host: Host,
     terms: Arc<Terms>,
-    model: Arc<dyn Model>,
     toolbox: Toolbox,
     /// Who the model is to be.
     role: String,
@@ -191,10 +187,10 @@ impl Errand {
         let terms = session.gateway().errands.terms();
         let terms =
             terms.ok_or("no language model is chosen: the configuration needs naturalLanguage.model")?;
-        let model: Arc<dyn Model> = match &terms.model {
-            Chosen::Model(model) => Arc::clone(model),
-            Chosen::Host => host_model(&host)?,
-        };
+        if matches!(terms.model, Chosen::Host) && !host.lends_model() {
+            let why = "the host has not declared the capability \"sampling.tools\"";
+            return Err(format!("this host's model cannot be asked: {why}"));
+        }
         let snapshot = session.snapshot();
         let server = wish.server.as_deref().map(|name| {
             let known = snapshot.servers().into_iter();
@@ -217,7 +213,6 @@ impl Errand {
         let role = toolbox.role(&snapshot, terms.instructions.as_deref());
         Ok(Self {
             host,
-            model,
             toolbox,
             role,
             query: wish.query,
@@ -255,7 +250,7 @@ impl Errand {
     }
 
     async fn ask(&mut self, turns: &mut Vec<Turn>) -> Result<Reply, Shortage> {
-        let (model, limits) = (Arc::clone(&self.model), self.terms.limits);
+        let limits = self.terms.limits;
         let mut pauses = PAUSES.into_iter();
         loop {
             if self.spent.turns >= limits.turns {
@@ -273,8 +268,7 @@ impl Errand {
                 limit: ANSWER,
             };
             let guess = guessed(&prompt);
-            let reply =
-                timeout_at(self.deadline, model.ask(prompt, Some(self.host.place.teller.listen()))).await;
+            let reply = timeout_at(self.deadline, self.reply(prompt)).await;
             match reply.map_err(|_| Shortage::Time(limits.time))?.and_then(whole) {
                 Ok(reply) => {
                     self.spend(cost(&reply, guess));
@@ -292,6 +286,13 @@ impl Errand {
                     sleep(pause).await;
                 }
             }
+        }
+    }
+
+    async fn reply(&mut self, prompt: Prompt) -> Result<Reply, Trouble> {
+        match &self.terms.model {
+            Chosen::Model(model) => model.ask(prompt, Some(self.host.place.teller.listen())).await,
+            Chosen::Host => self.host.sample(&prompt).await,
         }
     }
 
@@ -391,21 +392,6 @@ impl Errand {
     fn tell(&self, what: &str) {
         self.host.place.teller.tell(what);
     }
-}
-
-/// The model of the host whose errand it is.
-fn host_model(host: &Host) -> Result<Arc<dyn Model>, String> {
-    let Place { session, sink, .. } = &host.place;
-    if host.era() == Era::Modern {
-        let why = "this host's model cannot be asked: its protocol has no questions in the middle of a call";
-        return Err(why.to_owned());
-    }
-    if !session.lock().abilities.sampling_tools {
-        let why =
-            "this host's model cannot be asked: the host has not declared the capability \"sampling.tools\"";
-        return Err(why.to_owned());
-    }
-    Ok(Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) }))
 }
 
 /// When it makes sense to ask again: nothing was done, so nothing can be done twice.

@@ -1,21 +1,22 @@
-//! The model of a legacy host, asked by `sampling/createMessage` while the host waits for an answer of ours.
+//! The model of a host, asked by `sampling/createMessage` while the host waits for an answer of ours.
 //!
-//! A modern host could only be asked by making it send its request again, which it does not when its user
-//! declines: a search would then fail for want of a better order.
+//! For a search only a legacy host is asked: a modern one would have to send its request again, which it does not
+//! when its user declines, and the search would fail for want of a better order.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use plugbay_core::{
+    exchange::Unanswered,
     model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn},
-    wire::{Head, Kind},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use crate::{outbox::Outbox, session::Session};
+use crate::{asking::Told, outbox::Outbox, session::Session};
 
-/// For as long as one request of the host is in flight.
+pub(crate) const METHOD: &str = "sampling/createMessage";
+
+/// A legacy host's, for as long as one request of the host is in flight.
 #[derive(Debug)]
 pub(crate) struct HostModel {
     pub(crate) session: Arc<Session>,
@@ -38,22 +39,20 @@ impl Model for HostModel {
 
 impl HostModel {
     async fn sample(&self, prompt: &Prompt) -> Result<Reply, Trouble> {
-        let unaskable = |why: &dyn ToString| Trouble::Unaskable(why.to_string());
-        let params = serde_json::to_string(&Params::of(prompt)).map_err(|error| unaskable(&error))?;
-        let answer = self.session.hear_for_ourselves(&self.sink, "sampling/createMessage", &params);
-        let (message, head) = answer.await.map_err(|why| unaskable(&why))?;
-        read(&message, &head)
+        read(self.session.hear_for_ourselves(&self.sink, METHOD, &params(prompt)?).await)
     }
 }
 
-fn read(message: &Bytes, head: &Head) -> Result<Reply, Trouble> {
-    let payload = head.payload.clone().map(|span| &message[span]).unwrap_or_default();
-    if let Kind::Error { .. } = head.kind {
-        let error: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
-        return Err(Trouble::Unaskable(error["message"].as_str().unwrap_or("it failed").to_owned()));
-    }
+/// What the host is asked: raw JSON.
+pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
+    serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
+}
+
+pub(crate) fn read(told: Result<Told, Unanswered>) -> Result<Reply, Trouble> {
+    let told = told.map_err(|why| Trouble::Unaskable(why.to_string()))?;
+    let payload = told.map_err(Trouble::Unaskable)?;
     let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());
-    let sampled: Sampled = serde_json::from_slice(payload).map_err(malformed)?;
+    let sampled: Sampled = serde_json::from_slice(&payload).map_err(malformed)?;
     // One block, or a list of them.
     let blocks: Vec<Block> = match sampled.content.get().as_bytes().first() {
         Some(b'[') => serde_json::from_str(sampled.content.get()),

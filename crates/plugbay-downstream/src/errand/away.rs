@@ -82,7 +82,6 @@ pub(super) fn come_back(
         leave(session, sink, request, paused);
         return Ok(true);
     };
-    let answer = serde_json::from_slice(&answer).unwrap_or_default();
     let _ = paused.question.answer.send(Returned { place: Place::of(session, sink, request), answer });
     paused.course.follow(session, sink, request, Era::Modern);
     Ok(true)

@@ -28,10 +28,11 @@ pub(super) async fn to(calling: &Calling, host: &mut Host) -> Result<(), String>
     let unaskable = |why: &str| {
         format!("not allowed: it may change things, and {why}; naturalLanguage.{key} would allow it")
     };
-    let answer = timeout(PATIENCE, host.ask("elicitation/create", &question(calling))).await;
+    let answer = timeout(PATIENCE, host.ask("elicitation/create", question(calling).to_string())).await;
     let answer = answer.map_err(|_| "not allowed: the user did not answer in time".to_owned())?;
-    let result = answer.map_err(|why| unaskable(&format!("the user cannot be asked: {why}")))?;
-    match result.as_ref().and_then(|result| result["action"].as_str()) {
+    let told = answer.map_err(|why| unaskable(&format!("the user cannot be asked: {why}")))?;
+    let result: Value = told.ok().and_then(|told| serde_json::from_slice(&told).ok()).unwrap_or_default();
+    match result["action"].as_str() {
         Some("accept") => Ok(()),
         Some(_) => Err("not allowed: the user declined it".to_owned()),
         None => Err("not allowed: the user was asked, and the host failed to answer".to_owned()),

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use plugbay_core::{
     ability::Abilities,
     era::Era,
     exchange::Unanswered,
-    wire::{Head, Kind},
+    model::{Prompt, Reply, Trouble},
 };
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::teller::Teller;
-use crate::{message::Request, outbox::Outbox, session::Session};
+use crate::{asking::Told, message::Request, outbox::Outbox, sampling, session::Session};
 
 pub(super) struct Host {
     pub(super) place: Place,
@@ -43,7 +43,8 @@ pub(super) struct Question {
 /// The host is back with an answer, and waits there.
 pub(super) struct Returned {
     pub(super) place: Place,
-    pub(super) answer: Value,
+    /// Raw JSON, an object.
+    pub(super) answer: Bytes,
 }
 
 impl Place {
@@ -62,33 +63,30 @@ impl Host {
         Self { place, era, questions }
     }
 
-    pub(super) fn era(&self) -> Era {
-        self.era
-    }
-
-    /// The result that the host answers with; `None` if it is an error.
-    pub(super) async fn ask(
-        &mut self,
-        method: &'static str,
-        params: &Value,
-    ) -> Result<Option<Value>, Unanswered> {
+    /// Its own model can be asked to use tools.
+    pub(super) fn lends_model(&self) -> bool {
         match self.era {
-            Era::Legacy => self.ask_at_once(method, params).await,
-            Era::Modern => self.ask_by_answering(method, params).await.map(Some),
+            Era::Legacy => self.place.session.lock().abilities.sampling_tools,
+            Era::Modern => self.place.abilities.sampling_tools,
         }
     }
 
-    async fn ask_at_once(&self, method: &str, params: &Value) -> Result<Option<Value>, Unanswered> {
-        let (session, params) = (&self.place.session, params.to_string());
-        let answer = session.hear_for_ourselves(&self.place.sink, method, &params).await;
-        let (message, Head { kind, payload, .. }) = answer?;
-        let result = payload.filter(|_| matches!(kind, Kind::Result { .. }));
-        Ok(result.and_then(|result| serde_json::from_slice(&message[result]).ok()))
+    /// Its own model answers.
+    pub(super) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, Trouble> {
+        sampling::read(self.ask(sampling::METHOD, sampling::params(prompt)?).await)
+    }
+
+    /// `params` is raw JSON.
+    pub(super) async fn ask(&mut self, method: &'static str, params: String) -> Result<Told, Unanswered> {
+        let Place { session, sink, .. } = &self.place;
+        match self.era {
+            Era::Legacy => session.hear_for_ourselves(sink, method, &params).await,
+            Era::Modern => self.ask_by_answering(method, params).await.map(Ok),
+        }
     }
 
     /// The errand is not looked after until the host is back.
-    async fn ask_by_answering(&mut self, method: &'static str, params: &Value) -> Result<Value, Unanswered> {
-        let params = params.to_string();
+    async fn ask_by_answering(&mut self, method: &'static str, params: String) -> Result<Bytes, Unanswered> {
         let everything = 0..params.len();
         let lacking = self.place.abilities.lacks(params.as_bytes(), method.as_bytes(), Some(&everything));
         if let Some(lacking) = lacking {

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use plugbay_core::era::{CAPABILITIES_KEY, MODERN_VERSION, VERSION_KEY};
+use plugbay_core::{
+    era::{CAPABILITIES_KEY, MODERN_VERSION, VERSION_KEY},
+    surface::{Effect, Errands},
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::world::{LIMITS, World, calls, says};
+use super::world::{LIMITS, World, calls, says, snapshot};
 use crate::{
+    errand::Terms,
     parked::PATIENCE,
+    ranking::Chosen,
     stdio::tests::stage::{cancel, modern, request},
 };
 
@@ -138,6 +143,47 @@ async fn a_host_that_is_back_can_take_it_back() {
     let call = world.stage.forwarded().await;
     world.stage.say(cancel(2)).await;
     assert_eq!(world.stage.cancelled().await.0, call.ticket());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_of_a_modern_host_is_asked_turn_by_turn() {
+    let mut world = World::unopened();
+    world.stage.snapshots.send_replace(snapshot(Errands::Lenders));
+    let terms = Terms { model: Chosen::Host, limits: LIMITS, unasked: Effect::Reads, instructions: None };
+    world.stage.errands.choose(Some(terms));
+    let of = |id: u64, method: &str, capabilities: &Value, members: &str| {
+        let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: capabilities });
+        request(id, method, &format!(r#"{{"_meta":{meta}{members}}}"#))
+    };
+    let wish = |members: &str| format!(r#","name":"natural_language","arguments":{{"query":"x"}}{members}"#);
+    // One that does not lend it is not offered the tool, and is told why.
+    let (able, unable) = (json!({ "sampling": { "tools": {} } }), json!({ "sampling": {} }));
+    for (capabilities, offered) in [(&unable, false), (&able, true)] {
+        let listed = world.stage.ask(of(1, "tools/list", capabilities, "")).await;
+        assert_eq!(listed.to_string().contains("natural_language"), offered, "{listed}");
+    }
+    let told = world.stage.ask(of(2, "tools/call", &unable, &wish(""))).await;
+    assert!(told.to_string().contains("sampling.tools"), "{told}");
+
+    let call = json!([{ "type": "tool_use", "id": "1", "name": "s__read", "input": { "n": 1 } }]);
+    let wants = json!({ "role": "assistant", "model": "m", "stopReason": "toolUse", "content": call });
+    let says = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "One." } });
+    let mut asked = world.stage.ask(of(3, "tools/call", &able, &wish(""))).await;
+    for (id, response) in [(4, wants), (5, says)] {
+        let result = &asked["result"];
+        let (number, question) = result["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        assert_eq!(question["method"], "sampling/createMessage", "{asked}");
+        let state = &result["requestState"];
+        let back = format!(r#","inputResponses":{},"requestState":{state}"#, json!({ number: response }));
+        world.stage.say(of(id, "tools/call", &able, &wish(&back))).await;
+        if id == 4 {
+            world.stage.forwarded().await.answer(r#"{"content":[]}"#);
+        }
+        asked = answer(&mut world).await;
+    }
+    let content = &asked["result"]["content"];
+    assert_eq!((&asked["id"], &content[0]["text"]), (&json!(5), &json!("One.")), "{asked}");
+    assert_eq!(content[1]["text"], "Calls:\n1. s__read {\"n\":1}: done");
 }
 
 #[tokio::test(start_paused = true)]

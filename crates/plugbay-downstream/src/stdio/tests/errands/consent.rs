@@ -7,12 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::world::{LIMITS, World, calls, says, snapshot, snapshot_where_adding};
-use crate::{
-    errand::Terms,
-    ranking::Chosen,
-    scripted,
-    stdio::tests::stage::{list, modern},
-};
+use crate::{errand::Terms, ranking::Chosen, scripted, stdio::tests::stage::list};
 
 const FORM: &str = r#"{"elicitation":{}}"#;
 
@@ -171,19 +166,6 @@ async fn what_changes_things_is_done_one_by_one() {
     world.stage.nothing_forwarded().await;
     first.answer(r#"{"content":[]}"#);
     assert!(world.stage.forwarded().await.text().contains("\"read\""));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_model_of_a_modern_host_cannot_be_asked() {
-    let mut world = World::unopened();
-    world.stage.snapshots.send_replace(snapshot(Errands::Lenders));
-    let terms = Terms { model: Chosen::Host, limits: LIMITS, unasked: Effect::Reads, instructions: None };
-    world.stage.errands.choose(Some(terms));
-    let listed = world.stage.ask(modern(1, "tools/list", "")).await;
-    assert!(!listed.to_string().contains("natural_language"), "{listed}");
-    world.stage.say(modern(7, "tools/call", r#","name":"natural_language","arguments":{"query":"x"}"#)).await;
-    let (why, _, failed) = world.told().await;
-    assert!(failed && why.starts_with("this host's model cannot be asked: its protocol"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
