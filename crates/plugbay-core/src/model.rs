@@ -150,4 +150,13 @@ mod tests {
         assert_eq!(failed(Some(500)).to_string(), "it failed (HTTP 500): oops");
         assert_eq!(failed(None).to_string(), "it failed: oops");
     }
+
+    #[test]
+    fn what_passes_is_told_from_what_stays() {
+        let failed = |status| Trouble::Failed { status, message: String::new() };
+        let passing = [failed(Some(502)), failed(Some(504)), Trouble::BrokenOff];
+        assert!(passing.iter().all(Trouble::is_passing));
+        let staying = [failed(Some(500)), failed(None), Trouble::Refused(String::new())];
+        assert!(!staying.iter().any(Trouble::is_passing));
+    }
 }

@@ -11,6 +11,7 @@ use plugbay_core::{
         Errands, Own, Snapshot,
         suite::{self, Wanted},
     },
+    wire::string_value,
 };
 
 use super::{activate::warmed_up, arguments::Arguments, inner_call};
@@ -152,8 +153,11 @@ fn call(
     }
     match suite::subtool(server, &meant.name, snapshot) {
         Ok(found) => inner_call(request, &found.exposed, Some(found), &meant, mode).map(Meant::Call),
-        Err(_) if meant.name == Own::Errand.name() && takes_sentences(snapshot, server) => {
+        Err(_)
+            if meant.name.eq_ignore_ascii_case(Own::Errand.name()) && takes_sentences(snapshot, server) =>
+        {
             let query = Arguments::within(&meant.arguments).text("query");
+            let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == repair::Mode::Repair));
             let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
             Ok(Meant::Errand(Wish { query, server: Some(server.to_string()) }))
         }
@@ -163,4 +167,11 @@ fn call(
 
 fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {
     snapshot.layout.errands != Errands::Nobody && snapshot.layout.runs_errands_with(server)
+}
+
+/// What a model says that puts everything into a string, or nothing but the sentence.
+fn sentence(arguments: &[u8]) -> Option<String> {
+    let text = string_value(arguments)?;
+    let bare = || Some(text.clone().into_owned()).filter(|text| !text.trim().is_empty());
+    if text.trim_start().starts_with('{') { Arguments::within(text.as_bytes()).text("query") } else { bare() }
 }

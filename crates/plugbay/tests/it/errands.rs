@@ -416,7 +416,7 @@ fn what_a_server_asks_meanwhile_reaches_the_host() {
 fn a_suite_takes_sentences_for_its_own_server() {
     let dialect = ANTHROPIC;
     let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Read.")];
-    let world = World::new(dialect, plays);
+    let world = World::new(dialect, plays.into_iter().chain([(); 3].map(|()| dialect.says("Yes."))));
     let config = world.config(&json!({})).server(&world.workspace, "other", &Script::friendly());
     world.workspace.write_config(&config.top("mode", "suite".into()));
     let host = Host::spawn(world.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
@@ -428,6 +428,17 @@ fn a_suite_takes_sentences_for_its_own_server() {
     let (words, record, _) = told(&host.call("s_suite", &call.to_string()));
     assert_eq!((words.as_str(), record.as_str()), ("Read.", "Calls:\n1. s__read {\"n\":1}: done"));
     assert_eq!(dialect.tools(&world.asked().body), ["s__add", "s__dawdle", "s__drop", "s__read"]);
+    world.asked();
+    // However the model writes it.
+    for (subtool, args) in [
+        ("natural_language", json!(r#"{"query":"Read two."}"#)),
+        ("natural_language", json!("Read two.")),
+        ("Natural_Language", json!({ "query": "Read two." })),
+    ] {
+        let call = json!({ "action": "call", "subtool": subtool, "args": args });
+        assert_eq!(told(&host.call("s_suite", &call.to_string())).0, "Yes.", "{call}");
+        assert_eq!(world.asked().body["messages"][0]["content"][0]["text"], "Read two.", "{call}");
+    }
     host.finish();
 }
 
