@@ -10,6 +10,7 @@ mod finding;
 mod gateway;
 mod installed;
 mod peers;
+mod renewed;
 mod scripts;
 mod shelf;
 mod suites;
@@ -25,6 +26,7 @@ use crate::{
     errand::check_errand,
     finding::check_finding,
     gateway::Transport::{Http, Stdio},
+    renewed::{After, check_renewed},
     scripts::check_script,
     shelf::{check_definitions, check_shelf},
     suites::check_suites,
@@ -126,6 +128,16 @@ mod http_to_http {
         typescript_sdk_2_modern: check(TypeScript2, Modern, ROUTE);
         python_sdk_2_modern: check(Python2, Modern, ROUTE);
         a_list_that_grows: check_growth(TypeScript2, Modern, Http);
+    }
+}
+
+/// Servers of both eras that are taken for what they were.
+mod renewed_in_place {
+    use super::*;
+
+    tests! {
+        typescript_sdk_2: check_renewed(After::TypeScript2);
+        python_sdk_2: check_renewed(After::Python2);
     }
 }
 
