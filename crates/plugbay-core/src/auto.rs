@@ -122,7 +122,7 @@ pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
 
 /// Some host may be given search to use.
 pub fn may_search(snapshot: &Snapshot) -> bool {
-    let choice = || choose(&Profile::unknown(), Sizes::of(snapshot), Habits::default());
+    let choice = || choose(snapshot.layout.hosts.unknown(), Sizes::of(snapshot), Habits::default());
     snapshot.layout.mode.is_none() && matches!(choice().mode, Mode::Search | Mode::Suite)
 }
 

@@ -50,6 +50,10 @@ impl Patterns {
         Ok(Self { globs: sources, set })
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.globs.is_empty()
+    }
+
     pub fn matches(&self, tool: &str) -> bool {
         self.set.is_match(tool)
     }

@@ -148,7 +148,8 @@ fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era,
         sink.answer(respond::list(request.id(), era, ware.list_key(), lists::definitions(&snapshot, ware)));
         session.has_seen(&snapshot, Kind::of(ware));
     };
-    if session.snapshot().settled {
+    let now = session.snapshot();
+    if now.settled || ware == Ware::Tool && now.is_complete(&session.desk().view_of(&now).0) {
         return answer(session, sink, request);
     }
     when_settled(session, sink, request, answer);

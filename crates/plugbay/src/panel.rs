@@ -184,6 +184,16 @@ impl Panel {
         stop_all(gone).await;
     }
 
+    /// Whether it is counted what is used.
+    pub fn learns(&self) -> bool {
+        self.gateway.tally.is_some()
+    }
+
+    /// Writes down what was used since this was last called.
+    pub fn remember(&self) {
+        self.usage.save();
+    }
+
     /// Ends every server and writes what is left to write.
     pub async fn shut_down(self) {
         let Self { pool, gateway, surroundings, usage, orders, catalogue } = self;

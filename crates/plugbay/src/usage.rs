@@ -4,7 +4,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use plugbay_core::{name::ServerName, tally::Tally};
@@ -13,6 +14,8 @@ use crate::config::hex_digest;
 
 /// What one use counts; a conversation later it counts a tenth less.
 const USE: u32 = 100;
+/// Who goes on for longer than one conversation usually lasts has begun another.
+const CONVERSATION: Duration = Duration::from_secs(3600);
 /// What counts less than this is not kept.
 const FORGOTTEN: u32 = 10;
 
@@ -27,6 +30,8 @@ pub struct Usage {
     /// What was there when we began: favourites do not change in the middle of a conversation.
     at_first: Scores,
     pub tally: Arc<Tally>,
+    /// When older uses were last made to count less.
+    aged: Mutex<Option<Instant>>,
 }
 
 impl Usage {
@@ -34,7 +39,7 @@ impl Usage {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
         let at_first = scores(file.as_deref());
-        Self { file, at_first, tally: Arc::default() }
+        Self { file, at_first, tally: Arc::default(), aged: Mutex::default() }
     }
 
     /// The tools that are used most, of those that may be.
@@ -62,13 +67,9 @@ impl Usage {
         let used = self.tally.take();
         let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
         let mut scores = scores(Some(file));
-        for tools in scores.values_mut() {
-            for score in tools.values_mut() {
-                *score -= *score / 10;
-            }
-            tools.retain(|_, score| *score >= FORGOTTEN);
+        if self.is_another_conversation() {
+            age(&mut scores);
         }
-        scores.retain(|_, tools| !tools.is_empty());
         for (server, tools) in used {
             let known = scores.entry(server.to_string()).or_default();
             for (tool, count) in tools {
@@ -80,6 +81,26 @@ impl Usage {
             tracing::warn!("what was used cannot be remembered: {error}");
         }
     }
+
+    /// Since this was last asked.
+    fn is_another_conversation(&self) -> bool {
+        let mut aged = self.aged.lock().unwrap_or_else(PoisonError::into_inner);
+        let another = aged.is_none_or(|at| at.elapsed() >= CONVERSATION);
+        if another {
+            *aged = Some(Instant::now());
+        }
+        another
+    }
+}
+
+fn age(scores: &mut Scores) {
+    for tools in scores.values_mut() {
+        for score in tools.values_mut() {
+            *score -= *score / 10;
+        }
+        tools.retain(|_, score| *score >= FORGOTTEN);
+    }
+    scores.retain(|_, tools| !tools.is_empty());
 }
 
 /// What cannot be read is nothing.
@@ -123,6 +144,16 @@ mod tests {
         assert!(!begun.favourites(9, any)[&server("s")].contains("later"), "not in mid conversation");
         let kept = usage("/p").favourites(9, any);
         assert_eq!(kept, [(server("s"), ["later".to_owned()].into())].into(), "the rest is long ago");
+        let often = usage("/often");
+        for _ in 0..30 {
+            often.tally.used(&server("s"), "x");
+            often.save();
+        }
+        assert_eq!(
+            scores(often.file.as_deref())["s"]["x"],
+            30 * USE,
+            "one conversation, however often it is saved"
+        );
         let nowhere = Usage::of(Path::new("/p"), None);
         nowhere.tally.used(&server("s"), "x");
         nowhere.save();

@@ -116,7 +116,12 @@ impl Profiles {
             return forced;
         }
         let known = client.and_then(|client| self.iter().find(|profile| profile.is(client)));
-        known.unwrap_or(&UNKNOWN)
+        known.unwrap_or_else(|| self.unknown())
+    }
+
+    /// Hosts that nobody has met, unless the user knows better.
+    pub fn unknown(&self) -> &Profile {
+        self.own.iter().find(|own| own.name == UNKNOWN.name).unwrap_or(&UNKNOWN)
     }
 
     /// Of two with the same name, the first counts.
@@ -160,6 +165,8 @@ mod tests {
         let profiles = Profiles::new(vec![mine.clone()]);
         assert_eq!(profiles.of(Some("claude-code")), &mine);
         assert_eq!(profiles.iter().filter(|profile| profile.name == "claude-code").count(), 1);
+        let unknown = Profile { lists_again: true, ..Profile::unknown() };
+        assert_eq!(Profiles::new(vec![unknown.clone()]).of(Some("stranger")), &unknown);
         let forced = profiles.forced("Codex").unwrap();
         assert_eq!(forced.of(Some("claude-code")).name, "codex");
         assert_eq!(forced.forced("nobody"), Err("nobody".to_owned()));

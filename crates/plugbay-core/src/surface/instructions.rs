@@ -1,7 +1,5 @@
 //! What a model is told of the servers behind the gateway, in as few words as hosts let through.
 
-use std::fmt::Write;
-
 use super::Listing;
 use crate::{
     catalog::{Catalog, Offer},
@@ -10,6 +8,8 @@ use crate::{
 
 /// Most hosts show as much, in bytes; some cut off the rest in the middle of a word.
 pub const LONGEST_INSTRUCTIONS: usize = 2000;
+/// Beside the three tools of activate mode, which are to cost next to nothing, however many servers there are.
+const LONGEST_BESIDE_SWITCHES: usize = 440;
 /// One server's line; less if there are many.
 const LONGEST_LINE: usize = 240;
 const SHORTEST_LINE: usize = 40;
@@ -34,7 +34,8 @@ pub fn instructions(catalog: &Catalog, listing: Option<&Listing>, longest: usize
         listing if listing.has_suites() => SUITE,
         _ => ALL,
     });
-    let mut text = how.to_owned();
+    let longest = if how == ACTIVATE { longest.min(LONGEST_BESIDE_SWITCHES) } else { longest };
+    let mut text = shortened(how, longest);
     let count = catalog.iter().count();
     let room = longest
         .saturating_sub(how.len())
@@ -45,7 +46,10 @@ pub fn instructions(catalog: &Catalog, listing: Option<&Listing>, longest: usize
         let purpose = purpose(&entry.offer);
         let line = shortened(&format!("\n- {server}: {purpose}"), room);
         if text.len() + line.len() + 20 > longest {
-            let _ = write!(text, "\n- {} more", count - done);
+            let more = format!("\n- {} more", count - done);
+            if text.len() + more.len() <= longest {
+                text.push_str(&more);
+            }
             break;
         }
         text.push_str(&line);
@@ -86,6 +90,7 @@ pub(super) fn shortened(line: &str, room: usize) -> String {
     if line.len() <= room {
         return line.to_owned();
     }
+    let Some(room) = room.checked_sub("…".len()) else { return String::new() };
     let end = (0..=room).rev().find(|at| line.is_char_boundary(*at)).unwrap_or_default();
     let cut = &line[..end];
     if let Some(end) = cut.rfind(". ") {
@@ -134,6 +139,10 @@ mod tests {
             assert!(text.len() <= LONGEST_INSTRUCTIONS, "{number}: {}", text.len());
         }
         assert!(instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS).ends_with(" more"));
+        for longest in 0..200 {
+            let text = instructions(&catalog, Some(&Listing::default()), longest);
+            assert!(text.len() <= longest, "{longest}: {text}");
+        }
         let few = instructions(
             &with(&Catalog::default(), "a", None, Some(&words)),
             Some(&Listing::default()),

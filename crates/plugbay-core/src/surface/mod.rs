@@ -146,6 +146,22 @@ impl Snapshot {
             && self.settled == other.settled
     }
 
+    /// Nothing that a server may still tell would change the list of tools: what it has will not be listed.
+    pub fn is_complete(&self, view: &View) -> bool {
+        let is_heard = |server| self.catalog.get(server).is_some() || self.catalog.failure(server).is_some();
+        let stays_hidden = |(server, exposure): (&ServerName, &Exposure)| {
+            let hidden = match self.mode_of(server, view) {
+                Mode::Search => true,
+                Mode::Activate => !view.active.has_server(server),
+                Mode::All | Mode::Suite => false,
+            };
+            hidden && exposure.pin.is_empty() && !self.layout.learned.contains_key(server)
+        };
+        let decided = self.layout.mode.is_some();
+        self.settled
+            || decided && self.layout.exposures.iter().all(|one| is_heard(one.0) || stays_hidden(one))
+    }
+
     /// Every server, also those that have not been heard of.
     pub fn servers(&self) -> BTreeSet<ServerName> {
         let known = self.catalog.iter().map(|(server, _)| server);

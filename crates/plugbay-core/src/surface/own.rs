@@ -73,7 +73,7 @@ impl Own {
                 r#"{"name":"proxy_refresh","description":"Ask all servers again what they have.","inputSchema":{"type":"object"}}"#
             }
             Self::Activate => {
-                r#"{"name":"gateway_activate","description":"Show the tools of a server, or single ones (\"github\", \"github.get_*\"), from the next turn on.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"gateway_activate","description":"Show the tools of servers, or single ones (\"github, jira.get_*\"), from the next turn on.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Deactivate => {
                 r#"{"name":"gateway_deactivate","description":"Hide them again. \"*\" hides all.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#

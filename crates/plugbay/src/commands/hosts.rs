@@ -32,14 +32,19 @@ pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, Command
     let panel = Panel::assemble(&settings, context.outside.clone());
     let snapshot = panel.snapshots().borrow().clone();
     panel.shut_down().await;
-    let unknown = Profile::unknown();
-    let hosts = settings.hosts.iter().chain([&unknown]).map(|profile| row(profile, &snapshot)).collect();
     let configured = settings.mode.map(|mode| mode.to_string());
-    context.output.show(&Hosts { hosts, configured }, as_json);
+    context.output.show(&Hosts { hosts: rows(&snapshot), configured }, as_json);
     if !snapshot.settled {
         context.output.note("not every server has been met: `plugbay list` does, and the choice may change");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What each host gets, those last that nobody has met.
+pub fn rows(snapshot: &Snapshot) -> Vec<Row> {
+    let (hosts, unknown) = (&snapshot.layout.hosts, snapshot.layout.hosts.unknown());
+    let met = hosts.iter().filter(|profile| profile.name != unknown.name);
+    met.chain([unknown]).map(|profile| row(profile, snapshot)).collect()
 }
 
 fn row(profile: &Profile, snapshot: &Snapshot) -> Row {

@@ -26,6 +26,8 @@ use crate::{
 /// started when the host has said what it can be asked, so that they need not be opened twice.
 const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// So much use may be forgotten when we are killed.
+const REMEMBER: Duration = Duration::from_secs(15);
 
 pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
     let outcome = run(source, outside, Transport::Stdio, |gateway| {
@@ -74,7 +76,11 @@ where
             let _ = timeout(START_DELAY, opened.notified()).await;
         }
         panel.refresh();
-        tokio::join!(running::keep(running, source.paths.running(), &panel), follow(source, watch, &panel));
+        tokio::join!(
+            running::keep(running, source.paths.running(), &panel),
+            follow(source, watch, &panel),
+            remember(&panel)
+        );
     };
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
@@ -82,6 +88,14 @@ where
     };
     panel.shut_down().await;
     outcome
+}
+
+/// Writes down from time to time what was used, because nobody is sure of a good end.
+async fn remember(panel: &Panel) {
+    while panel.learns() {
+        sleep(REMEMBER).await;
+        panel.remember();
+    }
 }
 
 /// Takes every change of the configuration.

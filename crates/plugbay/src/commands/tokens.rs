@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::{
     CommandError, Context,
+    hosts::{Row, rows},
     tools::{find, learn},
 };
 use crate::{panel::Panel, tokenizer};
@@ -45,6 +46,8 @@ pub struct Listed {
 /// How modes compare over a conversation.
 #[derive(Debug, Serialize)]
 pub struct Reckoning {
+    /// What all definitions cost, estimated as `serve` does: it has no vocabulary.
+    pub definitions: usize,
     pub turns: usize,
     pub tools: usize,
     pub servers: usize,
@@ -52,6 +55,15 @@ pub struct Reckoning {
     pub costs: Vec<Cost>,
     /// With so many tokens of definitions, listing them all costs as much as searching.
     pub break_even: usize,
+    /// And what therefore each host gets.
+    pub hosts: Vec<Chosen>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Chosen {
+    pub name: String,
+    pub mode: String,
+    pub why: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,8 +94,7 @@ pub async fn tokens(
         let used = server.as_ref().and_then(|server| used(&snapshot, mode, server));
         listings.extend(used.into_iter().flatten());
     }
-    let tokens = listings[0].tokens;
-    let reckoning = explain.then(|| reckon(Sizes { tokens, ..Sizes::of(&snapshot) }));
+    let reckoning = explain.then(|| reckon(&snapshot));
     context.output.show(&Tokens { listings, reckoning }, as_json);
     if !unknown.is_empty() {
         let these = unknown.join(", ");
@@ -150,17 +161,56 @@ fn typical(snapshot: &Snapshot) -> Option<ServerName> {
     servers.get(servers.len() / 2).map(|(_, name)| name.clone())
 }
 
-fn reckon(sizes: Sizes) -> Reckoning {
-    let habits = Habits::default();
+fn reckon(snapshot: &Snapshot) -> Reckoning {
+    let (sizes, habits) = (Sizes::of(snapshot), Habits::default());
     let costs = costs(sizes, habits);
     let search = costs.iter().find(|(mode, _)| *mode == Mode::Search).map_or(0, |(_, tokens)| *tokens);
     let named = |(mode, tokens): (Mode, usize)| Cost { mode: mode.to_string(), tokens };
+    let chosen = |Row { profile, mode, why }| Chosen { name: profile.name, mode, why };
     Reckoning {
+        definitions: sizes.tokens,
         turns: habits.turns,
         tools: habits.tools,
         servers: habits.servers,
         context: habits.context,
         break_even: search / habits.turns,
         costs: costs.into_iter().map(named).collect(),
+        hosts: rows(snapshot).into_iter().map(chosen).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use plugbay_core::{
+        catalog::{Catalog, Change, Offer, Tool},
+        era::Era,
+        surface::Layout,
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_three_tools_of_activate_mode_and_what_goes_with_them_cost_little_whatever_is_behind() {
+        for servers in [4, 40, 400] {
+            for words in [
+                None,
+                Some("Looks after the things of one department: reads, writes and moves them. And so on."),
+            ] {
+                let catalog = (0..servers).fold(Catalog::default(), |catalog, number| {
+                    let tool = Tool::parse(Bytes::from_static(br#"{"name":"get_thing"}"#)).unwrap();
+                    let offer = Offer::new(Era::Legacy, None, words.map(str::to_owned), vec![tool]);
+                    let name = ServerName::parse(&format!("srv-{number}-x{}", number * 7919 % 997)).unwrap();
+                    catalog.apply(Change::Listed(name, Arc::new(offer)))
+                });
+                let layout = Layout { mode: Some(Mode::Activate), name_limit: 64, ..Layout::default() };
+                let listed =
+                    in_mode(&Snapshot::new(Arc::new(catalog), Arc::new(layout), true), Mode::Activate);
+                let tokens = listed.tokens + listed.instructions;
+                assert!(listed.tools == 3 && tokens <= 350, "{servers} servers: {tokens}");
+            }
+        }
     }
 }

@@ -143,9 +143,10 @@ impl Common {
 /// What is said of a host, over what an earlier file said, over what is known of it.
 fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) -> Profile {
     let known = earlier.get(name).or_else(|| Profiles::built_in(name)).cloned();
-    let known = known.unwrap_or_else(|| Profile { name: name.to_owned(), ..Profile::unknown() });
+    let known = known.unwrap_or_else(Profile::unknown);
     let milliseconds = |wait: Wait| u64::try_from(wait.0.as_millis()).unwrap_or(u64::MAX);
     Profile {
+        name: name.to_owned(),
         clients: said.clients.clone().unwrap_or(known.clients),
         lists_again: said.lists_again.unwrap_or(known.lists_again),
         pause_ms: said.pause.map_or(known.pause_ms, milliseconds),
@@ -154,7 +155,8 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
         defers_from: said.defers_from.map(|count| count.0).or(known.defers_from),
         name_limit: said.name_limit.map(|length| length.0).or(known.name_limit),
         instructions_limit: said.instructions_limit.map(|count| count.0).or(known.instructions_limit),
-        ..known
+        result_limit: said.result_limit.map(|count| count.0).or(known.result_limit),
+        shows: said.shows.map_or(known.shows, |shows| shows.0),
     }
 }
 

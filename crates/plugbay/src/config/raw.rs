@@ -8,7 +8,7 @@ use std::{
 };
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::{exposure::Mode, policy::Patterns};
+use plugbay_core::{exposure::Mode, policy::Patterns, profile::Shows};
 use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
@@ -176,6 +176,10 @@ object! {
         "nameLimit" => name_limit: NameLength,
         /// How many characters of `instructions` its model sees.
         "instructionsLimit" => instructions_limit: Count,
+        /// A result of more bytes is cut or put into a file. For your information: results pass as they are.
+        "resultLimit" => result_limit: Count,
+        /// What its model sees of a result that has both text and structured content. For your information as well.
+        "shows" => shows: Word<Shows>,
     }
     ignored: []
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::exposure::Mode;
+use plugbay_core::{exposure::Mode, profile::Shows};
 use plugbay_upstream::spec::{Framing, HttpFlavour};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
@@ -63,6 +63,15 @@ impl Choice for Option<Mode> {
         ("search", Some(Mode::Search)),
         ("activate", Some(Mode::Activate)),
         ("suite", Some(Mode::Suite)),
+    ];
+}
+
+impl Choice for Shows {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("text", Self::Text),
+        ("structured", Self::Structured),
+        ("both", Self::Both),
+        ("unknown", Self::Unknown),
     ];
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use plugbay_core::auto::{SMALL, WORTHWHILE};
 
 use super::{
-    Style, View,
+    Style, View, one_line,
     table::{Column, Table},
     units::count,
 };
@@ -44,12 +44,13 @@ impl View for Tokens {
 }
 
 fn explain(text: &mut String, reckoning: &Reckoning, style: Style) {
-    let Reckoning { turns, tools, servers, context, costs, break_even } = reckoning;
+    let Reckoning { definitions, turns, tools, servers, context, costs, break_even, hosts } = reckoning;
     let _ = writeln!(
         text,
         "\nA conversation of {turns} turns that uses {tools} tools of {servers} servers, with {} other tokens in its\n\
-         context, makes a model read in all:",
-        count(*context)
+         context, makes a model read in all (with about {} tokens of definitions, where the mode is open):",
+        count(*context),
+        count(*definitions)
     );
     let mut table = Table::new(vec![Column::left("MODE"), Column::right("TOKENS")]).indented(2);
     for cost in costs {
@@ -63,4 +64,10 @@ fn explain(text: &mut String, reckoning: &Reckoning, style: Style) {
         count(*break_even),
         count(SMALL)
     );
+    let columns = [Column::left("HOST"), Column::left("MODE"), Column::flexible("WHY")];
+    let mut table = Table::new(columns.into()).indented(2);
+    for chosen in hosts {
+        table.row(vec![one_line(&chosen.name).into(), chosen.mode.clone().into(), chosen.why.clone().into()]);
+    }
+    text.push_str(&table.render(style));
 }

@@ -22,16 +22,36 @@ fn each_mode_is_counted_as_hosts_see_it() {
         tokens("activate, notes on") > tokens("activate") && tokens("activate, notes on") < tokens("all")
     );
     assert_eq!(tokens("activate, notes off again"), tokens("activate"));
-    let costs = counted["reckoning"]["costs"].as_array().unwrap();
-    assert_eq!(costs[0]["tokens"].as_u64().unwrap(), 20 * tokens("all"));
     let told = world.run(&["tokens", "--explain"]).out;
     assert!(told.contains("A conversation of 20 turns") && told.contains("activate, "), "{told}");
 }
 
 #[test]
+fn what_is_explained_is_what_auto_does() {
+    let world = World::with(&samples());
+    let counted = world.run(&["tokens", "--explain", "--json"]).json();
+    let shown = world.run(&["hosts", "--json"]).json();
+    let choices = |rows: &Value| {
+        let choice = |row: &Value| {
+            [&row["name"], &row["mode"], &row["why"]].map(|cell| cell.as_str().unwrap().to_owned())
+        };
+        rows.as_array().unwrap().iter().map(choice).collect::<Vec<_>>()
+    };
+    assert_eq!(choices(&counted["reckoning"]["hosts"]), choices(&shown["hosts"]));
+    let reckoned = counted["reckoning"]["definitions"].as_u64().unwrap();
+    assert_eq!(counted["reckoning"]["costs"][0]["tokens"].as_u64().unwrap(), 20 * reckoned);
+    let real = counted["listings"][0]["tokens"].as_u64().unwrap();
+    assert!(reckoned.abs_diff(real) * 5 < real, "an estimate, but a good one: {reckoned} for {real}");
+}
+
+#[test]
 fn hosts_are_shown_with_what_they_get() {
     let world = World::empty();
-    let hosts = json!({ "gemini-cli": { "pause": "3s" }, "mine": { "clients": ["my-*"], "defersFrom": 1 } });
+    let hosts = json!({
+        "gemini-cli": { "pause": "3s", "resultLimit": 1000, "shows": "both" },
+        "mine": { "clients": ["my-*"], "defersFrom": 1 },
+        "unknown": { "nameLimit": 60 },
+    });
     world.configure(&json!({ "hosts": hosts, "mcpServers": samples() }).to_string());
     world.run(&["tools"]);
     let shown = world.run(&["hosts", "--json"]).json();
@@ -40,6 +60,11 @@ fn hosts_are_shown_with_what_they_get() {
         rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{shown}")).clone()
     };
     assert_eq!((&of("gemini-cli")["pauseMs"], &of("gemini-cli")["listsAgain"]), (&json!(3000), &json!(true)));
+    assert_eq!(
+        (&of("gemini-cli")["resultLimit"], &of("gemini-cli")["shows"]),
+        (&json!(1000), &json!("both"))
+    );
+    assert_eq!(of("unknown")["nameLimit"], 60);
     assert_eq!(of("mine")["why"], "the host keeps tools out of context itself");
     assert!(of("unknown")["why"].as_str().unwrap().ends_with("are passed through"), "{shown}");
     let wrong = world.run(&["serve", "--host", "nobody"]);

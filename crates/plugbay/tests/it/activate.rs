@@ -21,8 +21,17 @@ fn with<'a>(tools: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn servers_are_warm_before_they_are_wanted_and_stay_so() {
+    for open in [|host: &Host| drop(host.initialize()), Host::speak_modern] {
+        check_warmth(open);
+    }
+}
+
+fn check_warmth(open: fn(&Host)) {
     let workspace = Workspace::new();
-    let host = started(&workspace, &[("a", Script::friendly()), ("b", Script::friendly())]);
+    let servers = [("a", Script::friendly()), ("b", Script::friendly())];
+    workspace.write_config(&workspace.config(&servers).top("mode", json!("activate")));
+    let host = workspace.serve(&gateway());
+    open(&host);
     assert_eq!(host.tool_names(), PANEL);
     workspace.await_log("a", "listed", 1);
     workspace.await_log("b", "listed", 1);
@@ -56,6 +65,21 @@ fn a_crash_takes_the_tools_away_and_a_recovery_brings_them_back() {
     host.await_list("both servers again", |tools| tools.len() == all.len());
     assert_eq!(host.tool_names(), all);
     host.finish();
+}
+
+#[test]
+fn the_first_list_waits_for_no_server_whose_tools_are_not_in_it() {
+    for (mode, listed) in
+        [("activate", &PANEL[..]), ("search", &["search_tools", "describe_tool", "execute_tool"])]
+    {
+        let workspace = Workspace::new();
+        let silent = Script::new().set("start_delay_ms", "3600000");
+        let config = workspace.config(&[("a", Script::friendly()), ("silent", silent)]);
+        workspace.write_config(&config.top("mode", json!(mode)).top("listWait", json!("1h")));
+        let host = workspace.serve(&gateway());
+        host.initialize();
+        assert_eq!(host.tool_names(), listed);
+    }
 }
 
 #[test]

@@ -162,17 +162,20 @@ async fn a_host_that_needs_a_moment_after_listing_gets_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_ignores_changes_calls_through() {
-    let mut host = Host::new(Era::Legacy, "codex-mcp-client", panel(Some(Mode::Activate))).await;
-    assert_eq!(host.tools().await, format!("{THREE} execute_tool"));
-    let start = Instant::now();
-    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
-    host.is_told_of_a_change().await;
-    let (text, _) = host.told().await;
-    assert!(text.contains("execute_tool:\nchrome__navigate(url: string) - Does it."), "{text}");
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    host.use_panel("execute_tool", json!({ "name": "chrome__navigate", "arguments": { "url": "x" } })).await;
-    host.stage.forwarded().await.answer("{}");
-    host.stage.hear().await;
+    for era in ERAS {
+        let mut host = Host::new(era, "codex-mcp-client", panel(Some(Mode::Activate))).await;
+        assert_eq!(host.tools().await, format!("{THREE} execute_tool"));
+        let start = Instant::now();
+        host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+        host.is_told_of_a_change().await;
+        let (text, _) = host.told().await;
+        assert!(text.contains("execute_tool:\nchrome__navigate(url: string) - Does it."), "{text}");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        host.use_panel("execute_tool", json!({ "name": "chrome__navigate", "arguments": { "url": "x" } }))
+            .await;
+        host.stage.forwarded().await.answer("{}");
+        host.stage.hear().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,31 +244,35 @@ async fn a_host_that_does_not_listen_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_for_switching_says_where_it_is() {
-    let mixed = panel(Some(Mode::Activate));
-    let mut layout = (*mixed.layout).clone();
-    layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::Suite);
-    let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
-    let mut host = Host::new(Era::Legacy, "claude-code", mixed).await;
-    host.tools().await;
-    host.use_panel("gateway_activate", json!({ "name": "github" })).await;
-    assert_eq!(host.told().await.0, "github: a tool of its own, which tells what it has");
+    for era in ERAS {
+        let mixed = panel(Some(Mode::Activate));
+        let mut layout = (*mixed.layout).clone();
+        layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::Suite);
+        let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
+        let mut host = Host::new(era, "claude-code", mixed).await;
+        host.tools().await;
+        host.use_panel("gateway_activate", json!({ "name": "github" })).await;
+        assert_eq!(host.told().await.0, "github: a tool of its own, which tells what it has");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_switched_off_is_not_said_to_be() {
-    let mixed = panel(Some(Mode::Activate));
-    let mut layout = (*mixed.layout).clone();
-    layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::All);
-    layout.exposures.get_mut(&name("chrome")).unwrap().pin = Patterns::compile(["*"]).unwrap();
-    let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
-    let mut host = Host::new(Era::Legacy, "claude-code", mixed).await;
-    for (server, told) in [
-        ("github", "github: always in the list"),
-        ("chrome", "chrome is off; 1 pinned tools stay in the list"),
-        ("linear", "linear is off"),
-    ] {
-        host.use_panel("gateway_deactivate", json!({ "name": server })).await;
-        assert_eq!(host.told().await.0, told);
+    for era in ERAS {
+        let mixed = panel(Some(Mode::Activate));
+        let mut layout = (*mixed.layout).clone();
+        layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::All);
+        layout.exposures.get_mut(&name("chrome")).unwrap().pin = Patterns::compile(["*"]).unwrap();
+        let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
+        let mut host = Host::new(era, "claude-code", mixed).await;
+        for (server, told) in [
+            ("github", "github: always in the list"),
+            ("chrome", "chrome is off; 1 pinned tools stay in the list"),
+            ("linear", "linear is off"),
+        ] {
+            host.use_panel("gateway_deactivate", json!({ "name": server })).await;
+            assert_eq!(host.told().await.0, told);
+        }
     }
 }
 
@@ -324,22 +331,24 @@ async fn endless_names_are_not_looked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_work_is_explained() {
-    let cold = panel(Some(Mode::Activate));
-    let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
-    host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
-    host.stage.hear_nothing().await;
-    let failure = Arc::new(Failure::new("exited with code 1", vec!["Unauthorized".to_owned()]));
-    host.stage.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
-    let (text, failed) = host.told().await;
-    let expected = "linear does not work: exited with code 1; stderr: Unauthorized; try: check the token";
-    assert!(text.starts_with(expected) && failed, "{text}");
-    for (arguments, expected) in [
-        (json!({ "name": "zebra" }), "there is nothing named \"zebra\""),
-        (json!({}), "\"name\" is missing: one of chrome, github, linear"),
-    ] {
-        host.use_panel("gateway_activate", arguments).await;
+    for era in ERAS {
+        let cold = panel(Some(Mode::Activate));
+        let mut host = Host::new(era, "claude-code", cold.clone()).await;
+        host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
+        host.stage.hear_nothing().await;
+        let failure = Arc::new(Failure::new("exited with code 1", vec!["Unauthorized".to_owned()]));
+        host.stage.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
         let (text, failed) = host.told().await;
+        let expected = "linear does not work: exited with code 1; stderr: Unauthorized; try: check the token";
         assert!(text.starts_with(expected) && failed, "{text}");
+        for (arguments, expected) in [
+            (json!({ "name": "zebra" }), "there is nothing named \"zebra\""),
+            (json!({}), "\"name\" is missing: one of chrome, github, linear"),
+        ] {
+            host.use_panel("gateway_activate", arguments).await;
+            let (text, failed) = host.told().await;
+            assert!(text.starts_with(expected) && failed, "{text}");
+        }
     }
 }
 
@@ -370,18 +379,20 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
 
 #[tokio::test(start_paused = true)]
 async fn the_status_shows_every_state() {
-    let panel = panel(Some(Mode::Activate));
-    let failure = Arc::new(Failure::new("exited", Vec::new()));
-    let mut host =
-        Host::new(Era::Legacy, "claude-code", after(&panel, Change::Failed(name("github"), failure))).await;
-    host.tools().await;
-    host.switch("gateway_activate", "chrome").await;
-    host.use_panel("gateway_status", json!({})).await;
-    let (text, _) = host.told().await;
-    let states: Vec<&str> = text.lines().map(|line| line.split([',', ';']).next().unwrap()).collect();
-    assert_eq!(states[..3], ["chrome: active", "github: error: exited", "linear: warming"], "{text}");
-    assert!(states[3].starts_with("in context: ~") && states[4] == "mode: activate", "{text}");
-    assert!(text.ends_with("host: claude-code"), "{text}");
+    for era in ERAS {
+        let panel = panel(Some(Mode::Activate));
+        let failure = Arc::new(Failure::new("exited", Vec::new()));
+        let mut host =
+            Host::new(era, "claude-code", after(&panel, Change::Failed(name("github"), failure))).await;
+        host.tools().await;
+        host.switch("gateway_activate", "chrome").await;
+        host.use_panel("gateway_status", json!({})).await;
+        let (text, _) = host.told().await;
+        let states: Vec<&str> = text.lines().map(|line| line.split([',', ';']).next().unwrap()).collect();
+        assert_eq!(states[..3], ["chrome: active", "github: error: exited", "linear: warming"], "{text}");
+        assert!(states[3].starts_with("in context: ~") && states[4] == "mode: activate", "{text}");
+        assert!(text.ends_with("host: claude-code"), "{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
