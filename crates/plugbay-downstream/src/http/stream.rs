@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hyper::Response;
+use hyper::{Response, StatusCode};
 use plugbay_core::wire::Frame;
 use tokio::{
     sync::{mpsc, watch},
@@ -106,8 +106,13 @@ impl EventStream {
         self.attach(0, self.primes)
     }
 
-    /// What came behind this event. Of what is no longer kept, the answer is never a part.
+    /// What came behind this event. Of what is no longer kept, the answer is never a part. Where nothing more will
+    /// come, hosts are told not to ask again, as server-sent events have it: after a stream without a word they do,
+    /// and open others.
     pub(super) fn resume(self: &Arc<Self>, event: u64) -> Response<Body> {
+        if self.sink.is_done() && self.next_behind(event).is_none() {
+            return reply::empty(StatusCode::NO_CONTENT);
+        }
         self.attach(event, false)
     }
 

@@ -81,6 +81,25 @@ async fn an_answer_waits_for_a_minute_and_a_call_for_as_long_as_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_has_everything_is_told_not_to_come_back() {
+    let taken_back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    for cancelled in [false, true] {
+        let mut stage = Stage::new();
+        let (session, mut host, forwarded) = streaming(&mut stage).await;
+        let mut last = host.event().await.unwrap();
+        if cancelled {
+            stage.ask(within(&session, taken_back)).await;
+        } else {
+            forwarded.answer("{}");
+        }
+        while let Some(event) = host.event().await {
+            last = event;
+        }
+        assert_eq!(stage.ask(get(&session, Some(id(&last)))).await.status, 204, "cancelled: {cancelled}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_resumes_nothing_but_its_own() {
     let mut stage = Stage::new();
     let (session, mut host, _forwarded) = streaming(&mut stage).await;
