@@ -2,9 +2,9 @@
 # The whole protocol through plugbay: hosts and servers of both eras made of the official SDKs, every feature in
 # every pairing, as one table.
 #
-# Usage: tests-e2e/matrix.sh [--over stdio|http] [--host ts1|py1|ts2|py2] [--plugbay PATH]
+# Usage: tests-e2e/matrix.sh [--over stdio|http] [--host ts1|py1|rs1|ts2|py2|rs2] [--plugbay PATH]
 #
-# The programs are those of setup.sh, in $PLUGBAY_E2E_DIR, else target/e2e.
+# The programs are those of setup.sh, in $PLUGBAY_E2E_DIR, else target/e2e; those of the Rust SDK are built with plugbay.
 # Exit code 1: a cell fails. 2: it could not be found out.
 set -eu
 

@@ -2,9 +2,9 @@
 // Usage: see ../matrix.sh
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -20,8 +20,10 @@ const AT_ONCE = 2;
 const PROGRAMS = {
     ts1: { era: "legacy", words: (what) => [process.execPath, join(HERE, `${what}.mjs`)], line: ["v1"] },
     py1: { era: "legacy", words: (what) => [join(E2E, "py1/bin/python"), join(HERE, `${what}.py`)], line: [] },
+    rs1: { era: "legacy", words: (what) => [PEER, what], line: ["legacy"] },
     ts2: { era: "modern", words: (what) => [process.execPath, join(HERE, `${what}.mjs`)], line: ["v2"] },
     py2: { era: "modern", words: (what) => [join(E2E, "py2/bin/python"), join(HERE, `${what}.py`)], line: [] },
+    rs2: { era: "modern", words: (what) => [PEER, what], line: ["modern"] },
 };
 const NAMES = Object.keys(PROGRAMS);
 
@@ -32,6 +34,13 @@ const { values: options } = parseArgs({
         plugbay: { type: "string", default: process.env.PLUGBAY_BIN ?? built() },
     },
 });
+
+// The program made of the Rust SDK is built with plugbay, and so beside it.
+const PEER = [options.plugbay, built()].map((path) => join(dirname(resolve(path)), "plugbay-matrix-peer")).find(existsSync);
+if (!PEER) {
+    console.error(`matrix: no plugbay-matrix-peer beside ${options.plugbay}: cargo build --package plugbay-matrix-peer`);
+    process.exit(2);
+}
 
 const scratch = mkdtempSync(join(tmpdir(), "plugbay-matrix-"));
 process.on("exit", () => {
