@@ -5,6 +5,7 @@ mod node;
 mod sentence;
 
 pub use sentence::first_sentence;
+pub(crate) use sentence::sentence_ends;
 
 use self::{kind::kind, node::Node};
 use crate::{catalog::Tool, tokens::estimate};

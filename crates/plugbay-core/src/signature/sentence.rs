@@ -1,15 +1,20 @@
-//! The first sentence of a description.
+//! The sentences of a description.
 
 /// The first sentence of a text on one line, or its first paragraph if that has no end.
 pub fn first_sentence(text: &str) -> String {
     let paragraph = text.trim_start().split("\n\n").next().unwrap_or_default();
     let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    let ends = paragraph.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
-    let end = ends.into_iter().find(|end| {
-        let (before, behind) = paragraph.split_at(*end);
-        let word = before.rsplit([' ', '(']).next().unwrap_or_default();
-        let follows = behind.starts_with(' ') || before.ends_with('。');
-        follows && !["e.g.", "i.e.", "etc.", "vs.", "cf."].contains(&word)
-    });
+    let end = sentence_ends(&paragraph).next();
     paragraph[..end.unwrap_or(paragraph.len())].to_owned()
+}
+
+/// Where the sentences of a line end, the last one only if it ends with a mark.
+pub(crate) fn sentence_ends(line: &str) -> impl Iterator<Item = usize> {
+    let ends = line.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
+    ends.filter(|end| {
+        let (before, behind) = line.split_at(*end);
+        let word = before.rsplit([' ', '(']).next().unwrap_or_default();
+        let follows = behind.is_empty() || behind.starts_with(' ') || before.ends_with('。');
+        follows && !["e.g.", "i.e.", "etc.", "vs.", "cf."].contains(&word)
+    })
 }

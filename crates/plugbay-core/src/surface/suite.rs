@@ -12,7 +12,7 @@ use crate::{
     catalog::Offer,
     exposure::Suite,
     name::{self, ServerName},
-    signature::{self, Signature},
+    signature::{self, Signature, sentence_ends},
     tokens::{compact, estimate},
 };
 
@@ -108,14 +108,16 @@ fn line(found: &Found, suite: &Suite, full: bool) -> String {
     }
 }
 
-/// A text within a limit of characters: whole sentences if at least half of it is left by them.
+/// A text within a limit of characters: as few whole sentences as say something, else a part of the first.
 fn summary(text: &str, limit: usize) -> String {
     let text = one_line(text);
-    let Some((end, _)) = text.char_indices().nth(limit) else { return text };
+    let end = text.char_indices().nth(limit).map_or(text.len(), |(end, _)| end);
     let cut = &text[..end];
-    let sentences = cut.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
-    if let Some(at) = sentences.rev().find(|at| *at >= end / 2) {
+    if let Some(at) = sentence_ends(cut).find(|at| cut[..*at].chars().count() >= limit / 4) {
         return cut[..at].to_owned();
+    }
+    if end == text.len() {
+        return text;
     }
     let word = cut.rfind(' ').unwrap_or(cut.len());
     format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
@@ -153,11 +155,13 @@ mod tests {
     #[test]
     fn a_summary_ends_with_a_sentence_if_it_can() {
         let text = "Echoes the message. It is useful for testing.  And so on and so forth.";
-        assert_eq!(summary(text, 60), "Echoes the message. It is useful for testing.");
+        assert_eq!(summary(text, 60), "Echoes the message.");
+        assert_eq!(summary(text, 100), "Echoes the message. It is useful for testing.");
         assert_eq!(
             summary(text, 500),
             "Echoes the message. It is useful for testing. And so on and so forth."
         );
+        assert_eq!(summary("Reads a .mcp.json file. Quickly.", 60), "Reads a .mcp.json file.");
         assert_eq!(summary("No. Then a long sentence without any end in sight", 20), "No. Then a long…");
         assert_eq!(summary("天気を調べます。とても長い説明がここに続きます。", 12), "天気を調べます。");
     }
