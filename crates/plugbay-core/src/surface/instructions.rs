@@ -3,6 +3,7 @@
 use super::Listing;
 use crate::{
     catalog::{Catalog, Offer},
+    signature::first_sentence,
     wire::{Members, string_value},
 };
 
@@ -60,19 +61,25 @@ pub fn instructions(catalog: &Catalog, listing: Option<&Listing>, longest: usize
 /// Its instructions, or what it calls itself, or what it has.
 pub(super) fn purpose(offer: &Offer) -> String {
     let instructions = offer.instructions.as_deref().map(without_headings).filter(|text| !text.is_empty());
-    instructions.or_else(|| described(offer)).unwrap_or_else(|| {
-        let names: Vec<&str> = offer.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
-        names.join(", ")
-    })
+    instructions.or_else(|| told(offer, "description")).or_else(|| told(offer, "title")).unwrap_or_else(
+        || {
+            let names: Vec<&str> = offer.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
+            names.join(", ")
+        },
+    )
 }
 
-fn described(offer: &Offer) -> Option<String> {
+/// What a server says of itself, the most telling first.
+pub(super) fn own_words(offer: &Offer) -> impl Iterator<Item = String> {
+    let first = |text: &String| first_sentence(&without_headings(text));
+    let instructions = offer.instructions.as_ref().map(first).filter(|text| !text.is_empty());
+    [instructions, told(offer, "description"), told(offer, "title")].into_iter().flatten()
+}
+
+fn told(offer: &Offer, key: &str) -> Option<String> {
     let info = offer.info.as_ref()?;
-    let text = |key| {
-        let span = Members::find(info, &(0..info.len()), key)?;
-        Some(one_line(&string_value(&info[span])?)).filter(|text| !text.is_empty())
-    };
-    text("description").or_else(|| text("title"))
+    let span = Members::find(info, &(0..info.len()), key)?;
+    Some(one_line(&string_value(&info[span])?)).filter(|text| !text.is_empty())
 }
 
 /// A heading only says again whose words these are.

@@ -2,6 +2,7 @@
 
 pub mod activate;
 mod found;
+mod gist;
 mod instructions;
 mod listing;
 mod names;

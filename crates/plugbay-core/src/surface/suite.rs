@@ -6,10 +6,10 @@ use serde_json::json;
 use super::{
     Layout, Snapshot,
     found::Found,
-    instructions::{one_line, purpose, shortened},
+    gist::gist,
+    instructions::{one_line, own_words},
 };
 use crate::{
-    catalog::Offer,
     exposure::Suite,
     name::{self, ServerName},
     signature::{self, Signature, sentence_ends},
@@ -18,8 +18,10 @@ use crate::{
 
 /// Behind the server's name, unless the user wants another.
 const ENDING: &str = "_suite";
-/// What a description may cost, in bytes: it stands in every conversation.
-const DESCRIPTION: usize = 64;
+/// What a server's own words may cost, in bytes: a description stands in every conversation.
+const DESCRIPTION: usize = 90;
+/// Up to so many bytes are only a name.
+const TITLE: usize = 30;
 /// A summary ends with a sentence before this, in characters.
 const SUMMARY: usize = 160;
 /// About what an introspection may cost, in tokens; with schemas, and without.
@@ -33,31 +35,47 @@ pub(super) fn exposed(server: &ServerName, layout: &Layout, limit: usize) -> Str
 }
 
 pub(super) fn write_definition(out: &mut BytesMut, exposed: &str, server: &ServerName, snapshot: &Snapshot) {
-    let suite = snapshot.suite(server);
-    let offer = snapshot.catalog.get(server).map(|entry| &*entry.offer);
     let name = serde_json::Value::from(exposed);
-    let description = serde_json::Value::from(describe(server, &suite, offer));
+    let description = serde_json::Value::from(describe(server, snapshot));
     out.put_slice(format!(
         r#"{{"name":{name},"description":{description},"inputSchema":{{"type":"object","properties":{{"action":{{"type":"string","enum":["introspect","call"]}},"subtool":{{"type":"string"}},"args":{{"type":"object"}}}}}},"_meta":{{"anthropic/alwaysLoad":true}}}}"#
     ).as_bytes());
 }
 
-/// So that a model knows when to look inside: the user's words, the server's own, or its tools'.
-fn describe(server: &ServerName, suite: &Suite, offer: Option<&Offer>) -> String {
-    if let Some(text) = &suite.description {
+/// So that a model knows when to look inside: the user's words, the server's own if they are few, or its tools'.
+fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
+    if let Some(text) = &snapshot.suite(server).description {
         return one_line(text);
     }
-    let text = offer.map(purpose).filter(|text| !text.is_empty());
-    text.map_or_else(|| format!("The tools of {server}"), |text| shortened(&text, DESCRIPTION))
+    let offer = snapshot.catalog.get(server).map(|entry| &*entry.offer);
+    let own = offer.and_then(|offer| own_words(offer).find(|text| text.len() <= DESCRIPTION));
+    let own = own.unwrap_or_default();
+    if own.len() > TITLE {
+        return own;
+    }
+    let gist = gist(snapshot.names.of(server).map(|found| found.target.tool.as_str()));
+    match (own.is_empty(), gist.is_empty()) {
+        (false, false) => format!("{own}: {gist}"),
+        (true, true) => format!("The tools of {server}"),
+        _ => own + &gist,
+    }
 }
 
 /// Which tools a model wants to see.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// With their schemas.
     pub full: bool,
     /// Already found, in the order of their fitness; `None` for all.
     pub tools: Option<Vec<String>>,
+    /// No more than so many.
+    pub most: usize,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { full: false, tools: None, most: usize::MAX }
+    }
 }
 
 /// What a server has: a line for each tool, and its schema if that is wanted. Under the names that `subtool`
@@ -75,7 +93,7 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
     let full = wanted.full || suite.full;
     let mut room = if full { FULL_BUDGET } else { BRIEF_BUDGET };
     let mut lines = Vec::new();
-    for found in &shown {
+    for found in shown.iter().take(wanted.most) {
         let line = line(found, &suite, full);
         let cost = estimate(&line);
         if cost > room {

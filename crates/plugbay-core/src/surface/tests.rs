@@ -416,11 +416,17 @@ fn a_server_is_one_tool() {
     assert!(matches!(snapshot.listing.plan("files_suite"), Plan::Unknown { .. }));
     let lines = suite::introspect(&notes, &snapshot, &suite::Wanted::default());
     assert_eq!(lines, "List-All() - Lists notes.\nadd(text: string) - Adds a note. At once.");
-    let wanted = suite::Wanted { full: true, tools: Some(vec!["add".to_owned(), "none".to_owned()]) };
+    let wanted = suite::Wanted {
+        full: true,
+        tools: Some(vec!["add".to_owned(), "none".to_owned()]),
+        ..suite::Wanted::default()
+    };
     let full = suite::introspect(&notes, &snapshot, &wanted);
     assert!(full.starts_with("add - Adds a note. At once.\n{\"properties\""), "{full}");
-    let none = suite::Wanted { full: false, tools: Some(Vec::new()) };
+    let none = suite::Wanted { tools: Some(Vec::new()), ..suite::Wanted::default() };
     assert_eq!(suite::introspect(&notes, &snapshot, &none), "notes has no tool like that");
+    let one = suite::introspect(&notes, &snapshot, &suite::Wanted { most: 1, ..suite::Wanted::default() });
+    assert!(one.starts_with("List-All() - Lists notes.\nand 1 more: "), "{one}");
 }
 
 #[test]

@@ -22,6 +22,11 @@ impl<'a> Arguments<'a> {
         Self(Some(arguments))
     }
 
+    /// What stands below a key; nothing, unless that is an object.
+    pub(super) fn object(&self, key: &str) -> Self {
+        Self(self.raw(key).filter(|value| value.starts_with(b"{")))
+    }
+
     fn find(&self, key: &str) -> Option<(&'a [u8], Span)> {
         let bytes = self.0?;
         Some((bytes, Members::find(bytes, &(0..bytes.len()), key)?))

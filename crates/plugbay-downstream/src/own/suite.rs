@@ -96,21 +96,27 @@ fn introspect(
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
-    let arguments = Arguments::of(request);
-    let given = [arguments.texts("names"), arguments.texts("subtool")].concat();
+    // What is wanted may stand below `args` too: a model puts it where it puts everything else.
+    let outer = Arguments::of(request);
+    let inner = outer.object("args");
+    let either = [&outer, &inner];
+    let given =
+        either.map(|arguments| [arguments.texts("names"), arguments.texts("subtool")]).concat().concat();
     let names: Vec<&str> = given.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
-    let tools = match arguments.text("query") {
+    let tools = match either.iter().find_map(|arguments| arguments.text("query")) {
         Some(query) => {
-            let found = snapshot.finder.search(&query, FOUND, Some(server.as_str()), session.gateway().table);
+            let all = snapshot.names.of(server).count();
+            let found = snapshot.finder.search(&query, all, Some(server.as_str()), session.gateway().table);
             Some(found.into_iter().map(|(found, _)| found.target.tool.clone()).collect())
         }
         None if names.is_empty() => None,
         None => Some(named(snapshot, server, &names)?),
     };
     // Who names a tool wants to know all of it.
-    let full = arguments.is_true("detail") || !names.is_empty();
+    let full = either.iter().any(|arguments| arguments.is_true("detail")) || !names.is_empty();
     let errands = snapshot.listing.errands && snapshot.layout.runs_errands_with(server) && tools.is_none();
-    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools });
+    let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
+    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most });
     if errands {
         let _ = write!(text, "\n{}(query) - say in words what you want", Own::Errand.name());
     }

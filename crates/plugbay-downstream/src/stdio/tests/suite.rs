@@ -59,10 +59,13 @@ async fn a_server_tells_what_it_has_and_is_not_asked() {
     }
     let (one, _) = said(&mut stage, json!({ "action": "introspect", "query": "show all notes" })).await;
     assert!(one.starts_with("list()"), "{one}");
+    let within = json!({ "action": "introspect", "args": { "query": "show all notes" } });
+    assert_eq!(said(&mut stage, within).await.0, one);
     for arguments in [
         json!({ "action": "introspect", "names": ["add"] }),
         json!({ "action": "introspect", "subtool": "ADD" }),
         json!({ "action": "introspect", "names": "a*" }),
+        json!({ "action": "introspect", "args": { "names": ["add"], "detail": true } }),
     ] {
         let (full, _) = said(&mut stage, arguments).await;
         assert!(
