@@ -15,7 +15,7 @@ use plugbay_core::{
     exposure::Mode,
     name::ServerName,
     profile::{Profile, Profiles},
-    surface::{Errands, LONGEST_INSTRUCTIONS, Snapshot, View, activate::Active, instructions},
+    surface::{Errands, LONGEST_INSTRUCTIONS, Learned, Snapshot, View, activate::Active, instructions},
 };
 use tokio::sync::Notify;
 
@@ -90,6 +90,8 @@ struct State {
     /// When it first listed over HTTP, there was no stream on which it could have heard of changes.
     deaf: Option<bool>,
     active: Active,
+    /// What had been used most when somebody first came here: it does not change in mid conversation.
+    learned: Arc<Learned>,
     held: BTreeMap<ServerName, Held>,
     chosen: Option<Chosen>,
     /// What was last seen from here, so that a session works it out once. Other desks may be left for long, and
@@ -123,6 +125,7 @@ impl Desk {
             seat: None,
             deaf: None,
             active: Active::default(),
+            learned: Arc::default(),
             held: BTreeMap::new(),
             chosen: None,
             seen: None,
@@ -130,11 +133,19 @@ impl Desk {
         Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
     }
 
-    /// The host has said who it is, or not: then it is whoever it was.
-    pub(crate) fn meet(&self, client: Option<&str>, hosts: &Profiles) {
+    /// The host has said who it is, or not: then it is whoever it was. `learned` is asked when a conversation begins.
+    pub(crate) fn meet(
+        &self,
+        client: Option<&str>,
+        hosts: &Profiles,
+        learned: impl FnOnce() -> Arc<Learned>,
+    ) {
         let mut state = self.lock();
         let host = hosts.of(client);
         let stranger = !std::mem::replace(&mut state.met, true);
+        if stranger {
+            (state.learned, state.seen) = (learned(), None);
+        }
         if (stranger || client.is_some()) && state.host != *host {
             state.host = host.clone();
             (state.chosen, state.seen) = (None, None);
@@ -252,6 +263,7 @@ impl Desk {
         View {
             mode,
             active: state.active.clone(),
+            learned: Arc::clone(&state.learned),
             deaf: self.lasting == Lasting::No || !state.host.lists_again || state.deaf == Some(true),
             defers: state.host.defers_from.is_some(),
             name_limit: state.host.name_limit,
@@ -302,7 +314,7 @@ mod tests {
     fn who_does_not_say_its_name_is_whoever_it_was() {
         let (desk, hosts) = (Desk::new(Lasting::Yes), Profiles::default());
         let met = |client| {
-            desk.meet(client, &hosts);
+            desk.meet(client, &hosts, Arc::default);
             desk.host().name
         };
         assert_eq!(met(None), "unknown");
@@ -310,7 +322,7 @@ mod tests {
         assert_eq!(met(None), "claude-code");
         let forced = Profiles::default().forced("codex").unwrap();
         let other = Desk::new(Lasting::Yes);
-        other.meet(None, &forced);
+        other.meet(None, &forced, Arc::default);
         assert_eq!(other.host().name, "codex");
     }
 }

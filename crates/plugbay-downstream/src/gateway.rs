@@ -7,7 +7,7 @@ use plugbay_core::{
     exchange::{Servers, Tickets},
     repair,
     search::Table,
-    surface::Snapshot,
+    surface::{Learned, Snapshot},
     tally::Tally,
 };
 use tokio::sync::{Notify, watch};
@@ -30,6 +30,8 @@ pub struct Gateway {
     pub first_list: Arc<Notify>,
     /// Counts the tools that are used, if anybody wants to know.
     pub tally: Option<Arc<Tally>>,
+    /// Which have been used most so far, for a conversation that begins.
+    pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
     /// The hosts that are here.
     pub guests: Guests,
     /// Told when somebody has switched something on or off.

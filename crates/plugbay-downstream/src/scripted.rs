@@ -55,6 +55,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
         tally: None,
+        learned: Arc::new(Arc::default),
         guests: Guests::default(),
         switched: Arc::default(),
         table: || None,

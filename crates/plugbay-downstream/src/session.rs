@@ -193,7 +193,8 @@ impl Session {
 
     /// The host has said who it is.
     pub(crate) fn meet(&self, request: &Request, era: Era) {
-        self.desk.meet(request.client().as_deref(), &self.gateway.snapshots.borrow().layout.hosts);
+        let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
+        self.desk.meet(request.client().as_deref(), &layout.hosts, || (self.gateway.learned)());
         self.desk.sit(&Introduction::of(request, era), &self.gateway.guests);
     }
 

@@ -8,7 +8,7 @@ use plugbay_core::{
     failure::Failure,
     name::ServerName,
     repair,
-    surface::{Errands, Layout, Snapshot},
+    surface::{Errands, Layout, Learned, Snapshot},
 };
 use plugbay_downstream::{
     Gateway, Guests,
@@ -47,7 +47,7 @@ pub struct Panel {
     pool: Arc<Pool>,
     gateway: Gateway,
     surroundings: Surroundings,
-    usage: Usage,
+    usage: Arc<Usage>,
     orders: mpsc::UnboundedSender<Order>,
     catalogue: JoinHandle<()>,
 }
@@ -57,13 +57,13 @@ impl Panel {
     pub fn assemble(settings: &Settings, outside: Outside) -> Self {
         let guard = Guard::new(outside.program, vec![GUARD_COMMAND.to_owned()]);
         let remembered = outside.cache_folder.as_deref().filter(|_| settings.learn > 0);
-        let usage = Usage::of(&outside.project, remembered);
+        let usage = Arc::new(Usage::of(&outside.project, remembered));
         Self::with_launcher(settings, usage, outside.cache_folder, launcher(guard))
     }
 
     fn with_launcher(
         settings: &Settings,
-        usage: Usage,
+        usage: Arc<Usage>,
         cache_folder: Option<PathBuf>,
         launcher: Launcher,
     ) -> Self {
@@ -80,7 +80,7 @@ impl Panel {
         };
 
         let mut catalogue = Catalogue::new(Cache::new(cache_folder), settings.list_wait);
-        let manners = catalogue.arrange(arrangement(settings, &usage));
+        let manners = catalogue.arrange(arrangement(settings));
         let pool = Arc::new(Pool::default());
         let servers: Arc<dyn Servers> = pool.clone();
         let gateway = Gateway {
@@ -92,6 +92,7 @@ impl Panel {
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
             tally: (settings.learn > 0).then(|| Arc::clone(&usage.tally)),
+            learned: learned(settings.learn, Arc::clone(&usage), catalogue.snapshots()),
             guests: Guests::default(),
             switched: Arc::default(),
             table: meaning::table,
@@ -158,7 +159,7 @@ impl Panel {
     /// rest go on without noticing.
     pub async fn reload(&self, settings: &Settings) {
         let (manners, remembered) = oneshot::channel();
-        let _ = self.orders.send(Order { arrangement: arrangement(settings, &self.usage), manners });
+        let _ = self.orders.send(Order { arrangement: arrangement(settings), manners });
         let manners = remembered.await.unwrap_or_default();
         self.gateway.ranker.choose(choice(settings));
         self.gateway.errands.choose(terms(settings));
@@ -249,11 +250,22 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
     settings.servers.iter().filter_map(reason).collect()
 }
 
-fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
-    let may = |name: &ServerName, tool: &str| {
-        let server = settings.servers.iter().find(|server| server.name == *name);
-        server.is_some_and(|server| server.exposure.policy.may(tool))
-    };
+/// Tells a conversation that begins what has been used most.
+fn learned(
+    most: usize,
+    usage: Arc<Usage>,
+    snapshots: watch::Receiver<Snapshot>,
+) -> Arc<dyn Fn() -> Arc<Learned> + Send + Sync> {
+    Arc::new(move || {
+        let layout = Arc::clone(&snapshots.borrow().layout);
+        let may = |server: &ServerName, tool: &str| {
+            layout.exposures.get(server).is_some_and(|exposure| exposure.policy.may(tool))
+        };
+        Arc::new(usage.favourites(most, may))
+    })
+}
+
+fn arrangement(settings: &Settings) -> Arrangement {
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
     let layout = Layout {
         mode: settings.mode,
@@ -262,7 +274,6 @@ fn arrangement(settings: &Settings, usage: &Usage) -> Arrangement {
         admin_tools: settings.admin_tools,
         split: settings.split_execute,
         hosts: settings.hosts.clone(),
-        learned: usage.favourites(settings.learn, may),
         errands: match settings.natural_language.as_ref().map(|chosen| &chosen.model) {
             None => Errands::Nobody,
             Some(ModelSource::Remote(_)) => Errands::Everybody,

@@ -1,14 +1,14 @@
 //! Which tools a project uses most, remembered on disk, so that they can be listed in every mode.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use plugbay_core::{name::ServerName, tally::Tally};
+use plugbay_core::{name::ServerName, surface::Learned, tally::Tally};
 
 use crate::config::hex_digest;
 
@@ -27,8 +27,6 @@ type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 pub struct Usage {
     /// Absent where nothing is to be learnt, or there is no place for it.
     file: Option<PathBuf>,
-    /// What was there when we began: favourites do not change in the middle of a conversation.
-    at_first: Scores,
     pub tally: Arc<Tally>,
     /// When older uses were last made to count less.
     aged: Mutex<Option<Instant>>,
@@ -38,24 +36,21 @@ impl Usage {
     pub fn of(project: &Path, folder: Option<&Path>) -> Self {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
-        let at_first = scores(file.as_deref());
-        Self { file, at_first, tally: Arc::default(), aged: Mutex::default() }
+        Self { file, tally: Arc::default(), aged: Mutex::default() }
     }
 
-    /// The tools that are used most, of those that may be.
-    pub fn favourites(
-        &self,
-        most: usize,
-        may: impl Fn(&ServerName, &str) -> bool,
-    ) -> BTreeMap<ServerName, BTreeSet<String>> {
+    /// The tools that have been used most until now, of those that may be.
+    pub fn favourites(&self, most: usize, may: impl Fn(&ServerName, &str) -> bool) -> Learned {
+        self.save();
         let mut all: Vec<(u32, ServerName, &str)> = Vec::new();
-        for (server, tools) in &self.at_first {
+        let scores = scores(self.file.as_deref());
+        for (server, tools) in &scores {
             let Ok(server) = ServerName::parse(server) else { continue };
             let allowed = tools.iter().filter(|(tool, _)| may(&server, tool));
             all.extend(allowed.map(|(tool, score)| (*score, server.clone(), &**tool)));
         }
         all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (&a.1, a.2).cmp(&(&b.1, b.2))));
-        let mut favourites: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
+        let mut favourites = Learned::new();
         for (_, server, tool) in all.into_iter().take(most) {
             favourites.entry(server).or_default().insert(tool.to_owned());
         }
@@ -139,9 +134,7 @@ mod tests {
         let denied = |_: &ServerName, tool: &str| tool != "new";
         assert_eq!(usage("/p").favourites(1, denied), [(server("s"), ["old".to_owned()].into())].into());
         assert!(usage("/other").favourites(9, any).is_empty());
-        let begun = usage("/p");
         (0..80).for_each(|_| use_often("later", 1));
-        assert!(!begun.favourites(9, any)[&server("s")].contains("later"), "not in mid conversation");
         let kept = usage("/p").favourites(9, any);
         assert_eq!(kept, [(server("s"), ["later".to_owned()].into())].into(), "the rest is long ago");
         let often = usage("/often");

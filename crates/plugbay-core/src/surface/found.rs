@@ -18,7 +18,7 @@ pub struct Found {
     pub tool: Tool,
     /// How its server is shown, if the user has said so.
     pub mode: Option<Mode>,
-    /// Listed in every mode.
+    /// Listed in every mode, by the user's word.
     pub pinned: bool,
 }
 

@@ -8,8 +8,8 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{
-    Errands, Layout, Own, OwnPrompt, Plan, Snapshot, activate::Active, found::Found, names::Names, prompts,
-    suite,
+    Errands, Layout, Learned, Own, OwnPrompt, Plan, Snapshot, Target, activate::Active, found::Found,
+    names::Names, prompts, suite,
 };
 use crate::{
     catalog::Catalog,
@@ -23,6 +23,8 @@ pub struct View {
     /// How servers are shown that have no mode of their own.
     pub mode: Mode,
     pub active: Active,
+    /// What had been used most when the conversation began.
+    pub learned: Arc<Learned>,
     /// The host does not list again when it is told to: what is activated is called through another tool.
     pub deaf: bool,
     /// The host hides tools behind a search of its own: some are marked to be left in sight.
@@ -166,13 +168,19 @@ impl View {
     /// What was pinned or switched on was not meant to be hidden again by the host.
     fn keeps_in_sight(&self, found: &Found) -> bool {
         let switched_on = found.mode.unwrap_or(self.mode) == Mode::Activate;
-        self.defers && (found.pinned || switched_on)
+        self.defers && (self.pins(found) || switched_on)
+    }
+
+    /// Listed in every mode: by the user's word, or because it was used so much.
+    pub fn pins(&self, found: &Found) -> bool {
+        let Target { server, tool, .. } = &found.target;
+        found.pinned || self.learned.get(server).is_some_and(|tools| tools.contains(tool))
     }
 
     pub(super) fn shows(&self, found: &Found, catalog: &Catalog) -> bool {
         let server = &found.target.server;
         match found.mode.unwrap_or(self.mode) {
-            _ if found.pinned => true,
+            _ if self.pins(found) => true,
             Mode::All => true,
             Mode::Search | Mode::Suite => false,
             Mode::Activate => {

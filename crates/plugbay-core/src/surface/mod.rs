@@ -69,8 +69,6 @@ pub struct Layout {
     pub split: bool,
     /// What is known of hosts.
     pub hosts: Profiles,
-    /// Tools that were used most, by their servers' own names: pinned as those are that the user names.
-    pub learned: BTreeMap<ServerName, BTreeSet<String>>,
     pub errands: Errands,
     /// Whose tools errands may use, if not everybody's.
     pub errand_servers: Option<BTreeSet<ServerName>>,
@@ -82,6 +80,9 @@ impl Layout {
         self.errand_servers.as_ref().is_none_or(|servers| servers.contains(server))
     }
 }
+
+/// Tools that were used most, by their servers' own names: listed as those are that the user has pinned.
+pub type Learned = BTreeMap<ServerName, BTreeSet<String>>;
 
 /// For whom a language model runs errands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -156,7 +157,7 @@ impl Snapshot {
                 Mode::Activate => !view.active.has_server(server),
                 Mode::All | Mode::Suite => false,
             };
-            hidden && exposure.pin.is_empty() && !self.layout.learned.contains_key(server)
+            hidden && exposure.pin.is_empty() && !view.learned.contains_key(server)
         };
         let decided = self.layout.mode.is_some();
         self.settled

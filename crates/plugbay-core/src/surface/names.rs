@@ -48,7 +48,7 @@ impl Names {
         for (server, entry) in catalog.iter() {
             let exposure = layout.exposures.get(server).unwrap_or(&plain);
             let allowed = entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
-            shown.extend(allowed.map(|tool| Shown::new(server, tool, exposure, layout, limit)));
+            shown.extend(allowed.map(|tool| Shown::new(server, tool, exposure, limit)));
         }
         let ambiguous = name_in_full(&mut shown, catalog, layout);
         let collisions = wanted_twice(&mut shown);
@@ -150,20 +150,19 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(server: &ServerName, tool: &Tool, exposure: &Exposure, layout: &Layout, limit: usize) -> Self {
+    fn new(server: &ServerName, tool: &Tool, exposure: &Exposure, limit: usize) -> Self {
         let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
         let full = name::expose(server, visible, limit);
         let exposed = if exposure.bare { name::expose_bare(visible, limit) } else { full.clone() };
         let quoted = tool.definition.slice(tool.name_span.clone());
         let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
         let wanted = exposure.describe.get(&tool.name).and_then(|text| described(tool, text));
-        let learned = layout.learned.get(server).is_some_and(|tools| tools.contains(&tool.name));
         let found = Found {
             exposed,
             target,
             tool: wanted.unwrap_or_else(|| tool.clone()),
             mode: exposure.mode,
-            pinned: exposure.pin.matches(&tool.name) || learned,
+            pinned: exposure.pin.matches(&tool.name),
         };
         Self { found, full }
     }

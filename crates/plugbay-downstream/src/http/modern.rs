@@ -40,7 +40,7 @@ pub(super) async fn serve(
     let client = request.client();
     let desk = shared.desks.of(caller.owner(), uri, client.as_deref());
     let snapshot = shared.gateway.snapshot();
-    desk.meet(client.as_deref(), &snapshot.layout.hosts);
+    desk.meet(client.as_deref(), &snapshot.layout.hosts, || (shared.gateway.learned)());
     let snapshot = desk.see(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {

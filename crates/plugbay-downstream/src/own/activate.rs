@@ -170,7 +170,8 @@ fn deactivated(session: &Session, switch: &Switch) -> String {
         Extent::Whole => format!("{server} is off"),
         Extent::Tools(tools) => format!("{} tools of {server} are off", tools.len()),
     };
-    let pinned = activate::visible(server, &snapshot, &view).into_iter().filter(|found| found.pinned).count();
+    let pinned =
+        activate::visible(server, &snapshot, &view).into_iter().filter(|found| view.pins(found)).count();
     if pinned == 0 { off } else { format!("{off}; {pinned} pinned tools stay in the list") }
 }
 

@@ -167,3 +167,21 @@ fn what_others_can_reach_is_not_served_without_a_token() {
     assert_eq!(guarded.post(&[], INITIALIZE).status, 401);
     assert_eq!(guarded.post(&[("authorization", "Bearer secret")], INITIALIZE).status, 200);
 }
+
+#[test]
+fn what_was_used_in_one_conversation_is_listed_in_the_next() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("a", Script::friendly())]);
+    workspace.write_config(&config.top("mode", "search".into()).top("learn", 1.into()));
+    let mut gateway = HttpGateway::start(&mut workspace.command(&gateway()));
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let lists = |session: &str| gateway.post(&[("mcp-session-id", session)], list).body.contains("a__pid");
+    let first = open(&gateway);
+    assert!(!lists(&first));
+    let used = call(2, "execute_tool", r#"{"name":"a__pid","arguments":{}}"#);
+    gateway.post(&[("mcp-session-id", &first)], &used);
+    let second = open(&gateway);
+    assert!(lists(&second) && !lists(&first), "not in the middle of a conversation");
+    gateway.terminate();
+    assert!(gateway.ended().success());
+}
