@@ -57,8 +57,8 @@ pub enum CallError {
     Down { server: ServerName, failure: Arc<Failure> },
     #[error("server '{server}' failed: {failure}; it is started again in {} at the latest", seconds(.retry_in))]
     Resting { server: ServerName, failure: Arc<Failure>, retry_in: Duration },
-    #[error("server '{server}' did not answer within {}; raise \"timeout\" in its \"plugbay\" settings if it needs longer", seconds(.after))]
-    TimedOut { server: ServerName, after: Duration },
+    #[error("server '{server}' did not answer within {}; {limit} if it needs longer", seconds(.after))]
+    TimedOut { server: ServerName, after: Duration, limit: Limit },
     #[error(
         "the answer of server '{server}' is larger than {limit} bytes; raise \"limits.message\" in the configuration to let it pass"
     )]
@@ -67,6 +67,15 @@ pub enum CallError {
     Malformed { server: ServerName, fault: String },
     #[error("the task was lost with server '{server}', which failed: {failure}")]
     TaskLost { server: ServerName, failure: Arc<Failure> },
+}
+
+/// Who said how long a call may take; told by what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Limit {
+    #[error("raise \"timeout\" in its \"plugbay\" settings")]
+    Settings,
+    #[error("give the call a longer \"timeout\"")]
+    Call,
 }
 
 fn seconds(duration: &Duration) -> String {
@@ -102,6 +111,19 @@ fn remedy_for(line: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_set_the_limit_can_raise_it() {
+        let told = |limit| {
+            let server = ServerName::parse("s").unwrap();
+            CallError::TimedOut { server, after: Duration::from_secs(1), limit }.to_string()
+        };
+        assert!(
+            told(Limit::Settings)
+                .ends_with(r#"raise "timeout" in its "plugbay" settings if it needs longer"#)
+        );
+        assert!(told(Limit::Call).ends_with(r#"give the call a longer "timeout" if it needs longer"#));
+    }
 
     #[test]
     fn a_failure_tells_what_it_said_last_and_what_may_help() {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use plugbay_core::{
     era::{Era, InputRequired},
     exchange::{Answer, Call, Ticket},
-    failure::CallError,
+    failure::{CallError, Limit},
     task::{self, Errand, Status},
     wire::{Draft, Head, Hole, Kind, Members, Span},
 };
@@ -178,7 +178,8 @@ impl Session {
     fn poll(self: &Arc<Self>, ticket: Ticket) {
         let late = self.lock().calls.get(&ticket).and_then(|call| {
             let (deadline, after) = call.task()?.0.deadline?;
-            (deadline <= Instant::now()).then(|| CallError::TimedOut { server: call.server.clone(), after })
+            let (server, limit) = (call.server.clone(), Limit::Call);
+            (deadline <= Instant::now()).then_some(CallError::TimedOut { server, after, limit })
         });
         match late {
             Some(error) => self.fail(ticket, &Refusal::Call(error)),

@@ -3,7 +3,7 @@
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exposure::Mode,
-    failure::CallError,
+    failure::{CallError, Limit},
     task::{EXTENSION, Errand},
 };
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn a_legacy_servers_task_ends_with_its_call() {
     stage.hear_nothing().await;
 
     let waiting = awaited(&mut stage, request(8, "tools/call", SLOW)).await;
-    waiting.fail(CallError::TimedOut { server: server(), after: SECOND });
+    waiting.fail(CallError::TimedOut { server: server(), after: SECOND, limit: Limit::Settings });
     assert_eq!(parts(&stage.forwarded().await).0, "tasks/cancel");
     assert!(stage.hear().await["error"]["message"].as_str().unwrap().contains("did not answer"));
 }

@@ -21,7 +21,7 @@ use plugbay_core::{
     catalog::{Manners, Offer},
     era::{self, Era, MetaSlot},
     exchange::{Answer, Call, Caller, Interest, Ticket, Warmed},
-    failure::{CallError, Failure},
+    failure::{CallError, Failure, Limit},
     level::Level,
     lifecycle::{Admission, Due, Lifecycle, Patience, State},
     pending::Pending,
@@ -45,7 +45,7 @@ use super::{
 };
 use crate::{
     link::{Heard, Link},
-    spec::ServerSpec,
+    spec::{ServerSpec, Timeouts},
 };
 
 /// A server that takes no input may leave this much unread; further calls fail at once.
@@ -482,7 +482,9 @@ impl Task {
         match waiting {
             Waiting::Host(caller) => {
                 self.call_off(ticket, &cancellation(ticket, "timed out"));
-                caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after }));
+                let Timeouts { call, call_max, .. } = self.spec.timeouts;
+                let limit = if [call, call_max].contains(&after) { Limit::Settings } else { Limit::Call };
+                caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after, limit }));
             }
             // Many servers do one thing at a time: the list comes after the call.
             Waiting::Listing(listing) if self.listed && self.calling() => {
