@@ -6,14 +6,14 @@ mod finding;
 pub(crate) mod prompts;
 pub(crate) mod suite;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
     era::Era,
-    repair::{self, Envelope, Repair},
+    repair::{self, Envelope, NoCall, Repair},
     search::reply,
-    surface::{Found, Own, Plan, Snapshot},
+    surface::{Found, Own, Snapshot},
     wire::Members,
 };
 
@@ -26,6 +26,9 @@ use crate::{
     respond,
     session::Session,
 };
+
+/// A model may be patient, but not for ever.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     // Whoever switches, or asks how servers are, wants to know of those that are still coming.
@@ -89,23 +92,22 @@ fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
 /// that its host said goes with it.
 fn execute(session: &Session, snapshot: &Snapshot, request: &Request, own: Own) -> Result<Request, String> {
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
-    let meant = repair::unwrap_call(outer, Envelope::EXECUTE, mode).map_err(|refusal| refusal.to_string())?;
+    let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
+    let meant = repair::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
+        NoCall::Unknown(name) => unknown(snapshot, &name),
+        NoCall::Refused(refusal) => refusal.to_string(),
+    })?;
     let found = snapshot.names.get(&meant.name);
-    // A server that has never been heard of is asked itself: if it is broken it tells why.
-    if found.is_none() && !matches!(snapshot.listing.plan(&meant.name), Plan::Forward(_)) {
-        return Err(unknown(snapshot, &meant.name));
-    }
     // A host may let this one pass unasked, so it must not be able to change anything.
     if own == Own::Read && !found.is_some_and(Found::is_read_only) {
         return Err(format!("{} may change things: call it with {}", meant.name, Own::Execute.name()));
     }
-    inner_call(request, &meant.name, found, &meant, mode)
+    inner_call(request, found, &meant, mode)
 }
 
 /// The request with another tool and its arguments, checked and put right, in place of what stood there.
 fn inner_call(
     request: &Request,
-    exposed: &str,
     found: Option<&Found>,
     meant: &repair::Call<'_>,
     mode: repair::Mode,
@@ -118,7 +120,7 @@ fn inner_call(
     message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
     message.put_slice(request.id());
     message.put_slice(br#","method":"tools/call","params":{"name":"#);
-    message.put_slice(serde_json::Value::from(exposed).to_string().as_bytes());
+    message.put_slice(serde_json::Value::from(meant.name.as_str()).to_string().as_bytes());
     message.put_slice(br#","arguments":"#);
     message.put_slice(&fitting.arguments);
     if let Some((bytes, params)) = request.params() {
@@ -131,7 +133,9 @@ fn inner_call(
     }
     message.put_slice(b"}}");
     match Message::read(message.freeze()) {
-        Ok(Message::Request(call)) => Ok(call.meant(Arguments::of(request).seconds("timeout"), &repairs)),
+        Ok(Message::Request(call)) => {
+            Ok(call.meant(meant.timeout.map(|timeout| timeout.min(LONGEST_CALL)), &repairs))
+        }
         _ => Err("\"arguments\" cannot be sent as they are".to_owned()),
     }
 }

@@ -1,17 +1,86 @@
-//! Does a value fit a schema? By the keywords that tools use; an unknown one asks for nothing.
+//! Does a value fit a schema? By the keywords that tools use.
+
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::{
+    decimal::Decimal,
+    pattern,
     raw::{self, Kind},
     schema::{self, Schema},
 };
 
 /// Schemas may lead to themselves; deeper than this nothing is asked.
 const DEPTH: u32 = 96;
+/// What says nothing of a value, beside the keywords that are looked at.
+const KNOWN: &[&str] = &[
+    "$ref",
+    "$defs",
+    "$schema",
+    "$id",
+    "$comment",
+    "$anchor",
+    "definitions",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "type",
+    "nullable",
+    "const",
+    "enum",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "properties",
+    "required",
+    "additionalProperties",
+    "minProperties",
+    "maxProperties",
+    "dependentRequired",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
 
+/// What cannot be told is not refused: its server checks again.
 pub(super) fn fits(schema: &Schema, at: &Value, json: &[u8]) -> bool {
-    Check { schema }.fits(at, json, DEPTH)
+    Check { schema }.verdict(at, json, DEPTH) != Verdict::No
+}
+
+/// Two that both say Yes rule each other out, in `oneOf`; two of which one only may do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    No,
+    /// There is a keyword that is left to the server.
+    Unsure,
+    Yes,
+}
+
+impl Verdict {
+    fn of(known: Option<bool>) -> Self {
+        known.map_or(Self::Unsure, |fits| if fits { Self::Yes } else { Self::No })
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -20,55 +89,109 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn fits(self, at: &Value, json: &[u8], depth: u32) -> bool {
-        if depth == 0 {
-            return true;
+    fn verdict(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
+        if depth == 0 || !self.schema.step(1) {
+            return Verdict::Unsure;
         }
-        let at = self.schema.resolve(at);
-        if at == &Value::Bool(false) {
-            return false;
+        let Value::Object(keywords) = at else {
+            return Verdict::of(at.as_bool());
+        };
+        let inner = |schema: &Value| self.verdict(schema, json, depth - 1);
+        let mut verdict = Verdict::Yes;
+        if let Some((found, siblings)) = self.schema.target(at) {
+            verdict = found.map_or(Verdict::Unsure, inner);
+            if !siblings {
+                return verdict;
+            }
         }
         let kind = Kind::of(json);
         if kind == Kind::Null && at.get("nullable") == Some(&Value::Bool(true)) {
-            return true; // as OpenAPI says it
+            return verdict; // as OpenAPI says it
         }
-        let fits = |schema: &Value| self.fits(schema, json, depth - 1);
-        has_type(at, kind, json)
-            && schema::choices(at).is_none_or(|choices| choices.iter().any(|choice| same(json, choice)))
-            && schema::parts(at).iter().all(fits)
-            && ["anyOf", "oneOf"].iter().all(|key| {
-                at.get(*key).and_then(Value::as_array).is_none_or(|branches| branches.iter().any(fits))
-            })
-            && match kind {
-                Kind::Object => self.object(at, json, depth),
-                Kind::Array => self.array(at, json, depth),
-                Kind::String => length(at, "minLength", "maxLength", || {
-                    raw::text(json).map_or(0, |text| text.chars().count())
-                }),
-                Kind::Number => in_bounds(at, json),
-                Kind::Null | Kind::Boolean => true,
-            }
+        if !has_type(at, kind, json)
+            || schema::choices(at).is_some_and(|choices| !choices.iter().any(|choice| same(json, choice)))
+        {
+            return Verdict::No;
+        }
+        if keywords.keys().any(|key| !KNOWN.contains(&key.as_str())) {
+            verdict = verdict.min(Verdict::Unsure);
+        }
+        for part in schema::parts(at) {
+            verdict = verdict.min(inner(part));
+        }
+        verdict = verdict.min(self.alternatives(at, json, depth));
+        if verdict == Verdict::No {
+            return verdict;
+        }
+        verdict.min(match kind {
+            Kind::Object => self.object(at, json, depth),
+            Kind::Array => self.array(at, json, depth),
+            Kind::String => text(at, json),
+            Kind::Number => number(at, json),
+            Kind::Null | Kind::Boolean => Verdict::Yes,
+        })
     }
 
-    fn object(self, at: &Value, json: &[u8], depth: u32) -> bool {
+    fn alternatives(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
+        let inner = |schema: &Value| self.verdict(schema, json, depth - 1);
+        let all = |key: &str| at.get(key).and_then(Value::as_array).filter(|branches| !branches.is_empty());
+        let any = all("anyOf").map(|branches| branches.iter().map(inner).max());
+        let one = all("oneOf").map(|branches| {
+            let mut verdicts: Vec<Verdict> = branches.iter().map(inner).collect();
+            verdicts.sort_unstable_by(|a, b| b.cmp(a));
+            match verdicts.as_slice() {
+                [Verdict::Yes, Verdict::Yes, ..] => Verdict::No,
+                [first] | [first, Verdict::No, ..] => *first,
+                _ => Verdict::Unsure,
+            }
+        });
+        let denied = at.get("not").map(|denied| match inner(denied) {
+            Verdict::Yes => Verdict::No,
+            Verdict::Unsure => Verdict::Unsure,
+            Verdict::No => Verdict::Yes,
+        });
+        let consequence = |key: &str| at.get(key).map_or(Verdict::Yes, inner);
+        let condition = at.get("if").map(|condition| match inner(condition) {
+            Verdict::Yes => consequence("then"),
+            Verdict::Unsure => Verdict::Unsure,
+            Verdict::No => consequence("else"),
+        });
+        [any.flatten(), one, denied, condition].into_iter().flatten().min().unwrap_or(Verdict::Yes)
+    }
+
+    fn object(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
         let entries = raw::entries(json);
         let present = |key: &str| entries.iter().any(|entry| entry.key == key);
+        let complete = schema::required(at).all(present)
+            && entries.iter().all(|entry| schema::needed_with(at, &entry.key).all(present));
+        if !complete || !length(at, "minProperties", "maxProperties", || entries.len()) {
+            return Verdict::No;
+        }
         let open = at.get("patternProperties").is_some();
         let rest = at.get("additionalProperties").filter(|_| !open);
-        schema::required(at).all(present)
-            && length(at, "minProperties", "maxProperties", || entries.len())
-            && entries.iter().all(|entry| {
-                let own = schema::property(at, &entry.key).or(rest);
-                own.is_none_or(|own| self.fits(own, &entry.value, depth - 1))
-            })
+        let inner = entries.iter().filter_map(|entry| {
+            let own = schema::property(at, &entry.key).or(rest)?;
+            Some(self.verdict(own, &entry.value, depth - 1))
+        });
+        inner.min().unwrap_or(Verdict::Yes)
     }
 
-    fn array(self, at: &Value, json: &[u8], depth: u32) -> bool {
+    fn array(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
         let items = raw::list(json);
-        let fits = |(number, item): (usize, &&[u8])| {
-            schema::item(at, number).is_none_or(|own| self.fits(own, item, depth - 1))
+        let doubled = || {
+            let mut seen = HashSet::new();
+            !items.iter().all(|item| seen.insert(canonical(item)))
         };
-        length(at, "minItems", "maxItems", || items.len()) && items.iter().enumerate().all(fits)
+        if !length(at, "minItems", "maxItems", || items.len())
+            || at.get("uniqueItems") == Some(&Value::Bool(true)) && doubled()
+        {
+            return Verdict::No;
+        }
+        let inner = items
+            .iter()
+            .enumerate()
+            .filter_map(|(number, item)| Some(self.verdict(schema::item(at, number)?, item, depth - 1)));
+        inner.min().unwrap_or(Verdict::Yes)
     }
 }
 
@@ -77,7 +200,7 @@ fn has_type(at: &Value, kind: Kind, json: &[u8]) -> bool {
         "null" => kind == Kind::Null,
         "boolean" => kind == Kind::Boolean,
         "number" => kind == Kind::Number,
-        "integer" => kind == Kind::Number && is_whole(json),
+        "integer" => kind == Kind::Number && Decimal::read(json).is_none_or(|number| number.is_whole()),
         "string" => kind == Kind::String,
         "array" => kind == Kind::Array,
         "object" => kind == Kind::Object,
@@ -90,22 +213,28 @@ fn has_type(at: &Value, kind: Kind, json: &[u8]) -> bool {
     }
 }
 
-/// `5`, `5.0` and `5e2` are whole numbers; how many digits they have does not matter.
-fn is_whole(json: &[u8]) -> bool {
-    let plain = json.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
-    plain || number(json).is_some_and(|number| number.is_finite() && number.fract() == 0.0)
+fn text(at: &Value, json: &[u8]) -> Verdict {
+    let text = raw::text(json).unwrap_or_default();
+    if !length(at, "minLength", "maxLength", || text.chars().count()) {
+        return Verdict::No;
+    }
+    let pattern = at.get("pattern").and_then(Value::as_str);
+    pattern.map_or(Verdict::Yes, |pattern| Verdict::of(pattern::matches(pattern, &text)))
 }
 
-fn in_bounds(at: &Value, json: &[u8]) -> bool {
-    let Some(value) = number(json) else { return true };
-    let bound = |key: &str| at.get(key).and_then(Value::as_f64);
+fn number(at: &Value, json: &[u8]) -> Verdict {
+    let Some(value) = Decimal::read(json) else { return Verdict::Unsure };
+    let bound = |key: &str| Decimal::read(at.get(key)?.as_number()?.to_string().as_bytes());
     let strict = |key: &str| at.get(key) == Some(&Value::Bool(true)); // as draft 4 says it
-    bound("minimum")
-        .is_none_or(|least| value > least || same_number(value, least) && !strict("exclusiveMinimum"))
-        && bound("maximum")
-            .is_none_or(|most| value < most || same_number(value, most) && !strict("exclusiveMaximum"))
+    let within = bound("minimum")
+        .is_none_or(|least| value > least || value == least && !strict("exclusiveMinimum"))
+        && bound("maximum").is_none_or(|most| value < most || value == most && !strict("exclusiveMaximum"))
         && bound("exclusiveMinimum").is_none_or(|least| value > least)
-        && bound("exclusiveMaximum").is_none_or(|most| value < most)
+        && bound("exclusiveMaximum").is_none_or(|most| value < most);
+    if !within {
+        return Verdict::No;
+    }
+    bound("multipleOf").map_or(Verdict::Yes, |step| Verdict::of(value.is_multiple_of(&step)))
 }
 
 fn length(at: &Value, least: &str, most: &str, count: impl Fn() -> usize) -> bool {
@@ -121,22 +250,30 @@ fn length(at: &Value, least: &str, most: &str, count: impl Fn() -> usize) -> boo
 /// Is this written value that value?
 pub(super) fn same(json: &[u8], value: &Value) -> bool {
     match value {
-        Value::Null | Value::Bool(_) => json == value.to_string().as_bytes(),
         Value::String(text) => raw::text(json).is_some_and(|own| own == *text),
-        Value::Number(other) => {
-            json == other.to_string().as_bytes()
-                || Kind::of(json) == Kind::Number
-                    && number(json).zip(other.as_f64()).is_some_and(|(a, b)| same_number(a, b))
-        }
-        _ => serde_json::from_slice::<Value>(json).is_ok_and(|own| own == *value),
+        _ => canonical(json) == canonical(value.to_string().as_bytes()),
     }
 }
 
-#[expect(clippy::float_cmp, reason = "equal is what the schema means")]
-fn same_number(a: f64, b: f64) -> bool {
-    a == b
-}
-
-fn number(json: &[u8]) -> Option<f64> {
-    std::str::from_utf8(json).ok()?.parse().ok()
+/// Equal for equal values, however they are written.
+fn canonical(json: &[u8]) -> Vec<u8> {
+    match Kind::of(json) {
+        Kind::Number => {
+            Decimal::read(json).map_or_else(|| json.to_vec(), |number| format!("{number:?}").into_bytes())
+        }
+        Kind::String => raw::text(json).map_or_else(|| json.to_vec(), |text| raw::quote(&text)),
+        Kind::Array => {
+            let items: Vec<Vec<u8>> = raw::list(json).into_iter().map(canonical).collect();
+            raw::array(items.iter().map(Vec::as_slice))
+        }
+        Kind::Object => {
+            let mut entries = raw::entries(json);
+            entries.sort_by(|a, b| a.key.cmp(&b.key));
+            for entry in &mut entries {
+                (entry.quoted, entry.value) = (raw::quote(&entry.key).into(), canonical(&entry.value).into());
+            }
+            raw::object(&entries)
+        }
+        Kind::Null | Kind::Boolean => json.to_vec(),
+    }
 }

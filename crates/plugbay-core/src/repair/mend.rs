@@ -9,10 +9,12 @@ use serde_json::Value;
 use super::{
     Fault, Mode, Problem, Repair,
     fits::fits,
-    name::{folded, only_match},
+    is_right, literal,
+    name::folded,
     raw::{self, Entry, Kind},
     scalar,
     schema::{self, Schema},
+    spelling::{Level, Stranger},
 };
 
 /// Names that models put around arguments.
@@ -20,8 +22,9 @@ pub(super) const WRAPPERS: [&str; 8] =
     ["arguments", "args", "params", "parameters", "input", "tool_input", "toolInput", "kwargs"];
 /// What may stand beside such a name, and says nothing.
 const BESIDE: [&str; 6] = ["name", "tool", "tool_name", "toolName", "server", "type"];
-/// Branches multiply; a schema that needs more steps than this is left as it is.
-const STEPS: u32 = 4_000;
+/// Branches multiply, and lead to themselves; what needs more steps than this, or goes deeper, is left as it is.
+const STEPS: u32 = 1_000;
+const DEPTH: u32 = 100;
 
 pub(super) type Mended<'a> = Result<Cow<'a, [u8]>, Vec<Problem>>;
 
@@ -30,87 +33,158 @@ pub(super) struct Mender<'s> {
     repairing: bool,
     pub(super) repairs: Vec<Repair>,
     steps: u32,
+    depth: u32,
 }
 
 impl<'s> Mender<'s> {
     pub(super) fn new(schema: &'s Schema, mode: Mode) -> Self {
-        Self { schema, repairing: mode == Mode::Repair, repairs: Vec::new(), steps: STEPS }
+        Self { schema, repairing: mode == Mode::Repair, repairs: Vec::new(), steps: STEPS, depth: 0 }
     }
 
     /// The arguments as a whole, which models wrap, quote and leave out in more ways than a value.
     pub(super) fn arguments<'a>(&mut self, json: &'a [u8]) -> Mended<'a> {
-        let root = self.schema.resolve(self.schema.root());
+        let schema = self.schema;
+        let root = &*schema.whole(schema.root());
         if !self.repairing {
-            return self.value(root, json, "");
+            return self.value(schema.root(), json, "");
         }
-        if let Some(text) = raw::text(json)
-            && let Some(inner) = raw::inside(&text).filter(|inner| Kind::of(inner) != Kind::String)
+        let text = raw::text(json);
+        let written = text.as_deref().and_then(literal::inside);
+        if let (Some(text), Some((inner, fault))) = (&text, &written)
+            && (matches!(Kind::of(inner), Kind::Object | Kind::Array | Kind::Null) || begins(root, text))
         {
-            self.note("", Fault::JsonInString);
-            return self.arguments(inner).map(owned);
+            self.note("", *fault);
+            return self.right_arguments(inner).map(owned);
         }
-        if is_nothing(json) && fits(self.schema, root, b"{}") {
+        if is_nothing(json) && fits(schema, root, b"{}") {
             self.note("", Fault::Missing);
             return Ok(b"{}".as_slice().into());
         }
-        match Kind::of(json) {
-            Kind::Object => {
-                if let Some(inner) = wrapped(root, json) {
-                    self.note("", Fault::Nested);
-                    return self.fitting_arguments(&inner).map(owned);
-                }
+        if Kind::of(json) == Kind::Object {
+            if let Some(inner) = wrapped(root, json) {
+                self.note("", Fault::Nested);
+                return self.right_arguments(&inner).map(owned);
             }
-            Kind::Array if raw::list(json).len() == 1 && Kind::of(raw::list(json)[0]) == Kind::Object => {
-                self.note("", Fault::ListForSingle);
-                return self.fitting_arguments(raw::list(json)[0]);
+            if let Some(whole) = self.shallow(root, json) {
+                return Ok(whole.into());
             }
-            _ => {
-                if let Some(whole) = self.bare_parameter(root, json) {
-                    return Ok(whole.into());
-                }
-            }
+            return self.value(schema.root(), json, "");
         }
-        self.value(root, json, "")
+        let scalar = written.as_ref().map(|(inner, _)| &**inner);
+        if let Some(whole) = self.bare_parameter(root, json).or_else(|| self.bare_parameter(root, scalar?)) {
+            return Ok(whole.into());
+        }
+        if let (Kind::Array, [only]) = (Kind::of(json), raw::list(json).as_slice())
+            && Kind::of(only) == Kind::Object
+        {
+            self.note("", Fault::ListForSingle);
+            return self.right_arguments(only);
+        }
+        self.value(schema.root(), json, "")
     }
 
-    fn fitting_arguments<'a>(&mut self, json: &'a [u8]) -> Mended<'a> {
-        if fits(self.schema, self.schema.root(), json) { Ok(json.into()) } else { self.arguments(json) }
+    fn right_arguments<'a>(&mut self, json: &'a [u8]) -> Mended<'a> {
+        if is_right(self.schema, self.schema.root(), json) { Ok(json.into()) } else { self.arguments(json) }
     }
 
-    /// The value of the only parameter that a tool needs.
+    /// The value of the only parameter that a tool needs. What begins like data with parts is none, even if
+    /// text is wanted: half a command is a command too.
     fn bare_parameter(&mut self, root: &Value, json: &[u8]) -> Option<Vec<u8>> {
-        let mut needed = schema::required(root);
-        let key = needed.next().filter(|_| needed.next().is_none())?;
-        let own = schema::property(root, key)?;
-        fits(self.schema, own, json).then(|| {
+        let (key, own) = only_needed(root)?;
+        let is_plain = raw::text(json).is_none_or(|text| !begins(root, &text));
+        (is_plain && fits(self.schema, own, json)).then(|| {
             self.note("", Fault::BareParameter);
-            let entry = Entry { key: key.to_owned(), quoted: raw::quote(key).into(), value: json.into() };
-            raw::object([&entry])
+            below(key, json)
         })
     }
 
+    /// What belongs below the only parameter that a tool needs, without its name.
+    fn shallow(&mut self, root: &Value, json: &[u8]) -> Option<Vec<u8>> {
+        let (key, own) = only_needed(root)?;
+        let own = self.schema.whole(own);
+        let inner = if schema::types(&own) == ["array"] { schema::item(&own, 0)? } else { &own };
+        let (outside, inside) = (Level::of(self.schema, &[root]), Level::of(self.schema, &[inner]));
+        let names = |level: &Level<'_>, key: &str| level.names().any(|name| folded(name) == folded(key));
+        let entries = raw::entries(json);
+        if entries.is_empty()
+            || !entries.iter().all(|own| names(&inside, &own.key) && !names(&outside, &own.key))
+        {
+            return None;
+        }
+        let before = self.repairs.len();
+        self.note(key, Fault::Shallow);
+        let mended = self.value(root, &below(key, json), "").map(Cow::into_owned);
+        if mended.is_err() {
+            self.repairs.truncate(before);
+        }
+        mended.ok()
+    }
+
+    /// A value, as all that its schema says of it.
     fn value<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Mended<'a> {
-        if fits(self.schema, at, json) {
+        if is_right(self.schema, at, json) {
             return Ok(json.into());
         }
+        match self.spell(at, json, place)? {
+            Some(spelt) => self.shape(at, &spelt, place).map(owned),
+            None => self.shape(at, json, place),
+        }
+    }
+
+    /// The keys of an object as its schema has them, if some were spelt otherwise.
+    fn spell(&mut self, at: &Value, json: &[u8], place: &str) -> Result<Option<Vec<u8>>, Vec<Problem>> {
+        if Kind::of(json) != Kind::Object {
+            return Ok(None);
+        }
         let schema = self.schema;
-        let at = schema.resolve(at);
+        let level = Level::of(schema, &[at]);
+        let (mut entries, mut problems) = (raw::entries(json), Vec::new());
+        let strangers: Vec<_> = entries.iter().map(|entry| level.stranger(&entry.key, &entries)).collect();
+        let before = self.repairs.len();
+        for (entry, stranger) in entries.iter_mut().zip(strangers) {
+            match stranger {
+                Stranger::Is(meant) if self.repairing => {
+                    self.note(&join(place, meant), Fault::KeySpelling);
+                    entry.quoted = raw::quote(meant).into();
+                }
+                Stranger::Is(meant) => problems.push(self.unknown(&level, &entry.key, &[meant], place)),
+                Stranger::MayBe(near) => problems.push(self.unknown(&level, &entry.key, &near, place)),
+                Stranger::Unknown => {}
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok((self.repairs.len() > before).then(|| raw::object(&entries)))
+    }
+
+    /// A value in one of the shapes that its schema leaves.
+    fn shape<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Mended<'a> {
+        if is_right(self.schema, at, json) {
+            return Ok(json.into());
+        }
         self.steps = self.steps.saturating_sub(1);
-        if self.steps == 0 {
+        if self.steps == 0 || self.depth == DEPTH {
             return Err(self.problem(at, place, "cannot be understood"));
         }
-        if let Some(branches) = schema::branches(at) {
-            let open: Vec<&Value> = branches.iter().collect();
-            return self.best(at, json, place, open.len(), |mender, number| {
-                mender.value(open[number], json, place).map(Cow::into_owned)
-            });
+        self.depth += 1;
+        let shaped = self.shaped(&self.schema.whole(at), json, place);
+        self.depth -= 1;
+        shaped
+    }
+
+    fn shaped<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Mended<'a> {
+        let schema = self.schema;
+        if let Some(condition) = at.get("if") {
+            let plain = self.shape(&schema.consequence(at, None), json, place)?.into_owned();
+            let following = schema.consequence(at, Some(fits(schema, condition, &plain)));
+            return self.shape(&following, &plain, place).map(owned);
         }
-        if let [first, rest @ ..] = schema::parts(at) {
-            let mut mended = self.value(first, json, place)?.into_owned();
-            for part in rest {
-                mended = self.value(part, &mended, place)?.into_owned();
-            }
-            return self.accept(at, mended, json, place);
+        if let Some(branches) = schema::branches(at) {
+            return self.best(at, json, place, branches.len(), |mender, number| {
+                let branch = schema.alternative(at, &branches[number]);
+                mender.shape(&branch, json, place).map(Cow::into_owned)
+            });
         }
         if let Some(choices) = schema::choices(at) {
             return match scalar::choose(&choices, json).filter(|_| self.repairing) {
@@ -143,20 +217,28 @@ impl<'s> Mender<'s> {
     ) -> Mended<'a> {
         let before = self.repairs.len();
         let mut found: Vec<(Vec<Repair>, Vec<u8>)> = Vec::new();
-        let mut telling: Option<Vec<Problem>> = None;
+        let mut missed: Vec<Vec<Problem>> = Vec::new();
         for number in 0..ways {
             let outcome = way(self, number);
             let repairs = self.repairs.split_off(before);
             match outcome {
                 Ok(mended) => found.push((repairs, mended)),
                 // What went wrong deep inside came furthest, and tells the most.
-                Err(problems) if problems.iter().any(|problem| problem.place.len() > place.len()) => {
-                    telling.get_or_insert(problems);
+                Err(problems) if problems.iter().any(|problem| problem.is_within(place)) => {
+                    missed.push(problems);
                 }
                 Err(_) => {}
             }
         }
         found.sort_by_key(|(repairs, _)| repairs.len());
+        if at.get("oneOf").is_some() && found.iter().filter(|(repairs, _)| repairs.is_empty()).count() > 1 {
+            let fit = if place.is_empty() { "fit" } else { "fits" };
+            return Err(self.problem(
+                at,
+                place,
+                &format!("{fit} several alternatives, of which one must be chosen"),
+            ));
+        }
         let clear = match found.as_slice() {
             [] => false,
             [(first, mended), rest @ ..] => {
@@ -169,8 +251,23 @@ impl<'s> Mender<'s> {
                 self.accept(at, mended, json, place)
             }
             Some(_) => Err(self.problem(at, place, "can be understood in several ways")),
-            None => Err(telling.unwrap_or_else(|| self.mismatch(at, json, place))),
+            None => Err(self.closest(at, json, place, missed)),
         }
+    }
+
+    /// Of several ways that led nowhere, what was missed on those that went furthest.
+    fn closest(&self, at: &Value, json: &[u8], place: &str, mut missed: Vec<Vec<Problem>>) -> Vec<Problem> {
+        let fewest = missed.iter().map(Vec::len).min().unwrap_or_default();
+        missed.retain(|problems| problems.len() == fewest);
+        missed.dedup();
+        if missed.len() < 2 {
+            return missed.pop().unwrap_or_else(|| self.mismatch(at, json, place));
+        }
+        let way = |problems: &Vec<Problem>| {
+            problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join(" and ")
+        };
+        let told = missed.iter().map(way).collect::<Vec<_>>().join(", or ");
+        vec![Problem::of(self.schema, at, place, told)]
     }
 
     /// Keywords that stand beside those that were followed have their say too.
@@ -186,9 +283,11 @@ impl<'s> Mender<'s> {
             ("object" | "array", Kind::String) => {
                 let text = raw::text(json).unwrap_or_default();
                 let kind = if wanted == "object" { Kind::Object } else { Kind::Array };
-                if let Some(inner) = raw::inside(&text).filter(|inner| Kind::of(inner) == kind) {
-                    self.note(place, Fault::JsonInString);
-                    return self.value(at, inner, place).map(owned);
+                if let Some((inner, fault)) =
+                    literal::inside(&text).filter(|(inner, _)| Kind::of(inner) == kind)
+                {
+                    self.note(place, fault);
+                    return self.value(at, &inner, place).map(owned);
                 }
             }
             _ => {}
@@ -222,7 +321,8 @@ impl<'s> Mender<'s> {
         Err(self.mismatch(at, json, place))
     }
 
-    /// A single value, where a list belongs. A text with commas may be one value or several.
+    /// A single value, where a list belongs. A text with commas may be one value or several, and what begins
+    /// like a list or an object is no text.
     fn wrap<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Mended<'a> {
         let several = raw::text(json).is_some_and(|text| text.contains([',', ';', '\n']));
         if Kind::of(json) == Kind::Null || several {
@@ -232,8 +332,9 @@ impl<'s> Mender<'s> {
         let before = self.repairs.len();
         self.note(place, Fault::SingleForList);
         let inner = self.value(item, json, place);
-        match inner.map(|inner| raw::array([&*inner])) {
-            Ok(list) if fits(self.schema, at, &list) => Ok(list.into()),
+        let is_plain = |value: &[u8]| raw::text(value).is_none_or(|text| !literal::begins(&text, |_| false));
+        match inner.map(|inner| (is_plain(&inner), raw::array([&*inner]))) {
+            Ok((true, list)) if fits(self.schema, at, &list) => Ok(list.into()),
             _ => {
                 self.repairs.truncate(before);
                 Err(self.mismatch(at, json, place))
@@ -261,13 +362,15 @@ impl<'s> Mender<'s> {
         let mut problems = Vec::new();
         let mut entries = raw::entries(json);
         if self.repairing {
-            self.respell_keys(at, &mut entries, place);
             self.drop_nulls(at, &mut entries, place);
         }
         for entry in &mut entries {
             let inside = join(place, &entry.key);
             match schema::property(at, &entry.key).or_else(|| at.get("additionalProperties")) {
-                Some(Value::Bool(false)) => problems.push(self.unknown(at, &entry.key, &inside)),
+                Some(Value::Bool(false)) => {
+                    let level = Level::of(self.schema, &[at]);
+                    problems.push(self.unknown(&level, &entry.key, &[], place));
+                }
                 Some(own) => match self.value(own, &entry.value, &inside).map(Cow::into_owned) {
                     Ok(mended) if *mended == *entry.value => {}
                     Ok(mended) => entry.value = mended.into(),
@@ -276,7 +379,10 @@ impl<'s> Mender<'s> {
                 None => {}
             }
         }
-        for key in schema::required(at) {
+        let dependent = entries.iter().flat_map(|entry| schema::needed_with(at, &entry.key));
+        let mut needed: Vec<&str> = schema::required(at).collect();
+        needed.extend(dependent.filter(|key| !schema::required(at).any(|needed| needed == *key)));
+        for key in needed {
             if !entries.iter().any(|entry| entry.key == key) {
                 let place = join(place, key);
                 let own = schema::property(at, key).unwrap_or(&Value::Bool(true));
@@ -287,25 +393,6 @@ impl<'s> Mender<'s> {
             return Err(problems);
         }
         self.accept(at, raw::object(&entries), json, place)
-    }
-
-    fn respell_keys(&mut self, at: &Value, entries: &mut [Entry<'_>], place: &str) {
-        for number in 0..entries.len() {
-            let key = &entries[number].key;
-            if schema::property(at, key).is_some() {
-                continue;
-            }
-            let Some(meant) = only_match(key, schema::properties(at).map(|(key, _)| key.as_str())) else {
-                continue;
-            };
-            // Two keys that mean the same would be one too many.
-            let rivals = entries.iter().filter(|entry| folded(&entry.key) == folded(meant)).count();
-            if rivals == 1 {
-                self.note(&join(place, meant), Fault::KeySpelling);
-                entries[number].quoted = raw::quote(meant).into();
-                meant.clone_into(&mut entries[number].key);
-            }
-        }
     }
 
     fn drop_nulls(&mut self, at: &Value, entries: &mut Vec<Entry<'_>>, place: &str) {
@@ -321,18 +408,21 @@ impl<'s> Mender<'s> {
         }
     }
 
-    fn unknown(&self, at: &Value, key: &str, place: &str) -> Problem {
-        let known: Vec<&str> = schema::properties(at).map(|(key, _)| key.as_str()).collect();
-        let near = crate::name::nearest(key, known.iter().copied());
-        let hint = match (near.first(), known.as_slice()) {
+    /// A key that is not one of the schema's, and which of them it may be.
+    fn unknown(&self, level: &Level<'_>, key: &str, near: &[&str], place: &str) -> Problem {
+        let known = level.listed();
+        let nearest = crate::name::nearest(key, known.iter().copied());
+        let near = near.first().or(nearest.first());
+        let hint = match (near, known.as_slice()) {
             (Some(near), _) => format!("; did you mean `{near}`?"),
             (None, []) => "; it takes none".to_owned(),
             (None, _) => format!("; there are {}", known.join(", ")),
         };
-        let message = format!("`{place}` is not a parameter{hint}");
-        match near.first().and_then(|near| schema::property(at, near)) {
-            Some(own) => Problem::of(self.schema, own, place, message),
-            None => Problem { place: place.to_owned(), message, fragment: None, example: None },
+        let inside = join(place, key);
+        let message = format!("`{inside}` is not a parameter{hint}");
+        match near.and_then(|near| level.property(near).into_iter().next()) {
+            Some(own) => Problem::of(self.schema, own, &inside, message),
+            None => Problem { place: inside, message, fragment: None, example: None },
         }
     }
 
@@ -351,6 +441,22 @@ impl<'s> Mender<'s> {
     }
 }
 
+/// The only parameter that must be there.
+fn only_needed(root: &Value) -> Option<(&str, &Value)> {
+    let mut needed = schema::required(root);
+    let key = needed.next().filter(|_| needed.next().is_none())?;
+    Some((key, schema::property(root, key)?))
+}
+
+fn below(key: &str, json: &[u8]) -> Vec<u8> {
+    raw::object([&Entry { key: key.to_owned(), quoted: raw::quote(key).into(), value: json.into() }])
+}
+
+/// Does a text begin like the arguments of this tool, in whatever notation?
+fn begins(root: &Value, text: &str) -> bool {
+    literal::begins(text, |word| schema::properties(root).any(|(key, _)| folded(key) == folded(word)))
+}
+
 /// The arguments below one of the names that models put around them.
 fn wrapped(root: &Value, json: &[u8]) -> Option<Vec<u8>> {
     let entries = raw::entries(json);
@@ -362,10 +468,26 @@ fn wrapped(root: &Value, json: &[u8]) -> Option<Vec<u8>> {
         .all(|entry| entry.key == wrapper.key || BESIDE.contains(&entry.key.as_str()) && !is_own(entry));
     let holds_object = match Kind::of(&wrapper.value) {
         Kind::Object => true,
-        Kind::String => raw::text(&wrapper.value).is_some_and(|text| raw::inside(&text).is_some()),
+        Kind::String => raw::text(&wrapper.value).is_some_and(|text| literal::inside(&text).is_some()),
         _ => false,
     };
     (alone && holds_object).then(|| wrapper.value.to_vec())
+}
+
+/// Do the parameters of a tool stand below a name that is none of its own? One that forbids no other keys would
+/// take that, and see nothing of them.
+pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
+    let level = Level::of(schema, &[schema.root()]);
+    if Kind::of(json) != Kind::Object || level.open {
+        return false;
+    }
+    let Some(inner) = wrapped(&schema.whole(schema.root()), json) else { return false };
+    let inner = raw::text(&inner)
+        .and_then(|text| literal::inside(&text).map(|(inner, _)| inner.into_owned()))
+        .unwrap_or(inner);
+    let entries = raw::entries(&inner);
+    let named = |entry: &Entry<'_>| level.names().any(|name| folded(name) == folded(&entry.key));
+    !entries.is_empty() && entries.iter().all(named)
 }
 
 /// `null`, `""`, `[]`.
@@ -386,12 +508,19 @@ fn join(place: &str, key: &str) -> String {
     if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
 }
 
+fn is_broken(text: &str) -> bool {
+    literal::begins(text, |_| false) && literal::inside(text).is_none()
+}
+
 /// A value in a message: what it is, and itself if it is short.
-fn shown(json: &[u8]) -> String {
+pub(super) fn shown(json: &[u8]) -> String {
     const SHORT: usize = 40;
     let kind = Kind::of(json);
     match std::str::from_utf8(json) {
         Ok("null") => "null".to_owned(),
+        Ok(_) if raw::text(json).is_some_and(|text| is_broken(&text)) => {
+            "a string that begins like JSON and cannot be read as such".to_owned()
+        }
         Ok(text) if text.len() <= SHORT => format!("{} {text}", kind.name()),
         _ => kind.name().to_owned(),
     }

@@ -3,23 +3,29 @@
 //!
 //! What fits is not touched. What is repaired keeps every value that was right byte for byte, and each
 //! repair is told. What cannot be repaired is refused with the place, the part of the schema that was
-//! missed, and an example. A keyword that we do not know is left to the server, which checks again.
+//! missed, and an example. A keyword that we do not know is left to the server, which checks again. A key that
+//! is nearly one of the schema's fits nothing, unless the schema welcomes others.
 
+mod decimal;
 mod envelope;
 mod example;
 mod fits;
+mod literal;
 mod mend;
 mod name;
+mod pattern;
 mod raw;
 mod refusal;
 mod scalar;
 mod schema;
+mod spelling;
 
 use std::{borrow::Cow, fmt};
 
 use serde::Serialize;
+use serde_json::Value;
 
-pub use envelope::{Call, Envelope, unwrap_call};
+pub use envelope::{Call, Envelope, Known, NoCall, Tools, unwrap_call};
 pub use refusal::{Problem, Refusal};
 
 use self::{mend::Mender, schema::Schema};
@@ -57,10 +63,18 @@ pub struct Repair {
 pub enum Fault {
     /// JSON, written into a string.
     JsonInString,
+    /// The same as Python or JavaScript write it.
+    LiteralInString,
     /// One object too many around it: `{"arguments": …}`.
     Nested,
+    /// One object too few: what belongs below the only parameter that is needed.
+    Shallow,
     /// Beside the tool's name instead of below `arguments`.
     Flattened,
+    /// A remark beside the call that is no parameter of anything; it is not sent.
+    Remark,
+    /// The server's name apart from the tool's.
+    ServerApart,
     /// Nothing at all, for a tool that needs nothing.
     Missing,
     NumberInString,
@@ -96,8 +110,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::JsonInString => "JSON in a string",
+            Self::LiteralInString => "a literal of another language in a string",
             Self::Nested => "nested too deep",
+            Self::Shallow => "not nested deep enough",
             Self::Flattened => "not below arguments",
+            Self::Remark => "a remark, left out",
+            Self::ServerApart => "without its server",
             Self::Missing => "missing",
             Self::NumberInString => "a number in a string",
             Self::BooleanInString => "a boolean in a string",
@@ -119,17 +137,30 @@ pub fn fit<'a>(schema: &[u8], arguments: &'a [u8], mode: Mode) -> Result<Fitting
     if !raw::is_json(arguments) {
         return Err(Refusal::new(vec![Problem::root("the arguments are not JSON, or nested too deep")]));
     }
+    if let Some(key) = raw::doubled(arguments) {
+        return Err(Refusal::new(vec![Problem::root(&format!("`{key}` stands twice in the arguments"))]));
+    }
     let schema = Schema::read(schema);
-    if fits::fits(&schema, schema.root(), arguments) {
+    schema.look_at(arguments.len());
+    if is_right(&schema, schema.root(), arguments) && !mend::is_hidden(&schema, arguments) {
         return Ok(Fitting { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
     }
     let mut mender = Mender::new(&schema, mode);
     let fitted = mender.arguments(arguments).map_err(Refusal::new)?;
     // The last word is the check's: nothing that it does not accept is ever sent.
-    if mode == Mode::CheckOnly || !fits::fits(&schema, schema.root(), &fitted) {
+    schema.look_at(fitted.len());
+    if mode == Mode::CheckOnly
+        || raw::doubled(&fitted).is_some()
+        || !is_right(&schema, schema.root(), &fitted)
+    {
         return Err(Refusal::new(vec![Problem::of(&schema, schema.root(), "", "the arguments do not fit")]));
     }
     Ok(Fitting { arguments: fitted, repairs: mender.repairs })
+}
+
+/// Does it fit, and is nothing in it spelt so that it would be lost?
+fn is_right(schema: &Schema, at: &Value, json: &[u8]) -> bool {
+    fits::fits(schema, at, json) && spelling::is_clean(schema, &[at], json)
 }
 
 #[cfg(test)]

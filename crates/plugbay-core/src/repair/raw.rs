@@ -1,6 +1,6 @@
 //! JSON values as they were written.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::value::RawValue;
 
@@ -75,14 +75,6 @@ fn depth(json: &[u8]) -> usize {
     deepest
 }
 
-/// The JSON that somebody wrote into a string, with or without a code fence around it.
-pub(super) fn inside(text: &str) -> Option<&[u8]> {
-    let text = text.trim();
-    let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    let text = fenced.map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim());
-    is_json(text.as_bytes()).then_some(text.as_bytes())
-}
-
 pub(super) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
     string_value(json)
 }
@@ -110,6 +102,20 @@ pub(super) fn entries(json: &[u8]) -> Vec<Entry<'_>> {
         });
     }
     found
+}
+
+/// A key that stands twice in one object, at any depth: what it means depends on who reads it.
+pub(super) fn doubled(json: &[u8]) -> Option<String> {
+    match Kind::of(json) {
+        Kind::Object => {
+            let entries = entries(json);
+            let mut seen = HashSet::new();
+            let twice = entries.iter().find(|entry| !seen.insert(&entry.key)).map(|entry| entry.key.clone());
+            twice.or_else(|| entries.iter().find_map(|entry| doubled(&entry.value)))
+        }
+        Kind::Array => list(json).into_iter().find_map(doubled),
+        _ => None,
+    }
 }
 
 pub(super) fn object<'e>(entries: impl IntoIterator<Item = &'e Entry<'e>>) -> Vec<u8> {

@@ -44,9 +44,14 @@ impl Problem {
         Self {
             place: place.to_owned(),
             message: message.into(),
-            fragment: Some(cut(&schema.resolve(at).to_string())),
-            example: Some(example(schema, at).to_string()),
+            fragment: Some(schema.whole(at)).filter(|at| at.is_object()).map(|at| cut(&at.to_string())),
+            example: example(schema, at).map(|example| example.to_string()),
         }
+    }
+
+    /// Does it lie within something that stands there?
+    pub(super) fn is_within(&self, place: &str) -> bool {
+        self.place.len() > place.len()
     }
 }
 

@@ -1,35 +1,131 @@
 //! A tool's schema: references followed, spellings of the drafts made one.
 
-use serde_json::Value;
+use std::{borrow::Cow, cell::Cell};
 
-/// How many references may lead to one another.
-const HOPS: usize = 16;
+use serde_json::{Value, json};
+
+/// Schemas may lead to themselves, and multiply on their way: so many steps are taken for a call, and for each
+/// byte of its arguments. Where they end, nothing more is asked.
+const STEPS: (usize, usize) = (200_000, 64);
+/// To put two schemas together takes as long as so many steps.
+const MERGED: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Schema {
     root: Value,
+    /// Does what stands beside a reference count? Not in drafts before 2019.
+    siblings: bool,
+    /// Steps that are left.
+    steps: Cell<usize>,
 }
 
 impl Schema {
+    /// Arguments are an object, whether their schema says so or not.
     pub(super) fn read(json: &[u8]) -> Self {
-        Self { root: serde_json::from_slice(json).unwrap_or(Value::Bool(true)) }
+        let mut root =
+            serde_json::from_slice(json).ok().filter(Value::is_object).unwrap_or_else(|| json!({}));
+        if root.get("type").is_none() {
+            root["type"] = json!("object");
+        }
+        let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let siblings = !draft.contains("/draft-0");
+        Self { root, siblings, steps: Cell::new(STEPS.0) }
+    }
+
+    /// Begins anew, for arguments of this length.
+    pub(super) fn look_at(&self, length: usize) {
+        self.steps.set(STEPS.0 + STEPS.1 * length);
+    }
+
+    /// May another step be taken?
+    pub(super) fn step(&self, cost: usize) -> bool {
+        let left = self.steps.get().saturating_sub(cost);
+        self.steps.set(left);
+        left > 0
     }
 
     pub(super) fn root(&self) -> &Value {
         &self.root
     }
 
-    /// What a schema says, behind its references. One that leads nowhere says nothing.
-    pub(super) fn resolve<'a>(&'a self, mut schema: &'a Value) -> &'a Value {
-        for _ in 0..HOPS {
-            let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return schema };
-            let found = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-            match found {
-                Some(found) => schema = found,
-                None => return &Value::Bool(true),
+    /// What a reference leads to, and whether what stands beside it counts. `Some(None)`: it leads nowhere.
+    pub(super) fn target(&self, at: &Value) -> Option<(Option<&Value>, bool)> {
+        let reference = at.get("$ref")?.as_str()?;
+        let found = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+        Some((found, self.siblings))
+    }
+
+    /// All that a schema says of one value without alternatives: with what its references lead to, and with
+    /// the parts of `allOf`. A reference that leads nowhere says nothing.
+    ///
+    /// Where two say something of the same thing the latter is taken: a guide to what may be meant, not the
+    /// check of it.
+    pub(super) fn whole<'a>(&'a self, at: &'a Value) -> Cow<'a, Value> {
+        let target = self.target(at);
+        if target.is_none() && parts(at).is_empty() {
+            return Cow::Borrowed(at);
+        }
+        if !self.step(MERGED) {
+            return Cow::Owned(Value::Bool(true));
+        }
+        if let Some((found, siblings)) = target
+            && (!siblings || at.as_object().is_some_and(|all| all.len() == 1))
+        {
+            return found.map_or(Cow::Owned(Value::Bool(true)), |found| self.whole(found));
+        }
+        let mut whole = json!({});
+        for part in target.and_then(|(found, _)| found).into_iter().chain(parts(at)) {
+            merge(&mut whole, &self.whole(part), &[]);
+        }
+        merge(&mut whole, at, &["$ref", "allOf"]);
+        Cow::Owned(whole)
+    }
+
+    /// A whole schema with what follows if its condition holds, or does not; `None`: with neither.
+    pub(super) fn consequence(&self, whole: &Value, holds: Option<bool>) -> Value {
+        let mut merged = json!({});
+        merge(&mut merged, whole, &["if", "then", "else"]);
+        if let Some(following) = holds.and_then(|holds| whole.get(if holds { "then" } else { "else" })) {
+            merge(&mut merged, &self.whole(following), &[]);
+        }
+        merged
+    }
+
+    /// One of the alternatives of a whole schema, with what is said of all of them.
+    pub(super) fn alternative(&self, whole: &Value, branch: &Value) -> Value {
+        self.step(MERGED);
+        let mut merged = whole.clone();
+        if let Value::Object(keywords) = &mut merged {
+            let key = if keywords.contains_key("anyOf") { "anyOf" } else { "oneOf" };
+            keywords.remove(key);
+        }
+        merge(&mut merged, &self.whole(branch), &[]);
+        merged
+    }
+}
+
+fn merge(into: &mut Value, from: &Value, without: &[&str]) {
+    let (Value::Object(own), Value::Object(other)) = (&mut *into, from) else {
+        if from != &Value::Bool(true) {
+            *into = from.clone();
+        }
+        return;
+    };
+    for (key, value) in other.iter().filter(|(key, _)| !without.contains(&key.as_str())) {
+        match (key.as_str(), own.get_mut(key)) {
+            ("properties", Some(Value::Object(properties))) => {
+                for (name, schema) in value.as_object().into_iter().flatten() {
+                    merge(properties.entry(name).or_insert(Value::Bool(true)), schema, &[]);
+                }
+            }
+            ("required", Some(Value::Array(names))) => {
+                names.extend(value.as_array().cloned().unwrap_or_default());
+            }
+            (_, Some(old)) => *old = value.clone(),
+            (_, None) => {
+                own.insert(key.clone(), value.clone());
             }
         }
-        &Value::Bool(true)
     }
 }
 
@@ -44,8 +140,7 @@ pub(super) fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// `anyOf` and `oneOf`. That no more than one may match is left to the server: branches often differ in
-/// a pattern or a format only, which is not looked at here.
+/// The alternatives that a schema leaves: `anyOf`, or `oneOf`.
 pub(super) fn branches(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()
 }
@@ -63,7 +158,17 @@ pub(super) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Valu
 }
 
 pub(super) fn required(schema: &Value) -> impl Iterator<Item = &str> {
-    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    names(schema.get("required"))
+}
+
+/// What is needed beside a key that is there. Drafts before 2019 say so in `dependencies`.
+pub(super) fn needed_with<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
+    let own = ["dependentRequired", "dependencies"].into_iter().filter_map(|word| schema.get(word)?.get(key));
+    own.flat_map(|list| names(Some(list))).collect::<Vec<_>>().into_iter()
+}
+
+fn names(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// The schema of a list's element. Drafts before 2020-12 write a tuple into `items`.

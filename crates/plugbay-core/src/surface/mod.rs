@@ -36,8 +36,9 @@ use self::{
 use crate::{
     catalog::Catalog,
     exposure::{Exposure, Mode, Suite},
-    name::ServerName,
+    name::{self, ServerName},
     profile::Profiles,
+    repair::Known,
 };
 
 /// Everything a session needs to answer from, at one moment.
@@ -139,6 +140,24 @@ impl Snapshot {
         let Face { names, finder } = self.faces.within(limit, &self.catalog, &self.layout);
         let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, finder, ..self.clone() }
+    }
+
+    /// What `execute_tool` calls by a name. A server that has never been heard of is asked itself: if it is
+    /// broken it tells why.
+    pub fn executable(&self, name: &str, server: Option<&str>) -> Option<Known<'_>> {
+        if let Some(found) = self.names.meant(name, server) {
+            let schema = found.tool.raw("inputSchema");
+            return Some(Known { name: found.exposed.clone(), exact: true, schema });
+        }
+        let server = server.map(ServerName::parse).transpose().ok()?;
+        let name = match server {
+            Some(server) if !name.starts_with(&name::before(&server)) => {
+                name::expose(&server, name, self.layout.name_limit)
+            }
+            _ => name.to_owned(),
+        };
+        let is_unheard = matches!(self.listing.plan(&name), Plan::Forward(_));
+        is_unheard.then_some(Known { name, exact: true, schema: None })
     }
 
     /// Nothing that hosts see lies between the two.

@@ -89,6 +89,14 @@ impl Names {
         self.tools.iter().filter(move |found| found.target.server == *server)
     }
 
+    /// The tool that is meant by a name, of a server if that was given apart from it.
+    pub fn meant(&self, name: &str, server: Option<&str>) -> Option<&Found> {
+        let is_of = |found: &&Found| server.is_none_or(|server| found.target.server.as_str() == server);
+        let own =
+            || self.tools.iter().filter(is_of).find(|found| server.is_some() && found.target.tool == name);
+        self.get(name).filter(is_of).or_else(own)
+    }
+
     /// The tools of servers that have no mode of their own: how many, and about what they cost a model together.
     pub fn undecided(&self) -> Cost {
         *self.undecided.get_or_init(|| {

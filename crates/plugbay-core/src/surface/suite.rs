@@ -12,6 +12,7 @@ use super::{
 use crate::{
     exposure::Suite,
     name::{self, ServerName},
+    repair::Known,
     signature::{self, Signature, sentence_ends},
     tokens::{compact, estimate},
 };
@@ -141,17 +142,24 @@ fn summary(text: &str, limit: usize) -> String {
     format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
 }
 
+/// What a suite calls by a name.
+pub fn callable<'a>(server: &ServerName, name: &str, snapshot: &'a Snapshot) -> Option<Known<'a>> {
+    let found = subtool(server, name, snapshot).ok()?;
+    let exact = found.target.tool == name || found.exposed == name;
+    Some(Known { name: found.exposed.clone(), exact, schema: found.tool.raw("inputSchema") })
+}
+
 /// The tool that a model means, however it is written.
 pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) -> Result<&'a Found, String> {
     let all = snapshot.names.iter().filter(|found| found.target.server == *server);
     let all: Vec<&'a Found> = all.collect();
     let by = |fits: &dyn Fn(&Found) -> bool| all.iter().copied().find(|found| fits(found));
     let plain = |text: &str| text.to_lowercase().replace(['-', '.', ' '], "_");
+    let is_alike =
+        |found: &Found| plain(&found.target.tool) == plain(wanted) || plain(&found.exposed) == plain(wanted);
     let meant = by(&|found| found.target.tool == wanted)
         .or_else(|| by(&|found| found.exposed == wanted))
-        .or_else(|| {
-            by(&|found| plain(&found.target.tool) == plain(wanted) || plain(&found.exposed) == plain(wanted))
-        });
+        .or_else(|| by(&is_alike).filter(|_| all.iter().filter(|found| is_alike(found)).count() == 1));
     meant.ok_or_else(|| {
         let near = name::nearest(wanted, all.iter().map(|found| found.target.tool.as_str()));
         let near = if near.is_empty() {

@@ -1,13 +1,10 @@
 //! The arguments of a call of our own tools.
 
-use std::{borrow::Cow, time::Duration};
+use std::borrow::Cow;
 
 use plugbay_core::wire::{Members, Span, elements, string_value};
 
 use crate::message::Request;
-
-/// A model may be patient, but not for ever.
-const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 /// The arguments of a call, looked up by name.
 pub(super) struct Arguments<'a>(Option<&'a [u8]>);
@@ -32,6 +29,10 @@ impl<'a> Arguments<'a> {
         Some((bytes, Members::find(bytes, &(0..bytes.len()), key)?))
     }
 
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
     fn raw(&self, key: &str) -> Option<&'a [u8]> {
         self.find(key).map(|(bytes, span)| &bytes[span])
     }
@@ -42,12 +43,6 @@ impl<'a> Arguments<'a> {
 
     pub(super) fn whole(&self, key: &str) -> Option<usize> {
         std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()
-    }
-
-    pub(super) fn seconds(&self, key: &str) -> Option<Duration> {
-        let seconds: f64 = std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()?;
-        let wanted = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
-        wanted.map(|wanted| wanted.min(LONGEST_CALL))
     }
 
     pub(super) fn is_true(&self, key: &str) -> bool {

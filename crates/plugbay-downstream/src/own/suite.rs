@@ -6,7 +6,7 @@ use plugbay_core::{
     era::Era,
     name::ServerName,
     policy::Patterns,
-    repair::{self, Envelope},
+    repair::{self, Envelope, Known, NoCall},
     surface::{
         Errands, Own, Snapshot,
         suite::{self, Wanted},
@@ -75,6 +75,9 @@ enum Action {
     Unknown(String),
 }
 
+/// What else models call a subtool, if they also say with what to call it.
+const ALIASES: [&str; 6] = ["sub_tool", "subTool", "tool", "name", "tool_name", "toolName"];
+
 /// Whoever names a subtool wants to call it.
 fn action(request: &Request) -> Action {
     let arguments = Arguments::of(request);
@@ -82,7 +85,14 @@ fn action(request: &Request) -> Action {
         Some(word) if word == "introspect" => Action::Introspect,
         Some(word) if word == "call" => Action::Call,
         Some(word) => Action::Unknown(word),
-        None if arguments.text("subtool").is_some() => Action::Call,
+        None if [&arguments, &arguments.object("args")].iter().any(|one| one.text("subtool").is_some()) => {
+            Action::Call
+        }
+        None if ["args", "arguments"].iter().any(|key| arguments.has(key))
+            && ALIASES.iter().any(|key| arguments.text(key).is_some()) =>
+        {
+            Action::Call
+        }
         None => Action::Introspect,
     }
 }
@@ -152,23 +162,27 @@ fn call(
     request: &Request,
     server: &ServerName,
 ) -> Result<Meant, String> {
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
-    let meant = repair::unwrap_call(outer, Envelope::SUITE, mode).map_err(|refusal| refusal.to_string())?;
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
-    match suite::subtool(server, &meant.name, snapshot) {
-        Ok(found) => inner_call(request, &found.exposed, Some(found), &meant, mode).map(Meant::Call),
-        Err(_)
-            if meant.name.eq_ignore_ascii_case(Own::Errand.name()) && takes_sentences(snapshot, server) =>
-        {
-            let query = Arguments::within(&meant.arguments).text("query");
-            let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == repair::Mode::Repair));
-            let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
-            Ok(Meant::Errand(Wish { query, server: Some(server.to_string()) }))
-        }
-        Err(unknown) => Err(unknown),
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let errand =
+        |name: &str| name.eq_ignore_ascii_case(Own::Errand.name()) && takes_sentences(snapshot, server);
+    let tools = |name: &str, _: Option<&str>| {
+        let for_words = || errand(name).then(|| Known { name: name.to_owned(), exact: true, schema: None });
+        suite::callable(server, name, snapshot).or_else(for_words)
+    };
+    let meant = repair::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
+        NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
+        NoCall::Refused(refusal) => refusal.to_string(),
+    })?;
+    if let Some(found) = snapshot.names.get(&meant.name) {
+        return inner_call(request, Some(found), &meant, mode).map(Meant::Call);
     }
+    let query = Arguments::within(&meant.arguments).text("query");
+    let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == repair::Mode::Repair));
+    let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
+    Ok(Meant::Errand(Wish { query, server: Some(server.to_string()) }))
 }
 
 fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {

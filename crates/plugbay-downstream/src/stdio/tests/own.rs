@@ -1,6 +1,6 @@
 //! The gateway's own tools: finding, describing and calling the others.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -125,6 +125,23 @@ async fn arguments_are_put_right_and_it_is_told() {
         said(&mut stage, "execute_tool", json!({ "name": "s__echo", "arguments": { "count": "many" } }))
             .await;
     assert!(refused.contains("count") && refused.contains("integer") && failed, "{refused}");
+    for (arguments, word) in [
+        (json!({ "name": "s__echo", "arguments": { "count": 7 }, "timeout": "abc" }), "`timeout` must be"),
+        (
+            json!({ "name": "s__echo", "server": "t", "arguments": { "count": 7 } }),
+            "no tool of the server `t`",
+        ),
+        (json!({ "name": "s__echo", "arguments": { "count": 7 }, "cuont": 7 }), "`cuont` beside"),
+    ] {
+        let (refused, failed) = said(&mut stage, "execute_tool", arguments).await;
+        assert!(refused.contains(word) && failed, "{refused}");
+    }
+    stage.say(own("execute_tool", &json!({ "server": "s", "name": "echo", "count": 7, "timeout": 9 }))).await;
+    let forwarded = stage.forwarded().await;
+    assert!(forwarded.text().contains(r#""name":"echo","arguments":{"count":7}"#), "{}", forwarded.text());
+    assert_eq!(forwarded.timeout(), Some(Duration::from_secs(9)));
+    forwarded.answer(json!({}));
+    assert_eq!(stage.hear().await["result"]["_meta"]["plugbay/repairs"][0]["was"], "server-apart");
     let (unknown, failed) = said(&mut stage, "execute_tool", json!({ "name": "echo" })).await;
     assert!(unknown.contains("s__echo") && failed, "{unknown}");
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use plugbay_core::{
-    repair::{self, Envelope},
+    repair::{self, Envelope, NoCall, Tools},
     surface::{Found, Own, Plan, Snapshot, View, suite},
 };
 use serde::Deserialize;
@@ -98,16 +98,20 @@ pub async fn hook(context: &Context, wish: &Wish, home: Option<&Path>) -> Result
 
 /// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
 fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Option<String> {
-    let meant = |envelope| {
-        let input = asked.tool_input.to_string();
-        Some(repair::unwrap_call(input.as_bytes(), envelope, repair::Mode::Repair).ok()?.name)
+    let input = asked.tool_input.to_string();
+    let meant = |envelope, tools: Tools<'_, '_>| {
+        repair::unwrap_call(input.as_bytes(), envelope, repair::Mode::Repair, tools).map(|call| call.name)
     };
     let tool = asked.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
     match snapshot.listing.plan(tool) {
         Plan::Suite(server) => {
-            Some(suite::subtool(server, &meant(Envelope::SUITE)?, snapshot).ok()?.exposed.clone())
+            meant(Envelope::SUITE, &|name, _| suite::callable(server, name, snapshot)).ok()
         }
-        _ => meant(Envelope::EXECUTE),
+        _ => match meant(Envelope::EXECUTE, &|name, server| snapshot.executable(name, server)) {
+            // By now there may be one.
+            Ok(name) | Err(NoCall::Unknown(name)) => Some(name),
+            Err(NoCall::Refused(_)) => None,
+        },
     }
 }
 
