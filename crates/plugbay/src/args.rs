@@ -260,9 +260,10 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
         Command::Permissions { name, allow_reading, hook, .. } => {
             let wish = permissions::Wish { entry: name, allow_reading };
-            match (hook, settings::home()) {
-                (true, home) => runtime.block_on(permissions::hook(&context, &wish, home.as_deref())),
-                (false, _) => runtime.block_on(permissions::fragment(&context, &wish)),
+            if hook {
+                runtime.block_on(permissions::hook(&context, &wish, &settings::claude_code()))
+            } else {
+                runtime.block_on(permissions::fragment(&context, &wish))
             }
         }
         Command::Skill { install, copy } => {

@@ -9,7 +9,7 @@ use std::{
 use plugbay_downstream::http::{Access, Address, Unguarded};
 
 use crate::{
-    commands::CommandError,
+    commands::{CommandError, permissions::Places},
     config::{self, Paths, Settings, Severity},
     panel::Outside,
 };
@@ -67,12 +67,21 @@ impl Source {
 }
 
 pub fn home() -> Option<PathBuf> {
-    env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute())
+    absolute("HOME")
+}
+
+fn absolute(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Where Claude Code has its settings, as it tells the hooks that it runs.
+pub fn claude_code() -> Places {
+    let user = absolute("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")));
+    Places::new(absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
 /// The cache folder and our own program, as the environment gives them.
 pub fn outside() -> std::io::Result<Outside> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
     let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));

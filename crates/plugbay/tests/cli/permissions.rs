@@ -34,9 +34,14 @@ fn what_only_reads_is_allowed_and_the_rest_asked_about() {
 
 /// What the hook says of a call of one of our tools.
 fn decision(world: &World, tool: &str, input: &Value) -> String {
+    decision_in(world, "", tool, input)
+}
+
+/// The same in a folder of the world.
+fn decision_in(world: &World, folder: &str, tool: &str, input: &Value) -> String {
     let asked = json!({
-        "hook_event_name": "PreToolUse", "cwd": world.path(), "tool_name": format!("mcp__plugbay__{tool}"),
-        "tool_input": input,
+        "hook_event_name": "PreToolUse", "cwd": world.path().join(folder),
+        "tool_name": format!("mcp__plugbay__{tool}"), "tool_input": input,
     });
     let run = world.run_with_input(&["permissions", "--hook", "--allow-reading"], &asked.to_string());
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
@@ -65,6 +70,15 @@ fn the_hook_applies_the_rules_of_the_host_to_the_inner_tool() {
 }
 
 #[test]
+fn the_rules_of_a_project_hold_in_its_folders() {
+    let world = world();
+    write_rules(&world, &json!({ "permissions": { "deny": ["mcp__notes__search"] } }));
+    fs::create_dir_all(world.path().join("sub/folder")).unwrap();
+    let call = json!({ "name": "notes__search", "arguments": {} });
+    assert_eq!(decision_in(&world, "sub/folder", "execute_tool", &call), "deny");
+}
+
+#[test]
 fn no_spelling_gets_around_a_rule() {
     let world = world();
     write_rules(
@@ -76,6 +90,8 @@ fn no_spelling_gets_around_a_rule() {
         json!({ "toolName": "notes__delete", "id": 1 }),
         json!({ "name": " notes__delete " }),
         json!({ "arguments": { "name": "notes__delete", "arguments": {} } }),
+        json!({ "server": "notes", "name": "delete", "arguments": { "id": 1 } }),
+        json!({ "tool": "notes__delete", "name": "any", "id": 1 }),
     ] {
         assert_eq!(decision(&world, "execute_tool", &input), "deny", "{input}");
     }

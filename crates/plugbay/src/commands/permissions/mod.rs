@@ -1,13 +1,9 @@
 //! `plugbay permissions`: a host's permission rules keep their meaning for tools that are called through another.
 
+mod files;
 mod rules;
 
-use std::{
-    fs,
-    io::Read,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{io::Read, path::PathBuf, process::ExitCode};
 
 use plugbay_core::{
     repair::{self, Envelope, NoCall, Tools},
@@ -18,13 +14,11 @@ use serde_json::{Value, json};
 
 use super::{CommandError, Context};
 use crate::panel::Panel;
+pub use files::Places;
 use rules::{Decision, Rules};
 
 /// How Claude Code calls a tool of ours: `mcp__{entry}__{tool}`.
 const PREFIX: &str = "mcp__";
-/// What Claude Code's rules for all projects, for this one, and for this one on this machine stand in.
-const PROJECT_FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
-const USER_FILE: &str = ".claude/settings.json";
 
 /// What is asked for.
 #[derive(Debug)]
@@ -51,7 +45,7 @@ pub async fn fragment(context: &Context, wish: &Wish) -> Result<ExitCode, Comman
         "hooks": { "PreToolUse": [{ "matcher": matcher.join("|"), "hooks": [hook] }] },
     }));
     context.output.note(
-        "merge this into .claude/settings.json; the hook applies the rules there, such as \
+        "merge this into .claude/settings.json; the hook applies the rules of Claude Code, such as \
          mcp__github__get_issue, to what execute_tool or a suite calls",
     );
     Ok(ExitCode::SUCCESS)
@@ -70,7 +64,7 @@ struct Asked {
 }
 
 /// Answers Claude Code's question whether a tool of ours may be used that calls others. Says nothing where its user is to be asked.
-pub async fn hook(context: &Context, wish: &Wish, home: Option<&Path>) -> Result<ExitCode, CommandError> {
+pub async fn hook(context: &Context, wish: &Wish, places: &Places) -> Result<ExitCode, CommandError> {
     let entry = &wish.entry;
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input)?;
@@ -78,9 +72,7 @@ pub async fn hook(context: &Context, wish: &Wish, home: Option<&Path>) -> Result
         .map_err(|error| CommandError::usage(format!("this is no question of a hook: {error}")))?;
     let snapshot = seen_by_claude(context).await?;
     let Some(name) = called(&asked, &snapshot, entry) else { return Ok(ExitCode::SUCCESS) };
-    let user = home.map(|home| home.join(USER_FILE));
-    let files = PROJECT_FILES.iter().map(|file| asked.cwd.join(file)).chain(user);
-    let rules = files.filter_map(|file| fs::read_to_string(file).ok()).fold(Rules::default(), Rules::with);
+    let rules = places.rules(&asked.cwd);
     if let Some((decision, reason)) = decide(&rules, &snapshot, &name, wish) {
         let decision = match decision {
             Decision::Allow => "allow",

@@ -2,11 +2,20 @@
 
 use serde_json::Value;
 
+const EVERYTHING: &str = "mcp__*";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     Deny,
     Ask,
     Allow,
+}
+
+/// Which rules of a file count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    All,
+    Denials,
 }
 
 /// The rules of several files. Of those that fit, a denial wins over a question, and that over a permission.
@@ -15,21 +24,35 @@ pub(super) struct Rules {
     deny: Vec<String>,
     ask: Vec<String>,
     allow: Vec<String>,
+    /// One of the files says that it and its like are all there are.
+    alone: bool,
 }
 
 impl Rules {
-    /// Also those in the text of a settings file; what cannot be read has no rules.
-    pub(super) fn with(mut self, file: impl AsRef<str>) -> Self {
-        let settings: Value = serde_json::from_str(file.as_ref()).unwrap_or_default();
+    /// Also those in the text of a settings file. What a broken one denies nobody knows, so everything is
+    /// asked about.
+    pub(super) fn with(mut self, file: impl AsRef<str>, weight: Weight) -> Self {
+        let Ok(settings) = serde_json::from_str::<Value>(file.as_ref()) else {
+            self.ask.push(EVERYTHING.to_owned());
+            return self;
+        };
         // One odd value must not make the others void.
         let rules = |key: &str| {
             let list = settings["permissions"][key].as_array().into_iter().flatten();
             list.filter_map(|rule| Some(rule.as_str()?.to_owned())).collect::<Vec<_>>()
         };
         self.deny.extend(rules("deny"));
-        self.ask.extend(rules("ask"));
-        self.allow.extend(rules("allow"));
+        if weight == Weight::All {
+            self.ask.extend(rules("ask"));
+            self.allow.extend(rules("allow"));
+            self.alone |= settings["allowManagedPermissionRulesOnly"] == true;
+        }
         self
+    }
+
+    /// Nothing that another file permits is permitted.
+    pub(super) fn are_all(&self) -> bool {
+        self.alone
     }
 
     /// What the rules say of a tool that has these names, and which of them says so.
@@ -61,14 +84,13 @@ mod tests {
     use super::*;
 
     fn rules(permissions: &str) -> Rules {
-        Rules::default().with(format!(r#"{{"permissions":{permissions},"other":1}}"#))
+        Rules::default().with(format!(r#"{{"permissions":{permissions},"other":1}}"#), Weight::All)
     }
 
     #[test]
     fn the_strictest_rule_that_fits_counts() {
         let rules = rules(r#"{"allow":["mcp__github","Bash(ls)"],"ask":["mcp__github__merge*"],"deny":["mcp__github__delete_repo"]}"#)
-            .with(r#"{"permissions":{"ask":7,"deny":[1,"mcp__plugbay__files__*"]}}"#)
-            .with("no JSON");
+            .with(r#"{"permissions":{"ask":7,"deny":[1,"mcp__plugbay__files__*"]}}"#, Weight::All);
         let decide = |name: &str| rules.decide(&[name, "mcp__plugbay__none"]).map(|(decision, _)| decision);
         assert_eq!(decide("mcp__github__get_issue"), Some(Decision::Allow));
         assert_eq!(decide("mcp__github__merge_pr"), Some(Decision::Ask));
