@@ -34,6 +34,51 @@ pub fn negotiate(requested: Option<&str>) -> &'static str {
     LEGACY_VERSIONS.into_iter().find(|version| Some(*version) == requested).unwrap_or(newest)
 }
 
+/// Whether the protocol itself has this method, in whichever era and from whichever side: what is ours to answer, or
+/// nobody's. In any letters, so that nothing gets by that a lenient server would take for it.
+pub fn is_core(method: &[u8]) -> bool {
+    CORE.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(method))
+}
+
+const CORE: [&str; 36] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "logging/setLevel",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tasks/update",
+    "tasks/cancel",
+    "sampling/createMessage",
+    "elicitation/create",
+    "roots/list",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/prompts/list_changed",
+    "notifications/roots/list_changed",
+    "notifications/elicitation/complete",
+    "notifications/subscriptions/acknowledged",
+    "notifications/tasks",
+    "notifications/tasks/status",
+];
+
 /// What `_meta` of a request says that concerns a gateway; values as spans of the message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {

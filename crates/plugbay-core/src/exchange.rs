@@ -107,6 +107,8 @@ pub struct News {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topic {
     Log(Option<Level>),
+    /// A method that only hosts may know.
+    Unknown,
     /// A resource has changed; `uri` is its span with quotes.
     Updated {
         uri: Span,
@@ -215,6 +217,9 @@ pub trait Servers: Send + Sync {
 
     /// Answers a question. One that is no longer open has been dealt with.
     fn reply(&self, server: &ServerName, question: Ticket, reply: Reply);
+
+    /// A host's notification that only this server may know, or has asked for. One that does not run misses it.
+    fn notify(&self, server: &ServerName, notification: Bytes);
 
     /// A host's roots have changed: every server hears of it that was told of roots.
     fn roots_changed(&self, notification: Bytes);

@@ -97,6 +97,17 @@ impl Extensions {
         capabilities
     }
 
+    /// Whether a method is part of one of these, as far as its name tells: `com.example/x` has
+    /// `com.example/x/get` and `x/get`.
+    pub fn have(&self, method: &str) -> bool {
+        let method = method.strip_prefix("notifications/").unwrap_or(method);
+        let first = method.split('/').next();
+        self.0.keys().any(|(_, name)| {
+            let whole = method.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            whole || name.rsplit('/').next() == first
+        })
+    }
+
     fn add(&mut self, name: (Section, String), value: &Bytes) {
         if self.0.len() < LIMIT && name.1.len() + value.len() <= LONGEST {
             self.0.entry(name).or_insert_with(|| value.clone());
@@ -130,6 +141,18 @@ mod tests {
         assert_eq!(read(text).added_to("{}".to_owned()), ui);
         let tasks = read(ui).with_tasks().added_to("{}".to_owned());
         assert!(task::is_known(tasks.as_bytes(), &(0..tasks.len())), "{tasks}");
+    }
+
+    #[test]
+    fn a_method_tells_which_it_belongs_to() {
+        let declared = read(r#"{"extensions":{"io.modelcontextprotocol/ui":{}},"experimental":{"x":{}}}"#);
+        for method in ["ui/open", "notifications/ui/closed", "io.modelcontextprotocol/ui/open", "x/get", "x"]
+        {
+            assert!(declared.have(method), "{method}");
+        }
+        for method in ["u/open", "uix/open", "get/x", "io.modelcontextprotocol/open", "notifications/y"] {
+            assert!(!declared.have(method), "{method}");
+        }
     }
 
     #[test]

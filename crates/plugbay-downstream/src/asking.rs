@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Question, Reply, Ticket, Unanswered},
     name::ServerName,
-    wire::{Draft, Head, Kind, Members, Span, string_value},
+    wire::{Draft, Frame, Head, Kind, Members, Span, string_value},
 };
 
 use tokio::sync::oneshot;
@@ -31,12 +31,13 @@ pub(crate) struct Asked {
 /// Who wants to know.
 #[derive(Debug)]
 pub(crate) enum Asker {
-    Server(ServerName),
-    /// A modern server, by a result that held this key; it is told when all is known.
-    Round {
-        call: Ticket,
-        key: String,
+    Server {
+        name: ServerName,
+        /// How it wants to hear how far the host is: a token, which to the host is the number of the question.
+        token: Option<Bytes>,
     },
+    /// A modern server, by a result that held this key; it is told when all is known.
+    Round { call: Ticket, key: String },
     /// We ourselves.
     Gateway(oneshot::Sender<(Bytes, Head)>),
 }
@@ -45,7 +46,8 @@ pub(crate) enum Asker {
 pub(crate) type Told = Result<Bytes, String>;
 
 impl Session {
-    /// Puts a server's request to the host, under a number of ours and otherwise as it came.
+    /// Puts a server's request to the host as it came, but for its id and its progress token: both are a number
+    /// of ours, for two servers may have chosen the same.
     pub(crate) fn ask(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
         let mut state = self.lock();
         let sink = match during {
@@ -65,13 +67,32 @@ impl Session {
             return Err(Unanswered::TooMany);
         }
         let Question { number, server, calls, message, head, .. } = question;
-        let asked = Asked { asker: Asker::Server(server.clone()), calls, sink: Arc::clone(&sink) };
-        state.questions.insert(number, asked);
+        let meta = head.payload.as_ref().and_then(|params| Members::find(&message, params, "_meta"));
+        let token = meta.and_then(|meta| Members::find(&message, &meta, "progressToken"));
+        let own = token.clone().map(|token| message.slice(token));
+        let asker = Asker::Server { name: server.clone(), token: own };
+        state.questions.insert(number, Asked { asker, calls, sink: Arc::clone(&sink) });
         drop(state);
+        let number = number.0.to_string();
         let labels = tasks::question_labels(&message, head.payload.as_ref(), &server, &self.owner());
-        let labels: Vec<(Span, &[u8])> = labels.iter().map(|(at, text)| (*at..*at, &text[..])).collect();
-        sink.tell(head.readdressed(&message, number.0.to_string().as_bytes(), &labels));
+        let labels = labels.iter().map(|(at, text)| (*at..*at, &text[..]));
+        let token = token.map(|token| (token, number.as_bytes()));
+        let changes: Vec<(Span, &[u8])> = labels.chain(token).collect();
+        sink.tell(head.readdressed(&message, number.as_bytes(), &changes));
         Ok(())
+    }
+
+    /// How far the host is with something that a server has asked.
+    pub(crate) fn progresses(&self, message: &Bytes, params: Option<&Span>) {
+        let token = params.and_then(|params| Members::find(message, params, "progressToken"));
+        let Some(token) = token else { return };
+        let Some(question) = number(&message[token.clone()]) else { return };
+        let state = self.lock();
+        let asker = state.questions.get(&question).map(|asked| &asked.asker);
+        let Some(Asker::Server { name, token: Some(own) }) = asker else { return };
+        let (server, told) = (name.clone(), Frame::edited(message, &[(token, own)]).into_bytes());
+        drop(state);
+        self.gateway().servers.notify(&server, told);
     }
 
     /// Asks the host something of our own while it waits for an answer in `of_request`. `params` is raw
@@ -128,13 +149,12 @@ impl Session {
     /// The host answers. Whatever was not asked, or is no longer, is ignored.
     pub(crate) fn replied(self: &Arc<Self>, message: Bytes, head: Head) {
         let (Kind::Result { id } | Kind::Error { id: Some(id) }) = &head.kind else { return };
-        let number = std::str::from_utf8(&message[id.clone()]).ok().and_then(|id| id.parse().ok());
-        let Some(number) = number.map(Ticket) else { return };
+        let Some(number) = number(&message[id.clone()]) else { return };
         let Some(Asked { asker, .. }) = self.lock().questions.remove(&number) else { return };
         match asker {
-            Asker::Server(server) => {
+            Asker::Server { name, .. } => {
                 let (message, head) = tasks::own_words(message, head, &self.owner());
-                self.gateway().servers.reply(&server, number, Reply::Response { message, head });
+                self.gateway().servers.reply(&name, number, Reply::Response { message, head });
             }
             Asker::Round { call, key } => self.round_answered(call, key, &message, &head),
             Asker::Gateway(asker) => _ = asker.send((message, head)),
@@ -171,11 +191,16 @@ impl Session {
     pub(crate) fn leave_unanswered(&self) {
         let questions = std::mem::take(&mut self.lock().questions);
         for (number, asked) in questions {
-            if let Asker::Server(server) = asked.asker {
-                self.gateway().servers.reply(&server, number, Reply::Refused(Unanswered::HostGone));
+            if let Asker::Server { name, .. } = asked.asker {
+                self.gateway().servers.reply(&name, number, Reply::Refused(Unanswered::HostGone));
             }
         }
     }
+}
+
+/// The number by which the host knows a question.
+fn number(json: &[u8]) -> Option<Ticket> {
+    std::str::from_utf8(json).ok()?.parse().ok().map(Ticket)
 }
 
 /// A question that was answered is no longer there.

@@ -14,7 +14,7 @@ use plugbay_core::{
     level::Level,
     name::ServerName,
     surface::Snapshot,
-    wire::{Draft, Hole, Members, Span, elements, string_value},
+    wire::{Draft, Frame, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
 
@@ -80,7 +80,8 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
             sink.answer(respond::discover(request.id(), &snapshot, &instructions));
         }
         (b"subscriptions/listen", Era::Modern) => return listen(session, sink, request),
-        _ => return Err(Refusal::UnknownMethod),
+        _ if era::is_core(method) => return Err(Refusal::UnknownMethod),
+        _ => pass_on(session, sink, request, era, route::unknown),
     }
     Ok(())
 }
@@ -201,12 +202,14 @@ pub(crate) fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Re
 /// A request that is for one server, or for ourselves.
 fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
     let snapshot = session.snapshot();
-    match find(request, &snapshot, era, &session.owner()) {
+    match find(request, &snapshot, era, session) {
         Ok(way) => go(session, sink, request, era, way),
         // Its server may not have been heard of yet: look again when all have.
-        Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. }) if !snapshot.settled => {
+        Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. } | Refusal::UnknownMethod)
+            if !snapshot.settled =>
+        {
             when_settled(session, sink, request, move |session, sink, request| {
-                match find(request, &session.snapshot(), era, &session.owner()) {
+                match find(request, &session.snapshot(), era, session) {
                     Ok(way) => go(session, sink, request, era, way),
                     Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
                 }
@@ -309,7 +312,8 @@ fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
     let uris = uris.map(|list| elements(&request.message, &list)).unwrap_or_default();
     let snapshot = session.snapshot();
     let watched = |span: Span| {
-        let place = snapshot.shelf.resource(&string_value(request.raw(&span))?)?;
+        let uri = string_value(request.raw(&span))?;
+        let place = session.meant(&uri, snapshot.shelf.resources_at(&uri))?;
         let place = Some(place).filter(|place| tells_of_changes(&snapshot, &place.server))?;
         Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
     };
@@ -331,7 +335,7 @@ fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refu
     let (uri, span) = request.addressed()?;
     let snapshot = session.snapshot();
     let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
-    let place = snapshot.shelf.resource(&uri).ok_or_else(unknown)?;
+    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri)).ok_or_else(unknown)?;
     if !tells_of_changes(&snapshot, &place.server) {
         let what = format!("its server {:?} does not tell when a resource changes", place.server.as_str());
         return Err(Refusal::InvalidParams(what));
@@ -365,6 +369,21 @@ pub(crate) fn notified(session: &Session, notification: &Notification) {
         b"notifications/roots/list_changed" if session.has_roots() => {
             session.gateway().servers.roots_changed(message.clone());
         }
-        _ => {}
+        b"notifications/progress" => session.progresses(message, params.as_ref()),
+        method if era::is_core(method) => {}
+        _ => pass_on_notification(session, notification),
+    }
+}
+
+/// What only a server may know, if it can be told which one.
+fn pass_on_notification(session: &Session, notification: &Notification) {
+    let (request, snapshot) = (notification.as_request(), session.snapshot());
+    let era = if session.is_modern() { Era::Modern } else { Era::Legacy };
+    if request.ambiguous.is_none()
+        && let Ok(Way::Server(route)) = route::unknown(&request, &snapshot, era, session)
+    {
+        let own = route.subject.iter().map(|(span, own)| (span.clone(), &own[..])).collect::<Vec<_>>();
+        let notification = Frame::edited(&notification.message, &own).into_bytes();
+        session.gateway().servers.notify(&route.server, notification);
     }
 }

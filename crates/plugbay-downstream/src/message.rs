@@ -47,6 +47,13 @@ pub(crate) struct Notification {
     pub(crate) params: Option<Span>,
 }
 
+impl Notification {
+    /// Read as a request is, but for the id.
+    pub(crate) fn as_request(&self) -> Request {
+        Request::new(self.message.clone(), 0..0, self.method.clone(), self.params.clone())
+    }
+}
+
 /// The answer to something that a server has asked.
 pub(crate) struct Response {
     pub(crate) message: Bytes,
@@ -175,6 +182,11 @@ impl Request {
 
     pub(crate) fn params(&self) -> Option<(&[u8], &Span)> {
         Some((&self.message, self.params.as_ref()?))
+    }
+
+    /// Whether it says nothing but its method.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.params.as_ref().is_none_or(|params| Members::of(&self.message, params).next().is_none())
     }
 
     /// What is passed to a tool, as raw JSON.

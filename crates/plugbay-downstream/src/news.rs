@@ -108,6 +108,7 @@ impl Session {
     pub(crate) fn hear(&self, during: Option<Ticket>, news: &News) {
         match &news.topic {
             Topic::Log(level) => self.logged(during, *level, &news.message),
+            Topic::Unknown => self.told_something(during, &news.message),
             Topic::Updated { uri, params } => self.updated(news, uri, params, false),
             Topic::Task { era: Era::Modern, id, params } => self.updated(news, id, params, true),
             Topic::Task { era: Era::Legacy, id, .. } => {
@@ -131,6 +132,16 @@ impl Session {
             }
         };
         if wanted {
+            let sink = call.map_or(self.outbox(), |call| &call.sink);
+            sink.tell_if_room(Frame::from(message.clone()));
+        }
+    }
+
+    /// What only the host may know goes along with its call.
+    fn told_something(&self, during: Option<Ticket>, message: &Bytes) {
+        let state = self.lock();
+        let call = during.and_then(|ticket| state.calls.get(&ticket));
+        if call.is_some() || state.listens() {
             let sink = call.map_or(self.outbox(), |call| &call.sink);
             sink.tell_if_room(Frame::from(message.clone()));
         }

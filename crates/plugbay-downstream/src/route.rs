@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use plugbay_core::{
+    catalog::Offer,
     era::Era,
     name::ServerName,
     surface::{Own, OwnPrompt, Place, Plan, Snapshot},
@@ -11,7 +12,7 @@ use plugbay_core::{
 use crate::{
     message::Request,
     respond::Refusal,
-    seal::Owner,
+    session::Session,
     tasks::{self, Role},
 };
 
@@ -33,9 +34,9 @@ pub(crate) enum Way {
 }
 
 /// Finds the way of one kind of request.
-pub(crate) type Finder = fn(&Request, &Snapshot, Era, &Owner) -> Result<Way, Refusal>;
+pub(crate) type Finder = fn(&Request, &Snapshot, Era, &Session) -> Result<Way, Refusal>;
 
-pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Owner) -> Result<Way, Refusal> {
+pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Session) -> Result<Way, Refusal> {
     let (name, span) = request.named("the name of a tool")?;
     match snapshot.listing.plan(&name) {
         Plan::Forward(target) => {
@@ -52,14 +53,19 @@ pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Owner) 
     }
 }
 
-pub(crate) fn prompt(request: &Request, snapshot: &Snapshot, _: Era, _: &Owner) -> Result<Way, Refusal> {
+pub(crate) fn prompt(request: &Request, snapshot: &Snapshot, _: Era, _: &Session) -> Result<Way, Refusal> {
     let (name, span) = request.named("the name of a prompt")?;
     known_prompt(&name, span, snapshot)
 }
 
-pub(crate) fn resource(request: &Request, snapshot: &Snapshot, era: Era, _: &Owner) -> Result<Way, Refusal> {
+pub(crate) fn resource(
+    request: &Request,
+    snapshot: &Snapshot,
+    era: Era,
+    session: &Session,
+) -> Result<Way, Refusal> {
     let (uri, span) = request.addressed()?;
-    let place = snapshot.shelf.resource(&uri);
+    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
     Ok(Way::to(place, span))
 }
@@ -69,7 +75,7 @@ pub(crate) fn completion(
     request: &Request,
     snapshot: &Snapshot,
     era: Era,
-    _: &Owner,
+    session: &Session,
 ) -> Result<Way, Refusal> {
     let incomplete = || Refusal::InvalidParams("\"ref\" must name a prompt or a resource".to_owned());
     let (message, params) = request.params().ok_or_else(incomplete)?;
@@ -82,9 +88,65 @@ pub(crate) fn completion(
         return known_prompt(&name, span, snapshot);
     }
     let (uri, span) = text("uri").ok_or_else(incomplete)?;
-    let place = snapshot.shelf.template(&uri);
+    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
     Ok(Way::to(place, span))
+}
+
+/// A method that only its server may know is led there by what it is about, or because no other can be meant.
+pub(crate) fn unknown(
+    request: &Request,
+    snapshot: &Snapshot,
+    era: Era,
+    session: &Session,
+) -> Result<Way, Refusal> {
+    if let Ok((name, span)) = request.named("")
+        && let Some(place) = named(&name, snapshot)
+    {
+        return Ok(Way::to(place, span));
+    }
+    if let Ok((uri, span)) = request.addressed()
+        && let Some(place) = session.meant(&uri, snapshot.shelf.known_at(&uri))
+    {
+        return Ok(Way::to(place, span));
+    }
+    if let Ok(way) = tasks::route(request, snapshot, era, session) {
+        return Ok(way);
+    }
+    let server = only(snapshot.servers()).or_else(|| {
+        let method = std::str::from_utf8(request.method()).ok()?;
+        let has_it = |offer: &Offer| offer.extensions.have(method);
+        only(
+            snapshot
+                .catalog
+                .iter()
+                .filter(|(_, entry)| has_it(&entry.offer))
+                .map(|(server, _)| server.clone()),
+        )
+    });
+    let server = server.filter(|server| !names_denied(request, snapshot, server));
+    let server = server.ok_or(Refusal::UnknownMethod)?;
+    Ok(Way::Server(Route { server, subject: None, role: Role::None }))
+}
+
+/// Whose tool or prompt this is.
+fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
+    match snapshot.listing.plan(name) {
+        Plan::Forward(target) => Some(Place { server: target.server.clone(), quoted: target.quoted.clone() }),
+        _ => snapshot.shelf.prompt(name).cloned(),
+    }
+}
+
+/// Whether it speaks of a tool that its user has denied, by the server's own name for it.
+fn names_denied(request: &Request, snapshot: &Snapshot, server: &ServerName) -> bool {
+    let Ok((name, _)) = request.named("") else { return false };
+    let denied = snapshot.layout.exposures.get(server).is_some_and(|exposure| !exposure.policy.may(&name));
+    denied && snapshot.catalog.get(server).is_none_or(|entry| entry.offer.tool(&name).is_some())
+}
+
+fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut all = all.into_iter();
+    all.next().filter(|_| all.next().is_none())
 }
 
 fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Way, Refusal> {

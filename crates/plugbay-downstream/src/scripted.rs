@@ -81,6 +81,7 @@ enum Event {
     Refresh,
     /// What a server that asked is told, as raw JSON.
     Reply(Ticket, String),
+    Notify(ServerName, String),
     RootsChanged(String),
     Watch(String),
     LogLevelChanged,
@@ -111,6 +112,14 @@ impl Servers {
     pub(crate) async fn replied(&mut self) -> (Ticket, String) {
         match soon("a reply", self.events.recv()).await.expect("the script is there") {
             Event::Reply(question, text) => (question, text),
+            other => panic!("{other:?} instead"),
+        }
+    }
+
+    /// A host's notification, and whom it reaches.
+    pub(crate) async fn notified(&mut self) -> (String, String) {
+        match soon("a notification", self.events.recv()).await.expect("the script is there") {
+            Event::Notify(server, text) => (server.to_string(), text),
             other => panic!("{other:?} instead"),
         }
     }
@@ -194,6 +203,11 @@ impl exchange::Servers for Script {
             Reply::LeftOpen => "left open".to_owned(),
         };
         let _ = self.events.send(Event::Reply(question, text));
+    }
+
+    fn notify(&self, server: &ServerName, notification: Bytes) {
+        let text = String::from_utf8(notification.to_vec()).expect("UTF-8");
+        let _ = self.events.send(Event::Notify(server.clone(), text));
     }
 
     fn roots_changed(&self, notification: Bytes) {

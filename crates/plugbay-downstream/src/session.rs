@@ -3,6 +3,7 @@
 mod caller;
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, VecDeque},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -17,10 +18,11 @@ use plugbay_core::{
     extension::Extensions,
     level::Level,
     name::ServerName,
-    surface::Snapshot,
-    wire::Draft,
+    surface::{Place, Snapshot},
+    wire::{Draft, string_value},
 };
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
@@ -81,6 +83,8 @@ pub(crate) struct State {
     extensions: Extensions,
     pub(crate) calls: FxHashMap<Ticket, HostCall>,
     pub(crate) by_id: HashMap<Bytes, Ticket>,
+    /// The latest call of each server.
+    called: HashMap<ServerName, Ticket>,
     /// What a legacy host has been asked and has not answered.
     pub(crate) questions: FxHashMap<Ticket, Asked>,
     /// The requests that wait for the catalogue or for a model.
@@ -284,8 +288,23 @@ impl Session {
             return false;
         }
         state.by_id.insert(call.id.clone(), ticket);
+        state.called.insert(call.server.clone(), ticket);
         state.calls.insert(ticket, call);
         true
+    }
+
+    /// Which of these the host means by a URI that several servers have: the one that it wants to hear of, else
+    /// the one that it called last, for that is where it has it from; else the first.
+    pub(crate) fn meant(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
+        if places.len() > 1 {
+            let state = self.lock();
+            places.sort_by_key(|place| {
+                let mut watched = state.watched.iter().filter(|watched| watched.server == place.server);
+                let heard_of = watched.any(|watched| string_value(watched.shown()).as_deref() == Some(uri));
+                Reverse((heard_of, state.called.get(&place.server).copied()))
+            });
+        }
+        places.into_iter().next()
     }
 
     /// What to do if the server asks back.

@@ -108,6 +108,12 @@ impl Servers for Pool {
         }
     }
 
+    fn notify(&self, server: &ServerName, notification: Bytes) {
+        if let Some(handle) = self.roster().running.get(server) {
+            handle.send(Command::Notify(notification));
+        }
+    }
+
     fn roots_changed(&self, notification: Bytes) {
         for handle in self.roster().running.values() {
             handle.send(Command::RootsChanged(notification.clone()));

@@ -1,8 +1,9 @@
 //! Resources, resource templates and prompts: shown alike in every mode.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use smallvec::SmallVec;
 
 use super::Layout;
 use crate::{
@@ -23,7 +24,8 @@ pub struct Shelf {
     pub features: Features,
     pub extensions: Extensions,
     prompt_index: HashMap<String, Place>,
-    uri_index: HashMap<String, Place>,
+    /// A URI that several servers have leads to all of them.
+    uri_index: HashMap<String, SmallVec<[Place; 1]>>,
     /// Templates in the order of their keys, each with its literal beginning.
     template_index: Vec<(String, Place)>,
     /// Servers that have resources, and the schemes of those that they list.
@@ -70,28 +72,35 @@ impl Shelf {
         name::nearest(name, self.prompt_index.keys().map(String::as_str))
     }
 
-    /// Whom a resource is asked of: who lists it, who has a template that fits, who lists others of its
-    /// kind, or the only one that has any at all.
-    pub fn resource(&self, uri: &str) -> Option<Place> {
-        if let Some(place) = self.uri_index.get(uri) {
-            return Some(place.clone());
+    /// Whom a resource, or a template as it is shown, may be asked of, in the order of their names: who lists it,
+    /// who has a template that fits, who lists others of its kind, or the only one that has any at all.
+    pub fn resources_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
+        let known = self.known_at(uri);
+        if !known.is_empty() {
+            return known;
+        }
+        let of_kind = self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(()));
+        let server = of_kind.or_else(|| self.only_keeper(|_| Some(())));
+        server.map(|server| Place { server: server.clone(), quoted: quoted(uri) }).into_iter().collect()
+    }
+
+    /// The same without those that only might have it.
+    pub fn known_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
+        if let Some(places) = self.uri_index.get(uri) {
+            return places.clone();
         }
         if let Some((server, own)) = unmapped(uri)
             && self.keepers.contains_key(&server)
         {
-            return Some(Place { server, quoted: quoted(own) });
+            return SmallVec::from_iter([Place { server, quoted: quoted(own) }]);
         }
-        let longest = self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
-        let template = longest.max_by_key(|(start, _)| start.len()).map(|(_, place)| &place.server);
-        let server =
-            template.or_else(|| self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(())));
-        let server = server.or_else(|| self.only_keeper(|_| Some(())));
-        server.map(|server| Place { server: server.clone(), quoted: quoted(uri) })
-    }
-
-    /// Whom a template, given as it is shown, belongs to.
-    pub fn template(&self, shown: &str) -> Option<Place> {
-        self.uri_index.get(shown).cloned().or_else(|| self.resource(shown))
+        let fitting = || self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
+        let longest = fitting().map(|(start, _)| start.len()).max();
+        let servers: BTreeSet<&ServerName> = fitting()
+            .filter(|(start, _)| Some(start.len()) == longest)
+            .map(|(_, place)| &place.server)
+            .collect();
+        servers.into_iter().map(|server| Place { server: server.clone(), quoted: quoted(uri) }).collect()
     }
 
     fn only_keeper(&self, fits: impl Fn(&Vec<String>) -> Option<()>) -> Option<&ServerName> {
@@ -126,7 +135,8 @@ impl Shelf {
         self.prompts = list.finish();
     }
 
-    /// URIs stay as they are, unless several servers have the same one.
+    /// URIs stay as they are, unless several servers have the same one. That is still understood, for servers
+    /// write it into what they answer, and hosts may know it from before.
     fn shelve(&mut self, catalog: &Catalog, ware: Ware) -> Bytes {
         let mut shown: BTreeMap<&str, Vec<(&ServerName, &Item)>> = BTreeMap::new();
         for (server, entry) in catalog.iter() {
@@ -137,15 +147,19 @@ impl Shelf {
         }
         let mut list = List::default();
         for (uri, owners) in shown {
-            let alone = owners.len() == 1 && unmapped(uri).is_none();
+            let plain = unmapped(uri).is_none();
+            let alone = owners.len() == 1 && plain;
             for (server, item) in owners {
-                let exposed = if alone { uri.to_owned() } else { format!("{MAPPED}{server}/{uri}") };
-                list.add(item, &exposed);
-                if ware == Ware::Template && alone {
+                let mapped = (!alone).then(|| format!("{MAPPED}{server}/{uri}"));
+                list.add(item, mapped.as_deref().unwrap_or(uri));
+                if ware == Ware::Template && plain {
                     let start = uri.split('{').next().unwrap_or_default().to_owned();
                     self.template_index.push((start, place(server, item)));
                 }
-                self.uri_index.insert(exposed, place(server, item));
+                let own = plain.then(|| uri.to_owned());
+                for shown in mapped.into_iter().chain(own) {
+                    self.uri_index.entry(shown).or_default().push(place(server, item));
+                }
             }
         }
         list.finish()
@@ -227,7 +241,7 @@ mod tests {
     }
 
     fn asked(shelf: &Shelf, uri: &str) -> Option<(String, String)> {
-        let place = shelf.resource(uri)?;
+        let place = shelf.resources_at(uri).into_iter().next()?;
         Some((place.server.to_string(), String::from_utf8(place.quoted.to_vec()).unwrap()))
     }
 
@@ -250,7 +264,10 @@ mod tests {
         assert_eq!(asked(&shelf, "x://1"), place("a", "x://1"));
         assert_eq!(asked(&shelf, "plugbay://b/x://2"), place("b", "x://2"));
         assert_eq!(asked(&shelf, "plugbay://b/y://3"), place("b", "y://3"));
-        assert_eq!(asked(&shelf, "x://2"), None, "it could be either");
+        assert_eq!(asked(&shelf, "x://2"), place("a", "x://2"), "the first by name");
+        let all: Vec<_> =
+            shelf.resources_at("x://2").into_iter().map(|place| place.server.to_string()).collect();
+        assert_eq!(all, ["a", "b"]);
     }
 
     #[test]
@@ -269,8 +286,14 @@ mod tests {
         assert_eq!(whose("file:///notes/7").as_deref(), Some("notes"));
         assert_eq!(whose("note:99").as_deref(), Some("notes"));
         assert_eq!(whose("other:1"), None);
+        let twin = server(&both, "twin", &[], &[r#"{"uriTemplate":"file:///{path}"}"#], &[]);
+        let may_have = |uri: &str| super::Shelf::new(&twin, &Layout::default()).resources_at(uri).len();
+        assert_eq!(
+            ["file:///etc/x", "file:///notes/7", "plugbay://twin/file:///etc/x"].map(may_have),
+            [2, 1, 1]
+        );
         let alone = server(&Catalog::default(), "files", &[], &[], &[]);
-        assert!(super::Shelf::new(&alone, &Layout::default()).resource("other:1").is_some());
+        assert!(super::Shelf::new(&alone, &Layout::default()).resources_at("other:1").len() == 1);
     }
 
     #[test]

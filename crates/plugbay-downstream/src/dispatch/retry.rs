@@ -21,7 +21,8 @@ use crate::{
 /// be kept: there it is the host that sees to it.
 pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: &Draft) -> Recourse {
     match (era, server, &request.params) {
-        (Era::Legacy, Some(Era::Modern) | None, Some(params)) => {
+        // One that says nothing has no place for an answer.
+        (Era::Legacy, Some(Era::Modern) | None, Some(params)) if !request.is_empty() => {
             Recourse::Again(Box::new(Again::new(draft.clone(), params.clone(), request.timeout)))
         }
         (Era::Modern, Some(Era::Legacy) | None, _) => {

@@ -76,10 +76,15 @@ pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, tar
 }
 
 /// The server whose task a request is about.
-pub(crate) fn route(request: &Request, snapshot: &Snapshot, era: Era, owner: &Owner) -> Result<Way, Refusal> {
+pub(crate) fn route(
+    request: &Request,
+    snapshot: &Snapshot,
+    era: Era,
+    session: &Session,
+) -> Result<Way, Refusal> {
     let (shown, span) = request.of_task()?;
     let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
-    let task = Task::find(&shown, owner).ok_or_else(unknown)?;
+    let task = Task::find(&shown, &session.owner()).ok_or_else(unknown)?;
     if !snapshot.knows(&task.server) {
         return Err(unknown());
     }

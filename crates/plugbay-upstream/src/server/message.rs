@@ -26,6 +26,8 @@ pub(crate) enum Command {
         question: Ticket,
         reply: Reply,
     },
+    /// A host's notification, as it goes out.
+    Notify(Bytes),
     RootsChanged(Bytes),
     /// Tell when this changes.
     Watch(Interest),

@@ -1,9 +1,10 @@
-//! What nobody here knows passes all the same: extensions and experiments.
+//! What nobody here knows passes all the same: extensions and experiments, methods and notifications.
 
 use plugbay_testkit::{Host, RawMessage, Script, Workspace};
+use serde_json::json;
 
 use crate::{
-    fidelity::{PAIRS, Pair},
+    fidelity::{PAIRS, Pair, paired, reaching},
     gateway,
 };
 
@@ -54,5 +55,75 @@ fn a_server_hears_of_a_host_that_knows_more_than_the_ones_before() {
     host.list_tools();
     workspace.await_log("s", OF_HOST, 1);
     host.await_tools(&["s__echo"]);
+    host.finish();
+}
+
+#[test]
+fn methods_and_notifications_that_only_a_server_knows_reach_it_and_its_host() {
+    let hello = r#"{"jsonrpc":"2.0","method":"notifications/x/hello","params":{"n":1.0}}"#;
+    for pair in PAIRS {
+        let workspace = Workspace::new();
+        let methods = json!({ "x/custom": { "echo": true, "send": [hello] } });
+        let host = paired(&workspace, pair, Script::friendly().set("methods", methods), "s__echo");
+        let id = host.request("x/custom", r#"{"name":"s__echo","n":1.0}"#);
+        let reached = reaching(&host, pair, r#"{"name":"echo","n":1.0}"#);
+        assert_eq!(host.expect_response(id).content_text(), reached, "{pair:?}");
+        assert_eq!(host.expect_notification("notifications/x/hello").text(), hello, "{pair:?}");
+        let id = host.request("x/other", "{}");
+        assert_eq!(host.expect_response(id).error_code(), -32601, "its server does not know it either");
+        host.notify("notifications/x/seen", r#"{"name":"s__echo","n":1.0}"#);
+        workspace.await_log("s", r#""notifications/x/seen","params":{"name":"echo","n":1.0}"#, 1);
+        host.finish();
+    }
+}
+
+#[test]
+fn how_far_a_host_is_reaches_the_server_that_asked() {
+    let workspace = Workspace::new();
+    let asked = r#"{"method":"sampling/createMessage","params":{"_meta":{"progressToken":"pt"},"messages":[],"maxTokens":1}}"#;
+    let script = Script::friendly().tool("ask", format!(r#"{{"ask":[{asked}]}}"#));
+    let host = workspace.serve_with(&gateway(), &[("s", script)]);
+    host.declare(r#"{"sampling":{}}"#);
+    host.initialize();
+    host.await_tools(&["s__ask"]);
+    let id = host.start_call("s__ask", "{}");
+    let question = host.expect_request("sampling/createMessage");
+    let token = question.params_value()["_meta"]["progressToken"].clone();
+    host.notify("notifications/progress", &format!(r#"{{"progressToken":{token},"progress":1.0}}"#));
+    workspace.await_log("s", r#"{"progressToken":"pt","progress":1.0}"#, 1);
+    host.reply(&question, r#"{"role":"assistant","content":{"type":"text","text":"t"},"model":"m"}"#);
+    assert!(!host.expect_response(id).is_error());
+    host.finish();
+}
+
+#[test]
+fn a_uri_that_two_servers_have_can_still_be_read_as_it_is() {
+    let server = |name: &str| {
+        Script::friendly()
+            .set("resources", r#"[{"uri":"x://a","name":"a"}]"#)
+            .set(
+                "reads",
+                format!(r#"{{"x://a":{{"result":{{"contents":[{{"uri":"x://a","text":"{name}"}}]}}}}}}"#),
+            )
+            .tool("link", r#"{"result":{"content":[{"type":"resource_link","uri":"x://a","name":"l"}]}}"#)
+    };
+    let workspace = Workspace::new();
+    let host = crate::open(&workspace, &[("b", server("b"))], &["b__link"]);
+    let read = |uri: &str| {
+        let id = host.request("resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
+        host.expect_response(id).result_value()["contents"][0]["text"].clone()
+    };
+    let id = host.request("resources/subscribe", r#"{"uri":"x://a"}"#);
+    host.expect_response(id);
+    workspace.write_config(&workspace.config(&[("a", server("a")), ("b", server("b"))]));
+    host.await_tools(&["a__link", "b__link"]);
+    assert_eq!(read("plugbay://a/x://a"), "a");
+    assert_eq!(read("x://a"), "b", "it has subscribed to that one");
+    let id = host.request("resources/unsubscribe", r#"{"uri":"x://a"}"#);
+    host.expect_response(id);
+    for (tool, owner) in [("a__link", "a"), ("b__link", "b")] {
+        let link = host.call(tool, "{}").result_value()["content"][0]["uri"].clone();
+        assert_eq!(read(link.as_str().expect("a URI")), owner, "the link that {tool} has just given");
+    }
     host.finish();
 }

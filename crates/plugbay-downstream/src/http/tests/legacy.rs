@@ -50,8 +50,7 @@ async fn everything_else_needs_its_session() {
 async fn errors_are_answers() {
     let stage = Stage::new();
     let session = stage.open().await;
-    for (body, code) in [(request(1, "nothing/here", "{}"), -32601), (request(1, "tools/call", "{}"), -32602)]
-    {
+    for (body, code) in [(request(1, "roots/list", "{}"), -32601), (request(1, "tools/call", "{}"), -32602)] {
         let reply = stage.ask(within(&session, &body)).await;
         assert_eq!((reply.status, reply.code()), (200, json!(code)), "{body}");
     }

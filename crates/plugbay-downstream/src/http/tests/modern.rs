@@ -219,7 +219,7 @@ async fn what_cannot_be_served_has_the_status_of_its_reason() {
         assert_eq!((reply.status, reply.code()), (status, json!(code)), "{request} → {reply:?}");
         reply.json()
     };
-    check(stateless("no/such", "", &modern(1, "no/such", "")), 404, -32601).await;
+    check(stateless("roots/list", "", &modern(1, "roots/list", "")), 404, -32601).await;
     check(stateless("initialize", "", &modern(1, "initialize", "")), 404, -32601).await;
     check(stateless("ping", "", &modern(1, "ping", "")), 404, -32601).await;
     check(stateless("tools/list", "", &request(1, "tools/list", "{}")), 400, -32602).await;

@@ -100,7 +100,7 @@ async fn a_message_over_the_limit_is_refused_and_its_rest_skipped() {
 async fn what_needs_no_answer_gets_none() {
     let mut stage = Stage::legacy().await;
     let lines = [
-        r#"{"jsonrpc":"2.0","method":"notifications/unheard-of"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/message"}"#,
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"s__echo"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#,

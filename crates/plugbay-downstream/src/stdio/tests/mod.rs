@@ -11,6 +11,7 @@ mod news;
 mod opening;
 mod own;
 mod parked;
+mod passing;
 mod ranking;
 mod sampling;
 mod shelf;

@@ -40,7 +40,7 @@ async fn a_legacy_host_gets_the_version_it_asks_for() {
         (r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#, "/result", json!({})),
         (&list(4), "/result", json!({ "tools": [{ "name": "s__echo" }] })),
         (&request(5, "initialize", "{}"), "/error/code", (-32602).into()),
-        (&request(6, "no/such", "{}"), "/error/code", (-32601).into()),
+        (&request(6, "roots/list", "{}"), "/error/code", (-32601).into()),
         (&request(7, "server/discover", "{}"), "/error/code", (-32602).into()),
         (&request(8, "tools/list", r#"{"cursor":"p2"}"#), "/error/code", (-32602).into()),
         (&request(9, "tools/list", r#"{"cursor":null}"#), "/id", 9.into()),

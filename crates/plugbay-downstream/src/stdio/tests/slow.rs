@@ -47,7 +47,7 @@ async fn what_was_read_at_once_is_not_answered_at_once() {
     let mut stage = Stage::with(snapshot(&tools, true));
     let requests: Vec<String> = (0..100).map(list).chain([call("\"last\"")]).collect();
     let requests = requests.join("\n").replace("s__echo", "s__a-tool-with-a-long-name-7");
-    let before = "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n".repeat(30_000); // makes for large reads
+    let before = "{\"jsonrpc\":\"2.0\",\"method\":\"ping\"}\n".repeat(30_000); // makes for large reads
     stage.write(before.as_bytes()).await;
     stage.hear_nothing().await;
     stage.write(format!("{requests}\n").as_bytes()).await;

@@ -219,6 +219,11 @@ impl Stage {
         (number.0, text)
     }
 
+    /// A host's notification, and whom it reaches.
+    pub(super) async fn notified(&mut self) -> (String, String) {
+        self.servers.notified().await
+    }
+
     pub(super) async fn roots_changed(&mut self) -> String {
         self.servers.roots_changed().await
     }

@@ -255,7 +255,7 @@ impl Task {
         }
     }
 
-    fn say(&mut self, message: Bytes, limit: usize) {
+    pub(super) fn say(&mut self, message: Bytes, limit: usize) {
         if let Phase::Up(link) = &mut self.phase
             && link.untaken() < limit
         {

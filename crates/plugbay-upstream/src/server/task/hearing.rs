@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    era::Era,
-    exchange::{Answer, Ticket},
+    era::{self, Era},
+    exchange::{Answer, Ticket, Topic},
     failure::CallError,
     wire::{Fault, Head, Incoming, Kind, Malformed, Members, Span},
 };
@@ -99,7 +99,8 @@ impl Task {
             b"notifications/tasks" | b"notifications/tasks/status" => self.task_told(message, params),
             b"notifications/cancelled" => self.withdraws(&message, params.as_ref()),
             b"notifications/elicitation/complete" => self.visit_ended(message, params.as_ref()),
-            _ => {}
+            method if era::is_core(method) => {}
+            _ => self.tells(message, Topic::Unknown, during),
         }
     }
 

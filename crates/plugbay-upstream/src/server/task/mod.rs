@@ -280,6 +280,7 @@ impl Task {
             Command::Watch(what) => self.watch(&what),
             Command::Unwatch(what) => self.unwatch(&what),
             Command::LogLevelChanged => self.log_level_changed(),
+            Command::Notify(notification) => self.say(notification, opening::ANSWERS_LIMIT),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh => self.refresh(),
             Command::Warm(warmed) => self.warm(warmed),
@@ -520,6 +521,7 @@ impl Task {
                 Command::Forward(call) => self.queue.push_back(call),
                 Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
                 Command::Reply { .. }
+                | Command::Notify(_)
                 | Command::RootsChanged(_)
                 | Command::Watch(_)
                 | Command::Unwatch(_)

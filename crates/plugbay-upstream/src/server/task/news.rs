@@ -15,13 +15,17 @@ use super::{Phase, Task, Waiting};
 const WATCHED_LIMIT: usize = 1024;
 
 impl Task {
-    /// A log message belongs to the call on whose stream it came, else to the latest one that is being
-    /// worked on; else to all. Of a call that has ended nobody wants to read, and what may be about any of
-    /// several hosts none of them may.
     pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>, during: Option<Ticket>) {
         let level = params.and_then(|params| Members::find(&message, params, "level"));
         let level = level.and_then(|span| Level::parse(&string_value(&message[span])?));
-        let news = News { server: self.spec.name.clone(), message, topic: Topic::Log(level) };
+        self.tells(message, Topic::Log(level), during);
+    }
+
+    /// What is about nothing that could be watched belongs to the call on whose stream it came, else to the
+    /// latest one that is being worked on; else to all. Of a call that has ended nobody wants to read, and what
+    /// may be about any of several hosts none of them may.
+    pub(super) fn tells(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
+        let news = News { server: self.spec.name.clone(), message, topic };
         let call = match during {
             None => match self.in_flight() {
                 Ok(mut ways) => ways.pop(),

@@ -1,0 +1,202 @@
+//! What nobody here knows passes where it can be told for whom it is: methods and notifications, both ways.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Features, Item, Offer, Stock, Tool, Ware},
+    era::Era,
+    exchange::{News, Topic},
+    exposure::{Exposure, Mode},
+    extension::Extensions,
+    name::ServerName,
+    policy::{Patterns, Policy},
+    surface::{Layout, Snapshot},
+};
+
+use super::stage::{INITIALIZED, Stage, call, modern, request, server};
+
+/// These servers: each has the tools `echo` and `wipe`, which is denied, the resource `x://1`, one with its own
+/// name, the prompt `ask`, and an extension `com.example/{name}`.
+fn panel(servers: &[&str]) -> Snapshot {
+    let mut catalog = Catalog::default();
+    let mut layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
+    for name in servers {
+        let item = |ware, json: String| Item::parse(Bytes::from(json), ware).expect("an item");
+        let stock = Stock {
+            resources: vec![
+                item(Ware::Resource, r#"{"uri":"x://1"}"#.to_owned()),
+                item(Ware::Resource, format!(r#"{{"uri":"{name}:1"}}"#)),
+            ],
+            prompts: vec![item(Ware::Prompt, r#"{"name":"ask"}"#.to_owned())],
+            ..Stock::default()
+        };
+        let tools = ["echo", "wipe"]
+            .map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}"}}"#))).expect("a tool"));
+        let features =
+            Features { tools: true, resources: true, subscribe: true, prompts: true, ..Features::default() };
+        let declared = format!(r#"{{"extensions":{{"com.example/{name}":{{}}}}}}"#);
+        let offer = Offer::new(Era::Legacy, None, None, tools.to_vec())
+            .stocked(features, stock)
+            .extended(Extensions::read(declared.as_bytes(), &(0..declared.len())));
+        let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).expect("a pattern") };
+        let name = ServerName::parse(name).expect("a name");
+        catalog = catalog.apply(Change::Listed(name.clone(), Arc::new(offer)));
+        layout.exposures.insert(name, Exposure { policy, ..Exposure::default() });
+    }
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
+}
+
+/// A method with its params, and whom it reaches in which words; nobody if it is refused.
+type Case = (&'static str, &'static str, Option<(&'static str, &'static str)>);
+
+const REQUESTS: &[Case] = &[
+    ("x/get", r#""name":"b__echo","n":1.0"#, Some(("b", r#""name":"echo","n":1.0"#))),
+    ("x/get", r#""name":"a__ask""#, Some(("a", r#""name":"ask""#))),
+    ("x/get", r#""uri":"plugbay://b/x://1""#, Some(("b", r#""uri":"x://1""#))),
+    ("x/get", r#""uri":"b:1""#, Some(("b", r#""uri":"b:1""#))),
+    ("x/get", r#""taskId":"b__7""#, Some(("b", r#""taskId":"7""#))),
+    (
+        "b/get",
+        r#""name":"anybody","uri":"http://elsewhere""#,
+        Some(("b", r#""name":"anybody","uri":"http://elsewhere""#)),
+    ),
+    ("com.example/a/get", r#""n":1"#, Some(("a", r#""n":1"#))),
+    ("x/get", r#""n":1"#, None),
+    ("x/get", r#""name":"b__wipe""#, None),
+    ("b/get", r#""name":"wipe""#, None),
+    ("Tools/Call", r#""name":"b__echo""#, None),
+    ("sampling/createMessage", r#""name":"b__echo""#, None),
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_led_to_its_server_by_what_it_is_about() {
+    for era in [Era::Legacy, Era::Modern] {
+        let mut stage = Stage::with(panel(&["a", "b"]));
+        for (method, members, reached) in REQUESTS {
+            let said = |id: u64, members: &str| match era {
+                Era::Legacy => request(id, method, &format!("{{{members}}}")),
+                Era::Modern => modern(id, method, &format!(",{members}")),
+            };
+            // Tasks have an era, which is their server's.
+            let reached = reached.filter(|_| era == Era::Legacy || !members.contains("taskId"));
+            stage.say(said(7, members)).await;
+            if let Some((server, own)) = reached {
+                let forwarded = stage.forwarded().await;
+                assert_eq!(forwarded.server(), server, "{method} {members}");
+                assert_eq!(forwarded.text(), said(forwarded.ticket().0, own));
+                forwarded.answer(r#"{"v":1.0}"#);
+                assert!(stage.hear_text().await.contains(r#""id":7,"result":{"v":1.0"#));
+            } else {
+                assert_eq!(stage.hear().await["error"]["code"], -32601, "{method} {members}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_there_is_one_server_it_gets_everything_but_what_is_denied() {
+    let mut stage = Stage::with(panel(&["s"]));
+    for params in ["{}", r#"{"n":1.0}"#, r#"{"name":"nobody"}"#] {
+        stage.say(request(1, "y/get", params)).await;
+        let forwarded = stage.forwarded().await;
+        assert_eq!(forwarded.text(), request(forwarded.ticket().0, "y/get", params));
+        forwarded.answer("{}");
+        stage.hear().await;
+    }
+    let refused = stage.ask(request(2, "y/get", r#"{"name":"wipe"}"#)).await;
+    assert_eq!(refused["error"]["code"], -32601);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_of_the_host_is_led_as_its_requests_are() {
+    let mut stage = Stage::with(panel(&["a", "b"]));
+    stage.open().await;
+    let note =
+        |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+    for unknown in [
+        note("notifications/x/seen", "{}"),
+        note("notifications/x/seen", r#"{"name":"b__echo","Name":"a__echo"}"#),
+        note("notifications/message", r#"{"name":"b__echo"}"#),
+    ] {
+        stage.say(unknown).await;
+    }
+    stage.say(note("notifications/x/seen", r#"{"n":1.0,"name":"b__echo"}"#)).await;
+    let own = note("notifications/x/seen", r#"{"n":1.0,"name":"echo"}"#);
+    assert_eq!(stage.notified().await, ("b".to_owned(), own));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_of_a_server_goes_along_with_its_call() {
+    let message = r#"{"jsonrpc":"2.0","method":"notifications/x/hello","params":{"n":1.0}}"#;
+    let news =
+        News { server: server(), message: Bytes::from_static(message.as_bytes()), topic: Topic::Unknown };
+    let mut legacy = Stage::legacy().await;
+    legacy.tell(&news);
+    assert_eq!(legacy.hear_text().await, message);
+    let mut stateless = Stage::new();
+    stateless.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
+    let forwarded = stateless.forwarded().await;
+    stateless.tell(&news);
+    stateless.hear_nothing().await; // it has not asked to hear of what belongs to no request
+    forwarded.log(&news);
+    assert_eq!(stateless.hear_text().await, message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_far_the_host_is_reaches_whoever_asked() {
+    let mut stage = Stage::new();
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}}}"#;
+    stage.ask(request("\"init\"", "initialize", params)).await;
+    stage.say(INITIALIZED).await;
+    stage.say(call(1)).await;
+    let forwarded = stage.forwarded().await;
+    // Two that have chosen the same token.
+    for number in [900, 901] {
+        let params = r#"{"_meta":{"a":1.0,"progressToken":"\u0070t"},"messages":[]}"#;
+        forwarded.ask(number, "sampling/createMessage", params).unwrap();
+        let own = params.replace(r#""\u0070t""#, &number.to_string());
+        assert!(stage.hear_text().await.contains(&own));
+    }
+    let progress = |token: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progress":1.0,"progressToken":{token}}}}}"#
+        )
+    };
+    for stray in ["1", "902", r#""pt""#] {
+        stage.say(progress(stray)).await;
+    }
+    stage.say(progress("901")).await;
+    assert_eq!(stage.notified().await, ("s".to_owned(), progress(r#""\u0070t""#)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from() {
+    let mut stage = Stage::with(panel(&["a", "b"]));
+    stage.open().await;
+    let read = |uri: &str| request(1, "resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
+    for (said, server) in [
+        (read("x://1"), "a"), // the first by name
+        (read("plugbay://b/x://1"), "b"),
+        (read("x://1"), "b"), // called last
+        (request(1, "tools/call", r#"{"name":"a__echo"}"#), "a"),
+        (read("x://1"), "a"),
+    ] {
+        stage.say(&said).await;
+        let forwarded = stage.forwarded().await;
+        assert_eq!(forwarded.server(), server, "{said}");
+        forwarded.answer("{}");
+        stage.hear().await;
+    }
+    // What it is told of by that name is worth more.
+    let mut stage = Stage::with(panel(&["b"]));
+    stage.open().await;
+    stage.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
+    assert_eq!(stage.watched().await, r#""x://1""#);
+    stage.snapshots.send_replace(panel(&["a", "b"]));
+    stage.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
+    stage.forwarded().await.answer("{}");
+    while stage.hear().await["id"] != 2 {} // behind the news of its lists
+    stage.say(read("x://1")).await;
+    assert_eq!(stage.forwarded().await.server(), "b");
+}
