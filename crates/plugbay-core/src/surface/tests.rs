@@ -453,6 +453,29 @@ fn a_subtool_is_understood_however_it_is_written() {
     let told = suite::subtool(&notes, "ad", &snapshot).unwrap_err();
     assert_eq!(told, "notes has no tool \"ad\". It has:\nadd(text: string) - Adds a note.");
     assert!(suite::subtool(&notes, "wipe", &snapshot).is_err(), "denied");
+
+    let alike = catalog(&[("notes", &[r#"{"name":"get_item"}"#, r#"{"name":"Get-Item"}"#])]);
+    let snapshot = self::snapshot(&alike, layout("notes", Exposure::default()));
+    let meant =
+        |written: &str| suite::subtool(&notes, written, &snapshot).map(|found| found.target.tool.clone());
+    assert_eq!(meant("Get-Item"), Ok("Get-Item".to_owned()));
+    assert!(meant("GET_ITEM").unwrap_err().contains("get_item"), "either may be meant");
+}
+
+#[test]
+fn a_tool_is_found_by_its_server_apart_from_it() {
+    let servers = catalog(&[("a", &[r#"{"name":"x","inputSchema":{}}"#]), ("b", &[r#"{"name":"x"}"#])]);
+    let snapshot = snapshot(&servers, layout("new", Exposure::default()));
+    let name = |name: &str, server| snapshot.executable(name, server).map(|known| known.name);
+    for (written, server) in [("x", Some("a")), ("a__x", Some("a")), ("a__x", None)] {
+        assert_eq!(name(written, server).as_deref(), Some("a__x"), "{written}");
+    }
+    for (written, server) in [("x", None), ("b__x", Some("a")), ("y", Some("a")), ("x", Some("nobody"))] {
+        assert_eq!(name(written, server), None, "{written}");
+    }
+    for (written, server) in [("y", Some("new")), ("new__y", Some("new")), ("new__y", None)] {
+        assert_eq!(name(written, server).as_deref(), Some("new__y"), "nobody has heard of it: {written}");
+    }
 }
 
 #[test]

@@ -88,6 +88,8 @@ async fn a_subtool_is_called_as_if_directly() {
         format!(r#"{{"action":"call","subtool":"Add","args":"{{\"text\":\"{text}\"}}"}}"#),
         format!(r#"{{"subtool":"notes__add","text":"{text}"}}"#),
         format!(r#"{{"action":"call","tool":"add","arguments":{{"text":"{text}"}}}}"#),
+        format!(r#"{{"tool":"add","args":{{"text":"{text}"}}}}"#),
+        format!(r#"{{"args":{{"subtool":"add","args":{{"text":"{text}"}}}}}}"#),
     ] {
         let params = format!(r#"{{"name":"notes_suite","arguments":{arguments},"_meta":{{"k":1.0}}}}"#);
         stage.say(request(5, "tools/call", &params)).await;
