@@ -11,7 +11,9 @@ const THINGS: usize = 36;
 pub(super) fn gist<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<Vec<String>> = names.map(words).filter(|name| !name.is_empty()).collect();
     while names.len() > 1 && names.iter().all(|name| name.len() > 1 && name[0] == names[0][0]) {
-        names.iter_mut().for_each(|name| drop(name.remove(0)));
+        for name in &mut names {
+            name.remove(0);
+        }
     }
     let things = by_frequency(names.iter().flat_map(|name| name.iter().skip(1)));
     let known: FxHashSet<&str> = things.iter().map(|(thing, _)| *thing).collect();
