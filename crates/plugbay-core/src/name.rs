@@ -122,6 +122,17 @@ pub fn split(exposed: &str) -> Option<(&str, &str)> {
     exposed.split_once(JOINT)
 }
 
+/// The same for names that differ only in case and separators.
+pub fn folded(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// A name without what hosts put before the names of a server: `mcp__plugbay__git__log`.
+pub fn without_host(name: &str) -> &str {
+    let ours = name.strip_prefix("mcp__").and_then(split);
+    ours.map_or(name, |(_, rest)| rest)
+}
+
 /// Up to three of the known names that are most like one that does not exist, the likest first.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_lowercase();
@@ -189,6 +200,13 @@ mod tests {
         assert_eq!(nearest("git__комmit", known), nearest("git__xxxmit", known));
         let endless = "x".repeat(4 << 20);
         assert!(nearest(&endless, known).is_empty());
+    }
+
+    #[test]
+    fn a_name_is_told_however_it_is_written() {
+        assert_eq!(folded("Git__create-Branch.v2"), folded("git/createBranchV2"));
+        assert_eq!(without_host("mcp__plugbay__git__log"), "git__log");
+        assert_eq!((without_host("git__log"), without_host("mcp__x")), ("git__log", "mcp__x"));
     }
 
     #[test]

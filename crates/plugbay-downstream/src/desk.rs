@@ -234,7 +234,7 @@ impl Desk {
         let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
         // The mode is chosen when all servers have been heard of.
         let decided = seen.settled || seen.layout.mode.is_some();
-        instructions(&seen.catalog, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
+        instructions(seen, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
     }
 
     /// The view of the panel, and why it is the one.

@@ -13,7 +13,7 @@ use plugbay_core::{
     exchange::Call,
     level::Level,
     name::ServerName,
-    surface::Snapshot,
+    surface::{self, Snapshot},
     wire::{Draft, Frame, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
@@ -166,6 +166,23 @@ pub(crate) fn when_settled(
     let gateway = session.gateway().clone();
     let settled = async move { gateway.settled().await };
     later(session, sink, request, settled, |session, sink, request, ()| answer(session, sink, request));
+}
+
+/// Answers as soon as tools can be searched for. Whoever makes the index already is waited for; everybody else
+/// goes on meanwhile.
+pub(crate) fn when_searchable(
+    session: &Arc<Session>,
+    sink: &Arc<Outbox>,
+    request: &Request,
+    finder: &Arc<surface::Finder>,
+    answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request) + Send + 'static,
+) {
+    if finder.is_quick() {
+        return answer(session, sink, request);
+    }
+    let (finder, table) = (Arc::clone(finder), session.gateway().table);
+    let ready = tokio::task::spawn_blocking(move || finder.prepare(table));
+    later(session, sink, request, ready, |session, sink, request, _| answer(session, sink, request));
 }
 
 /// Answers when something has come about. A request that is taken back before ends the wait for it.

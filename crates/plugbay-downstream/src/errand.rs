@@ -111,6 +111,14 @@ pub(crate) fn begin(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
             Err(refusal) => return sink.answer(respond::error(request.id(), &refusal)),
         }
     }
+    // Which tools it needs has to be found.
+    let finder = session.snapshot().finder;
+    dispatch::when_searchable(session, sink, request, &finder, move |session, sink, request| {
+        begin_now(session, sink, request, era, wish);
+    });
+}
+
+fn begin_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, wish: Wish) {
     let (asks, questions) = mpsc::unbounded_channel();
     let host = Host::new(Place::of(session, sink, request), era, asks);
     match Errand::prepare(host, wish) {

@@ -29,6 +29,8 @@ use crate::{
 
 /// A model may be patient, but not for ever.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
+/// As many as are shown for a name that is none.
+const NEAREST: usize = 3;
 
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: Own) {
     // Whoever switches, or asks how servers are, wants to know of those that are still coming.
@@ -47,7 +49,7 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
     let snapshot = session.snapshot();
     let reply = match own {
         Own::Search => return finding::serve(session, sink, request, era),
-        Own::Describe => describe(&snapshot, request),
+        Own::Describe => describe(session, &snapshot, request),
         Own::Execute | Own::Read => match execute(session, &snapshot, request, own) {
             Ok(call) => return dispatch::call_tool(session, sink, &call, era),
             Err(reply) => Err(reply),
@@ -73,19 +75,25 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
 /// What a model sees of a call that could not be made.
 type Reply = Result<String, String>;
 
-fn describe(snapshot: &Snapshot, request: &Request) -> Reply {
+/// What there is of the wanted is told, whatever else was wanted with it.
+fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
     let arguments = Arguments::of(request);
     let names = [arguments.texts("name"), arguments.texts("names")].concat();
     let names: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
     if names.is_empty() {
         return Err("\"name\" is missing: give the name of a tool, or a list of names".to_owned());
     }
-    let mut described = Vec::new();
+    let (mut told, mut any) = (Vec::new(), false);
     for name in names {
-        let found = snapshot.names.get(name).ok_or_else(|| unknown(snapshot, name))?;
-        described.push(String::from_utf8_lossy(&found.definition()).into_owned());
+        let found = snapshot.names.alike(name);
+        any |= found.is_some();
+        told.push(found.map_or_else(
+            || unknown(session, snapshot, name),
+            |found| reply::definition(&found.definition()),
+        ));
     }
-    Ok(described.join("\n"))
+    let told = told.join("\n");
+    if any { Ok(told) } else { Err(told) }
 }
 
 /// The call that is meant: the request with the inner tool's name and arguments in place of ours. All else
@@ -94,7 +102,7 @@ fn execute(session: &Session, snapshot: &Snapshot, request: &Request, own: Own) 
     let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
     let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
     let meant = repair::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
-        NoCall::Unknown(name) => unknown(snapshot, &name),
+        NoCall::Unknown(name) => unknown(session, snapshot, &name),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
     let found = snapshot.names.get(&meant.name);
@@ -146,11 +154,18 @@ fn wish(request: &Request) -> Result<Wish, String> {
     Ok(Wish { query: arguments.text("query").ok_or_else(missing)?, server: arguments.text("server") })
 }
 
-fn unknown(snapshot: &Snapshot, name: &str) -> String {
-    let nearest = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
+/// The names that are like it, or else the tools that do what it says.
+fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
+    let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
+    let mut nearest: Vec<&Found> = alike.collect();
+    if nearest.is_empty() && snapshot.finder.is_quick() {
+        let hits = snapshot.finder.search(name, NEAREST, None, session.gateway().table);
+        nearest = hits.into_iter().map(|(found, _)| found).collect();
+    }
     let switched = snapshot.listing.is_switchable() && !snapshot.listing.is_searchable();
     let finder = if switched { Own::Activate } else { Own::Search };
-    reply::unknown(name, &nearest.map(|found| shown(snapshot, found)).collect::<Vec<_>>(), finder.name())
+    let nearest: Vec<_> = nearest.into_iter().map(|found| shown(snapshot, found)).collect();
+    reply::unknown(name, &nearest, finder.name())
 }
 
 fn shown<'a>(snapshot: &Snapshot, found: &'a Found) -> reply::Found<'a> {

@@ -10,7 +10,8 @@ use std::{
 
 use plugbay_core::{
     model::{Model, Prompt, Trouble},
-    search::{Hit, Table, ranking, reply},
+    name::ServerName,
+    search::{Hit, Table, ranking},
     surface::{Finder, Found, Snapshot},
 };
 use tokio::time::{Instant, timeout};
@@ -40,13 +41,13 @@ pub enum Chosen {
 #[derive(Debug, Clone)]
 pub struct Wish {
     pub query: String,
-    pub server: Option<String>,
+    pub server: Option<ServerName>,
     pub limit: usize,
 }
 
 impl Wish {
     fn may_be(&self, found: &Found) -> bool {
-        self.server.as_deref().is_none_or(|server| found.target.server.as_str() == server)
+        self.server.as_ref().is_none_or(|server| found.target.server == *server)
     }
 }
 
@@ -90,7 +91,7 @@ struct Memory {
 pub(crate) type Whose = Option<[u8; 32]>;
 
 /// Normalised query, server and limit; and whose model it was, for hosts cannot vouch for one another.
-type Key = (String, Option<String>, usize, Whose);
+type Key = (String, Option<ServerName>, usize, Whose);
 
 impl Ranker {
     /// From now on this one ranks, or none does.
@@ -218,19 +219,18 @@ pub fn merge<'a>(
     wish: &Wish,
     snapshot: &'a Snapshot,
     names: &[String],
-    local: &[(&'a Found, f32)],
+    local: &[(&'a Found, Hit)],
 ) -> Ranked<'a> {
-    let scores: Vec<Hit> = (0..).zip(local).map(|(tool, (_, score))| Hit { tool, score: *score }).collect();
-    let lead = local.first().filter(|_| reply::is_clear(&scores)).map(|(found, _)| &found.exposed);
+    let lead = local.first().filter(|(_, hit)| hit.clear).map(|(found, _)| &found.exposed);
     let chosen = names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wish.may_be(found));
     let chosen: Vec<(&Found, Option<f32>)> = chosen
         .map(|found| {
             let known = local.iter().find(|(other, _)| other.exposed == found.exposed);
-            (found, known.map(|(_, score)| *score))
+            (found, known.map(|(_, hit)| hit.score))
         })
         .collect();
     let alone = chosen.len() == 1;
-    let local = local.iter().map(|(found, score)| (*found, Some(*score)));
+    let local = local.iter().map(|(found, hit)| (*found, Some(hit.score)));
     let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
     let hits = ranking::merged(chosen, local, wish.limit, same);
     let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
@@ -239,7 +239,7 @@ pub fn merge<'a>(
 
 /// Shows the model all tools that may be meant, the likely ones first.
 fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
-    let likely = snapshot.finder.search(&wish.query, ranking::CANDIDATES, wish.server.as_deref(), table);
+    let likely = snapshot.finder.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
     let others = snapshot.names.iter().filter(|found| wish.may_be(found));

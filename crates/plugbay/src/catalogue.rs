@@ -1,6 +1,8 @@
 //! The one writer of the catalogue: it hears what servers report, makes the next snapshot, and
 //! remembers it on disk.
 
+mod preparer;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -20,10 +22,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use self::preparer::Preparer;
 use crate::{
     cache::{Cache, Memory},
     config::identity,
-    meaning,
 };
 
 /// What the catalogue consists of: which servers there are, and how they appear.
@@ -52,6 +54,7 @@ pub struct Catalogue {
     list_wait: Duration,
     /// Until then a first list may wait for servers never met before.
     wait_until: Instant,
+    preparer: Preparer,
 }
 
 impl Catalogue {
@@ -66,6 +69,7 @@ impl Catalogue {
             snapshots: watch::Sender::new(empty),
             list_wait,
             wait_until: Instant::now() + list_wait,
+            preparer: Preparer::default(),
         }
     }
 
@@ -191,8 +195,16 @@ impl Catalogue {
         let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
         let before = self.snapshots.borrow().clone();
         let snapshot = before.with_states_of(catalog, settled);
-        prepare(&snapshot);
+        self.prepare(&snapshot);
         self.snapshots.send_replace(snapshot);
+    }
+
+    /// Has the index made before the first search, if there may be one.
+    fn prepare(&self, snapshot: &Snapshot) {
+        let searched = snapshot.listing.is_searchable() || auto::may_search(snapshot);
+        if snapshot.settled && searched && !snapshot.finder.is_ready() {
+            self.preparer.prepare(Arc::clone(&snapshot.finder));
+        }
     }
 
     fn settled(&self) -> bool {
@@ -203,7 +215,7 @@ impl Catalogue {
         let settled = self.settled();
         let snapshot =
             Snapshot::new(Arc::clone(&self.catalog), Arc::clone(&self.arrangement.layout), settled);
-        prepare(&snapshot);
+        self.prepare(&snapshot);
         let before = Arc::clone(&self.snapshots.borrow().names);
         for name in snapshot.names.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(
@@ -214,15 +226,5 @@ impl Catalogue {
             tracing::warn!("{name} does not say whose tool it is: shown with the server's name in front");
         }
         self.snapshots.send_replace(snapshot);
-    }
-}
-
-/// Has the index made before the first search, and beside everything else: with many tools it takes a while.
-fn prepare(snapshot: &Snapshot) {
-    let searched = snapshot.listing.is_searchable() || auto::may_search(snapshot);
-    if snapshot.settled && searched && !snapshot.finder.is_ready() {
-        let finder = Arc::clone(&snapshot.finder);
-        // Where there is no thread to be had, the first search makes it.
-        let _ = std::thread::Builder::new().spawn(move || finder.prepare(meaning::table));
     }
 }

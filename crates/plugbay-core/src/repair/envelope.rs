@@ -182,6 +182,10 @@ impl<'a> Opened<'a> {
             Some((*key, of_server.or_else(|| tools(name, None))?, asked_for))
         };
         let mut found: Vec<(&str, Known<'s>, bool)> = written.iter().filter_map(known).collect();
+        // What is only like the name of a tool is another's argument if a tool is named beside it.
+        if found.iter().any(|(_, tool, _)| tool.exact) {
+            found.retain(|(_, tool, _)| tool.exact);
+        }
         if let [(one, first, _), (other, second, _), ..] = found.as_slice()
             && first.name != second.name
         {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     document::Field,
-    index::{Said, TermId, Word},
+    index::{Index, Said, TermId, Word},
     words::Origin,
 };
 
@@ -19,6 +19,8 @@ pub struct Table {
     pieces: &'static [u8],
     /// Where the lines begin; one more at the end.
     lines: Vec<u32>,
+    /// How each piece begins: mostly that is all that has to be compared.
+    heads: Vec<u64>,
     /// The lines by their first bytes: of pieces that begin a word, and of those that continue one.
     beginning: Vec<u32>,
     continuing: Vec<u32>,
@@ -55,8 +57,10 @@ impl Table {
             return None;
         }
         let scales = scales.as_chunks().0;
-        let (beginning, continuing) = (Vec::new(), Vec::new());
-        let mut table = Self { dimensions, scales, rows: table, pieces, lines, beginning, continuing };
+        let (heads, beginning, continuing) = (Vec::new(), Vec::new(), Vec::new());
+        let mut table = Self { dimensions, scales, rows: table, pieces, lines, heads, beginning, continuing };
+        let whole = |row| table.line(row).strip_prefix(CONTINUING.as_bytes()).unwrap_or(table.line(row));
+        table.heads = (0..rows).map(|row| head(whole(row))).collect();
         table.beginning = table.first_bytes("");
         table.continuing = table.first_bytes(CONTINUING);
         Some(table)
@@ -93,7 +97,7 @@ impl Table {
     /// The memory that this holds beside the bytes it reads from.
     pub fn heap_bytes(&self) -> usize {
         let numbers = self.lines.capacity() + self.beginning.capacity() + self.continuing.capacity();
-        numbers * size_of::<u32>()
+        numbers * size_of::<u32>() + self.heads.capacity() * size_of::<u64>()
     }
 
     fn line(&self, row: usize) -> &'static [u8] {
@@ -107,9 +111,11 @@ impl Table {
             if continues { (&self.continuing, CONTINUING.len()) } else { (&self.beginning, 0) };
         let first = usize::from(*piece.first()?);
         let (mut low, mut high) = (starts[first] as usize, starts[first + 1] as usize);
+        let wanted = head(piece);
         while low < high {
             let middle = usize::midpoint(low, high);
-            match self.line(middle)[before..].cmp(piece) {
+            let rest = || self.line(middle)[before..].cmp(piece);
+            match self.heads[middle].cmp(&wanted).then_with(rest) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
                 std::cmp::Ordering::Equal => return Some(middle),
@@ -130,9 +136,15 @@ impl Table {
         let (start, mut end) = (starts[first] as usize, starts[first + 1] as usize);
         loop {
             let (mut low, mut high) = (start, end);
+            let wanted = head(text);
             while low < high {
                 let middle = usize::midpoint(low, high);
-                if &self.line(middle)[before..] <= text { low = middle + 1 } else { high = middle }
+                let rest = || self.line(middle)[before..].cmp(text);
+                if self.heads[middle].cmp(&wanted).then_with(rest).is_le() {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
             }
             let row = low.checked_sub(1).filter(|row| *row >= start)?;
             let piece = &self.line(row)[before..];
@@ -163,6 +175,14 @@ impl Table {
             *sum += scale * f32::from(value.cast_signed());
         }
     }
+}
+
+/// The first bytes of a piece, to be compared as one.
+fn head(piece: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let length = piece.len().min(head.len());
+    head[..length].copy_from_slice(&piece[..length]);
+    u64::from_be_bytes(head)
 }
 
 /// What is kept of the meaning of a catalogue.
@@ -234,10 +254,14 @@ impl Gathering {
         })
     }
 
-    pub(super) fn finish<'w>(self, catalogue: impl Iterator<Item = (&'w str, TermId)>) -> Meaning {
+    pub(super) fn finish(self, index: &Index) -> Meaning {
         let table = self.table;
-        let mut known: Vec<(usize, TermId)> =
-            catalogue.filter_map(|(word, term)| Some((table.find(word, false)?, term))).collect();
+        let mut known: Vec<(usize, TermId)> = Vec::new();
+        index.each_word(|word, term| {
+            if known.len() <= COMPARED_WORDS {
+                known.extend(table.find(word, false).map(|row| (row, term)));
+            }
+        });
         let (mut words, mut terms) = (Directions::new(&table), Vec::new());
         if known.len() <= COMPARED_WORDS {
             known.sort_unstable();

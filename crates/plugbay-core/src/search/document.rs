@@ -1,5 +1,7 @@
 //! What of a tool can be searched: its texts, by where they stand.
 
+use std::borrow::Cow;
+
 use super::walk::Walk;
 use crate::{catalog::Tool, wire::string_value};
 
@@ -43,38 +45,47 @@ impl Field {
 /// How deep into a schema is looked for parameters.
 const DEPTH: u32 = 6;
 
+/// A text as it is written: there are many, and not all need to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Text<'a> {
+    Plain(&'a str),
+    /// A JSON string with its quotes, or nothing.
+    Json(&'a [u8]),
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn read(self) -> Cow<'a, str> {
+        match self {
+            Self::Plain(text) => Cow::Borrowed(text),
+            Self::Json(text) => string_value(text).unwrap_or_default(),
+        }
+    }
+}
+
 /// Calls `found` with each text of a tool.
-pub(super) fn each_text(server: &str, tool: &Tool, found: &mut dyn FnMut(Field, &str)) {
-    found(Field::Server, server);
-    found(Field::Name, &tool.name);
+pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: &mut dyn FnMut(Field, Text<'a>)) {
+    found(Field::Server, Text::Plain(server));
+    found(Field::Name, Text::Plain(&tool.name));
     Walk::new(&tool.definition).object(|walk, key| match key {
-        b"\"title\"" | b"\"description\"" => text(walk, Field::Description, found),
+        b"\"title\"" | b"\"description\"" => found(Field::Description, Text::Json(walk.string())),
         b"\"inputSchema\"" => schema(walk, DEPTH, found),
         _ => walk.skip(),
     });
 }
 
-fn text(walk: &mut Walk<'_>, field: Field, found: &mut dyn FnMut(Field, &str)) {
-    if let Some(text) = string_value(walk.string()) {
-        found(field, &text);
-    }
-}
-
-fn schema(walk: &mut Walk<'_>, depth: u32, found: &mut dyn FnMut(Field, &str)) {
+fn schema<'a>(walk: &mut Walk<'a>, depth: u32, found: &mut dyn FnMut(Field, Text<'a>)) {
     if depth == 0 {
         return walk.skip();
     }
     walk.object(|walk, key| match key {
         b"\"properties\"" => walk.object(|walk, name| {
-            if let Some(name) = string_value(name) {
-                found(Field::Parameter, &name);
-            }
+            found(Field::Parameter, Text::Json(name));
             schema(walk, depth - 1, found);
         }),
         b"\"$defs\"" | b"\"definitions\"" => walk.object(|walk, _| schema(walk, depth - 1, found)),
-        b"\"description\"" | b"\"title\"" => text(walk, Field::Detail, found),
+        b"\"description\"" | b"\"title\"" => found(Field::Detail, Text::Json(walk.string())),
         b"\"items\"" | b"\"additionalProperties\"" => schema(walk, depth - 1, found),
-        b"\"enum\"" => walk.array(|walk| text(walk, Field::Detail, found)),
+        b"\"enum\"" => walk.array(|walk| found(Field::Detail, Text::Json(walk.string()))),
         b"\"anyOf\"" | b"\"oneOf\"" | b"\"allOf\"" => walk.array(|walk| schema(walk, depth - 1, found)),
         _ => walk.skip(),
     });

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     Engine, SYNONYM,
     document::{FIELDS, Field, each_text},
-    index::TermId,
+    index::{Posting, TermId},
     question::{Question, Weighted},
     words,
 };
@@ -55,11 +55,11 @@ impl Engine {
             let term = Weighted { id, weight: SYNONYM, said: false };
             (term, Relation::Synonym)
         });
+        let itself = number..number + 1;
+        let sum = |postings: &[Posting]| postings.iter().map(|posting| posting.value).sum::<f32>();
         let mut matches: Vec<Match> = Vec::new();
         for (term, relation) in given.chain(related) {
-            let postings = self.index.postings(term.id).iter();
-            let value: f32 =
-                postings.filter(|posting| posting.tool == number).map(|posting| posting.value).sum();
+            let value = sum(self.index.postings(term.id, &itself));
             if value > 0.0 {
                 let fields = self.fields(term.id, server, tool);
                 let word = self.index.spelling(term.id).to_owned();
@@ -71,10 +71,7 @@ impl Engine {
             found.share /= all.max(f32::MIN_POSITIVE);
         }
         matches.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let of_name = |id: &TermId| {
-            let postings = self.index.names(*id).iter().filter(|posting| posting.tool == number);
-            postings.map(|posting| posting.value).sum::<f32>()
-        };
+        let of_name = |id: &TermId| sum(self.index.names(*id, &itself));
         let direction = whole.direction.as_ref();
         let meaning = self.meaning.as_ref().zip(direction);
         Explanation {
@@ -88,7 +85,7 @@ impl Engine {
     fn fields(&self, term: TermId, server: &str, tool: &Tool) -> Vec<(Field, f32)> {
         let mut weights = [0.0f32; FIELDS];
         each_text(server, tool, &mut |field, text| {
-            words::each(text, |word, _| {
+            words::each(&text.read(), |word, _| {
                 if self.index.term(word) == Some(term) {
                     weights[field as usize] += field.weight();
                 }

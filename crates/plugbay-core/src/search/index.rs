@@ -5,7 +5,8 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::{
-    document::{FIELDS, Field, each_text},
+    document::{FIELDS, Field, Text, each_text},
+    lexicon::Lexicon,
     words::{self, Origin, Words},
 };
 use crate::catalog::Tool;
@@ -18,16 +19,17 @@ const SATURATION: f32 = 1.2;
 /// Terms by word, tools by term.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    tools: usize,
+    tools: u32,
     words: Words,
     /// Every word that stands in some tool, as it stands there.
-    lexicon: FxHashMap<Box<str>, Word>,
+    lexicon: Lexicon<Word>,
     terms: FxHashMap<Box<str>, TermId>,
     rarity: Vec<f32>,
     /// What each term says about the tools that have it.
     postings: Postings,
-    /// The share that each term has in the names of tools.
+    /// The share that each term has in the names of tools, and of their servers.
     names: Postings,
+    servers: Postings,
 }
 
 /// A word of the catalogue: its number, and its term unless it is a little word.
@@ -62,14 +64,15 @@ struct Counts {
     terms: Vec<(TermId, [u16; FIELDS])>,
     /// For each term, the tool that had it last, and where that is counted.
     last: Vec<(u32, u32)>,
-    /// The terms in names, with their tools.
+    /// The terms in names, with their tools; and those in the names of their servers.
     names: Vec<(u32, TermId)>,
+    servers: Vec<(u32, TermId)>,
 }
 
-/// The terms of texts that many tools share, as parameters do: each is taken apart once.
+/// The terms of texts that many tools share, as parameters do: each is read and taken apart once.
 #[derive(Default)]
-struct Known {
-    places: FxHashMap<Box<str>, Range<usize>>,
+struct Known<'a> {
+    places: FxHashMap<Text<'a>, Range<usize>>,
     terms: Vec<TermId>,
 }
 
@@ -82,7 +85,7 @@ struct Counted {
 impl Index {
     /// `heard` is told each word of names and descriptions as it is met, and `None` at the end of each tool.
     pub(super) fn build(tools: &[(&str, &Tool)], mut heard: impl FnMut(Option<Said<'_>>)) -> Self {
-        let mut index = Self { tools: tools.len(), ..Self::default() };
+        let mut index = Self { tools: number(tools.len()), ..Self::default() };
         let mut counts = Counts::default();
         let mut known = Known::default();
         for (number, (server, tool)) in (0..).zip(tools) {
@@ -95,7 +98,7 @@ impl Index {
                 if matches!(field, Field::Parameter | Field::Detail) {
                     return known.terms(text, &mut index).iter().copied().for_each(met);
                 }
-                words::each(text, |said, origin| {
+                words::each(&text.read(), |said, origin| {
                     let word = index.intern(said);
                     heard(Some((field, said, word, origin)));
                     word.term.into_iter().for_each(&mut met);
@@ -110,6 +113,10 @@ impl Index {
 
     /// How many tools there are.
     pub(super) fn len(&self) -> usize {
+        self.tools as usize
+    }
+
+    pub(super) fn count(&self) -> u32 {
         self.tools
     }
 
@@ -127,8 +134,8 @@ impl Index {
     }
 
     /// All words that stand in some tool, with their terms.
-    pub(super) fn words(&self) -> impl Iterator<Item = (&str, TermId)> {
-        self.lexicon.iter().filter_map(|(text, word)| Some((&**text, word.term?)))
+    pub(super) fn each_word(&self, mut found: impl FnMut(&str, TermId)) {
+        self.lexicon.each(|text, word| word.term.into_iter().for_each(|term| found(text, term)));
     }
 
     /// A term as text: slow, for explanations.
@@ -141,27 +148,47 @@ impl Index {
         self.rarity[term as usize]
     }
 
-    /// What a term says about the tools that have it.
-    pub(super) fn postings(&self, term: TermId) -> &[Posting] {
-        self.postings.of(term)
+    /// What a term would tell that no tool has.
+    pub(super) fn rarest(&self) -> f32 {
+        rarity(self.tools, 0)
     }
 
-    /// The share of their names that a term is, for the tools that have it there.
-    pub(super) fn names(&self, term: TermId) -> &[Posting] {
-        self.names.of(term)
+    /// What a term says about those of the tools that have it.
+    pub(super) fn postings(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
+        self.postings.of(term, within)
+    }
+
+    /// The share of their names that a term is, for those of the tools that have it there.
+    pub(super) fn names(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
+        self.names.of(term, within)
+    }
+
+    /// The same of the names of their servers.
+    pub(super) fn servers(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
+        self.servers.of(term, within)
+    }
+
+    pub(super) fn has(&self, tool: u32, term: TermId) -> bool {
+        !self.postings(term, &(tool..tool + 1)).is_empty()
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let texts: usize = self.lexicon.keys().chain(self.terms.keys()).map(|word| word.len()).sum();
-        let lexicon = self.lexicon.capacity() * size_of::<(Box<str>, Word)>();
+        let texts: usize = self.terms.keys().map(|word| word.len()).sum();
+        let lexicon = self.lexicon.heap_bytes();
         let terms = self.terms.capacity() * size_of::<(Box<str>, TermId)>();
         let rarity = self.rarity.capacity() * size_of::<f32>();
-        texts + lexicon + terms + rarity + self.postings.heap_bytes() + self.names.heap_bytes()
+        texts
+            + lexicon
+            + terms
+            + rarity
+            + self.postings.heap_bytes()
+            + self.names.heap_bytes()
+            + self.servers.heap_bytes()
     }
 
     fn intern(&mut self, text: &str) -> Word {
         if let Some(word) = self.lexicon.get(text) {
-            return *word;
+            return word;
         }
         let term = self.words.term(text).map(|stem| {
             if let Some(term) = self.terms.get(&*stem) {
@@ -172,28 +199,25 @@ impl Index {
             next
         });
         let word = Word { number: number(self.lexicon.len()), term };
-        self.lexicon.insert(text.into(), word);
+        self.lexicon.insert(text, word);
         word
     }
 
     fn weigh(&mut self, counts: &Counts) {
-        let all = float(self.tools as u64);
         let mut with = vec![0u32; self.terms.len()];
         for (term, _) in &counts.terms {
             with[*term as usize] += 1;
         }
-        let rarity = |count: &u32| {
-            let with = float(u64::from(*count));
-            (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
-        };
-        self.rarity = with.iter().map(rarity).collect();
+        self.rarity = with.iter().map(|with| rarity(self.tools, *with)).collect();
 
         let average = counts.average_lengths();
         let mut said = Vec::with_capacity(counts.terms.len());
         let mut start = 0;
         for (tool, counted) in (0..).zip(&counts.tools) {
+            let weights = weights(&counted.lengths, &average);
             for (term, in_fields) in &counts.terms[start..counted.end] {
-                let count = weighted(in_fields, &counted.lengths, &average);
+                let each = in_fields.iter().zip(&weights);
+                let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
                 let value = self.rarity(*term) * count / (SATURATION + count);
                 said.push((*term, Posting { tool, value }));
             }
@@ -201,27 +225,33 @@ impl Index {
         }
         self.postings = Postings::new(self.terms.len(), &said);
 
-        let mut whole = vec![0.0f32; self.tools];
-        for (tool, term) in &counts.names {
+        self.names = self.shares(&counts.names);
+        self.servers = self.shares(&counts.servers);
+    }
+
+    /// How much of what stands for a tool each term is.
+    fn shares(&self, standing: &[(u32, TermId)]) -> Postings {
+        let mut whole = vec![0.0f32; self.len()];
+        for (tool, term) in standing {
             whole[*tool as usize] += self.rarity(*term);
         }
         let share = |(tool, term): &(u32, TermId)| {
             let value = self.rarity(*term) / whole[*tool as usize].max(f32::MIN_POSITIVE);
             (*term, Posting { tool: *tool, value })
         };
-        let shares: Vec<_> = counts.names.iter().map(share).collect();
-        self.names = Postings::new(self.terms.len(), &shares);
+        let shares: Vec<_> = standing.iter().map(share).collect();
+        Postings::new(self.terms.len(), &shares)
     }
 }
 
-impl Known {
-    fn terms(&mut self, text: &str, index: &mut Index) -> &[TermId] {
-        if let Some(place) = self.places.get(text) {
+impl<'a> Known<'a> {
+    fn terms(&mut self, text: Text<'a>, index: &mut Index) -> &[TermId] {
+        if let Some(place) = self.places.get(&text) {
             return &self.terms[place.clone()];
         }
         let start = self.terms.len();
-        words::each(text, |said, _| self.terms.extend(index.intern(said).term));
-        self.places.insert(text.into(), start..self.terms.len());
+        words::each(&text.read(), |said, _| self.terms.extend(index.intern(said).term));
+        self.places.insert(text, start..self.terms.len());
         &self.terms[start..]
     }
 }
@@ -238,8 +268,10 @@ impl Counts {
         }
         let count = &mut self.terms[last.1 as usize].1[field as usize];
         *count = count.saturating_add(1);
-        if field == Field::Name {
-            self.names.push((tool, term));
+        match field {
+            Field::Name => self.names.push((tool, term)),
+            Field::Server => self.servers.push((tool, term)),
+            _ => {}
         }
     }
 
@@ -273,9 +305,18 @@ impl Postings {
         Self { starts, entries }
     }
 
-    fn of(&self, term: TermId) -> &[Posting] {
+    fn of(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
         let term = term as usize;
-        &self.entries[self.starts[term] as usize..self.starts[term + 1] as usize]
+        let entries = &self.entries[self.starts[term] as usize..self.starts[term + 1] as usize];
+        // They stand in the order of their tools.
+        let start = if within.start == 0 { 0 } else { entries.partition_point(|e| e.tool < within.start) };
+        let entries = &entries[start..];
+        match entries.last() {
+            Some(last) if last.tool >= within.end => {
+                &entries[..entries.partition_point(|e| e.tool < within.end)]
+            }
+            _ => entries,
+        }
     }
 
     fn heap_bytes(&self) -> usize {
@@ -283,16 +324,20 @@ impl Postings {
     }
 }
 
-/// A word counts by where it stands, and less in a longer text.
-fn weighted(counts: &[u16; FIELDS], lengths: &[u32; FIELDS], average: &[f32; FIELDS]) -> f32 {
-    let each = Field::ALL.into_iter().filter(|field| counts[*field as usize] > 0);
-    each.map(|field| {
+/// What a word in each field of a tool counts: by where it stands, and less in a longer text.
+fn weights(lengths: &[u32; FIELDS], average: &[f32; FIELDS]) -> [f32; FIELDS] {
+    Field::ALL.map(|field| {
         let at = field as usize;
         let length = float(u64::from(lengths[at])) / average[at];
         let against = field.length_counts();
-        field.weight() * f32::from(counts[at]) / (1.0 - against + against * length)
+        field.weight() / (1.0 - against + against * length)
     })
-    .sum()
+}
+
+/// How much a term tells that so many of all tools have.
+fn rarity(tools: u32, with: u32) -> f32 {
+    let (all, with) = (float(u64::from(tools)), float(u64::from(with)));
+    (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
 }
 
 fn number(count: usize) -> u32 {

@@ -4,6 +4,7 @@ mod dense;
 mod document;
 mod explain;
 mod index;
+mod lexicon;
 mod question;
 pub mod ranking;
 pub mod reply;
@@ -11,7 +12,7 @@ mod synonyms;
 mod walk;
 mod words;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
@@ -31,6 +32,8 @@ use crate::catalog::Tool;
 const SYNONYM: f32 = 0.4;
 /// What a name adds that the query covers wholly.
 const COVERED_NAME: f32 = 0.5;
+/// And the name of its server: whoever names one wants it to do the work.
+const COVERED_SERVER: f32 = 0.2;
 /// The share of meaning in a score, in a catalogue of up to so many tools. Among more of them it is less:
 /// the more there are, the more of them mean something like the query, while words tell them apart as before.
 const MEANING: f32 = 0.45;
@@ -42,8 +45,15 @@ const PERFECTION: f32 = 0.25;
 /// So many of the best by words are looked at for their meaning; in a small catalogue, all are.
 const RESCORED: usize = 200;
 const SMALL_CATALOGUE: usize = 1024;
-/// A tool that shares no word with the query must at least mean something like it.
+/// A tool that shares no word with the query must at least mean something like it, and much like it where no
+/// tool shares one.
 const FAINT: f32 = 0.25;
+const STRONG: f32 = 0.4;
+/// A hit is clearly right if the next one's score is less than this share of its own, and it answers at least
+/// so much of the query in words and in meaning: among tools that are all wrong, one may lead too.
+const LEAD: f32 = 0.75;
+const ANSWERED: f32 = 0.3;
+const MEANT: f32 = 0.45;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
@@ -62,6 +72,14 @@ pub struct Engine {
 pub struct Hit {
     pub tool: u32,
     pub score: f32,
+    /// It is the first, and hardly another can be meant.
+    pub clear: bool,
+}
+
+impl Hit {
+    fn new(tool: u32, score: f32) -> Self {
+        Self { tool, score, clear: false }
+    }
 }
 
 impl Engine {
@@ -74,20 +92,22 @@ impl Engine {
             }
         });
         let synonyms = Synonyms::new(|word| index.term(word));
-        let meaning = gathering.map(|gathering| gathering.finish(index.words()));
+        let meaning = gathering.map(|gathering| gathering.finish(&index));
         Self { synonyms, meaning, twins: twins(tools), index }
     }
 
-    /// The best `limit` tools, best first; equal ones in the order of the catalogue.
-    pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
+    /// The best `limit` tools, best first; equal ones in the order of the catalogue. Others than those `within`
+    /// are not looked at.
+    pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
         let wanted = limit.max(CANDIDATES);
         let question = Question::read(query, &self.index, self.meaning.as_ref());
         let mut scratch = Scratch::new(self.index.len());
-        let mut hits = self.rank(&question.whole, &mut scratch);
+        let within = within.unwrap_or(0..u32::MAX);
+        let mut hits = self.rank(&question.whole, &within, &mut scratch);
         if !question.sentences.is_empty() {
             let mut scores: FxHashMap<u32, f32> = FxHashMap::default();
             for part in &question.sentences {
-                let mut best = self.rank(part, &mut scratch);
+                let mut best = self.rank(part, &within, &mut scratch);
                 keep_best(&mut best, wanted);
                 for hit in best {
                     let best = scores.entry(hit.tool).or_default();
@@ -97,14 +117,41 @@ impl Engine {
             for hit in hits {
                 *scores.entry(hit.tool).or_default() += hit.score;
             }
-            hits = scores.into_iter().map(|(tool, score)| Hit { tool, score }).collect();
+            hits = scores.into_iter().map(|(tool, score)| Hit::new(tool, score)).collect();
         }
         keep_best(&mut hits, wanted);
         hits.retain(|hit| hit.score > 0.0);
         hits.sort_unstable_by(best_first);
         self.one_of_each_first(&mut hits);
+        self.judge(&question, &mut hits);
         hits.truncate(limit);
         hits
+    }
+
+    /// Says whether the first hit is clearly right.
+    fn judge(&self, question: &Question, hits: &mut [Hit]) {
+        let (first, next) = match hits {
+            [] => return,
+            [first] => (first, 0.0),
+            [first, second, ..] => (first, second.score),
+        };
+        let leads = next < first.score * LEAD;
+        first.clear = leads && self.answers(question, first.tool);
+    }
+
+    /// Whether a tool has enough of the query's words, and means something like it.
+    fn answers(&self, question: &Question, tool: u32) -> bool {
+        let (mut asked, mut has) = (self.index.rarest() * question.unknown, 0.0);
+        for term in question.whole.terms.iter().filter(|term| term.said) {
+            let rarity = self.index.rarity(term.id);
+            asked += rarity;
+            has += if self.index.has(tool, term.id) { rarity } else { 0.0 };
+        }
+        let meaning = self.meaning.as_ref().zip(question.whole.direction.as_ref());
+        let meant = |(meaning, direction): (&Meaning, &Direction)| {
+            meaning.tools.cosine(tool as usize, direction) >= MEANT
+        };
+        has > 0.0 && has >= asked * ANSWERED && meaning.is_none_or(meant)
     }
 
     /// The memory that this holds, beside the tools themselves and the table.
@@ -114,51 +161,64 @@ impl Engine {
     }
 
     /// The best tools for one part of a question, in no order.
-    fn rank(&self, part: &Part, scratch: &mut Scratch) -> Vec<Hit> {
-        let mut hits = self.by_words(&part.terms, scratch);
+    fn rank(&self, part: &Part, within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
+        let mut hits = self.by_words(&part.terms, within, scratch);
         if let (Some(meaning), Some(direction)) = (&self.meaning, &part.direction) {
-            let perfect = part.terms.iter().map(|term| term.weight * self.index.rarity(term.id)).sum();
-            self.rescore(&mut hits, perfect, &meaning.tools, direction);
+            self.rescore(&mut hits, part, within, &meaning.tools, direction);
         }
         keep_best(&mut hits, RESCORED);
         hits
     }
 
-    fn by_words(&self, terms: &[Weighted], scratch: &mut Scratch) -> Vec<Hit> {
+    fn by_words(&self, terms: &[Weighted], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
         let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
         let related = related.into_iter().map(|id| (id, SYNONYM));
         for (id, weight) in terms.iter().map(|term| (term.id, term.weight)).chain(related) {
-            for posting in self.index.postings(id) {
+            for posting in self.index.postings(id, within) {
                 scratch.add(posting.tool, weight * posting.value);
             }
         }
         for id in said {
-            for posting in self.index.names(id) {
-                scratch.covered[posting.tool as usize] += posting.value;
+            for posting in self.index.names(id, within) {
+                scratch.covered[posting.tool as usize] += COVERED_NAME * posting.value;
+            }
+            for posting in self.index.servers(id, within) {
+                scratch.covered[posting.tool as usize] += COVERED_SERVER * posting.value;
             }
         }
         scratch.take()
     }
 
-    fn rescore(&self, hits: &mut Vec<Hit>, perfect: f32, tools: &Directions, direction: &Direction) {
-        if self.index.len() <= SMALL_CATALOGUE {
-            let mut scores = vec![0.0; self.index.len()];
+    fn rescore(
+        &self,
+        hits: &mut Vec<Hit>,
+        part: &Part,
+        within: &Range<u32>,
+        tools: &Directions,
+        direction: &Direction,
+    ) {
+        let spoken = !hits.is_empty() && part.terms.iter().any(|term| term.said);
+        let enough = if spoken { FAINT } else { STRONG };
+        let within = within.start..within.end.min(self.index.count());
+        if within.len() <= SMALL_CATALOGUE {
+            let mut scores = vec![0.0; within.len()];
             for hit in hits.iter() {
-                scores[hit.tool as usize] = hit.score;
+                scores[(hit.tool - within.start) as usize] = hit.score;
             }
-            *hits = (0..).zip(scores).map(|(tool, score)| Hit { tool, score }).collect();
+            *hits = within.zip(scores).map(|(tool, score)| Hit::new(tool, score)).collect();
         } else {
             keep_best(hits, RESCORED);
         }
         let best = hits.iter().map(|hit| hit.score).fold(f32::MIN_POSITIVE, f32::max);
+        let perfect: f32 = part.terms.iter().map(|term| term.weight * self.index.rarity(term.id)).sum();
         let whole = best.powf(1.0 - PERFECTION) * perfect.max(f32::MIN_POSITIVE).powf(PERFECTION);
         let share = share_of_meaning(self.index.len());
         hits.retain_mut(|hit| {
             let cosine = tools.cosine(hit.tool as usize, direction).max(0.0);
-            let named = hit.score > 0.0;
+            let named = spoken && hit.score > 0.0;
             hit.score = (1.0 - share) * hit.score / whole + share * cosine;
-            named || cosine >= FAINT
+            named || cosine >= enough
         });
     }
 
@@ -201,7 +261,6 @@ fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
     hits.truncate(limit);
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as sorting wants it")]
 fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
     b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
 }
@@ -209,7 +268,7 @@ fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
 /// A place for scores, used again for each part of a question.
 struct Scratch {
     scores: Vec<f32>,
-    /// The share of each tool's name that is asked for.
+    /// What is added for the names that are asked for.
     covered: Vec<f32>,
     touched: Vec<u32>,
 }
@@ -236,9 +295,8 @@ impl Scratch {
         let (scores, covered) = (&mut self.scores, &mut self.covered);
         let hit = |tool: u32| {
             let at = tool as usize;
-            let score =
-                std::mem::take(&mut scores[at]) * (1.0 + COVERED_NAME * std::mem::take(&mut covered[at]));
-            Hit { tool, score }
+            let score = std::mem::take(&mut scores[at]) * (1.0 + std::mem::take(&mut covered[at]));
+            Hit::new(tool, score)
         };
         self.touched.drain(..).map(hit).collect()
     }

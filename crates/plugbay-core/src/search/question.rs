@@ -18,6 +18,8 @@ pub(super) struct Question {
     pub(super) whole: Part,
     /// The sentences that say something, if there are several.
     pub(super) sentences: Vec<Part>,
+    /// How many of its words no tool has.
+    pub(super) unknown: f32,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +40,7 @@ impl Question {
     pub(super) fn read(query: &str, index: &Index, meaning: Option<&Meaning>) -> Self {
         let mut whole = Part::default();
         let mut sentences = Vec::new();
+        let mut missing = 0.0;
         let mut compared: Vec<(String, Vec<(TermId, f32)>)> = Vec::new();
         let mut sum = meaning.map(Meaning::nothing).unwrap_or_default();
         for text in query.split(ENDS).filter(|text| !text.is_empty()) {
@@ -50,8 +53,12 @@ impl Question {
                 }
                 match index.term(word) {
                     Some(id) => part.say(id),
-                    None if meaning.is_some() && !index.is_little(word) => unknown.push(word.to_owned()),
-                    None => {}
+                    None if index.is_little(word) => {}
+                    None => {
+                        // A part of a word, or several in one, are no words more.
+                        missing += f32::from(u8::from(origin == Origin::Written));
+                        unknown.push(word.to_owned());
+                    }
                 }
             });
             // A word that no tool contains may have a neighbour that some do: rain, weather.
@@ -79,7 +86,7 @@ impl Question {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        Self { whole, sentences }
+        Self { whole, sentences, unknown: missing }
     }
 }
 

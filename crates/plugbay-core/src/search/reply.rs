@@ -2,18 +2,16 @@
 
 use std::fmt::Write;
 
-use super::Hit;
 use crate::{
     catalog::Tool,
     name,
     signature::{self, Signature},
     tokens::{compact, estimate},
+    wire::{Member, Members},
 };
 
 /// About what a reply may cost, in tokens, beyond the lines of its hits.
 pub const BUDGET: usize = 300;
-/// The best hit is clearly right if the next one's score is less than this share of its own.
-const CLEAR: f32 = 0.72;
 /// Beside a hit that is clearly right, the others are told in so many tokens a line.
 const BESIDE: usize = 24;
 /// Marks a tool that only reads, where that matters.
@@ -30,6 +28,17 @@ pub struct Found<'a> {
     pub reads: bool,
 }
 
+impl Found<'_> {
+    fn signature(&self) -> Signature {
+        let signature = Signature::of(self.name, self.tool);
+        Signature { purpose: self.marked(signature.purpose), ..signature }
+    }
+
+    fn marked(&self, purpose: String) -> String {
+        if self.reads { format!("{READS} {purpose}") } else { purpose }
+    }
+}
+
 /// How much a reply tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
@@ -40,24 +49,12 @@ pub enum Detail {
     Full,
 }
 
-/// Is the first hit so far ahead that a model will hardly choose another?
-pub fn is_clear(hits: &[Hit]) -> bool {
-    match hits {
-        [] => false,
-        [_] => true,
-        [first, second, ..] => second.score < first.score * CLEAR,
-    }
-}
-
 /// The reply to a search that found something.
 pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> String {
     let mut reply = String::new();
     let mut room = budget;
     for (rank, hit) in hits.iter().enumerate() {
-        let mut signature = Signature::of(hit.name, hit.tool);
-        if hit.reads {
-            signature.purpose = format!("{READS} {}", signature.purpose);
-        }
+        let signature = hit.signature();
         let schema = match detail {
             Detail::Full => schema(hit.tool),
             Detail::Brief => schema(hit.tool).filter(|_| clear && rank == 0),
@@ -66,7 +63,8 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
         if let Some(schema) = schema {
             room -= estimate(&schema);
             // The schema tells the parameters; the line need not.
-            let purpose = described(hit.tool, detail).unwrap_or(signature.purpose);
+            let described = described(hit.tool, detail).map(|text| hit.marked(text));
+            let purpose = described.unwrap_or(signature.purpose);
             let _ = write!(reply, "{} - {purpose}\n{schema}\n", hit.name);
             continue;
         }
@@ -106,13 +104,35 @@ pub fn unknown(wanted: &str, nearest: &[Found<'_>], finder: &str) -> String {
         _ => write!(reply, " Nearest:"),
     };
     for hit in nearest {
-        let _ = write!(reply, "\n{}", Signature::of(hit.name, hit.tool).line(signature::LINE));
+        let _ = write!(reply, "\n{}", hit.signature().line(signature::LINE));
     }
     reply
 }
 
+/// The whole definition of a tool.
+pub fn definition(definition: &[u8]) -> String {
+    without_dialect(definition, |key, value| match key {
+        "inputSchema" | "outputSchema" => without_dialect(value, |_, value| compact(value)),
+        _ => compact(value),
+    })
+}
+
 fn schema(tool: &Tool) -> Option<String> {
-    tool.raw("inputSchema").map(compact).filter(|schema| schema.len() > 2)
+    let schema = tool.raw("inputSchema").map(|schema| without_dialect(schema, |_, value| compact(value)));
+    schema.filter(|schema| schema.len() > 2)
+}
+
+/// An object without `$schema`: which dialect of JSON Schema it is, no model needs to know.
+fn without_dialect(object: &[u8], told: impl Fn(&str, &[u8]) -> String) -> String {
+    if object.first() != Some(&b'{') {
+        return compact(object);
+    }
+    let members = Members::of(object, &(0..object.len())).flatten().filter(|member| member.key != "$schema");
+    let told = |member: Member<'_>| {
+        let value = told(&member.key, &object[member.value]);
+        format!("{}:{value}", serde_json::Value::from(&*member.key))
+    };
+    format!("{{{}}}", members.map(told).collect::<Vec<_>>().join(","))
 }
 
 /// Whoever asks for details gets the whole description.
@@ -150,12 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lead_makes_a_hit_clear() {
-        let hits = |scores: &[f32]| -> Vec<Hit> {
-            (0..).zip(scores).map(|(tool, score)| Hit { tool, score: *score }).collect()
-        };
-        assert!(!is_clear(&[]) && is_clear(&hits(&[0.1])));
-        assert!(is_clear(&hits(&[1.0, 0.5])) && !is_clear(&hits(&[1.0, 0.9])));
+    fn what_a_model_need_not_know_is_left_out() {
+        let json = r#"{ "name":"x", "inputSchema": {"$schema":"http://x/", "properties":{"$schema":{"type":"string"}}}}"#;
+        let shown = r#"{"properties":{"$schema":{"type":"string"}}}"#;
+        assert_eq!(definition(json.as_bytes()), format!(r#"{{"name":"x","inputSchema":{shown}}}"#));
+        let tool = Tool::parse(json.into()).unwrap();
+        let hit = Found { name: "x", tool: &tool, reads: true };
+        assert_eq!(found(&[hit], true, Detail::Brief, BUDGET), format!("x - [reads] \n{shown}"));
     }
 
     #[test]

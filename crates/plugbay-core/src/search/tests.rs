@@ -12,7 +12,7 @@ fn tools(definitions: &[(&'static str, &str)]) -> Vec<(&'static str, Tool)> {
 fn found(tools: &[(&'static str, Tool)], query: &str) -> Vec<String> {
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
     let engine = Engine::build(&borrowed, None);
-    engine.search(query, 3).iter().map(|hit| tools[hit.tool as usize].1.name.clone()).collect()
+    engine.search(query, 3, None).iter().map(|hit| tools[hit.tool as usize].1.name.clone()).collect()
 }
 
 fn catalogue() -> Vec<(&'static str, Tool)> {
@@ -66,6 +66,37 @@ fn twins_come_after_other_choices() {
     assert_eq!(found(&tools, "find film"), ["find_film", "rent_film", "Find_Film"]);
 }
 
+fn clear(tools: &[(&'static str, Tool)], query: &str) -> bool {
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    Engine::build(&borrowed, None).search(query, 1, None).first().is_some_and(|hit| hit.clear)
+}
+
+#[test]
+fn a_hit_is_clear_by_its_lead_and_by_what_it_answers() {
+    assert!(clear(&catalogue(), "send an email"));
+    assert!(!clear(&catalogue(), "issues"), "two tools are about them");
+    assert!(
+        !clear(&catalogue(), "book a plane in a format for tomorrow"),
+        "nothing else is about anything of it"
+    );
+}
+
+#[test]
+fn of_one_server_is_found_what_would_be_lost_among_others() {
+    let others = (0..500).map(|number| format!(r#"{{"name":"list","description":"list list {number}"}}"#));
+    let mut tools: Vec<(&str, Tool)> =
+        others.map(|json| ("other", Tool::parse(Bytes::from(json)).unwrap())).collect();
+    let wanted = r#"{"name":"read_graph","description":"a list of all that is remembered in the long run"}"#;
+    tools.push(("memory", Tool::parse(Bytes::from(wanted)).unwrap()));
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, None);
+    let found =
+        |within| engine.search("list", 5, Some(within)).iter().map(|hit| hit.tool).collect::<Vec<_>>();
+    assert_eq!(found(500..501), [500]);
+    assert!(found(0..500).iter().all(|tool| *tool < 500));
+    assert!(found(0..0).is_empty());
+}
+
 /// Four words in two directions: rain and weather point the same way.
 #[test]
 fn a_word_that_no_tool_has_is_found_by_its_meaning() {
@@ -82,8 +113,9 @@ fn a_word_that_no_tool_has_is_found_by_its_meaning() {
     ]);
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
     let engine = Engine::build(&borrowed, Some(table));
-    let best = |query| engine.search(query, 5).first().map(|hit| hit.tool);
-    assert_eq!(best("rain"), Some(1));
-    assert_eq!(best("letter"), Some(0));
+    let best = |query| engine.search(query, 5, None).first().map(|hit| (hit.tool, hit.clear));
+    assert_eq!(best("rain"), Some((1, false)), "near, but not said");
+    assert_eq!(best("letter"), Some((0, false)));
+    assert_eq!(best("mail"), Some((0, true)));
     assert!(Table::read(b"TVEC\xff\xff\xff\xff\xff\xff\xff\xff").is_none());
 }

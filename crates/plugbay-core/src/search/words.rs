@@ -140,18 +140,21 @@ fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str, Orig
     }
     if count > 1 {
         lower.clear();
-        for part in parts {
-            lower.extend(part.chars().flat_map(char::to_lowercase));
-        }
+        parts.for_each(|part| push_lower(part, lower));
         found(lower, whole);
     }
 }
 
 fn to_lower(word: &str, lower: &mut String) {
     lower.clear();
+    push_lower(word, lower);
+}
+
+fn push_lower(word: &str, lower: &mut String) {
     if word.is_ascii() {
+        let start = lower.len();
         lower.push_str(word);
-        lower.make_ascii_lowercase();
+        lower[start..].make_ascii_lowercase();
     } else {
         lower.extend(word.chars().flat_map(char::to_lowercase));
     }

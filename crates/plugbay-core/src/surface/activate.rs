@@ -150,6 +150,22 @@ fn some_of(known: &[String]) -> String {
     if more == 0 { told } else { format!("{told} and {more} more") }
 }
 
+/// The one server that a name stands for, however it is spelt.
+pub fn server_meant(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
+    let wanted = wanted.trim();
+    match find_servers(wanted, snapshot) {
+        Ok(servers) => match &servers[..] {
+            [only] => Ok(only.clone()),
+            several => {
+                let candidates = several.iter().map(ToString::to_string).collect();
+                Err(Unclear::Ambiguous { wanted: wanted.to_owned(), candidates })
+            }
+        },
+        Err(ambiguous @ Unclear::Ambiguous { .. }) => Err(ambiguous),
+        Err(_) => misspelt(wanted, snapshot),
+    }
+}
+
 /// What a model means by a name: a server, however it is spelt, or tools of one (`github.get_*`).
 pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> {
     let wanted = wanted.trim();

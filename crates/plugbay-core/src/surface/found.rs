@@ -1,10 +1,12 @@
 //! A tool under the name that it is called by, and its definition as hosts get it.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::{
     catalog::Tool,
-    exposure::Mode,
+    exposure::{Exposure, Mode},
     name::ServerName,
     wire::{Members, Span},
 };
@@ -79,7 +81,12 @@ impl Found {
 }
 
 /// The tool with the description that the user wants it to have.
-pub(super) fn described(tool: &Tool, text: &str) -> Option<Tool> {
+pub(super) fn described<'a>(tool: &'a Tool, exposure: &Exposure) -> Cow<'a, Tool> {
+    let wanted = exposure.describe.get(&tool.name).and_then(|text| saying(tool, text));
+    wanted.map_or(Cow::Borrowed(tool), Cow::Owned)
+}
+
+fn saying(tool: &Tool, text: &str) -> Option<Tool> {
     let edit = match &tool.description_span {
         Some(span) => (span.clone(), quoted(text)),
         None => (tool.name_span.end..tool.name_span.end, format!(",\"description\":{}", quoted(text))),

@@ -1,8 +1,11 @@
 //! What a model is told of the servers behind the gateway, in as few words as hosts let through.
 
-use super::Listing;
+use std::fmt::Write;
+
+use super::{Listing, Snapshot};
 use crate::{
-    catalog::{Catalog, Offer},
+    catalog::Offer,
+    name::ServerName,
     signature::first_sentence,
     wire::{Members, string_value},
 };
@@ -11,15 +14,17 @@ use crate::{
 pub const LONGEST_INSTRUCTIONS: usize = 2000;
 /// Beside the three tools of activate mode, which are to cost next to nothing, however many servers there are.
 const LONGEST_BESIDE_SWITCHES: usize = 440;
-/// One server's line; less if there are many.
-const LONGEST_LINE: usize = 240;
-const SHORTEST_LINE: usize = 40;
+/// One server's line, as long as there is room for all; less if there are many.
+const LINES: [usize; 5] = [240, 160, 110, 80, SHORTEST_LINE];
+const SHORTEST_LINE: usize = 60;
 
 const ALL: &str =
     "Several MCP servers behind one. A tool or prompt named server__name belongs to that server.";
 
 const SEARCH: &str =
     "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool.";
+
+const SPLIT: &str = "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool, those marked [reads] with execute_read_tool.";
 
 const ACTIVATE: &str = "Several MCP servers behind one. gateway_activate shows the tools of one.";
 
@@ -28,32 +33,64 @@ const SUITE: &str = "Several MCP servers behind one, a tool each: introspect sho
 const UNDECIDED: &str = "Several MCP servers behind one.";
 
 /// Says how tools are reached, unless that is still undecided, and what each server is for, in its own words.
-pub fn instructions(catalog: &Catalog, listing: Option<&Listing>, longest: usize) -> String {
+pub fn instructions(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) -> String {
     let how = listing.map_or(UNDECIDED, |listing| match listing {
+        listing if listing.is_searchable() && snapshot.layout.split => SPLIT,
         listing if listing.is_searchable() => SEARCH,
         listing if listing.is_switchable() => ACTIVATE,
         listing if listing.has_suites() => SUITE,
         _ => ALL,
     });
+    let purpose = |server: ServerName| {
+        let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
+        let purpose = offer.map(|offer| purpose(offer)).unwrap_or_default();
+        (server, purpose)
+    };
+    let servers: Vec<_> = snapshot.servers().into_iter().map(purpose).collect();
     let longest = if how == ACTIVATE { longest.min(LONGEST_BESIDE_SWITCHES) } else { longest };
-    let mut text = shortened(how, longest);
-    let count = catalog.iter().count();
-    let room = longest
-        .saturating_sub(how.len())
-        .checked_div(count)
-        .unwrap_or_default()
-        .clamp(SHORTEST_LINE, LONGEST_LINE);
-    for (done, (server, entry)) in catalog.iter().enumerate() {
-        let purpose = purpose(&entry.offer);
-        let line = shortened(&format!("\n- {server}: {purpose}"), room);
-        if text.len() + line.len() + 20 > longest {
-            let more = format!("\n- {} more", count - done);
-            if text.len() + more.len() <= longest {
-                text.push_str(&more);
-            }
+    let how = shortened(how, longest);
+    let lines = lines(&servers, longest.saturating_sub(how.len()));
+    how + &lines
+}
+
+/// A line for each server that says something, as long as that leaves room for the names of the others.
+fn lines(servers: &[(ServerName, String)], room: usize) -> String {
+    let fewer = (0..servers.len()).rev().map(|count| (SHORTEST_LINE, count));
+    let all = LINES.into_iter().map(|line| (line, servers.len()));
+    let mut tries = all.chain(fewer).map(|(line, count)| listed(servers, line, count));
+    tries.find(|lines| lines.len() <= room).unwrap_or_else(|| some_names(servers, room))
+}
+
+/// The first `count` in lines, all others by their names alone.
+fn listed(servers: &[(ServerName, String)], longest: usize, count: usize) -> String {
+    let (mut text, mut names) = (String::new(), Vec::new());
+    for (at, (server, purpose)) in servers.iter().enumerate() {
+        let head = format!("\n- {server}: ");
+        let line = shortened(&format!("{head}{purpose}"), longest);
+        if at < count && line.len() > head.len() {
+            text.push_str(&line);
+        } else {
+            names.push(server.as_str());
+        }
+    }
+    if !names.is_empty() {
+        let also = if text.is_empty() { "Servers" } else { "Also" };
+        let _ = write!(text, "\n{also}: {}", names.join(", "));
+    }
+    text
+}
+
+fn some_names(servers: &[(ServerName, String)], room: usize) -> String {
+    if room < SHORTEST_LINE {
+        return String::new();
+    }
+    let mut text = "\nServers: ".to_owned();
+    for (done, (server, _)) in servers.iter().enumerate() {
+        if text.len() + server.as_str().len() + 20 > room {
+            let _ = write!(text, "and {} more", servers.len() - done);
             break;
         }
-        text.push_str(&line);
+        let _ = write!(text, "{server}, ");
     }
     text
 }
@@ -115,9 +152,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        catalog::{Change, Tool},
+        catalog::{Catalog, Change, Tool},
         era::Era,
-        name::ServerName,
+        exposure::{Exposure, Mode},
+        surface::Layout,
     };
 
     fn with(catalog: &Catalog, name: &str, info: Option<&'static str>, words: Option<&str>) -> Catalog {
@@ -127,34 +165,59 @@ mod tests {
         catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), Arc::new(offer)))
     }
 
+    fn seen(catalog: &Catalog, layout: Layout) -> String {
+        let snapshot = Snapshot::new(Arc::new(catalog.clone()), Arc::new(layout), true);
+        instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS)
+    }
+
+    fn searched() -> Layout {
+        Layout { mode: Some(Mode::Search), name_limit: 64, ..Layout::default() }
+    }
+
     #[test]
     fn each_server_says_what_it_is_for() {
         let catalog = with(&Catalog::default(), "a", None, Some("# A server\nDoes  this.\nThen that."));
         let catalog = with(&catalog, "b", Some(r#"{"name":"b","title":"Bee keeper"}"#), None);
         let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
-        let text = instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS);
+        let text = seen(&catalog, searched());
         assert!(text.ends_with("\n- a: Does this. Then that.\n- b: Bee keeper\n- c: spin"), "{text}");
     }
 
     #[test]
-    fn it_is_never_too_long() {
+    fn servers_that_were_never_met_are_named() {
+        let new = ["x", "y"].map(|name| (ServerName::parse(name).unwrap(), Exposure::default()));
+        let layout = Layout { exposures: new.into(), ..searched() };
+        assert!(seen(&Catalog::default(), layout.clone()).ends_with("\nServers: x, y"));
+        let text = seen(&with(&Catalog::default(), "b", None, None), layout);
+        assert!(text.ends_with("\n- b: spin\nAlso: x, y"), "{text}");
+    }
+
+    #[test]
+    fn a_way_of_their_own_is_told_for_tools_that_only_read() {
+        assert!(!seen(&Catalog::default(), searched()).contains("execute_read_tool"));
+        let split = Layout { split: true, ..searched() };
+        assert!(seen(&Catalog::default(), split).ends_with("those marked [reads] with execute_read_tool."));
+    }
+
+    #[test]
+    fn it_is_never_too_long_and_no_server_is_left_out_for_anothers_words() {
         let words = "One sentence is short. ".repeat(50);
         let mut catalog = Catalog::default();
         for number in 0..200 {
             catalog = with(&catalog, &format!("server-{number}"), None, Some(&words));
-            let text = instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS);
+            let text = seen(&catalog, searched());
             assert!(text.len() <= LONGEST_INSTRUCTIONS, "{number}: {}", text.len());
+            let named = catalog.iter().all(|(server, _)| text.contains(server.as_str()));
+            assert!(named || number > 130, "{number}: {text}");
+            assert!(!text.contains("…"), "a line that says nothing: {text}");
         }
-        assert!(instructions(&catalog, Some(&Listing::default()), LONGEST_INSTRUCTIONS).ends_with(" more"));
+        assert!(seen(&catalog, searched()).ends_with(" more"));
+        let snapshot = Snapshot::new(Arc::new(catalog), Arc::new(searched()), true);
         for longest in 0..200 {
-            let text = instructions(&catalog, Some(&Listing::default()), longest);
+            let text = instructions(&snapshot, Some(&snapshot.listing), longest);
             assert!(text.len() <= longest, "{longest}: {text}");
         }
-        let few = instructions(
-            &with(&Catalog::default(), "a", None, Some(&words)),
-            Some(&Listing::default()),
-            LONGEST_INSTRUCTIONS,
-        );
+        let few = seen(&with(&Catalog::default(), "a", None, Some(&words)), searched());
         assert!(few.ends_with("One sentence is short."), "{few}");
     }
 }

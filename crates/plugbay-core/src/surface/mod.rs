@@ -32,6 +32,7 @@ pub use shelf::{Place, Shelf};
 use self::{
     listing::Listings,
     names::{Face, Faces},
+    search::Index,
 };
 use crate::{
     catalog::Catalog,
@@ -55,6 +56,7 @@ pub struct Snapshot {
     pub settled: bool,
     listings: Arc<Listings>,
     faces: Arc<Faces>,
+    index: Arc<Index>,
 }
 
 /// How the user wants servers to appear.
@@ -110,10 +112,11 @@ pub enum Plan<'a> {
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
         let shelf = Arc::new(Shelf::new(&catalog, &layout));
-        let faces = Arc::new(Faces::default());
-        let Face { names, finder } = faces.within(layout.name_limit, &catalog, &layout);
+        let (faces, index) = (Arc::new(Faces::default()), Arc::new(Index::of(&catalog, &layout)));
+        let Face { names, finder } = faces.within(layout.name_limit, &index, &catalog, &layout);
         let (listing, listings) = (Arc::default(), Arc::default());
-        Self { catalog, layout, names, shelf, finder, listing, settled, listings, faces }.seen_at_first()
+        Self { catalog, layout, names, shelf, finder, listing, settled, listings, faces, index }
+            .seen_at_first()
     }
 
     /// Servers have what they had; some may have failed, or recovered.
@@ -137,7 +140,7 @@ impl Snapshot {
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
         let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
-        let Face { names, finder } = self.faces.within(limit, &self.catalog, &self.layout);
+        let Face { names, finder } = self.faces.within(limit, &self.index, &self.catalog, &self.layout);
         let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, finder, ..self.clone() }
     }
@@ -156,8 +159,11 @@ impl Snapshot {
             }
             _ => name.to_owned(),
         };
-        let is_unheard = matches!(self.listing.plan(&name), Plan::Forward(_));
-        is_unheard.then_some(Known { name, exact: true, schema: None })
+        if matches!(self.listing.plan(&name), Plan::Forward(_)) {
+            return Some(Known { name, exact: true, schema: None });
+        }
+        let found = self.names.alike(&name)?;
+        Some(Known { name: found.exposed.clone(), exact: false, schema: found.tool.raw("inputSchema") })
     }
 
     /// Nothing that hosts see lies between the two.

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use super::{
     Finder, Layout, Own,
     activate::cost,
     found::{Found, Target, described},
+    search::Index,
 };
 use crate::{
     catalog::{Catalog, Tool},
@@ -27,6 +28,8 @@ pub struct Names {
     /// In the order of exposed names, so that equal catalogues give equal bytes.
     tools: Vec<Found>,
     places: HashMap<String, usize>,
+    /// Where each tool stands by its number in the catalogue; nowhere, if it got no name.
+    numbers: Vec<Option<u32>>,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
     /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
@@ -43,33 +46,37 @@ const BYTES_PER_TOKEN: usize = 5;
 
 impl Names {
     fn new(catalog: &Catalog, layout: &Layout, limit: usize) -> Self {
-        let plain = Exposure::default();
-        let mut shown: Vec<Shown> = Vec::new();
-        for (server, entry) in catalog.iter() {
-            let exposure = layout.exposures.get(server).unwrap_or(&plain);
-            let allowed = entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
-            shown.extend(allowed.map(|tool| Shown::new(server, tool, exposure, limit)));
-        }
+        let numbered = (0..).zip(allowed(catalog, layout));
+        let mut shown: Vec<Shown> =
+            numbered.map(|(number, allowed)| Shown::new(number, allowed, limit)).collect();
+        let mut numbers = vec![None; shown.len()];
         let ambiguous = name_in_full(&mut shown, catalog, layout);
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| !collisions.contains(&one.found.exposed));
+        for (place, one) in (0..).zip(&shown) {
+            numbers[one.number] = Some(place);
+        }
         let tools: Vec<Found> = shown.into_iter().map(|one| one.found).collect();
         let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
         let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
         let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        Self { tools, places, collisions, ambiguous, unheard, undecided: OnceLock::new() }
+        Self { tools, places, numbers, collisions, ambiguous, unheard, undecided: OnceLock::new() }
     }
 
     pub fn get(&self, exposed: &str) -> Option<&Found> {
         self.places.get(exposed).map(|at| &self.tools[*at])
     }
 
-    pub(super) fn position(&self, exposed: &str) -> Option<usize> {
-        self.places.get(exposed).copied()
+    /// A tool by its number in the catalogue.
+    pub(super) fn numbered(&self, number: u32) -> Option<&Found> {
+        let place = self.numbers.get(number as usize).copied().flatten()?;
+        self.tools.get(place as usize)
     }
 
-    pub(super) fn as_slice(&self) -> &[Found] {
-        &self.tools
+    pub(super) fn number(&self, exposed: &str) -> Option<u32> {
+        let place = u32::try_from(*self.places.get(exposed)?).ok()?;
+        let number = self.numbers.iter().position(|at| *at == Some(place))?;
+        u32::try_from(number).ok()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Found> {
@@ -122,10 +129,40 @@ impl Names {
         Some(Target { server, tool: tool.to_owned(), quoted })
     }
 
+    /// The tool of this name, though it be spelt differently, without its server, or as a host spells it; `None`
+    /// if it could be several.
+    pub fn alike(&self, wanted: &str) -> Option<&Found> {
+        if let Some(found) = self.get(wanted) {
+            return Some(found);
+        }
+        let wanted = name::folded(name::without_host(wanted));
+        let alike = |name: fn(&Found) -> &str| -> Vec<&Found> {
+            self.tools.iter().filter(|found| name::folded(name(found)) == wanted).collect()
+        };
+        let named = [alike(|found| &found.exposed), alike(|found| &found.target.tool)];
+        match named.into_iter().find(|named| !named.is_empty())?[..] {
+            [only] if !wanted.is_empty() => Some(only),
+            _ => None,
+        }
+    }
+
     /// The names that are most like one that is not there.
     pub fn nearest(&self, name: &str) -> Vec<&str> {
         name::nearest(name, self.tools.iter().map(|found| found.exposed.as_str()))
     }
+}
+
+/// Every tool that may be called, with how its server appears: numbered by this order, whatever it is called.
+pub(super) fn allowed<'a>(
+    catalog: &'a Catalog,
+    layout: &'a Layout,
+) -> impl Iterator<Item = (&'a ServerName, &'a Tool, &'a Exposure)> {
+    static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
+    catalog.iter().flat_map(|(server, entry)| {
+        let exposure = layout.exposures.get(server).unwrap_or(&PLAIN);
+        let tools = entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
+        tools.map(move |tool| (server, tool, exposure))
+    })
 }
 
 /// The names within one limit, and what finds tools under them.
@@ -140,11 +177,17 @@ pub(super) struct Face {
 pub(super) struct Faces(Mutex<BTreeMap<usize, Face>>);
 
 impl Faces {
-    pub(super) fn within(&self, limit: usize, catalog: &Catalog, layout: &Layout) -> Face {
+    pub(super) fn within(
+        &self,
+        limit: usize,
+        index: &Arc<Index>,
+        catalog: &Catalog,
+        layout: &Layout,
+    ) -> Face {
         let mut faces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
             let names = Arc::new(Names::new(catalog, layout, limit));
-            Face { finder: Arc::new(Finder::new(Arc::clone(&names))), names }
+            Face { finder: Arc::new(Finder::new(Arc::clone(&names), Arc::clone(index))), names }
         };
         faces.entry(limit).or_insert_with(make).clone()
     }
@@ -155,24 +198,24 @@ struct Shown {
     found: Found,
     /// Its name with its server's in front.
     full: String,
+    number: usize,
 }
 
 impl Shown {
-    fn new(server: &ServerName, tool: &Tool, exposure: &Exposure, limit: usize) -> Self {
+    fn new(number: usize, (server, tool, exposure): (&ServerName, &Tool, &Exposure), limit: usize) -> Self {
         let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
         let full = name::expose(server, visible, limit);
         let exposed = if exposure.bare { name::expose_bare(visible, limit) } else { full.clone() };
         let quoted = tool.definition.slice(tool.name_span.clone());
         let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
-        let wanted = exposure.describe.get(&tool.name).and_then(|text| described(tool, text));
         let found = Found {
             exposed,
             target,
-            tool: wanted.unwrap_or_else(|| tool.clone()),
+            tool: described(tool, exposure).into_owned(),
             mode: exposure.mode,
             pinned: exposure.pin.matches(&tool.name),
         };
-        Self { found, full }
+        Self { found, full, number }
     }
 
     fn exposed(&self) -> &str {

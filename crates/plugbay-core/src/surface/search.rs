@@ -1,51 +1,81 @@
 //! Search mode: tools are found by what they are for.
 
-use std::sync::{Arc, OnceLock};
-
-use super::{found::Found, names::Names};
-use crate::{
-    catalog::Tool,
-    search::{Engine, Explanation, Table},
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, OnceLock},
 };
 
-/// Finds tools in one snapshot. The index is made when it is first needed, or before, by whoever has time.
+use super::{
+    Layout,
+    found::{Found, described},
+    names::{Names, allowed},
+};
+use crate::{
+    catalog::{Catalog, Tool},
+    name::ServerName,
+    search::{Engine, Explanation, Hit, Table},
+};
+
+/// So few tools are indexed in a moment.
+const FEW: usize = 200;
+
+/// Finds tools in one snapshot, under the names of one host.
 #[derive(Debug)]
 pub struct Finder {
     names: Arc<Names>,
-    /// Numbers tools as `names` does.
-    engine: OnceLock<Engine>,
+    index: Arc<Index>,
+}
+
+/// The index of one catalogue: the same for all hosts, whatever names they know its tools by. It is made when it
+/// is first needed, or before, by whoever has time; whoever comes meanwhile waits for it.
+#[derive(Debug)]
+pub(super) struct Index {
+    catalog: Arc<Catalog>,
+    layout: Arc<Layout>,
+    made: OnceLock<Made>,
+}
+
+#[derive(Debug)]
+struct Made {
+    /// Numbers tools in the order of the catalogue.
+    engine: Engine,
+    /// So a server's are together.
+    servers: BTreeMap<ServerName, Range<u32>>,
 }
 
 impl Finder {
-    pub(super) fn new(names: Arc<Names>) -> Self {
-        Self { names, engine: OnceLock::new() }
+    pub(super) fn new(names: Arc<Names>, index: Arc<Index>) -> Self {
+        Self { names, index }
     }
 
     /// Makes the index, if nobody has.
     pub fn prepare(&self, table: impl FnOnce() -> Option<Arc<Table>>) {
-        self.engine(table);
+        self.index.made(table);
     }
 
     pub fn is_ready(&self) -> bool {
-        self.engine.get().is_some()
+        self.index.made.get().is_some()
     }
 
-    /// The best tools for a query with their scores, best first; of one server, if it is named.
+    /// Nobody has to wait long for an answer.
+    pub fn is_quick(&self) -> bool {
+        self.is_ready() || self.names.len() <= FEW
+    }
+
+    /// The best tools for a query, best first; of one server, if it is named.
     pub fn search(
         &self,
         query: &str,
         limit: usize,
-        server: Option<&str>,
+        server: Option<&ServerName>,
         table: impl FnOnce() -> Option<Arc<Table>>,
-    ) -> Vec<(&Found, f32)> {
-        // A server's own are spread among the others'.
-        let wanted = if server.is_some() { self.names.len() } else { limit };
-        let hits = self.engine(table).search(query, wanted).into_iter();
-        let found = hits.map(|hit| (&self.names.as_slice()[hit.tool as usize], hit.score));
-        found
-            .filter(|(found, _)| server.is_none_or(|server| found.target.server.as_str() == server))
-            .take(limit)
-            .collect()
+    ) -> Vec<(&Found, Hit)> {
+        let Made { engine, servers } = self.index.made(table);
+        let within = server.map(|server| servers.get(server).cloned().unwrap_or_default());
+        let hits = engine.search(query, limit, within).into_iter();
+        hits.filter_map(|hit| Some((self.names.numbered(hit.tool)?, hit))).collect()
     }
 
     /// What was found in which words, and what meaning added.
@@ -55,16 +85,29 @@ impl Finder {
         exposed: &str,
         table: impl FnOnce() -> Option<Arc<Table>>,
     ) -> Option<Explanation> {
-        let (number, found) = (self.names.position(exposed)?, self.names.get(exposed)?);
-        let number = u32::try_from(number).ok()?;
-        Some(self.engine(table).explain(query, number, (found.target.server.as_str(), &found.tool)))
+        let (number, found) = (self.names.number(exposed)?, self.names.get(exposed)?);
+        let engine = &self.index.made(table).engine;
+        Some(engine.explain(query, number, (found.target.server.as_str(), &found.tool)))
+    }
+}
+
+impl Index {
+    pub(super) fn of(catalog: &Arc<Catalog>, layout: &Arc<Layout>) -> Self {
+        Self { catalog: Arc::clone(catalog), layout: Arc::clone(layout), made: OnceLock::new() }
     }
 
-    fn engine(&self, table: impl FnOnce() -> Option<Arc<Table>>) -> &Engine {
-        self.engine.get_or_init(|| {
+    fn made(&self, table: impl FnOnce() -> Option<Arc<Table>>) -> &Made {
+        self.made.get_or_init(|| {
+            let tools: Vec<(&ServerName, Cow<'_, Tool>)> = allowed(&self.catalog, &self.layout)
+                .map(|(server, tool, exposure)| (server, described(tool, exposure)))
+                .collect();
+            let mut servers: BTreeMap<ServerName, Range<u32>> = BTreeMap::new();
+            for (number, (server, _)) in (0..).zip(&tools) {
+                servers.entry((*server).clone()).or_insert(number..number).end = number + 1;
+            }
             let tools: Vec<(&str, &Tool)> =
-                self.names.iter().map(|found| (found.target.server.as_str(), &found.tool)).collect();
-            Engine::build(&tools, table())
+                tools.iter().map(|(server, tool)| (server.as_str(), &**tool)).collect();
+            Made { engine: Engine::build(&tools, table()), servers }
         })
     }
 }

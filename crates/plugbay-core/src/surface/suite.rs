@@ -154,9 +154,12 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
     let all = snapshot.names.iter().filter(|found| found.target.server == *server);
     let all: Vec<&'a Found> = all.collect();
     let by = |fits: &dyn Fn(&Found) -> bool| all.iter().copied().find(|found| fits(found));
-    let plain = |text: &str| text.to_lowercase().replace(['-', '.', ' '], "_");
-    let is_alike =
-        |found: &Found| plain(&found.target.tool) == plain(wanted) || plain(&found.exposed) == plain(wanted);
+    let folded = name::folded(name::without_host(wanted));
+    let is_alike = |found: &Found| {
+        [&found.target.tool, &found.exposed]
+            .iter()
+            .any(|name| name::folded(name) == folded && !folded.is_empty())
+    };
     let meant = by(&|found| found.target.tool == wanted)
         .or_else(|| by(&|found| found.exposed == wanted))
         .or_else(|| by(&is_alike).filter(|_| all.iter().filter(|found| is_alike(found)).count() == 1));

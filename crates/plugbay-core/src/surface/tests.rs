@@ -511,3 +511,38 @@ fn a_tool_that_is_named_exactly_comes_before_a_server_that_is_named_in_part() {
     assert_eq!(meant("add", &snapshot).unwrap()[0].server.as_str(), "calc");
     assert_eq!(meant("addr", &snapshot).unwrap()[0].server.as_str(), "address-book");
 }
+
+#[test]
+fn a_name_is_understood_if_only_one_tool_can_be_meant() {
+    let tools: &[&'static str] = &[r#"{"name":"log"}"#, r#"{"name":"create-branch"}"#];
+    let servers = catalog(&[("git", tools), ("hub", &[r#"{"name":"log"}"#])]);
+    let names = snapshot(&servers, Layout { name_limit: 64, ..Layout::default() }).names;
+    for (wanted, exposed) in [
+        ("git__log", Some("git__log")),
+        ("git.log", Some("git__log")),
+        ("GIT/Log", Some("git__log")),
+        ("mcp__plugbay__hub__log", Some("hub__log")),
+        ("createBranch", Some("git__create-branch")),
+        ("log", None),
+        ("lab__log", None),
+        ("", None),
+        ("__", None),
+    ] {
+        assert_eq!(names.alike(wanted).map(|found| found.exposed.as_str()), exposed, "{wanted}");
+    }
+}
+
+#[test]
+fn one_index_serves_every_host() {
+    let servers = catalog(&[("server", &[r#"{"name":"a_tool_with_a_long_name"}"#, r#"{"name":"other"}"#])]);
+    let one = snapshot(&servers, Layout { name_limit: 64, ..Layout::default() });
+    one.finder.prepare(|| None);
+    let short = one.seen_by(&View { name_limit: Some(20), ..View::default() });
+    assert!(short.finder.is_ready());
+    let server = ServerName::parse("server").unwrap();
+    let found = short.finder.search("long name", 5, Some(&server), || None);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0.target.tool, "a_tool_with_a_long_name");
+    assert!(found[0].0.exposed.len() <= 20);
+    assert!(short.finder.explain("long name", &found[0].0.exposed, || None).unwrap().name_covered > 0.0);
+}

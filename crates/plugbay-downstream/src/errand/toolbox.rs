@@ -43,7 +43,7 @@ impl Toolbox {
         };
         let mut tools: Vec<&Found> = snapshot.names.iter().filter(wanted).take(MOST + 1).collect();
         if tools.len() > MOST {
-            let likely = snapshot.finder.search(query, MOST, server.map(ServerName::as_str), table);
+            let likely = snapshot.finder.search(query, MOST, server, table);
             let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).filter(wanted).collect();
             if likely.is_empty() {
                 tools.truncate(MOST);

@@ -1,14 +1,15 @@
 //! `search_tools`: what the local engine finds, in the order of a model where one is chosen and answers in
 //! time.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     model::Model,
+    name::ServerName,
     search::{reply, reply::Detail},
-    surface::{Found, Snapshot},
+    surface::{Found, Snapshot, activate::server_meant},
 };
 
 use super::{arguments::Arguments, shown};
@@ -28,35 +29,56 @@ const DETAILS: usize = 4000;
 
 pub(super) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
     let arguments = Arguments::of(request);
-    let (query, server) = (arguments.text("query"), arguments.text("server"));
-    let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
-    let tell = |text: &str, failed| sink.answer(respond::tool_text(request.id(), era, text, failed));
     let (gateway, snapshot) = (session.gateway(), session.snapshot());
+    let tell = |text: &str, failed| sink.answer(respond::tool_text(request.id(), era, text, failed));
+    let server = match arguments.text("server").map(|server| of_server(&server, &snapshot)).transpose() {
+        Ok(server) => server,
+        Err(reply) => return tell(&reply, true),
+    };
+    let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
     let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
-    let query = match (query, &server) {
+    let query = match (arguments.text("query"), &server) {
         (Some(query), _) => query,
         (None, Some(server)) => {
-            let own = snapshot.names.iter().filter(|found| found.target.server.as_str() == server);
-            let all: Vec<&Found> = own.take(limit.unwrap_or(MOST_HITS)).collect();
-            return tell(&told(&snapshot, "", &all, false, detail), false);
+            return tell(&all_of(server, &snapshot, limit.unwrap_or(MOST_HITS), detail), false);
         }
         (None, None) => return tell("\"query\" is missing: say what the tool should do", true),
     };
-    let wish = Wish { query, server, limit: limit.unwrap_or(gateway.hits) };
     let search = Search {
         session: Arc::clone(session),
         sink: Arc::clone(sink),
         id: Bytes::copy_from_slice(request.id()),
         era,
+        wish: Wish { query, server, limit: limit.unwrap_or(gateway.hits) },
         snapshot,
-        wish,
         detail,
         owner: None,
     };
-    match gateway.ranker.choice() {
-        None => search.answer(&[]),
-        Some(choice) => search.with_help(choice, request),
+    let finder = Arc::clone(&search.snapshot.finder);
+    dispatch::when_searchable(session, sink, request, &finder, |_, _, request| search.begin(request));
+}
+
+/// The server that is meant, if it has told what it has.
+fn of_server(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
+    let server = server_meant(wanted, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
+    match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
+        (Some(_), _) => Ok(server),
+        (None, Some(failure)) => Err(format!("{server} does not work: {failure}")),
+        (None, None) => Err(format!("{server} has not told yet what it has; try again")),
     }
+}
+
+/// What a server has, as far as it fits into one reply.
+fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail) -> String {
+    let all: Vec<&Found> = snapshot.names.of(server).collect();
+    if all.is_empty() {
+        return format!("{server} has no tools");
+    }
+    let mut reply = lines(snapshot, &all[..all.len().min(limit)], false, detail);
+    if let more @ 1.. = all.len().saturating_sub(limit) {
+        let _ = write!(reply, "\nand {more} more: say in \"query\" what the tool should do");
+    }
+    reply
 }
 
 struct Search {
@@ -73,11 +95,15 @@ struct Search {
 }
 
 impl Search {
+    fn begin(self, request: &Request) {
+        match self.session.gateway().ranker.choice() {
+            None => self.answer(&[]),
+            Some(choice) => self.with_help(choice, request),
+        }
+    }
+
     /// Asks the chosen model, unless it has answered this before, or cannot be asked now.
     fn with_help(mut self, Choice { model, deadline }: Choice, request: &Request) {
-        if !self.is_about_something() {
-            return self.answer(&[]);
-        }
         let model: Arc<dyn Model> = match model {
             Chosen::Model(model) => model,
             Chosen::Host if self.era == Era::Legacy && self.session.lock().abilities.sampling => {
@@ -92,12 +118,6 @@ impl Search {
             None if ranker.is_resting(self.owner) => self.answer(&[]),
             None => self.ask(model, deadline, request),
         }
-    }
-
-    /// It names no server, or one that there is.
-    fn is_about_something(&self) -> bool {
-        let server = self.wish.server.as_deref();
-        server.is_none_or(|server| self.snapshot.catalog.iter().any(|(name, _)| name.as_str() == server))
     }
 
     /// The session goes on meanwhile. A search that is taken back ends the question.
@@ -129,18 +149,22 @@ pub(super) fn found_locally(session: &Session, query: String) -> String {
 
 fn found(session: &Session, snapshot: &Snapshot, wish: &Wish, names: &[String], detail: Detail) -> String {
     let table = session.gateway().table;
-    let local = snapshot.finder.search(&wish.query, wish.limit, wish.server.as_deref(), table);
+    let local = snapshot.finder.search(&wish.query, wish.limit, wish.server.as_ref(), table);
     let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
-    told(snapshot, &wish.query, &hits, clear, detail)
+    if hits.is_empty() { nothing(snapshot, wish) } else { lines(snapshot, &hits, clear, detail) }
 }
 
-/// What the host's model reads of it.
-fn told(snapshot: &Snapshot, query: &str, hits: &[&Found], clear: bool, detail: Detail) -> String {
-    if hits.is_empty() {
-        let servers: Vec<&str> = snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect();
-        return reply::nothing(query, &servers);
-    }
+fn nothing(snapshot: &Snapshot, wish: &Wish) -> String {
+    let servers: Vec<&str> = match &wish.server {
+        Some(server) => vec![server.as_str()],
+        None => snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect(),
+    };
+    reply::nothing(&wish.query, &servers)
+}
+
+/// What the host's model reads of what was found.
+fn lines(snapshot: &Snapshot, hits: &[&Found], clear: bool, detail: Detail) -> String {
     let hits: Vec<reply::Found<'_>> = hits.iter().map(|found| shown(snapshot, found)).collect();
     let budget = if detail == Detail::Full { DETAILS } else { reply::BUDGET };
     reply::found(&hits, clear, detail, budget)

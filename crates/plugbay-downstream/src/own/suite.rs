@@ -54,6 +54,19 @@ pub(crate) fn serve(
 fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, server: &ServerName) {
     let snapshot = session.snapshot();
     let reply = match action(request) {
+        // What it is narrowed to has to be found.
+        Action::Introspect if query(request).is_some() => {
+            let server = server.clone();
+            return dispatch::when_searchable(
+                session,
+                sink,
+                request,
+                &snapshot.finder,
+                move |session, sink, request| {
+                    tell(sink, request, era, introspect(session, &session.snapshot(), request, &server));
+                },
+            );
+        }
         Action::Introspect => introspect(session, &snapshot, request, server),
         Action::Call => match call(session, &snapshot, request, server) {
             Ok(Meant::Call(call)) => return dispatch::call_tool(session, sink, &call, era),
@@ -62,10 +75,12 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
         },
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
     };
-    let (text, failed) = match reply {
-        Ok(text) => (text, false),
-        Err(text) => (text, true),
-    };
+    tell(sink, request, era, reply);
+}
+
+fn tell(sink: &Arc<Outbox>, request: &Request, era: Era, reply: Result<String, String>) {
+    let failed = reply.is_err();
+    let (Ok(text) | Err(text)) = reply;
     sink.answer(respond::tool_text(request.id(), era, &text, failed));
 }
 
@@ -113,10 +128,10 @@ fn introspect(
     let given =
         either.map(|arguments| [arguments.texts("names"), arguments.texts("subtool")]).concat().concat();
     let names: Vec<&str> = given.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
-    let tools = match either.iter().find_map(|arguments| arguments.text("query")) {
+    let tools = match query(request) {
         Some(query) => {
             let all = snapshot.names.of(server).count();
-            let found = snapshot.finder.search(&query, all, Some(server.as_str()), session.gateway().table);
+            let found = snapshot.finder.search(&query, all, Some(server), session.gateway().table);
             Some(found.into_iter().map(|(found, _)| found.target.tool.clone()).collect())
         }
         None if names.is_empty() => None,
@@ -131,6 +146,11 @@ fn introspect(
         let _ = write!(text, "\n{}(query) - say in words what you want", Own::Errand.name());
     }
     Ok(text)
+}
+
+fn query(request: &Request) -> Option<String> {
+    let outer = Arguments::of(request);
+    outer.text("query").or_else(|| outer.object("args").text("query"))
 }
 
 /// Tools by name, however written, or by pattern.

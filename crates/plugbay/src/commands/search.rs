@@ -57,11 +57,7 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` meets every server and remembers its tools"));
     }
-    let wanted = ranking::Wish {
-        query: wish.query.clone(),
-        server: server.map(|name| name.to_string()),
-        limit: wish.limit,
-    };
+    let wanted = ranking::Wish { query: wish.query.clone(), server, limit: wish.limit };
     let names = ask_model(context, &settings, &wanted, &snapshot).await;
     let results = find_in(&snapshot, &wanted, &names, wish.explain);
     let found = !results.hits.is_empty();
@@ -96,8 +92,7 @@ async fn ask_model(
 
 fn find_in(snapshot: &Snapshot, wish: &ranking::Wish, names: &[String], explain: bool) -> Results {
     let finder = &snapshot.finder;
-    // One more than is shown tells how far the first is ahead.
-    let local = finder.search(&wish.query, wish.limit + 1, wish.server.as_deref(), meaning::table);
+    let local = finder.search(&wish.query, wish.limit, wish.server.as_ref(), meaning::table);
     let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
     let row = |(found, score): &(&Found, Option<f32>)| Row {
         tool: found.exposed.clone(),

@@ -116,7 +116,7 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     let array = &snapshot.listing.tools;
     let definitions = elements(array, &(0..array.len()));
     let tokens = definitions.iter().map(|span| tokenizer::count(&counted(&array[span.clone()]))).sum();
-    let told = instructions(&snapshot.catalog, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
+    let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
     Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
 }
 

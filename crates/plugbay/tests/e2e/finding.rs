@@ -24,19 +24,21 @@ pub(crate) fn check_finding(client: Client, era: Era) {
     let gateway = Gateway::over_stdio(&workspace, &config);
     Gateway::meet(&workspace);
     let found = call("search_tools", json!({"query": "what has changed in the working tree"}));
+    let nothing = call("search_tools", json!({"query": "book a flight to Paris"}));
     let executed = server.calls.iter().map(|inner| {
         let name = format!("everything__{}", inner.tool);
         call("execute_tool", json!({"name": name, "arguments": inner.arguments}))
     });
-    let calls: Vec<Call> = [found].into_iter().chain(executed).collect();
+    let calls: Vec<Call> = [found, nothing].into_iter().chain(executed).collect();
     let through = client.run(&workspace, installed, era, &gateway.entry, &calls, &[]);
 
     let names: Vec<&str> = through.tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
-    let text = through.results[0]["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(text.contains("git__git_"), "{text}");
+    let text = |at: usize| through.results[at]["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text(0).starts_with("git__git_status"), "{}", text(0));
+    assert!(text(1).starts_with("No tool found."), "{}", text(1));
     for (number, inner) in server.calls.iter().enumerate() {
-        let (got, expected) = (&through.results[number + 1]["result"], &direct.results[number]["result"]);
+        let (got, expected) = (&through.results[number + 2]["result"], &direct.results[number]["result"]);
         if inner.arguments["a"].is_string() {
             // What cannot be meant is not sent at all.
             let words = got["content"][0]["text"].as_str().unwrap_or_default();

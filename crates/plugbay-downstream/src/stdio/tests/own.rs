@@ -80,6 +80,8 @@ async fn a_tool_is_described_as_its_server_does() {
     assert_eq!(lines[1]["inputSchema"]["required"], json!(["count"]));
     let (unknown, failed) = said(&mut stage, "describe_tool", json!({ "name": "s__ecko" })).await;
     assert!(unknown.contains("s__echo(count: int)") && failed, "{unknown}");
+    let (both, failed) = said(&mut stage, "describe_tool", json!({ "name": "s__ecko, s.draw" })).await;
+    assert!(both.contains("There is no tool") && both.contains(r#""name":"s__draw""#) && !failed, "{both}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,8 +144,47 @@ async fn arguments_are_put_right_and_it_is_told() {
     assert_eq!(forwarded.timeout(), Some(Duration::from_secs(9)));
     forwarded.answer(json!({}));
     assert_eq!(stage.hear().await["result"]["_meta"]["plugbay/repairs"][0]["was"], "server-apart");
-    let (unknown, failed) = said(&mut stage, "execute_tool", json!({ "name": "echo" })).await;
-    assert!(unknown.contains("s__echo") && failed, "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_only_one_tool_can_be_meant_by_is_understood() {
+    let mut stage = stage().await;
+    for name in ["echo", "s.echo", "S__ECHO", "mcp__plugbay__s__echo"] {
+        stage.say(own("execute_tool", &json!({ "name": name, "arguments": { "count": 7 } }))).await;
+        stage.forwarded().await.answer("{}");
+        let repairs = stage.hear().await["result"]["_meta"]["plugbay/repairs"].clone();
+        assert_eq!(repairs, json!([{ "at": "name", "was": "value-spelling" }]), "{name}");
+    }
+    let (unknown, failed) = said(&mut stage, "execute_tool", json!({ "name": "s__ecko" })).await;
+    assert!(unknown.contains("Nearest:\ns__echo(count: int)") && failed, "{unknown}");
+    // Nothing is spelt like it, but something does it.
+    let (unknown, _) = said(&mut stage, "execute_tool", json!({ "name": "paint_landscapes_now" })).await;
+    assert!(unknown.contains("Nearest:\ns__draw()"), "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_is_meant_however_it_is_spelt() {
+    let mut stage = stage().await;
+    let (found, _) = said(&mut stage, "search_tools", json!({ "query": "paint", "server": "S" })).await;
+    assert!(found.starts_with("s__draw"), "{found}");
+    let (unknown, failed) = said(&mut stage, "search_tools", json!({ "server": "weather" })).await;
+    assert!(unknown.starts_with("`server`: there is nothing named \"weather\"") && failed, "{unknown}");
+    let (some, _) = said(&mut stage, "search_tools", json!({ "server": "s", "limit": 1 })).await;
+    assert!(
+        some.starts_with("s__draw") && some.ends_with("and 1 more: say in \"query\" what the tool should do")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_among_many_tools_waits_beside_the_session() {
+    let tool = |number: u32| json!({ "name": format!("draw_{number}"), "description": "Draws." });
+    let tools = (0..300).map(|number| Tool::parse(Bytes::from(tool(number).to_string())).expect("a tool"));
+    let offer = Offer::new(Era::Legacy, None, None, tools.collect());
+    let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
+    let layout = Layout { mode: Some(Mode::Search), name_limit: 64, ..Layout::default() };
+    let mut stage = Stage::with(Snapshot::new(Arc::new(catalog), Arc::new(layout), true));
+    stage.say(own("search_tools", &json!({ "query": "draw 7" }))).await;
+    assert!(stage.hear_text().await.contains("s__draw_7"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,6 +218,10 @@ async fn tools_that_only_read_can_have_a_way_of_their_own() {
         all.contains("s__draw() - [reads] Paints") && all.contains("s__echo(count: int) - Says"),
         "{all}"
     );
+    let (full, _) = said(&mut stage, "search_tools", json!({ "query": "paint", "detail": true })).await;
+    assert!(full.starts_with("s__draw - [reads] Paints"), "{full}");
+    let (nearest, _) = said(&mut stage, "execute_tool", json!({ "name": "s__drew" })).await;
+    assert!(nearest.contains("[reads]"), "{nearest}");
     stage.say(own("execute_read_tool", &json!({ "name": "s__draw" }))).await;
     stage.forwarded().await.answer("{}");
     stage.hear().await;

@@ -232,7 +232,7 @@ async fn a_model_is_not_asked_about_nothing() {
     let arguments = json!({ "query": "paint", "server": "x".repeat(1000) });
     let params = json!({ "name": "search_tools", "arguments": arguments });
     world.stage.say(request(7, "tools/call", &params.to_string())).await;
-    assert!(world.found().await[0].starts_with("No tool found."));
+    assert!(world.found().await[0].starts_with("`server`: there is nothing named"));
     assert!(world.questions.try_recv().is_err(), "the model was asked");
 }
 
