@@ -24,6 +24,7 @@ usage: plugbay-bench [calls | http | start | memory | search] [options]
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
   --id-last            answers carry their id after the payload, as many servers write them
   --data DIR           search: the folder with catalogues and queries
+  --markdown           search: the page for the documentation instead of tables
   --json               a JSON object instead of tables
 ";
 
@@ -43,13 +44,21 @@ pub(crate) enum Cores {
     All,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+    /// A page for the documentation.
+    Markdown,
+}
+
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) section: Section,
     pub(crate) gateway: Option<PathBuf>,
     pub(crate) rounds: Option<u32>,
     pub(crate) quick: bool,
-    pub(crate) json: bool,
+    pub(crate) format: Format,
     pub(crate) id_last: bool,
     pub(crate) cores: Cores,
     pub(crate) mode: Option<String>,
@@ -76,7 +85,7 @@ impl Settings {
             gateway: None,
             rounds: None,
             quick: false,
-            json: false,
+            format: Format::Text,
             id_last: false,
             cores: Cores::One,
             mode: Some("all".to_owned()),
@@ -102,7 +111,8 @@ impl Settings {
                 "--also" => settings.also.push(Also::parse(value()?)?),
                 "--mode" => settings.mode = Some(value()?.clone()).filter(|mode| mode != "none"),
                 "--quick" => settings.quick = true,
-                "--json" => settings.json = true,
+                "--json" => settings.format = Format::Json,
+                "--markdown" => settings.format = Format::Markdown,
                 "--all-cores" => settings.cores = Cores::All,
                 "--id-last" => settings.id_last = true,
                 "--help" | "-h" => return Ok(None),
@@ -111,6 +121,10 @@ impl Settings {
         }
         settings.check_only()?;
         Ok(Some(settings))
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == Format::Json
     }
 
     pub(crate) fn wants(&self, name: &str) -> bool {

@@ -37,7 +37,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
 
     let bars = bars::judge(&rows);
     let setting = Setting { rounds, cores: settings.cores, loads: [load_before, process::load()] };
-    output::show(&if settings.json {
+    output::show(&if settings.is_json() {
         report::json(&setting, &rows, &bars).to_string()
     } else {
         report::text(&setting, &rows, &bars)

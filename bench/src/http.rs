@@ -41,7 +41,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
         all.extend(rows(&case, &route::run(&case, &routes, rounds)?));
     }
     let setting = Setting { rounds, cores: settings.cores, loads: [load_before, process::load()] };
-    output::show(&if settings.json {
+    output::show(&if settings.is_json() {
         report::json(&setting, &all).to_string()
     } else {
         report::text(&setting, &all)

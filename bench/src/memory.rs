@@ -52,7 +52,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
             rows.extend(measured.map_err(|error| target.failed(&*error))?);
         }
     }
-    output::show(&if settings.json { json(&rows).to_string() } else { text(&rows) });
+    output::show(&if settings.is_json() { json(&rows).to_string() } else { text(&rows) });
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Section `search`: how often the right tool is found, for how many tokens, how fast.
 
+mod bars;
 mod data;
 mod metrics;
 mod report;
@@ -8,7 +9,6 @@ mod speed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plugbay_core::catalog::Tool;
 use plugbay_core::exposure::Mode;
 use plugbay_core::search::{Engine, Table};
 use plugbay_core::surface::{LONGEST_INSTRUCTIONS, Layout, Snapshot, instructions};
@@ -18,11 +18,14 @@ use plugbay_core::wire::elements;
 use self::data::{Catalogue, Data, Query};
 use self::metrics::Quality;
 use self::speed::{Cost, Load};
-use crate::args::Settings;
+use crate::args::{Format, Settings};
 use crate::{Outcome, output};
 
 /// The table that is linked into plugbay.
 const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
+
+/// As many tools as nobody has, to see what they cost.
+const LARGE: usize = 50_000;
 
 /// Where the data is if nobody says otherwise, seen from the workspace.
 const DATA: &str = "../shared/data";
@@ -78,16 +81,27 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
             }
         }
     }
-    output::show(&if settings.json { report::json(&results).to_string() } else { report::text(&results) });
-    Ok(())
+    let large = data.of_size(LARGE);
+    if let (Some(large), None) = (&large, &settings.case) {
+        output::progress(&format!("{}: {} tools …", large.name, large.tools.len()));
+        measure(large, Some(&table), settings.quick, &mut results);
+    }
+    let bars = bars::judge(&results);
+    output::show(&match settings.format {
+        Format::Json => report::json(&results, &bars).to_string(),
+        Format::Markdown => report::markdown(&results),
+        Format::Text => format!("{}\n{}", report::text(&results), bars::render(&bars)),
+    });
+    match bars.iter().filter(|bar| bar.fails()).count() {
+        0 => Ok(()),
+        missed => Err(format!("{missed} bars are missed").into()),
+    }
 }
 
 fn evaluate(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
-    let tools: Vec<(&str, &Tool)> =
-        catalogue.tools.iter().map(|(server, tool)| (server.as_str(), tool)).collect();
+    let tools = catalogue.borrowed();
     let meaning = table.is_some();
-    let build = || Engine::build(&tools, table.cloned());
-    let engine = build();
+    let engine = Engine::build(&tools, table.cloned());
     for set in &catalogue.sets {
         results.rows.push(Row {
             set: format!("{}/{}", catalogue.name, set.name),
@@ -97,6 +111,15 @@ fn evaluate(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, resu
             quality: metrics::quality(&engine, catalogue, &set.queries),
         });
     }
+    drop(engine);
+    measure(catalogue, table, quick, results);
+}
+
+fn measure(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
+    let tools = catalogue.borrowed();
+    let meaning = table.is_some();
+    let build = || Engine::build(&tools, table.cloned());
+    let engine = build();
     let queries: Vec<&Query> = catalogue.sets.iter().flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
     results.sizes.push(Size { catalogue: catalogue.name.clone(), tools: tools.len(), meaning, cost });
@@ -108,7 +131,7 @@ fn listing() -> usize {
     let snapshot = Snapshot::new(Arc::default(), Arc::new(layout), true);
     let tools = &snapshot.listing.tools;
     let definitions = elements(tools, &(0..tools.len())).into_iter().map(|span| counted(&tools[span]));
-    let told = instructions(&snapshot.catalog, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
+    let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
     definitions.chain([told]).map(|text| metrics::tokens(&text)).sum()
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
             rows.push(row);
         }
     }
-    output::show(&if settings.json { json(&rows).to_string() } else { text(&rows) });
+    output::show(&if settings.is_json() { json(&rows).to_string() } else { text(&rows) });
     Ok(())
 }
 

@@ -94,6 +94,22 @@ impl Data {
         }
         Ok(Self { catalogues })
     }
+
+    /// The largest catalogue, again and again under other servers' names until it has so many tools.
+    pub(super) fn of_size(&self, wanted: usize) -> Option<Catalogue> {
+        let largest = self.catalogues.iter().max_by_key(|catalogue| catalogue.tools.len())?;
+        let again = (0..).flat_map(|time| {
+            largest.tools.iter().map(move |(server, tool)| (format!("{server} {time}"), tool.clone()))
+        });
+        let name = format!("{}, repeated", largest.name);
+        Some(Catalogue { name, tools: again.take(wanted).collect(), sets: largest.sets.clone() })
+    }
+}
+
+impl Catalogue {
+    pub(super) fn borrowed(&self) -> Vec<(&str, &Tool)> {
+        self.tools.iter().map(|(server, tool)| (server.as_str(), tool)).collect()
+    }
 }
 
 fn catalogue(folder: &Path, name: &str) -> Outcome<Catalogue> {

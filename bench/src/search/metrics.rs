@@ -1,9 +1,11 @@
 //! How good a ranking is, and how large the reply that shows it.
 
+use plugbay_core::catalog::Tool;
 use plugbay_core::search::{
     Engine, Hit,
     reply::{self, Detail, Found},
 };
+use serde_json::{Value, json};
 
 use super::data::{Catalogue, Mode, Query};
 use crate::stats::median;
@@ -13,6 +15,13 @@ pub(super) const DEPTHS: [usize; 4] = [1, 3, 5, 10];
 const DEEPEST: usize = 10;
 /// As many hits as a reply shows.
 const SHOWN: usize = 5;
+
+/// What mcpzip 0.1 costs on the same catalogue, as it was measured: of its replies to a search the least.
+pub(super) mod seed {
+    pub(crate) const LISTING: f64 = 293.0;
+    pub(crate) const SEARCH: f64 = 343.0;
+    pub(crate) const DESCRIBE: f64 = 362.0;
+}
 
 /// Means over the queries of a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -27,21 +36,28 @@ pub(super) struct Quality {
     /// Of a reply of five hits, in o200k: the median, and the median of lines alone.
     pub(super) tokens: f64,
     pub(super) line_tokens: f64,
+    /// Of finding and calling the right tool, beside the listing; and what mcpzip needs for it.
+    pub(super) use_tokens: f64,
+    pub(super) seed_tokens: f64,
 }
 
 pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query]) -> Quality {
     let mut sum = Quality::default();
     let (mut tokens, mut line_tokens) = (Vec::new(), Vec::new());
     for query in queries {
-        let hits = engine.search(&query.text, DEEPEST);
+        let hits = engine.search(&query.text, DEEPEST, None);
         let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
-        let clear = reply::is_clear(&hits);
+        let clear = hits.first().is_some_and(|hit| hit.clear);
         if clear {
             sum.clear += 1.0;
             sum.clear_right += f64::from(u8::from(recall(&ranking, query, 1) > 0.0));
         }
         let shown = &hits[..hits.len().min(SHOWN)];
-        tokens.push(size(catalogue, shown, clear));
+        let reply = size(catalogue, shown, clear);
+        let (ours, seeds) = use_of(catalogue, query, reply);
+        sum.use_tokens += ours;
+        sum.seed_tokens += seeds;
+        tokens.push(reply);
         line_tokens.push(size(catalogue, shown, false));
         for (sum, depth) in sum.recall.iter_mut().zip(DEPTHS) {
             *sum += recall(&ranking, query, depth);
@@ -58,18 +74,35 @@ pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query])
         clear_right: sum.clear_right / sum.clear.max(1.0),
         tokens: median(&tokens).unwrap_or_default(),
         line_tokens: median(&line_tokens).unwrap_or_default(),
+        use_tokens: mean(sum.use_tokens),
+        seed_tokens: mean(sum.seed_tokens),
     }
+}
+
+/// The calls that a model writes and the replies that it reads until the right tool is called: here a search and
+/// the call, in mcpzip a search, a description and the call.
+fn use_of(catalogue: &Catalogue, query: &Query, reply: f64) -> (f64, f64) {
+    let right = query.gold.iter().flatten().next();
+    let name = right.map(|tool| exposed(&catalogue.tools[*tool as usize])).unwrap_or_default();
+    let written = |call: Value| float(tokens(&call.to_string()));
+    let search = written(json!({ "query": query.text }));
+    let describe = written(json!({ "name": name }));
+    let execute = written(json!({ "name": name, "arguments": {} }));
+    (search + reply + execute, search + seed::SEARCH + describe + seed::DESCRIBE + execute)
 }
 
 /// The tokens of the reply that shows these hits.
 fn size(catalogue: &Catalogue, hits: &[Hit], clear: bool) -> f64 {
     let tools: Vec<_> = hits.iter().map(|hit| &catalogue.tools[hit.tool as usize]).collect();
-    let names: Vec<String> =
-        tools.iter().map(|(server, tool)| format!("{}__{}", server.replace(' ', "-"), tool.name)).collect();
+    let names: Vec<String> = tools.iter().map(|tool| exposed(tool)).collect();
     let found: Vec<Found<'_>> =
         names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool, reads: false }).collect();
     let reply = reply::found(&found, clear, Detail::Brief, reply::BUDGET);
     float(tokens(&reply))
+}
+
+fn exposed((server, tool): &(String, Tool)) -> String {
+    format!("{}__{}", server.replace(' ', "-"), tool.name)
 }
 
 /// In o200k.

@@ -1,8 +1,12 @@
 //! The results as tables and as JSON.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
-use super::metrics::{DEPTHS, Quality};
+use super::bars::{self, Bar};
+use super::metrics::{DEPTHS, Quality, seed};
+use super::speed::Cost;
 use super::{Results, Row, Size};
 use crate::table::{Table, number};
 
@@ -58,7 +62,45 @@ pub(super) fn text(results: &Results) -> String {
     )
 }
 
-pub(super) fn json(results: &Results) -> Value {
+/// The page that the documentation has of it.
+pub(super) fn markdown(results: &Results) -> String {
+    let mut page = format!(
+        "# How well search finds\n\nMade by `cargo run --release -p plugbay-bench -- search --markdown`. Recall and \
+         MRR are shares of one; tokens are o200k, of the median reply of five hits. *Clear*: how often the first hit \
+         is so clearly right that its schema is sent; *right*: how often it is, then.\n\n\
+         | queries | tools | {} | MRR | nDCG@5 | clear | right | tokens |\n|---|{}",
+        DEPTHS.map(|depth| format!("R@{depth}")).join(" | "),
+        "---|".repeat(DEPTHS.len() + 6),
+    );
+    for row in results.rows.iter().filter(|row| row.meaning) {
+        let Quality { recall, mrr, ndcg, clear, clear_right, tokens, .. } = row.quality;
+        let shares = recall.into_iter().chain([mrr, ndcg, clear, clear_right]).map(share);
+        let shares = shares.collect::<Vec<_>>().join(" | ");
+        let _ = write!(page, "\n| {} ({}) | {} | {shares} | {tokens:.0} |", row.set, row.queries, row.tools);
+    }
+    page.push_str("\n\n| catalogue | tools | µs a query | µs the costliest | ms for the index | MB |\n|---|---|---|---|---|---|");
+    for size in results.sizes.iter().filter(|size| size.meaning) {
+        let Cost { query_us, worst_us, build_ms, bytes } = size.cost;
+        let cells = [query_us, worst_us, build_ms, megabytes(bytes)].map(|value| number(Some(value)));
+        let _ = write!(page, "\n| {} | {} | {} |", size.catalogue, size.tools, cells.join(" | "));
+    }
+    let hand = results.rows.iter().find(|row| row.meaning && row.set == "real/hand");
+    let share = hand.map(|row| bars::of_seed(results.listing, &row.quality) * 100.0);
+    let _ = write!(
+        page,
+        "\n\nProcessor time on one thread. The listing has {} tokens with its instructions, without what they say of \
+         servers. To find and call one tool of real/hand costs {} % of what mcpzip 0.1 needs for it (listing {}, \
+         search {} at least, describe {}; the calls themselves on both sides).",
+        results.listing,
+        number(share),
+        seed::LISTING,
+        seed::SEARCH,
+        seed::DESCRIBE,
+    );
+    page
+}
+
+pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
     let row = |row: &Row| {
         let recall: Vec<Value> = DEPTHS
             .iter()
@@ -77,6 +119,8 @@ pub(super) fn json(results: &Results) -> Value {
             "clear_and_right": row.quality.clear_right,
             "reply_tokens": row.quality.tokens,
             "reply_tokens_lines": row.quality.line_tokens,
+            "use_tokens": row.quality.use_tokens,
+            "use_tokens_mcpzip": row.quality.seed_tokens,
         })
     };
     let size = |size: &Size| {
@@ -95,6 +139,7 @@ pub(super) fn json(results: &Results) -> Value {
         "listing_tokens": results.listing,
         "sets": results.rows.iter().map(row).collect::<Vec<_>>(),
         "indexes": results.sizes.iter().map(size).collect::<Vec<_>>(),
+        "bars": bars.iter().map(Bar::json).collect::<Vec<_>>(),
         "table": { "load_ms": results.load.ms, "heap_bytes": results.load.bytes },
     })
 }

@@ -34,7 +34,7 @@ pub(super) fn measure(engine: &Engine, build: impl Fn() -> Engine, queries: &[&Q
     let query_us = (0..passes).map(|_| pass(engine, queries, least));
     let worst = queries.iter().map(|query| {
         // The least of a few runs: an interruption is not the query's cost.
-        let run = || cpu(|| drop(black_box(engine.search(&query.text, LIMIT))));
+        let run = || cpu(|| drop(black_box(engine.search(&query.text, LIMIT, None))));
         (0..3).map(|_| run()).min().unwrap_or_default()
     });
     Cost {
@@ -60,7 +60,7 @@ fn pass(engine: &Engine, queries: &[&Query], least: Duration) -> f64 {
     while spent < least && !queries.is_empty() {
         spent += cpu(|| {
             for query in queries {
-                black_box(engine.search(black_box(&query.text), LIMIT));
+                black_box(engine.search(black_box(&query.text), LIMIT, None));
             }
         });
         count += u32::try_from(queries.len()).unwrap_or(u32::MAX);
