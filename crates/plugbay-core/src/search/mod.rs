@@ -52,7 +52,7 @@ const STRONG: f32 = 0.4;
 /// A hit is clearly right if the next one's score is less than this share of its own, and it answers at least
 /// so much of the query in words and in meaning: among tools that are all wrong, one may lead too.
 const LEAD: f32 = 0.75;
-const ANSWERED: f32 = 0.3;
+const ANSWERED: f32 = 0.5;
 const MEANT: f32 = 0.45;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
