@@ -128,30 +128,30 @@ impl Engine {
         hits
     }
 
-    /// Says whether the first hit is clearly right.
+    /// Says whether the first hit is clearly right: then no other has as many of the query's words.
     fn judge(&self, question: &Question, hits: &mut [Hit]) {
-        let (first, next) = match hits {
-            [] => return,
-            [first] => (first, 0.0),
-            [first, second, ..] => (first, second.score),
-        };
-        let leads = next < first.score * LEAD;
-        first.clear = leads && self.answers(question, first.tool);
+        let Some((first, others)) = hits.split_first_mut() else { return };
+        let answered = self.answered(question, first.tool);
+        let rivals = others.first().is_some_and(|next| {
+            next.score >= first.score * LEAD || self.answered(question, next.tool) >= answered
+        });
+        first.clear = !rivals && answered >= ANSWERED && self.is_meant(question, first.tool);
     }
 
-    /// Whether a tool has enough of the query's words, and means something like it.
-    fn answers(&self, question: &Question, tool: u32) -> bool {
+    /// How much of what the query's words tell a tool has.
+    fn answered(&self, question: &Question, tool: u32) -> f32 {
         let (mut asked, mut has) = (self.index.rarest() * question.unknown, 0.0);
         for term in question.whole.terms.iter().filter(|term| term.said) {
             let rarity = self.index.rarity(term.id);
             asked += rarity;
             has += if self.index.has(tool, term.id) { rarity } else { 0.0 };
         }
+        has / asked.max(f32::MIN_POSITIVE)
+    }
+
+    fn is_meant(&self, question: &Question, tool: u32) -> bool {
         let meaning = self.meaning.as_ref().zip(question.whole.direction.as_ref());
-        let meant = |(meaning, direction): (&Meaning, &Direction)| {
-            meaning.tools.cosine(tool as usize, direction) >= MEANT
-        };
-        has > 0.0 && has >= asked * ANSWERED && meaning.is_none_or(meant)
+        meaning.is_none_or(|(meaning, direction)| meaning.tools.cosine(tool as usize, direction) >= MEANT)
     }
 
     /// The memory that this holds, beside the tools themselves and the table.
