@@ -13,9 +13,10 @@ fn server(name: &str) -> Script {
     let methods = json!({
         "tasks/get": {"result": told},
         "tasks/list": {"result": {"tasks": [told]}},
-        "tasks/result": {"hang": true, "stderr": ["last words of the task"]},
+        "tasks/result": {"hang": true},
     });
-    let begun = json!({"result": {"task": told}});
+    // Said before the answer, so that whoever has that can rely on it.
+    let begun = json!({"result": {"task": told}, "stderr": ["last words of the task"]});
     let tools = json!([
         {"name": "begin", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}},
     ]);
