@@ -100,7 +100,7 @@ pub enum Stop {
 pub enum Trouble {
     #[error("it did not answer within {after:?}; give it a longer \"timeout\", or choose a faster model")]
     Timeout { after: Duration },
-    #[error("it is asked too often{}: {message}", wait(*.retry_after))]
+    #[error("it is asked too often, or overloaded{}: {message}", wait(*.retry_after))]
     RateLimited { retry_after: Option<Duration>, message: String },
     #[error("it refuses to answer: {0}")]
     Refused(String),
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn trouble_is_told_in_one_line() {
         let limited = |retry_after| Trouble::RateLimited { retry_after, message: "slow down".to_owned() };
-        assert_eq!(limited(None).to_string(), "it is asked too often: slow down");
+        assert_eq!(limited(None).to_string(), "it is asked too often, or overloaded: slow down");
         let pause = Some(Duration::from_secs(7));
-        assert_eq!(limited(pause).to_string(), "it is asked too often (again in 7 s): slow down");
+        assert_eq!(limited(pause).to_string(), "it is asked too often, or overloaded (again in 7 s): slow down");
         let failed = |status| Trouble::Failed { status, message: "oops".to_owned() };
         assert_eq!(failed(Some(500)).to_string(), "it failed (HTTP 500): oops");
         assert_eq!(failed(None).to_string(), "it failed: oops");
