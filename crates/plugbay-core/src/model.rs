@@ -145,7 +145,10 @@ mod tests {
         let limited = |retry_after| Trouble::RateLimited { retry_after, message: "slow down".to_owned() };
         assert_eq!(limited(None).to_string(), "it is asked too often, or overloaded: slow down");
         let pause = Some(Duration::from_secs(7));
-        assert_eq!(limited(pause).to_string(), "it is asked too often, or overloaded (again in 7 s): slow down");
+        assert_eq!(
+            limited(pause).to_string(),
+            "it is asked too often, or overloaded (again in 7 s): slow down"
+        );
         let failed = |status| Trouble::Failed { status, message: "oops".to_owned() };
         assert_eq!(failed(Some(500)).to_string(), "it failed (HTTP 500): oops");
         assert_eq!(failed(None).to_string(), "it failed: oops");

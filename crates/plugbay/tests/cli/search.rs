@@ -111,5 +111,8 @@ fn a_model_ranks_here_too() {
     assert_eq!(asked.header("authorization"), None);
     let run = world.run(&["search", "prime factors", "--limit", "1"]);
     assert!(run.out.contains("  calc__factorize("), "{}", run.out);
-    assert_eq!(run.err, "note: ranked without the model: it is asked too often, or overloaded: loading model\n");
+    assert_eq!(
+        run.err,
+        "note: ranked without the model: it is asked too often, or overloaded: loading model\n"
+    );
 }
