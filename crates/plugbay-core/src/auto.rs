@@ -55,8 +55,8 @@ impl Sizes {
     }
 
     /// Within a quarter: nothing that would make another mode right.
-    pub fn is_like(self, other: Self) -> bool {
-        self.tokens.abs_diff(other.tokens) <= self.tokens / 4
+    pub fn are_about(self, tokens: usize) -> bool {
+        self.tokens.abs_diff(tokens) <= self.tokens / 4
     }
 }
 

@@ -165,10 +165,14 @@ impl Session {
     pub(crate) fn withdraw(&self, question: Ticket, notification: &Draft) {
         let asked = self.lock().questions.remove(&question);
         if let Some(asked) = asked {
-            // The call on whose way it went may have ended before it.
-            let sink = if asked.sink.is_closed() { self.outbox() } else { &asked.sink };
-            sink.tell(notification.render(question.0).into());
+            self.take_back(question, &asked, notification);
         }
+    }
+
+    /// On the way on which it was asked, unless the call whose way that was has ended before it.
+    fn take_back(&self, question: Ticket, asked: &Asked, notification: &Draft) {
+        let sink = if asked.sink.is_closed() { self.outbox() } else { &asked.sink };
+        sink.tell(notification.render(question.0).into());
     }
 
     /// The call has ended on this side: the host need not answer what was asked for it alone.
@@ -183,7 +187,7 @@ impl Session {
         let ended: Vec<_> = questions.extract_if(|_, asked| ended(asked)).collect();
         drop(state);
         for (number, asked) in ended {
-            asked.sink.tell(respond::call_has_ended().render(number.0).into());
+            self.take_back(number, &asked, &respond::call_has_ended());
         }
     }
 

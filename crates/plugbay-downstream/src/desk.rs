@@ -279,13 +279,15 @@ impl Desk {
     /// conversation would cost more than a wrong choice. Only the user can have it changed. Where nobody knows when
     /// a conversation begins, it holds for as long as there is about as much as there was.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
-        let (configured, sizes) = (now.layout.mode, Sizes::of(now));
+        let configured = now.layout.mode;
+        let lasts = configured.is_some() || self.is_lasting();
         let holds = |chosen: &&Chosen| {
-            chosen.configured == configured && (self.is_lasting() || chosen.sizes.is_like(sizes))
+            chosen.configured == configured && (lasts || chosen.sizes.are_about(now.names.undecided().tokens))
         };
         if let Some(chosen) = state.chosen.as_ref().filter(holds) {
             return chosen.mode;
         }
+        let sizes = Sizes::of(now);
         let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Habits::default()));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
         if now.settled {

@@ -300,7 +300,15 @@ impl Errand {
     async fn reply(&mut self, prompt: Prompt) -> Result<Reply, Trouble> {
         match &self.terms.model {
             Chosen::Model(model) => model.ask(prompt, Some(self.host.place.teller.listen())).await,
-            Chosen::Host => self.host.sample(&prompt).await,
+            Chosen::Host => {
+                let left = self.deadline.saturating_duration_since(Instant::now());
+                let reply = self.host.sample(&prompt).await;
+                // Only a host that was away can have come back so late, and meanwhile the clock stood still.
+                if Instant::now() >= self.deadline {
+                    self.deadline = Instant::now() + left;
+                }
+                reply
+            }
         }
     }
 
@@ -339,6 +347,9 @@ impl Errand {
                     self.report.done(line, Outcome::refused("the tool has changed meanwhile, or is gone")),
                 );
                 continue;
+            }
+            if Instant::now() >= self.deadline {
+                return Err(Shortage::Time(self.terms.limits.time));
             }
             self.tell(&format!("calling {}", calling.tool));
             self.report.begun(line);

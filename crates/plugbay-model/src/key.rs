@@ -36,11 +36,15 @@ impl Key {
         Self { secret: Secret::Known(secret.trim().to_owned()), from: from.to_owned() }
     }
 
-    /// The program is run when the key is first needed.
-    pub fn told_by(program: String, args: Vec<String>) -> Self {
-        let words = std::iter::once(&program).chain(&args).map(|word| shown(word));
-        let from = format!("`{}`", words.collect::<Vec<_>>().join(" "));
-        Self { secret: Secret::Told { program, args }, from }
+    /// The program is run when the key is first needed. `written` is what the user is told of it, without the
+    /// values of variables, which may be secrets themselves.
+    pub fn told_by<'a>(
+        program: String,
+        args: Vec<String>,
+        written: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let words: Vec<_> = written.into_iter().map(shown).collect();
+        Self { secret: Secret::Told { program, args }, from: format!("`{}`", words.join(" ")) }
     }
 
     /// What the user has put into the system's keychain under this name.
@@ -50,8 +54,8 @@ impl Key {
         } else {
             &["secret-tool", "lookup", "service", name]
         };
-        let mut words = words.iter().map(|word| (*word).to_owned());
-        Self::told_by(words.next().unwrap_or_default(), words.collect())
+        let args = words.iter().skip(1).map(|word| (*word).to_owned()).collect();
+        Self::told_by(words[0].to_owned(), args, words.iter().copied())
     }
 
     pub fn from(&self) -> &str {
@@ -140,7 +144,7 @@ mod tests {
     use super::*;
 
     fn told_by(script: &str) -> Key {
-        Key::told_by("sh".to_owned(), vec!["-c".to_owned(), script.to_owned()])
+        Key::told_by("sh".to_owned(), vec!["-c".to_owned(), script.to_owned()], ["sh", "-c", script])
     }
 
     async fn trouble(key: &Key) -> String {
@@ -164,7 +168,7 @@ mod tests {
             "there is no key for it: `sh -c \"echo hunter2; echo 'no such item' >&2; exit 3\"`: exit status: 3: no such item"
         );
         assert!(trouble(&told_by("true")).await.ends_with(": it says nothing"));
-        let nowhere = Key::told_by("/nowhere/at-all".to_owned(), Vec::new());
+        let nowhere = Key::told_by("/nowhere/at-all".to_owned(), Vec::new(), ["/nowhere/at-all"]);
         assert!(
             trouble(&nowhere).await.starts_with("there is no key for it: `/nowhere/at-all`: No such file")
         );

@@ -30,6 +30,8 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long its answer to that question is waited for when it has refused the other one.
 const LATE_PATIENCE: Duration = Duration::from_secs(10);
+/// Less, once there is something to go on with: hosts give a server ten seconds to start.
+const OVERTAKEN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The error that refuses a protocol version and tells which ones there are.
 const UNSUPPORTED_VERSION: &[u8] = b"-32022";
@@ -99,6 +101,7 @@ pub(crate) async fn open(
         let patience = match (&discovered, &refusal, &initialized) {
             (Some(_), ..) => PROBE_PATIENCE,
             (None, None, None) => Duration::MAX,
+            (None, None, Some(_)) => OVERTAKEN_PATIENCE,
             (None, ..) => LATE_PATIENCE,
         };
         let Ok(reply) = timeout(patience, opening.reply()).await else {

@@ -221,7 +221,7 @@ fn told_by(command: &At<Vec<At<String>>>, env: Env<'_>, report: &mut Report<'_>)
         report.error(command.at, "no program is named", "write [\"PROGRAM\", \"ARGUMENT\", …]");
         return None;
     };
-    Some(Key::told_by(program, words.collect()))
+    Some(Key::told_by(program, words.collect(), command.value.iter().map(|word| word.value.as_str())))
 }
 
 fn from_environment(provider: Provider, env: Env<'_>) -> Option<Key> {

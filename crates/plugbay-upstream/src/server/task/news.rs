@@ -22,8 +22,8 @@ impl Task {
     }
 
     /// What is about nothing that could be watched belongs to the call on whose stream it came, else to the
-    /// latest one that is being worked on; else to all. Of a call that has ended nobody wants to read, and what
-    /// may be about any of several hosts none of them may.
+    /// latest one that is being worked on; else to all, or, if nobody here knows what it is, to the only one. Of a
+    /// call that has ended nobody wants to read, and what may be about any of several hosts none of them may.
     pub(super) fn tells(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
         let news = News { server: self.spec.name.clone(), message, topic };
         let call = match during {
@@ -34,9 +34,12 @@ impl Task {
             Some(ticket) if !self.pending.contains(ticket) => return,
             Some(ticket) => self.ways(&[ticket]).pop(),
         };
-        match call {
-            Some((caller, ticket)) => caller.told(ticket, &news),
-            None => self.around.audience.each(|host| host.told(None, &news)),
+        match (call, &news.topic) {
+            (Some((caller, ticket)), _) => caller.told(ticket, &news),
+            (None, Topic::Unknown) => {
+                self.around.audience.only().into_iter().for_each(|host| host.told(None, &news));
+            }
+            (None, _) => self.around.audience.each(|host| host.told(None, &news)),
         }
     }
 

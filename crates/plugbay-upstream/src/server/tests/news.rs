@@ -10,7 +10,7 @@ use plugbay_core::{
 use serde_json::json;
 
 use super::{
-    asks::Host,
+    asks::{Heard, Host},
     peer::Peer,
     world::{Setup, World},
 };
@@ -88,4 +88,26 @@ async fn a_server_logs_as_the_most_curious_host_wants_it() {
     peer.expect("notifications/initialized").await;
     let told = peer.expect("logging/setLevel").await;
     assert_eq!(told["params"], json!({ "level": "error" }), "as its predecessor was told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_here_knows_is_told_to_the_only_host_or_to_none() {
+    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let hosts = [Host::new(None), Host::new(None)];
+    let join = |host: &Arc<Host>| {
+        let host: Arc<dyn Caller> = host.clone();
+        world.surroundings.audience.joined(Arc::downgrade(&host));
+        world.surroundings.audience.reads(Arc::downgrade(&host));
+    };
+    join(&hosts[0]);
+    peer.notify("notifications/acme/done", json!({ "for": "the first" })).await;
+    let Heard::Told(text) = hosts[0].hear().await else { panic!() };
+    assert!(text.contains("acme/done"), "{text}");
+    join(&hosts[1]);
+    peer.notify("notifications/acme/done", json!({ "for": "one of them" })).await;
+    peer.notify("notifications/message", json!({ "level": "error", "data": 1 })).await;
+    for host in &hosts {
+        let Heard::Told(text) = host.hear().await else { panic!() };
+        assert!(text.contains("notifications/message"), "{text}");
+    }
 }

@@ -81,7 +81,10 @@ fn a_choice_with_a_mistake_asks_nobody() {
 fn a_key_is_where_the_user_says_and_in_one_place() {
     assert_eq!(key(r#""timeout": "1s""#), Key::new("g", "GEMINI_API_KEY"));
     assert_eq!(key(r#""keychain": "plugbay""#), Key::in_keychain("plugbay"));
-    let told = Key::told_by("op".to_owned(), vec!["read".to_owned(), "op://g".to_owned()]);
+    // What is told of it holds no values.
+    let written = ["op", "read", "op://${GEMINI_API_KEY}"];
+    let told = Key::told_by("op".to_owned(), vec!["read".to_owned(), "op://g".to_owned()], written);
+    assert_eq!(told.from(), "`op read op://${GEMINI_API_KEY}`");
     assert_eq!(key(r#""apiKeyCommand": ["op", "read", "op://${GEMINI_API_KEY}"]"#), told);
     for (model, problem) in [
         (r#""keychain": "a", "apiKeyEnv": "GEMINI_API_KEY""#, "said to be in several places"),

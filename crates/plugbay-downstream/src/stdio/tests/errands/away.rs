@@ -175,6 +175,7 @@ async fn the_model_of_a_modern_host_is_asked_turn_by_turn() {
         assert_eq!(question["method"], "sampling/createMessage", "{asked}");
         let state = &result["requestState"];
         let back = format!(r#","inputResponses":{},"requestState":{state}"#, json!({ number: response }));
+        sleep(LIMITS.time).await; // for the errand no time passes while the host is away
         world.stage.say(of(id, "tools/call", &able, &wish(&back))).await;
         if id == 4 {
             world.stage.forwarded().await.answer(r#"{"content":[]}"#);
