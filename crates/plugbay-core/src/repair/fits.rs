@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::{
     decimal::Decimal,
-    pattern,
     raw::{self, Kind},
     schema::{self, Schema},
 };
 
 /// Schemas may lead to themselves; deeper than this nothing is asked.
 const DEPTH: u32 = 96;
+/// To read so many bytes takes as long as a step.
+const READ: usize = 64;
 /// What says nothing of a value, beside the keywords that are looked at.
 const KNOWN: &[&str] = &[
     "$ref",
@@ -90,7 +91,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn verdict(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
-        if depth == 0 || !self.schema.step(1) {
+        if depth == 0 || !self.schema.step(cost(at, json)) {
             return Verdict::Unsure;
         }
         let Value::Object(keywords) = at else {
@@ -126,7 +127,7 @@ impl Check<'_> {
         verdict.min(match kind {
             Kind::Object => self.object(at, json, depth),
             Kind::Array => self.array(at, json, depth),
-            Kind::String => text(at, json),
+            Kind::String => self.text(at, json),
             Kind::Number => number(at, json),
             Kind::Null | Kind::Boolean => Verdict::Yes,
         })
@@ -193,6 +194,22 @@ impl Check<'_> {
             .filter_map(|(number, item)| Some(self.verdict(schema::item(at, number)?, item, depth - 1)));
         inner.min().unwrap_or(Verdict::Yes)
     }
+
+    fn text(self, at: &Value, json: &[u8]) -> Verdict {
+        let text = raw::text(json).unwrap_or_default();
+        if !length(at, "minLength", "maxLength", || text.chars().count()) {
+            return Verdict::No;
+        }
+        let matches = |pattern| self.schema.patterns.matches(pattern, &text, |cost| self.schema.step(cost));
+        let pattern = at.get("pattern").and_then(Value::as_str);
+        pattern.map_or(Verdict::Yes, |pattern| Verdict::of(matches(pattern)))
+    }
+}
+
+/// A value is read for each thing that is asked of it.
+fn cost(at: &Value, json: &[u8]) -> usize {
+    let lists = ["type", "enum", "required"].iter().filter_map(|key| at.get(*key)?.as_array());
+    (1 + lists.map(Vec::len).sum::<usize>()) * (1 + json.len() / READ)
 }
 
 fn has_type(at: &Value, kind: Kind, json: &[u8]) -> bool {
@@ -211,15 +228,6 @@ fn has_type(at: &Value, kind: Kind, json: &[u8]) -> bool {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(is),
         _ => true,
     }
-}
-
-fn text(at: &Value, json: &[u8]) -> Verdict {
-    let text = raw::text(json).unwrap_or_default();
-    if !length(at, "minLength", "maxLength", || text.chars().count()) {
-        return Verdict::No;
-    }
-    let pattern = at.get("pattern").and_then(Value::as_str);
-    pattern.map_or(Verdict::Yes, |pattern| Verdict::of(pattern::matches(pattern, &text)))
 }
 
 fn number(at: &Value, json: &[u8]) -> Verdict {

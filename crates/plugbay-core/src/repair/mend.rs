@@ -20,7 +20,7 @@ use super::{
 /// Names that models put around arguments.
 pub(super) const WRAPPERS: [&str; 8] =
     ["arguments", "args", "params", "parameters", "input", "tool_input", "toolInput", "kwargs"];
-/// What may stand beside such a name, and says nothing.
+/// What may stand beside such a name; it is not sent, and told.
 const BESIDE: [&str; 6] = ["name", "tool", "tool_name", "toolName", "server", "type"];
 /// Branches multiply, and lead to themselves; what needs more steps than this, or goes deeper, is left as it is.
 const STEPS: u32 = 1_000;
@@ -61,8 +61,11 @@ impl<'s> Mender<'s> {
             return Ok(b"{}".as_slice().into());
         }
         if Kind::of(json) == Kind::Object {
-            if let Some(inner) = wrapped(root, json) {
+            if let Some((inner, beside)) = wrapped(root, json) {
                 self.note("", Fault::Nested);
+                for key in beside {
+                    self.note(&key, Fault::Remark);
+                }
                 return self.right_arguments(&inner).map(owned);
             }
             if let Some(whole) = self.shallow(root, json) {
@@ -457,8 +460,8 @@ fn begins(root: &Value, text: &str) -> bool {
     literal::begins(text, |word| schema::properties(root).any(|(key, _)| folded(key) == folded(word)))
 }
 
-/// The arguments below one of the names that models put around them.
-fn wrapped(root: &Value, json: &[u8]) -> Option<Vec<u8>> {
+/// The arguments below one of the names that models put around them, and the keys that stand beside it.
+fn wrapped(root: &Value, json: &[u8]) -> Option<(Vec<u8>, Vec<String>)> {
     let entries = raw::entries(json);
     let is_own = |entry: &Entry<'_>| schema::property(root, &entry.key).is_some();
     let mut around = entries.iter().filter(|entry| WRAPPERS.contains(&entry.key.as_str()) && !is_own(entry));
@@ -471,7 +474,8 @@ fn wrapped(root: &Value, json: &[u8]) -> Option<Vec<u8>> {
         Kind::String => raw::text(&wrapper.value).is_some_and(|text| literal::inside(&text).is_some()),
         _ => false,
     };
-    (alone && holds_object).then(|| wrapper.value.to_vec())
+    let beside = entries.iter().map(|entry| &entry.key).filter(|key| **key != wrapper.key);
+    (alone && holds_object).then(|| (wrapper.value.to_vec(), beside.cloned().collect()))
 }
 
 /// Do the parameters of a tool stand below a name that is none of its own? One that forbids no other keys would
@@ -481,7 +485,7 @@ pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
     if Kind::of(json) != Kind::Object || level.open {
         return false;
     }
-    let Some(inner) = wrapped(&schema.whole(schema.root()), json) else { return false };
+    let Some((inner, _)) = wrapped(&schema.whole(schema.root()), json) else { return false };
     let inner = raw::text(&inner)
         .and_then(|text| literal::inside(&text).map(|(inner, _)| inner.into_owned()))
         .unwrap_or(inner);

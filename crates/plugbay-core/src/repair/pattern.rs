@@ -1,20 +1,42 @@
 //! Patterns, as far as all languages read them alike.
 
-use regex::bytes::RegexBuilder;
+use std::{cell::RefCell, collections::HashMap};
+
+use regex::bytes::{Regex, RegexBuilder};
 
 /// A pattern that takes more memory than this is left to the server.
-const SIZE: usize = 256 << 10;
+const SIZE: usize = 64 << 10;
+/// To make such a pattern ready takes as long as so many steps, and to match a byte of a text as these.
+const COMPILED: usize = 500;
+const MATCHED: usize = 4;
 
-/// Does a text match? `None`: the server may see it otherwise than we do.
-///
-/// What letters and digits are beyond ASCII differs by language, so only texts within it are looked at.
-pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
-    if !text.is_ascii() || !reads_alike(pattern) {
-        return None;
+/// Those of a schema that were asked for: a list of a thousand texts makes its pattern ready once.
+#[derive(Debug, Default)]
+pub(super) struct Patterns(RefCell<HashMap<String, Option<Regex>>>);
+
+impl Patterns {
+    /// Does a text match? `None`: the server may see it otherwise than we do, or no more steps may be taken.
+    ///
+    /// What letters and digits are beyond ASCII differs by language, so only texts within it are looked at.
+    pub(super) fn matches(&self, pattern: &str, text: &str, step: impl Fn(usize) -> bool) -> Option<bool> {
+        if !text.is_ascii() || !step(MATCHED * text.len()) {
+            return None;
+        }
+        let mut ready = self.0.borrow_mut();
+        if !ready.contains_key(pattern) {
+            if !step(COMPILED) {
+                return None;
+            }
+            ready.insert(pattern.to_owned(), compile(pattern));
+        }
+        Some(ready.get(pattern)?.as_ref()?.is_match(text.as_bytes()))
     }
-    let pattern =
-        RegexBuilder::new(pattern).unicode(false).size_limit(SIZE).dfa_size_limit(SIZE).build().ok()?;
-    Some(pattern.is_match(text.as_bytes()))
+}
+
+fn compile(pattern: &str) -> Option<Regex> {
+    let mut builder = RegexBuilder::new(pattern);
+    builder.unicode(false).size_limit(SIZE).dfa_size_limit(SIZE);
+    builder.build().ok().filter(|_| reads_alike(pattern))
 }
 
 /// Escapes and brackets that mean one thing here may mean another, or mere letters, elsewhere.
@@ -67,7 +89,21 @@ mod tests {
             ("a{", "b", None),
             ("((a{500}){500}){500}", "b", None),
         ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(Patterns::default().matches(pattern, text, |_| true), expected, "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn a_pattern_is_made_ready_once_and_paid_for() {
+        let (patterns, paid) = (Patterns::default(), std::cell::Cell::new(0));
+        let step = |cost| {
+            paid.set(paid.get() + cost);
+            paid.get() < 2 * COMPILED
+        };
+        for _ in 0..20 {
+            assert_eq!(patterns.matches("^a+$", "aaa", step), Some(true));
+        }
+        assert_eq!(paid.get(), COMPILED + 20 * MATCHED * 3);
+        assert_eq!(patterns.matches("^b+$", "b", step), None, "a second one is one too many");
     }
 }

@@ -4,11 +4,15 @@ use std::{borrow::Cow, cell::Cell};
 
 use serde_json::{Value, json};
 
+use super::pattern::Patterns;
+
 /// Schemas may lead to themselves, and multiply on their way: so many steps are taken for a call, and for each
 /// byte of its arguments. Where they end, nothing more is asked.
 const STEPS: (usize, usize) = (200_000, 64);
 /// To put two schemas together takes as long as so many steps.
 const MERGED: usize = 100;
+/// References lead to references, and parts have parts; what lies deeper than this says nothing.
+const DEPTH: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct Schema {
@@ -17,6 +21,7 @@ pub(super) struct Schema {
     siblings: bool,
     /// Steps that are left.
     steps: Cell<usize>,
+    pub(super) patterns: Patterns,
 }
 
 impl Schema {
@@ -29,7 +34,7 @@ impl Schema {
         }
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let siblings = !draft.contains("/draft-0");
-        Self { root, siblings, steps: Cell::new(STEPS.0) }
+        Self { root, siblings, steps: Cell::new(STEPS.0), patterns: Patterns::default() }
     }
 
     /// Begins anew, for arguments of this length.
@@ -61,21 +66,25 @@ impl Schema {
     /// Where two say something of the same thing the latter is taken: a guide to what may be meant, not the
     /// check of it.
     pub(super) fn whole<'a>(&'a self, at: &'a Value) -> Cow<'a, Value> {
+        self.whole_within(at, DEPTH)
+    }
+
+    fn whole_within<'a>(&'a self, at: &'a Value, depth: u32) -> Cow<'a, Value> {
         let target = self.target(at);
         if target.is_none() && parts(at).is_empty() {
             return Cow::Borrowed(at);
         }
-        if !self.step(MERGED) {
+        if depth == 0 || !self.step(MERGED) {
             return Cow::Owned(Value::Bool(true));
         }
         if let Some((found, siblings)) = target
             && (!siblings || at.as_object().is_some_and(|all| all.len() == 1))
         {
-            return found.map_or(Cow::Owned(Value::Bool(true)), |found| self.whole(found));
+            return found.map_or(Cow::Owned(Value::Bool(true)), |found| self.whole_within(found, depth - 1));
         }
         let mut whole = json!({});
         for part in target.and_then(|(found, _)| found).into_iter().chain(parts(at)) {
-            merge(&mut whole, &self.whole(part), &[]);
+            merge(&mut whole, &self.whole_within(part, depth - 1), &[]);
         }
         merge(&mut whole, at, &["$ref", "allOf"]);
         Cow::Owned(whole)
@@ -93,12 +102,11 @@ impl Schema {
 
     /// One of the alternatives of a whole schema, with what is said of all of them.
     pub(super) fn alternative(&self, whole: &Value, branch: &Value) -> Value {
-        self.step(MERGED);
-        let mut merged = whole.clone();
-        if let Value::Object(keywords) = &mut merged {
-            let key = if keywords.contains_key("anyOf") { "anyOf" } else { "oneOf" };
-            keywords.remove(key);
+        if !self.step(MERGED) {
+            return Value::Bool(true);
         }
+        let mut merged = json!({});
+        merge(&mut merged, whole, &[if whole.get("anyOf").is_some() { "anyOf" } else { "oneOf" }]);
         merge(&mut merged, &self.whole(branch), &[]);
         merged
     }

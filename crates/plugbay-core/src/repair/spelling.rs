@@ -1,7 +1,7 @@
 //! Keys that are spelt otherwise than their schema has them. Few schemas forbid keys that they do not name, and
 //! few servers tell of them: a misspelt one is lost in silence, and with it what was asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
@@ -13,9 +13,12 @@ use super::{
 
 /// Shorter names differ in a letter because they are different names.
 const NEAR: usize = 4;
+/// Keys that are named by a pattern, or somewhere that is not looked up.
+const ELSEWHERE: [&str; 3] = ["patternProperties", "$dynamicRef", "$recursiveRef"];
 
 /// All that schemas say of one and the same value, in whatever part or alternative they say it.
 pub(super) struct Level<'a> {
+    schema: &'a Schema,
     all: Vec<&'a Value>,
     /// Other keys than the named ones are welcome.
     pub(super) open: bool,
@@ -33,32 +36,44 @@ pub(super) enum Stranger<'a> {
 
 impl<'a> Level<'a> {
     pub(super) fn of(schema: &'a Schema, at: &[&'a Value]) -> Self {
-        let mut level = Self { all: Vec::new(), open: false };
-        for at in at {
-            level.add(schema, at);
+        let mut level = Self { schema, all: Vec::new(), open: false };
+        let mut seen = HashSet::new();
+        let mut found: Vec<_> = at.iter().rev().copied().collect();
+        // They may lead to each other in a circle, and far: no recursion.
+        while let Some(at) = found.pop() {
+            if !seen.insert(std::ptr::from_ref(at)) {
+                continue;
+            }
+            let before = found.len();
+            level.add(at, &mut found);
+            found[before..].reverse();
+            if !schema.step(1 + found.len() - before + schema::properties(at).count()) {
+                level.open = true;
+                break;
+            }
         }
         level
     }
 
-    fn add(&mut self, schema: &'a Schema, at: &'a Value) {
-        if self.all.iter().any(|known| std::ptr::eq(*known, at)) {
-            return;
-        }
+    /// One more, and the others that speak of the same value.
+    fn add(&mut self, at: &'a Value, others: &mut Vec<&'a Value>) {
         self.all.push(at);
-        let rest = at.get("additionalProperties");
-        self.open |=
-            rest.is_some_and(|rest| rest != &Value::Bool(false)) || at.get("patternProperties").is_some();
-        if let Some((Some(target), _)) = schema.target(at) {
-            self.add(schema, target);
-        }
+        let mut more =
+            ["additionalProperties", "unevaluatedProperties"].iter().filter_map(|key| at.get(*key));
+        let target = self.schema.target(at);
+        self.open |= more.any(|more| more != &Value::Bool(false))
+            || ELSEWHERE.iter().any(|key| at.get(*key).is_some())
+            || matches!(target, Some((None, _)));
+        others.extend(target.and_then(|(found, _)| found));
         for branch in ["anyOf", "oneOf"].iter().filter_map(|key| at.get(*key)?.as_array()).flatten() {
             self.open |= takes_any_object(branch);
-            self.add(schema, branch);
+            others.push(branch);
         }
-        let consequences = ["then", "else"].iter().filter_map(|key| at.get(*key));
-        for part in schema::parts(at).iter().chain(consequences) {
-            self.add(schema, part);
-        }
+        others.extend(schema::parts(at));
+        others.extend(["then", "else"].iter().filter_map(|key| at.get(*key)));
+        let dependent =
+            ["dependentSchemas", "dependencies"].iter().filter_map(|key| at.get(*key)?.as_object());
+        others.extend(dependent.flat_map(|all| all.values()));
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
@@ -72,16 +87,17 @@ impl<'a> Level<'a> {
 
     /// What is said of the value of a key.
     pub(super) fn property(&self, key: &str) -> Vec<&'a Value> {
-        self.all.iter().filter_map(|at| schema::property(at, key)).collect()
+        self.child(|at| schema::property(at, key))
     }
 
     fn child(&self, get: impl Fn(&'a Value) -> Option<&'a Value>) -> Vec<&'a Value> {
-        self.all.iter().filter_map(|at| get(at)).collect()
+        let looked_at = if self.schema.step(self.all.len()) { self.all.as_slice() } else { &[] };
+        looked_at.iter().filter_map(|at| get(at)).collect()
     }
 
     /// What a key may be that stands among these.
     pub(super) fn stranger(&self, key: &str, among: &[Entry<'_>]) -> Stranger<'a> {
-        if self.open || self.names().any(|name| name == key) {
+        if self.open || !self.property(key).is_empty() || !self.schema.step(self.names().count()) {
             return Stranger::Unknown;
         }
         let own = folded(key);
@@ -97,7 +113,7 @@ impl<'a> Level<'a> {
         let absent = |name: &&str| !among.iter().any(|entry| entry.key == *name);
         let near = |name: &&str| own.len().min(folded(name).len()) >= NEAR && is_slip(&own, &folded(name));
         if alike.is_empty() {
-            alike.extend(self.names().filter(absent).filter(near));
+            alike.extend(self.names().filter(near).filter(absent));
         }
         if alike.is_empty() { Stranger::Unknown } else { Stranger::MayBe(alike) }
     }

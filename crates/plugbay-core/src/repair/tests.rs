@@ -232,6 +232,42 @@ fn odd_schemas_ask_for_nothing_and_end() {
     assert!(fit(b"{}", b"{\"a\":", Mode::Repair).is_err());
 }
 
+#[test]
+fn schemas_that_lead_far_end_before_the_stack_does() {
+    let own = json!({"$ref":"#/properties/a","type":"array","items":{"type":"integer"},"description":"x"});
+    let circle = json!({"properties":{"a":own}}).to_string();
+    let long = json!({"a": "1,".repeat(15_000)}).to_string();
+    assert!(fit(circle.as_bytes(), long.as_bytes(), Mode::Repair).is_err());
+
+    let next = |number: usize| (format!("a{number}"), json!({"$ref":format!("#/$defs/a{}", number + 1)}));
+    let links: serde_json::Map<String, Value> = (0..20_000).map(next).collect();
+    let chain = json!({"$defs":links,"$ref":"#/$defs/a0","properties":{"n":{"type":"integer"}}}).to_string();
+    assert!(fit(chain.as_bytes(), br#"{"n":1}"#, Mode::Repair).is_ok());
+    assert!(fit(chain.as_bytes(), br#"{"n":"x"}"#, Mode::Repair).is_err());
+}
+
+#[test]
+fn all_that_takes_time_takes_steps() {
+    let is_spent = |schema: &Schema| !schema.step(0);
+    let many = |count: usize| Schema::read(json!({"anyOf":vec![json!({}); count]}).to_string().as_bytes());
+
+    let (wide, items) = (many(5_000), format!("[{}]", vec!["{}"; 200].join(",")));
+    let listed = json!({"items":wide.root()});
+    assert!(spelling::is_clean(&wide, &[&listed], items.as_bytes()) && is_spent(&wide));
+    assert_eq!(wide.alternative(wide.root(), &json!({})), json!(true));
+
+    let (wide, plain) = (many(5_000), format!("[{}]", vec!["1"; 200].join(",")));
+    assert!(spelling::is_clean(&wide, &[wide.root()], plain.as_bytes()) && is_spent(&wide));
+
+    let (narrow, long) = (many(300), json!("x".repeat(64_000)).to_string());
+    assert!(fits::fits(&narrow, &json!({"anyOf":narrow.root()["anyOf"]}), long.as_bytes()));
+    assert!(is_spent(&narrow));
+
+    let schema = Schema::read(b"{}");
+    let choices = json!({"enum":(0..10_000).collect::<Vec<_>>()});
+    assert!(fits::fits(&schema, &choices, long.as_bytes()) && is_spent(&schema), "left to the server");
+}
+
 /// A schema with a value that fits it.
 fn pairs() -> impl Strategy<Value = (Value, String)> {
     let digits = "-?[1-9][0-9]{0,30}(\\.[0-9]{1,5}0)?";
