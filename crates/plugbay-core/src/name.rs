@@ -133,6 +133,21 @@ pub fn without_host(name: &str) -> &str {
     ours.map_or(name, |(_, rest)| rest)
 }
 
+/// What follows a server's name at the beginning of another, however that is written.
+pub fn after<'n>(server: &ServerName, name: &'n str) -> Option<&'n str> {
+    let server = folded(server.as_str());
+    let last = server.chars().count().checked_sub(1)?;
+    let (at, end) = name.char_indices().filter(|(_, c)| c.is_alphanumeric()).nth(last)?;
+    let (head, rest) = name.split_at(at + end.len_utf8());
+    (folded(head) == server).then_some(rest)
+}
+
+/// Whether a name was cut or cleaned, by its looks: then it does not tell what the tool is called.
+pub fn is_marked(exposed: &str) -> bool {
+    let mark = exposed.rsplit_once('_').map(|(_, mark)| mark);
+    mark.is_some_and(|mark| mark.len() == HASH_DIGITS && mark.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// Up to three of the known names that are most like one that does not exist, the likest first.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_lowercase();
@@ -206,6 +221,9 @@ mod tests {
     fn a_name_is_told_however_it_is_written() {
         assert_eq!(folded("Git__create-Branch.v2"), folded("git/createBranchV2"));
         assert_eq!(without_host("mcp__plugbay__git__log"), "git__log");
+        assert_eq!(after(&server("git-hub"), "GitHub__log"), Some("__log"));
+        assert_eq!(after(&server("git"), "gitlog"), Some("log"));
+        assert_eq!((after(&server("git"), "gi"), after(&server("-"), "x")), (None, None));
         assert_eq!((without_host("git__log"), without_host("mcp__x")), ("git__log", "mcp__x"));
     }
 
@@ -216,6 +234,7 @@ mod tests {
         assert_eq!(one.len(), 64);
         assert_ne!(one, expose(&server("s"), &format!("{long}y"), 64));
         assert_ne!(expose(&server("s"), "a b", 64), expose(&server("s"), "a_b", 64));
+        assert!(is_marked(&one) && is_marked(&expose(&server("s"), "a b", 64)) && !is_marked("s__a_b"));
     }
 
     proptest! {

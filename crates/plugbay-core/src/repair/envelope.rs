@@ -179,7 +179,9 @@ impl<'a> Opened<'a> {
         let known = |(key, name): &(&'static str, String)| {
             let of_server = by_server(name);
             let asked_for = of_server.is_some() || server.is_none();
-            Some((*key, of_server.or_else(|| tools(name, None))?, asked_for))
+            // What is only like the name of another server's tool is not what was asked for.
+            let any = || tools(name, None).filter(|tool| tool.exact || asked_for);
+            Some((*key, of_server.or_else(any)?, asked_for))
         };
         let mut found: Vec<(&str, Known<'s>, bool)> = written.iter().filter_map(known).collect();
         // What is only like the name of a tool is another's argument if a tool is named beside it.

@@ -146,23 +146,26 @@ impl Snapshot {
     }
 
     /// What `execute_tool` calls by a name. A server that has never been heard of is asked itself: if it is
-    /// broken it tells why.
+    /// broken it tells why. Where a server is given, no tool of another is meant.
     pub fn executable(&self, name: &str, server: Option<&str>) -> Option<Known<'_>> {
         if let Some(found) = self.names.meant(name, server) {
             let schema = found.tool.raw("inputSchema");
             return Some(Known { name: found.exposed.clone(), exact: true, schema });
         }
         let server = server.map(ServerName::parse).transpose().ok()?;
-        let name = match server {
-            Some(server) if !name.starts_with(&name::before(&server)) => {
-                name::expose(&server, name, self.layout.name_limit)
+        let name = match &server {
+            Some(server) if !name.starts_with(&name::before(server)) => {
+                name::expose(server, name, self.layout.name_limit)
             }
             _ => name.to_owned(),
         };
-        if matches!(self.listing.plan(&name), Plan::Forward(_)) {
+        let folded = |server: &ServerName| name::folded(server.as_str());
+        let is_of =
+            |target: &Target| server.as_ref().is_none_or(|server| folded(server) == folded(&target.server));
+        if matches!(self.listing.plan(&name), Plan::Forward(target) if is_of(&target)) {
             return Some(Known { name, exact: true, schema: None });
         }
-        let found = self.names.alike(&name)?;
+        let found = self.names.alike(&name).filter(|found| is_of(&found.target))?;
         Some(Known { name: found.exposed.clone(), exact: false, schema: found.tool.raw("inputSchema") })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
@@ -34,6 +34,8 @@ pub struct Names {
     pub collisions: Vec<String>,
     /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
     pub ambiguous: Vec<String>,
+    /// Every server, heard of or not.
+    servers: BTreeSet<ServerName>,
     /// Servers that have never told what they have, and what may be called there.
     unheard: BTreeMap<ServerName, Policy>,
     undecided: OnceLock<Cost>,
@@ -60,7 +62,9 @@ impl Names {
         let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
         let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
         let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        Self { tools, places, numbers, collisions, ambiguous, unheard, undecided: OnceLock::new() }
+        let servers =
+            catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect();
+        Self { tools, places, numbers, collisions, ambiguous, servers, unheard, undecided: OnceLock::new() }
     }
 
     pub fn get(&self, exposed: &str) -> Option<&Found> {
@@ -130,20 +134,42 @@ impl Names {
     }
 
     /// The tool of this name, though it be spelt differently, without its server, or as a host spells it; `None`
-    /// if it could be several.
+    /// if it could be several. A name that begins with a server's is no other server's.
     pub fn alike(&self, wanted: &str) -> Option<&Found> {
         if let Some(found) = self.get(wanted) {
             return Some(found);
         }
-        let wanted = name::folded(name::without_host(wanted));
+        let wanted = self.without_host(wanted);
+        let (owners, wanted) = (self.owners(wanted), name::folded(wanted));
+        let may_be_of = |server: &ServerName| owners.is_empty() || owners == [server];
         let alike = |name: fn(&Found) -> &str| -> Vec<&Found> {
-            self.tools.iter().filter(|found| name::folded(name(found)) == wanted).collect()
+            let tools = self.tools.iter().filter(|found| may_be_of(&found.target.server));
+            tools.filter(|found| name::folded(name(found)) == wanted).collect()
         };
         let named = [alike(|found| &found.exposed), alike(|found| &found.target.tool)];
         match named.into_iter().find(|named| !named.is_empty())?[..] {
             [only] if !wanted.is_empty() => Some(only),
             _ => None,
         }
+    }
+
+    /// The servers that a name begins with, however it is written; if there are several, those that a separator
+    /// follows.
+    fn owners(&self, name: &str) -> Vec<&ServerName> {
+        let after = |server| Some((server, name::after(server, name)?));
+        let all: Vec<(&ServerName, &str)> = self.servers.iter().filter_map(after).collect();
+        let apart = all.iter().filter(|(_, rest)| !rest.starts_with(char::is_alphanumeric));
+        let apart: Vec<&ServerName> = apart.map(|(server, _)| *server).collect();
+        if apart.is_empty() { all.into_iter().map(|(server, _)| server).collect() } else { apart }
+    }
+
+    /// A name without what hosts put before it, unless that is a server of ours: it is meant then.
+    pub(super) fn without_host<'n>(&self, name: &'n str) -> &'n str {
+        let as_direct = name.strip_prefix("mcp__").filter(|direct| {
+            let host = name::split(direct).map(|(host, _)| name::folded(host));
+            self.servers.iter().any(|server| Some(name::folded(server.as_str())) == host)
+        });
+        as_direct.unwrap_or_else(|| name::without_host(name))
     }
 
     /// The names that are most like one that is not there.
