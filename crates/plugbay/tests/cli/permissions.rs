@@ -27,7 +27,10 @@ fn what_only_reads_is_allowed_and_the_rest_asked_about() {
     assert!(allowed.contains(&"mcp__plugbay__notes__search"), "{allowed:?}");
     assert!(!allowed.contains(&"mcp__plugbay__notes__delete"), "{allowed:?}");
     let hook = &settings["hooks"]["PreToolUse"][0];
-    assert_eq!(hook["matcher"], "mcp__plugbay__execute_tool|mcp__plugbay__execute_read_tool");
+    assert_eq!(
+        hook["matcher"],
+        "mcp__plugbay__execute_tool|mcp__plugbay__execute_read_tool|mcp__plugbay__natural_language"
+    );
     let command = hook["hooks"][0]["command"].as_str().unwrap();
     assert!(command.ends_with("plugbay permissions --hook --name plugbay --allow-reading"), "{command}");
 }
@@ -63,10 +66,10 @@ fn the_hook_applies_the_rules_of_the_host_to_the_inner_tool() {
     let world = world();
     let decide = |tool: &str| decision(&world, "execute_tool", &json!({ "name": tool, "arguments": {} }));
     let tools = ["notes__search", "notes__delete", "calc__evaluate", "nobody__knows"];
-    assert_eq!(tools.map(decide), ["allow", "none", "allow", "none"]);
+    assert_eq!(tools.map(decide), ["allow", "none", "allow", "ask"]);
     let rules = json!({ "permissions": { "allow": ["mcp__notes"], "deny": ["mcp__plugbay__calc__*"] } });
     write_rules(&world, &rules);
-    assert_eq!(tools.map(decide), ["allow", "allow", "deny", "none"]);
+    assert_eq!(tools.map(decide), ["allow", "allow", "deny", "ask"]);
 }
 
 #[test]
@@ -95,6 +98,65 @@ fn no_spelling_gets_around_a_rule() {
     ] {
         assert_eq!(decision(&world, "execute_tool", &input), "deny", "{input}");
     }
+}
+
+#[test]
+fn what_nobody_here_has_heard_of_is_not_allowed() {
+    let world = World::empty();
+    let notes = json!({ "command": "none", "plugbay": { "rename": { "wipe": "tidy" } } });
+    let servers = json!({ "github": { "command": "none" }, "notes": notes });
+    world.configure(&json!({ "mode": "search", "mcpServers": servers }).to_string());
+    write_rules(
+        &world,
+        &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__github__delete_repo"] } }),
+    );
+    let decide = |input: &Value| decision(&world, "execute_tool", input);
+    for (input, expected) in [
+        (json!({ "name": "github__search" }), "allow"),
+        (json!({ "name": "github__delete_repo" }), "deny"),
+        (json!({ "name": "Github__delete_repo" }), "deny"),
+        (json!({ "name": "mcp__GitHub__delete-repo" }), "deny"),
+        (json!({ "name": "delete_repo", "server": "GitHub" }), "deny"),
+        (json!({ "name": "github__delete_repo", "arguments": { "x": 1 }, "tool": "github__x" }), "deny"),
+        (json!({ "name": "github__Delete-Repo" }), "ask"),
+        (json!({ "name": "github__delete_0123abcd" }), "ask"),
+        (json!({ "name": "notes__tidy" }), "ask"),
+        (json!({ "name": "delete-repo" }), "ask"),
+        (json!({ "name": "nobody__knows" }), "ask"),
+        (json!({ "arguments": {} }), "none"),
+    ] {
+        assert_eq!(decide(&input), expected, "{input}");
+    }
+    assert_eq!(decision(&world, "natural_language", &json!({ "query": "tidy up" })), "ask");
+}
+
+#[test]
+fn what_is_refused_is_not_allowed() {
+    let world = world();
+    let call = json!({ "name": "notes__delete", "arguments": { "id": 1 }, "zzz": 3 });
+    write_rules(&world, &json!({ "permissions": { "allow": ["mcp__plugbay"] } }));
+    assert_eq!(decision(&world, "execute_tool", &call), "ask");
+    write_rules(
+        &world,
+        &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__notes__delete"] } }),
+    );
+    assert_eq!(decision(&world, "execute_tool", &call), "deny");
+}
+
+#[test]
+fn rules_hold_within_a_suite_that_nobody_here_has_heard_of() {
+    let world = World::empty();
+    let servers = json!({ "github": { "command": "none" } });
+    world.configure(&json!({ "mode": "suite", "mcpServers": servers }).to_string());
+    write_rules(
+        &world,
+        &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__github__delete_repo"] } }),
+    );
+    let decide = |input: Value| decision(&world, "github_suite", &input);
+    assert_eq!(decide(json!({ "subtool": "delete_repo" })), "deny");
+    assert_eq!(decide(json!({ "subtool": "Delete-Repo", "args": {} })), "deny");
+    assert_eq!(decide(json!({ "subtool": "search" })), "ask");
+    assert_eq!(decide(json!({ "action": "introspect" })), "none");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 mod files;
 mod rules;
 
-use std::{io::Read, path::PathBuf, process::ExitCode};
+use std::{cell::RefCell, io::Read, path::PathBuf, process::ExitCode};
 
 use plugbay_core::{
-    repair::{self, Envelope, NoCall, Tools},
-    surface::{Found, Own, Plan, Snapshot, View, suite},
+    name::{self, ServerName},
+    repair::{self, Envelope, Tools},
+    surface::{Own, Plan, Snapshot, Target, View, suite},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,7 +40,8 @@ pub async fn fragment(context: &Context, wish: &Wish) -> Result<ExitCode, Comman
     allow.extend(reading.map(|found| format!("{PREFIX}{entry}__{}", found.exposed)));
     let hook = json!({ "type": "command", "command": hook_command(context, wish) });
     let suites = snapshot.listing.suites().map(|(exposed, _)| format!("{PREFIX}{entry}__{exposed}"));
-    let matcher: Vec<String> = [Own::Execute, Own::Read].map(ours).into_iter().chain(suites).collect();
+    let matcher: Vec<String> =
+        [Own::Execute, Own::Read, Own::Errand].map(ours).into_iter().chain(suites).collect();
     context.output.json(&json!({
         "permissions": { "allow": allow },
         "hooks": { "PreToolUse": [{ "matcher": matcher.join("|"), "hooks": [hook] }] },
@@ -63,7 +65,7 @@ struct Asked {
     cwd: PathBuf,
 }
 
-/// Answers Claude Code's question whether a tool of ours may be used that calls others. Says nothing where its user is to be asked.
+/// Answers Claude Code's question whether a tool of ours may be used that calls others. Says nothing where no rule does.
 pub async fn hook(context: &Context, wish: &Wish, places: &Places) -> Result<ExitCode, CommandError> {
     let entry = &wish.entry;
     let mut input = String::new();
@@ -71,9 +73,14 @@ pub async fn hook(context: &Context, wish: &Wish, places: &Places) -> Result<Exi
     let asked: Asked = serde_json::from_str(&input)
         .map_err(|error| CommandError::usage(format!("this is no question of a hook: {error}")))?;
     let snapshot = seen_by_claude(context).await?;
-    let Some(name) = called(&asked, &snapshot, entry) else { return Ok(ExitCode::SUCCESS) };
     let rules = places.rules(&asked.cwd);
-    if let Some((decision, reason)) = decide(&rules, &snapshot, &name, wish) {
+    let decided = match called(&asked, &snapshot, entry) {
+        Called::Nothing => None,
+        Called::Tool(name) => decide(&rules, &snapshot, &name, wish),
+        Called::Unclear(names) => Some(decide_unclear(&rules, &names, entry)),
+        Called::Anything => Some((Decision::Ask, "a model calls the tools that it needs".to_owned())),
+    };
+    if let Some((decision, reason)) = decided {
         let decision = match decision {
             Decision::Allow => "allow",
             Decision::Ask => "ask",
@@ -88,39 +95,94 @@ pub async fn hook(context: &Context, wish: &Wish, places: &Places) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a tool of ours will call.
+#[derive(Debug)]
+enum Called {
+    Nothing,
+    Tool(String),
+    /// Perhaps a tool of one of these names: the gateway may know servers that nobody has heard of here, since what
+    /// is remembered of a server depends on its environment.
+    Unclear(Vec<String>),
+    Anything,
+}
+
 /// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
-fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Option<String> {
-    let input = asked.tool_input.to_string();
-    let meant = |envelope, tools: Tools<'_, '_>| {
-        repair::unwrap_call(input.as_bytes(), envelope, repair::Mode::Repair, tools).map(|call| call.name)
-    };
+fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
     let tool = asked.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
-    match snapshot.listing.plan(tool) {
-        Plan::Suite(server) => {
-            meant(Envelope::SUITE, &|name, _| suite::callable(server, name, snapshot)).ok()
-        }
-        _ => match meant(Envelope::EXECUTE, &|name, server| snapshot.executable(name, server)) {
-            // By now there may be one.
-            Ok(name) | Err(NoCall::Unknown(name)) => Some(name),
-            Err(NoCall::Refused(_)) => None,
-        },
+    let suite = match (Own::named(tool), snapshot.listing.plan(tool)) {
+        (Some(Own::Errand), _) => return Called::Anything,
+        (_, Plan::Suite(server)) => Some(server),
+        _ => None,
+    };
+    let written = RefCell::new(Vec::new());
+    let note = |name: &str, server: Option<&str>| {
+        let server = server.or(suite.map(ServerName::as_str));
+        written.borrow_mut().extend(server.map(|server| format!("{server}{}{name}", name::JOINT)));
+        written.borrow_mut().push(name.to_owned());
+    };
+    let (envelope, tools): (_, Tools<'_, '_>) = match suite {
+        Some(of) => (Envelope::SUITE, &|name, server| {
+            note(name, server);
+            suite::callable(of, name, snapshot)
+        }),
+        None => (Envelope::EXECUTE, &|name, server| {
+            note(name, server);
+            snapshot.executable(name, server)
+        }),
+    };
+    let input = asked.tool_input.to_string();
+    let meant = repair::unwrap_call(input.as_bytes(), envelope, repair::Mode::Repair, tools);
+    match (meant, written.take()) {
+        (Ok(call), _) => Called::Tool(call.name),
+        (Err(_), names) if names.is_empty() => Called::Nothing,
+        (Err(_), names) => Called::Unclear(names),
     }
 }
 
 /// The rules for a tool as if its server were the host's own, and for its name as we show it.
 fn decide(rules: &Rules, snapshot: &Snapshot, name: &str, wish: &Wish) -> Option<(Decision, String)> {
-    let found = snapshot.names.get(name);
-    // A tool of a server that was never heard of can be called too, by both names together.
-    let direct = found.map_or_else(
-        || format!("{PREFIX}{name}"),
-        |Found { target, .. }| format!("{PREFIX}{}__{}", target.server, target.tool),
-    );
     let shown = format!("{PREFIX}{}__{name}", wish.entry);
-    if let Some((decision, rule)) = rules.decide(&[&direct, &shown]) {
+    let Some(found) = snapshot.names.get(name) else {
+        return decide_unheard(rules, snapshot, name, &shown);
+    };
+    let Target { server, tool, .. } = &found.target;
+    if let Some((decision, rule)) = rules.decide(&[&format!("{PREFIX}{server}__{tool}"), &shown]) {
         return Some((decision, format!("the rule {rule} holds for {name}")));
     }
-    let reads = wish.allow_reading && found.is_some_and(Found::is_read_only);
+    let reads = wish.allow_reading && found.is_read_only();
     reads.then(|| (Decision::Allow, format!("{name} only reads, says its server")))
+}
+
+/// A tool of a server that was never heard of can be called too, by both names together. What it is called there
+/// may be spelt differently, so its user is asked where that might matter.
+fn decide_unheard(rules: &Rules, snapshot: &Snapshot, name: &str, shown: &str) -> Option<(Decision, String)> {
+    let names = [&format!("{PREFIX}{name}"), shown];
+    let server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
+    let exposure = server.and_then(|server| snapshot.layout.exposures.get(&server));
+    let is_renamed = name::is_marked(name) || exposure.is_none_or(|exposure| !exposure.rename.is_empty());
+    match (rules.decide(&names), rules.decide_loosely(&names)) {
+        (Some((Decision::Deny, rule)), _) => {
+            Some((Decision::Deny, format!("the rule {rule} holds for {name}")))
+        }
+        (None, None) if !is_renamed => None,
+        (Some((exact, rule)), Some((loose, _))) if exact == loose && !is_renamed => {
+            Some((exact, format!("the rule {rule} holds for {name}")))
+        }
+        _ => Some((Decision::Ask, format!("which tool {name} is, is not known yet"))),
+    }
+}
+
+/// What nobody knows here is never allowed.
+fn decide_unclear(rules: &Rules, names: &[String], entry: &str) -> (Decision, String) {
+    let direct = names.iter().map(|name| format!("{PREFIX}{name}"));
+    let shown = names.iter().map(|name| format!("{PREFIX}{entry}__{name}"));
+    // A model may also write a name as its host does.
+    let all: Vec<String> = names.iter().cloned().chain(direct).chain(shown).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    match rules.decide_loosely(&all) {
+        Some((Decision::Deny, rule)) => (Decision::Deny, format!("the rule {rule} holds for {}", names[0])),
+        _ => (Decision::Ask, format!("which tool {} is, is not clear", names[0])),
+    }
 }
 
 /// This command as a shell takes it, on the same configuration.

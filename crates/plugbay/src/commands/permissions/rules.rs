@@ -1,5 +1,6 @@
 //! Permission rules for MCP tools as Claude Code writes them.
 
+use plugbay_core::name;
 use serde_json::Value;
 
 const EVERYTHING: &str = "mcp__*";
@@ -57,12 +58,34 @@ impl Rules {
 
     /// What the rules say of a tool that has these names, and which of them says so.
     pub(super) fn decide(&self, names: &[&str]) -> Option<(Decision, &str)> {
+        self.decide_if(|rule| names.iter().any(|name| fits(rule, name)))
+    }
+
+    /// The same, however rules and names are spelt.
+    pub(super) fn decide_loosely(&self, names: &[&str]) -> Option<(Decision, &str)> {
+        let names: Vec<String> = names.iter().map(|name| loosely(name)).collect();
+        self.decide_if(|rule| names.iter().any(|name| fits(&loosely(rule), name)))
+    }
+
+    fn decide_if(&self, fits: impl Fn(&str) -> bool) -> Option<(Decision, &str)> {
         let lists =
             [(Decision::Deny, &self.deny), (Decision::Ask, &self.ask), (Decision::Allow, &self.allow)];
         lists.into_iter().find_map(|(decision, rules)| {
-            let rule = rules.iter().find(|rule| names.iter().any(|name| fits(rule, name)))?;
+            let rule = rules.iter().find(|rule| fits(rule))?;
             Some((decision, rule.as_str()))
         })
+    }
+}
+
+/// A rule or a name of a tool, but for case and separators; that between server and tool stays.
+fn loosely(text: &str) -> String {
+    let Some(rest) = text.strip_prefix("mcp__") else { return text.to_owned() };
+    let star = if rest.ends_with('*') { "*" } else { "" };
+    match name::split(rest) {
+        Some((server, tool)) => {
+            format!("mcp__{}{}{}{star}", name::folded(server), name::JOINT, name::folded(tool))
+        }
+        None => format!("mcp__{}{star}", name::folded(rest)),
     }
 }
 
@@ -97,6 +120,22 @@ mod tests {
         assert_eq!(decide("mcp__github__delete_repo"), Some(Decision::Deny));
         assert_eq!(decide("mcp__plugbay__files__read"), Some(Decision::Deny));
         for other in ["mcp__githubby__x", "mcp__gitlab__x", "Bash(ls) x"] {
+            assert_eq!(decide(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn spelling_may_be_overlooked() {
+        let rules = rules(
+            r#"{"allow":["mcp__git"],"ask":["mcp__git__merge*"],"deny":["mcp__my-hub__delete_repo","mcp__lab__*"]}"#,
+        );
+        let decide = |name: &str| rules.decide_loosely(&[name]).map(|(decision, _)| decision);
+        for denied in ["mcp__My_Hub__delete-repo", "mcp__myhub__delete__repo", "mcp__LAB__x"] {
+            assert_eq!(decide(denied), Some(Decision::Deny), "{denied}");
+        }
+        assert_eq!(decide("mcp__Git__Merge.all"), Some(Decision::Ask));
+        assert_eq!(decide("mcp__GIT__log"), Some(Decision::Allow));
+        for other in ["mcp__github__x", "mcp__labs__x", "mcp__my-hub__delete"] {
             assert_eq!(decide(other), None, "{other}");
         }
     }
