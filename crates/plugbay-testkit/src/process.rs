@@ -82,10 +82,11 @@ pub fn descendants(pid: u32) -> Vec<Process> {
     found
 }
 
-/// Every process whose command line mentions `path`, wherever it hangs in the tree.
-pub fn mentioning(path: &Path) -> Vec<Process> {
-    let mark = path.to_string_lossy();
-    all().into_iter().filter(|process| process.command.contains(&*mark)).collect()
+/// Every process whose command line mentions something below `folder`, wherever it hangs in the tree. Below it:
+/// `test-1` is the beginning of `test-10`, too.
+pub fn mentioning(folder: &Path) -> Vec<Process> {
+    let mark = format!("{}/", folder.display());
+    all().into_iter().filter(|process| process.command.contains(&mark)).collect()
 }
 
 /// Waits until none of `processes` is left; panics with those that are.
