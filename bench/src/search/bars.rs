@@ -70,7 +70,7 @@ const LISTING: f64 = 260.0;
 const REPLY: f64 = 220.0;
 /// The share of what mcpzip needs to find and call a tool.
 const OF_SEED: f64 = 0.48;
-/// By catalogue: processor time of a query in µs, and of the index in ms.
+/// By catalog: processor time of a query in µs, and of the index in ms.
 const TIMES: [(&str, f64, f64); 2] = [("real", 50.0, 60.0), ("real+distractors", 250.0, 600.0)];
 
 /// What was left out of a run is not judged.
@@ -96,7 +96,7 @@ pub(super) fn judge(results: &Results) -> Vec<Bar> {
         bar("real/hand, to find and call, of what mcpzip needs".to_owned(), Limit::AtMost(OF_SEED), share);
     }
     for size in results.sizes.iter().filter(|size| size.meaning) {
-        let Some((name, query, build)) = TIMES.iter().find(|(name, ..)| *name == size.catalogue) else {
+        let Some((name, query, build)) = TIMES.iter().find(|(name, ..)| *name == size.catalog) else {
             continue;
         };
         bar(format!("{name}, µs a query"), Limit::Within(*query), size.cost.query_us);

@@ -38,10 +38,10 @@ pub(super) fn text(results: &Results) -> String {
             number(Some(line_tokens)),
         ]);
     }
-    let mut cost = Table::new(2, ["catalogue", "table", "tools", "query µs", "worst µs", "build ms", "MB"]);
+    let mut cost = Table::new(2, ["catalog", "table", "tools", "query µs", "worst µs", "build ms", "MB"]);
     for size in &results.sizes {
         cost.row([
-            size.catalogue.clone(),
+            size.catalog.clone(),
             with(size.meaning),
             size.tools.to_string(),
             number(Some(size.cost.query_us)),
@@ -78,11 +78,11 @@ pub(super) fn markdown(results: &Results) -> String {
         let shares = shares.collect::<Vec<_>>().join(" | ");
         let _ = write!(page, "\n| {} ({}) | {} | {shares} | {tokens:.0} |", row.set, row.queries, row.tools);
     }
-    page.push_str("\n\n| catalogue | tools | µs a query | µs the costliest | ms for the index | MB |\n|---|---|---|---|---|---|");
+    page.push_str("\n\n| catalog | tools | µs a query | µs the costliest | ms for the index | MB |\n|---|---|---|---|---|---|");
     for size in results.sizes.iter().filter(|size| size.meaning) {
         let Cost { query_us, worst_us, build_ms, bytes } = size.cost;
         let cells = [query_us, worst_us, build_ms, megabytes(bytes)].map(|value| number(Some(value)));
-        let _ = write!(page, "\n| {} | {} | {} |", size.catalogue, size.tools, cells.join(" | "));
+        let _ = write!(page, "\n| {} | {} | {} |", size.catalog, size.tools, cells.join(" | "));
     }
     let hand = results.rows.iter().find(|row| row.meaning && row.set == "real/hand");
     let share = hand.map(|row| bars::of_seed(results.listing, &row.quality) * 100.0);
@@ -125,7 +125,7 @@ pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
     };
     let size = |size: &Size| {
         json!({
-            "catalogue": size.catalogue,
+            "catalog": size.catalog,
             "table": size.meaning,
             "tools": size.tools,
             "query_us": size.cost.query_us,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::Abilities,
-    catalog::Ware,
+    capabilities::ClientCapabilities,
+    catalog::ItemKind,
     era::{self, Era},
     exchange::Call,
     level::Level,
@@ -19,11 +19,11 @@ use plugbay_core::{
 use serde_json::json;
 
 use crate::{
+    builtin,
     lists::{self, Kind, Wanted},
     message::{Message, Notification, Request, Response},
-    news::Watched,
+    notifications::Watched,
     outbox::Outbox,
-    own,
     respond::{self, Refusal},
     route::{self, Finder, Route, Way},
     session::{HostCall, Recourse, Session},
@@ -56,10 +56,10 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     }
     let era = opened_era(session, request, method)?;
     match (method, era) {
-        (b"tools/list", _) => list(session, sink, request, era, Ware::Tool),
-        (b"resources/list", _) => list(session, sink, request, era, Ware::Resource),
-        (b"resources/templates/list", _) => list(session, sink, request, era, Ware::Template),
-        (b"prompts/list", _) => list(session, sink, request, era, Ware::Prompt),
+        (b"tools/list", _) => list(session, sink, request, era, ItemKind::Tool),
+        (b"resources/list", _) => list(session, sink, request, era, ItemKind::Resource),
+        (b"resources/templates/list", _) => list(session, sink, request, era, ItemKind::Template),
+        (b"prompts/list", _) => list(session, sink, request, era, ItemKind::Prompt),
         (b"tools/call", _) => call_tool(session, sink, request, era),
         (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
         (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
@@ -76,7 +76,7 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
         (b"server/discover", Era::Modern) => {
             let snapshot = session.snapshot();
-            let instructions = session.desk().instructions(&snapshot);
+            let instructions = session.host_view().instructions(&snapshot);
             sink.answer(respond::discover(request.id(), &snapshot, &instructions));
         }
         (b"subscriptions/listen", Era::Modern) => return listen(session, sink, request),
@@ -108,9 +108,9 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
     if session.opened_modern() {
         session.meet(request, Era::Modern);
     }
-    let abilities = request.abilities();
-    session.desk().lends_model(abilities.sampling_tools);
-    session.can(abilities, &request.extensions());
+    let client_capabilities = request.client_capabilities();
+    session.host_view().lends_model(client_capabilities.sampling_tools);
+    session.can(client_capabilities, &request.extensions());
     session.gateway().opened.notify_one();
     Ok(Era::Modern)
 }
@@ -126,31 +126,37 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     }
     let version = era::negotiate(requested.as_deref());
     let declared = request.capabilities.as_ref();
-    let abilities = declared.map(|object| Abilities::read(&request.message, object)).unwrap_or_default();
+    let client_capabilities =
+        declared.map(|object| ClientCapabilities::read(&request.message, object)).unwrap_or_default();
     session.meet(request, Era::Legacy);
-    session.opened_legacy(version, abilities, &request.extensions());
+    session.opened_legacy(version, client_capabilities, &request.extensions());
     let snapshot = session.snapshot();
-    let instructions = session.desk().instructions(&snapshot);
+    let instructions = session.host_view().instructions(&snapshot);
     let alone = session.is_alone();
     sink.answer(respond::initialize(request.id(), version, &snapshot, &instructions, alone));
     Ok(())
 }
 
-fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, ware: Ware) {
+fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, item_kind: ItemKind) {
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
         return sink.answer(respond::error(request.id(), &refusal));
     }
-    if ware == Ware::Tool && era == Era::Legacy && !session.is_alone() {
-        session.desk().listed_by_visitor();
+    if item_kind == ItemKind::Tool && era == Era::Legacy && !session.is_alone() {
+        session.host_view().listed_by_visitor();
     }
     let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
         let snapshot = session.snapshot();
-        sink.answer(respond::list(request.id(), era, ware.list_key(), lists::definitions(&snapshot, ware)));
-        session.has_seen(&snapshot, Kind::of(ware));
+        sink.answer(respond::list(
+            request.id(),
+            era,
+            item_kind.list_key(),
+            lists::definitions(&snapshot, item_kind),
+        ));
+        session.has_seen(&snapshot, Kind::of(item_kind));
     };
     let now = session.snapshot();
-    if now.settled || ware == Ware::Tool && now.is_complete(&session.desk().view_of(&now).0) {
+    if now.settled || item_kind == ItemKind::Tool && now.is_complete(&session.host_view().view_of(&now).0) {
         return answer(session, sink, request);
     }
     when_settled(session, sink, request, answer);
@@ -174,14 +180,14 @@ pub(crate) fn when_searchable(
     session: &Arc<Session>,
     sink: &Arc<Outbox>,
     request: &Request,
-    finder: &Arc<surface::Finder>,
+    tool_index: &Arc<surface::ToolIndex>,
     answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request) + Send + 'static,
 ) {
-    if finder.is_quick() {
+    if tool_index.is_quick() {
         return answer(session, sink, request);
     }
-    let (finder, table) = (Arc::clone(finder), session.gateway().table);
-    let ready = tokio::task::spawn_blocking(move || finder.prepare(table));
+    let (tool_index, table) = (Arc::clone(tool_index), session.gateway().table);
+    let ready = tokio::task::spawn_blocking(move || tool_index.prepare(table));
     later(session, sink, request, ready, |session, sink, request, _| answer(session, sink, request));
 }
 
@@ -205,7 +211,7 @@ pub(crate) fn later<T: Send + 'static>(
         };
         match come.filter(|_| session.waited(&id)) {
             Some(come) => answer(&session, &sink, &request, come),
-            // Not before: questions to the host that have become pointless are taken back on the same way.
+            // Not before: server requests to the host that have become pointless are taken back on the same way.
             None => sink.taken_back(),
         }
         session.dealt_with();
@@ -239,16 +245,16 @@ fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
 fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, way: Way) {
     match way {
         Way::Server(route) => forward(session, sink, request, era, route),
-        Way::Own(own) => own::serve(session, sink, request, era, own),
-        Way::Suite(server) => own::suite::serve(session, sink, request, era, &server),
-        Way::OwnPrompt(prompt) => own::prompts::serve(session, sink, request, era, prompt),
+        Way::Builtin(own) => builtin::serve(session, sink, request, era, own),
+        Way::Suite(server) => builtin::suite::serve(session, sink, request, era, &server),
+        Way::BuiltinPrompt(prompt) => builtin::prompts::serve(session, sink, request, era, prompt),
     }
 }
 
 fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
     let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
     let catalog = session.snapshot().catalog;
-    let server_era = catalog.get(&route.server).map(|entry| entry.offer.manners.era);
+    let server_era = catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
     match retry::come_back(session, sink, request, era, &route, server_era) {
         Ok(true) => return, // the call that it was away from goes on
         Ok(false) => {}
@@ -270,15 +276,16 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         timeout: request.timeout,
         role: route.role,
     };
-    let (errand, demand) = (call.role.errand(), call.role.demand());
+    let (task_role, demand) = (call.role.task_role(), call.role.demand());
     if !session.register(ticket, call) {
         return refuse(Refusal::IdInUse);
     }
     // What a server has that was never heard of is only what somebody says.
-    if let (Some(tally), b"tools/call", Some(_)) = (&session.gateway().tally, request.method(), server_era)
+    if let (Some(usage_counts), b"tools/call", Some(_)) =
+        (&session.gateway().usage_counts, request.method(), server_era)
         && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
     {
-        tally.used(&route.server, &tool);
+        usage_counts.used(&route.server, &tool);
     }
     let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
     if let Some((subject, own)) = route.subject {
@@ -301,7 +308,7 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         era,
         params: request.params.clone(),
         timeout: request.timeout,
-        errand,
+        task_role,
     };
     session.gateway().servers.forward(&route.server, call);
 }
@@ -330,7 +337,7 @@ fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
     let snapshot = session.snapshot();
     let watched = |span: Span| {
         let uri = string_value(request.raw(&span))?;
-        let place = session.meant(&uri, snapshot.shelf.resources_at(&uri))?;
+        let place = session.meant(&uri, snapshot.resources.resources_at(&uri))?;
         let place = Some(place).filter(|place| tells_of_changes(&snapshot, &place.server))?;
         Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
     };
@@ -352,7 +359,7 @@ fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refu
     let (uri, span) = request.addressed()?;
     let snapshot = session.snapshot();
     let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
-    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri)).ok_or_else(unknown)?;
+    let place = session.meant(&uri, snapshot.resources.resources_at(&uri)).ok_or_else(unknown)?;
     if !tells_of_changes(&snapshot, &place.server) {
         let what = format!("its server {:?} does not tell when a resource changes", place.server.as_str());
         return Err(Refusal::InvalidParams(what));

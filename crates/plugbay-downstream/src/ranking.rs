@@ -12,7 +12,7 @@ use plugbay_core::{
     model::{Model, Prompt, Trouble},
     name::ServerName,
     search::{Hit, Table, ranking},
-    surface::{Finder, Found, Snapshot},
+    surface::{Found, Snapshot, ToolIndex},
 };
 use tokio::time::{Instant, timeout};
 
@@ -69,7 +69,7 @@ pub struct Ranker {
 #[derive(Debug, Default)]
 struct State {
     choice: Option<Choice>,
-    /// Of each catalogue that is in use; hosts may know the same tools by different names.
+    /// Of each catalog that is in use; hosts may know the same tools by different names.
     memories: Vec<Memory>,
     /// Whose model is not asked before when: one host's is no other's.
     resting: HashMap<Whose, Instant>,
@@ -77,11 +77,11 @@ struct State {
     told: Option<Discriminant<Trouble>>,
 }
 
-/// What the model answered about one catalogue.
+/// What the model answered about one catalog.
 #[derive(Debug)]
 struct Memory {
     /// When it goes, all of this is void.
-    finder: Weak<Finder>,
+    tool_index: Weak<ToolIndex>,
     answers: HashMap<Key, Arc<[String]>>,
     /// Oldest first.
     order: VecDeque<Key>,
@@ -108,9 +108,9 @@ impl Ranker {
         &self,
         wish: &Wish,
         owner: Whose,
-        finder: &Arc<Finder>,
+        tool_index: &Arc<ToolIndex>,
     ) -> Option<Arc<[String]>> {
-        self.lock().memory(finder).answers.get(&key(wish, owner)).cloned()
+        self.lock().memory(tool_index).answers.get(&key(wish, owner)).cloned()
     }
 
     pub(crate) fn is_resting(&self, owner: Whose) -> bool {
@@ -122,14 +122,14 @@ impl Ranker {
         &self,
         wish: &Wish,
         owner: Whose,
-        finder: &Arc<Finder>,
+        tool_index: &Arc<ToolIndex>,
         answer: Result<Vec<String>, Trouble>,
     ) -> Option<Arc<[String]>> {
         let mut state = self.lock();
         match answer {
             Ok(names) => {
                 let names: Arc<[String]> = names.into();
-                state.memory(finder).keep(key(wish, owner), Arc::clone(&names));
+                state.memory(tool_index).keep(key(wish, owner), Arc::clone(&names));
                 state.told = None;
                 Some(names)
             }
@@ -165,12 +165,12 @@ impl State {
         *until = (*until).max(now + rest.min(LONGEST_REST));
     }
 
-    fn memory(&mut self, finder: &Arc<Finder>) -> &mut Memory {
-        self.memories.retain(|memory| memory.finder.strong_count() > 0);
-        let finder = Arc::downgrade(finder);
-        let known = self.memories.iter().position(|memory| memory.finder.ptr_eq(&finder));
+    fn memory(&mut self, tool_index: &Arc<ToolIndex>) -> &mut Memory {
+        self.memories.retain(|memory| memory.tool_index.strong_count() > 0);
+        let tool_index = Arc::downgrade(tool_index);
+        let known = self.memories.iter().position(|memory| memory.tool_index.ptr_eq(&tool_index));
         let at = known.unwrap_or_else(|| {
-            self.memories.push(Memory { finder, answers: HashMap::new(), order: VecDeque::new() });
+            self.memories.push(Memory { tool_index, answers: HashMap::new(), order: VecDeque::new() });
             self.memories.len() - 1
         });
         &mut self.memories[at]
@@ -191,7 +191,7 @@ impl Memory {
     }
 }
 
-/// The tools that the model names, or why it names none. Dropped, the question is taken back.
+/// The tools that the model names, or why it names none. Dropped, the server request is taken back.
 pub async fn ask(
     model: &dyn Model,
     deadline: Duration,
@@ -239,7 +239,7 @@ pub fn merge<'a>(
 
 /// Shows the model all tools that may be meant, the likely ones first.
 fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
-    let likely = snapshot.finder.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
+    let likely = snapshot.tool_index.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
     let others = snapshot.names.iter().filter(|found| wish.may_be(found));
@@ -259,10 +259,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_hosts_trouble_is_not_anothers() {
-        let (ranker, finder) = (Ranker::default(), snapshot(&["a"], true).finder);
+        let (ranker, tool_index) = (Ranker::default(), snapshot(&["a"], true).tool_index);
         let wish = Wish { query: "x".to_owned(), server: None, limit: 1 };
         let (one, other) = (Some([1; 32]), Some([2; 32]));
-        ranker.learn(&wish, one, &finder, Err(Trouble::Unaskable("declined".to_owned())));
+        ranker.learn(&wish, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
         assert_eq!([one, other, None].map(|owner| ranker.is_resting(owner)), [true, false, false]);
         tokio::time::advance(REST).await;
         assert!(!ranker.is_resting(one));

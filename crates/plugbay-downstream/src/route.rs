@@ -5,7 +5,7 @@ use plugbay_core::{
     catalog::Offer,
     era::Era,
     name::ServerName,
-    surface::{Own, OwnPrompt, Place, Plan, Snapshot},
+    surface::{BuiltinPrompt, BuiltinTool, Place, Plan, Snapshot},
     wire::{Members, Span, string_value},
 };
 
@@ -27,8 +27,8 @@ pub(crate) struct Route {
 pub(crate) enum Way {
     Server(Route),
     /// The gateway itself.
-    Own(Own),
-    OwnPrompt(OwnPrompt),
+    Builtin(BuiltinTool),
+    BuiltinPrompt(BuiltinPrompt),
     /// A server as one tool.
     Suite(ServerName),
 }
@@ -44,7 +44,7 @@ pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Session
             let role = tasks::role_of_call(request, era, snapshot, &target);
             Ok(Way::Server(Route { server: target.server.clone(), subject, role }))
         }
-        Plan::Own(own) => Ok(Way::Own(own)),
+        Plan::Builtin(own) => Ok(Way::Builtin(own)),
         Plan::Suite(server) => Ok(Way::Suite(server.clone())),
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
@@ -65,7 +65,7 @@ pub(crate) fn resource(
     session: &Session,
 ) -> Result<Way, Refusal> {
     let (uri, span) = request.addressed()?;
-    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri));
+    let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
     Ok(Way::to(place, span))
 }
@@ -88,7 +88,7 @@ pub(crate) fn completion(
         return known_prompt(&name, span, snapshot);
     }
     let (uri, span) = text("uri").ok_or_else(incomplete)?;
-    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri));
+    let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
     Ok(Way::to(place, span))
 }
@@ -106,7 +106,7 @@ pub(crate) fn unknown(
         return Ok(Way::to(place, span));
     }
     if let Ok((uri, span)) = request.addressed()
-        && let Some(place) = session.meant(&uri, snapshot.shelf.known_at(&uri))
+        && let Some(place) = session.meant(&uri, snapshot.resources.known_at(&uri))
     {
         return Ok(Way::to(place, span));
     }
@@ -133,7 +133,7 @@ pub(crate) fn unknown(
 fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
     match snapshot.listing.plan(name) {
         Plan::Forward(target) => Some(Place { server: target.server.clone(), quoted: target.quoted.clone() }),
-        _ => snapshot.shelf.prompt(name).cloned(),
+        _ => snapshot.resources.prompt(name).cloned(),
     }
 }
 
@@ -150,11 +150,11 @@ fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
 }
 
 fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Way, Refusal> {
-    if let Some(own) = snapshot.listing.own_prompt(name) {
-        return Ok(Way::OwnPrompt(own));
+    if let Some(own) = snapshot.listing.builtin_prompt(name) {
+        return Ok(Way::BuiltinPrompt(own));
     }
-    let Some(place) = snapshot.shelf.prompt(name) else {
-        let nearest = snapshot.shelf.nearest_prompts(name).into_iter().map(str::to_owned).collect();
+    let Some(place) = snapshot.resources.prompt(name) else {
+        let nearest = snapshot.resources.nearest_prompts(name).into_iter().map(str::to_owned).collect();
         return Err(Refusal::Unknown { what: "prompt", name: name.to_owned(), nearest });
     };
     Ok(Way::to(place.clone(), span))

@@ -25,9 +25,10 @@ pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: 
         (Era::Legacy, Some(Era::Modern) | None, Some(params)) if !request.is_empty() => {
             Recourse::Again(Box::new(Again::new(draft.clone(), params.clone(), request.timeout)))
         }
-        (Era::Modern, Some(Era::Legacy) | None, _) => {
-            Recourse::Park(Terms { abilities: request.abilities(), subject: Subject::of(request) })
-        }
+        (Era::Modern, Some(Era::Legacy) | None, _) => Recourse::Park(Terms {
+            client_capabilities: request.client_capabilities(),
+            subject: Subject::of(request),
+        }),
         _ => Recourse::None,
     }
 }
@@ -69,7 +70,10 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, route: &Route) -> HostCall {
         log_level: request.log_level(),
         repairs: request.repairs.clone(),
         sink: Arc::clone(sink),
-        recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: Subject::of(request) }),
+        recourse: Recourse::Park(Terms {
+            client_capabilities: request.client_capabilities(),
+            subject: Subject::of(request),
+        }),
         asked: true,
         timeout: request.timeout,
         role: match route.role {

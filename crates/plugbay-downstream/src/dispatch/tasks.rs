@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Message, Request, go, when_settled};
 use crate::{
-    news::Watched,
+    notifications::Watched,
     outbox::Outbox,
     respond::{self, Refusal},
     session::Session,

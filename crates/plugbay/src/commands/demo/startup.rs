@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use super::{milliseconds, stage::Stage};
 use crate::{
+    app::{App, Outside},
     commands::{
         Trouble,
         start::start,
         tokens::{Listed, MODES, in_mode},
     },
-    panel::{Outside, Panel},
     settings::Source,
     tokenizer,
 };
@@ -71,15 +71,15 @@ pub struct ServerCost {
     pub tokens: usize,
 }
 
-/// The panel of `plugbay serve` without a host, so that its servers can be watched.
+/// The gateway of `plugbay serve` without a host, so that its servers can be watched.
 pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut(&Event)) -> Startup {
     let settings = Source::new(Some(stage.config())).load();
     // No cache: everybody starts as if never met.
-    let panel = Panel::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
+    let app = App::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
     let started = Instant::now();
     let mut events = Vec::new();
     let failures = start(
-        &panel,
+        &app,
         |_| true,
         |server, condition| {
             let shown = match condition {
@@ -94,9 +94,9 @@ pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut
         },
     );
     let failures = failures.await;
-    let snapshot = panel.snapshots().borrow().clone();
+    let snapshot = app.snapshots().borrow().clone();
     let ledger = Ledger::of(&snapshot.names, tokenizer::count);
-    panel.shut_down().await;
+    app.shut_down().await;
     let Cost { tools, tokens } = ledger.total();
     let cost = |(name, cost): (ServerName, Cost)| ServerCost {
         server: name.to_string(),
