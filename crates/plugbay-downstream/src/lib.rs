@@ -4,6 +4,7 @@ pub mod agent;
 mod budget;
 mod builtin;
 mod connected_hosts;
+mod context;
 mod dispatch;
 mod gateway;
 mod host_view;

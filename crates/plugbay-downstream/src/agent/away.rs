@@ -3,10 +3,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use plugbay_core::{era::Era, exchange::Ticket};
+use plugbay_core::exchange::Ticket;
 use rustc_hash::FxHashMap;
 use tokio::time::{Instant, sleep_until};
 
@@ -15,12 +15,10 @@ use super::{
     host::{Place, Question, Returned},
 };
 use crate::{
-    message::Request,
-    outbox::Outbox,
+    context::RequestContext,
     parked::{self, Back, PATIENCE},
     respond::{self, Refusal},
     seal::Subject,
-    session::Session,
 };
 
 /// So many agent runs may wait for their hosts.
@@ -49,7 +47,8 @@ impl Away {
 }
 
 /// Answers the host's request with the question, and keeps the agent run for its next one.
-pub(super) fn leave(session: &Session, sink: &Outbox, request: &Request, paused: Paused) {
+pub(super) fn leave(context: RequestContext<'_>, paused: Paused) {
+    let RequestContext { session, request, .. } = context;
     let gateway = session.gateway().clone();
     let Some(seal) = &gateway.parking.seal else { return };
     let (ticket, until) = (gateway.tickets.next(), Instant::now() + PATIENCE);
@@ -57,7 +56,7 @@ pub(super) fn leave(session: &Session, sink: &Outbox, request: &Request, paused:
     let Question { method, params, .. } = &paused.question;
     let asked = respond::input_request(ticket, method, params);
     gateway.agents.away.lock().insert(ticket, paused);
-    sink.answer(respond::input_required(request.id(), &asked, &state));
+    context.answer(respond::input_required(request.id(), &asked, &state));
     tokio::spawn(async move {
         sleep_until(until).await;
         let forgotten = gateway.agents.away.lock().remove(&ticket);
@@ -66,11 +65,8 @@ pub(super) fn leave(session: &Session, sink: &Outbox, request: &Request, paused:
 }
 
 /// Whether the request is one by which a host comes back. Its agent run goes on, or asks again if there is no answer.
-pub(super) fn come_back(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-) -> Result<bool, Refusal> {
+pub(super) fn come_back(context: RequestContext<'_>) -> Result<bool, Refusal> {
+    let RequestContext { session, request, .. } = context;
     let Some(state) = &request.state else { return Ok(false) };
     let state = request.text(Some(state)).unwrap_or_default();
     let (gateway, back) = (session.gateway(), Back::of(request, &state));
@@ -79,11 +75,11 @@ pub(super) fn come_back(
     let paused = gateway.agents.away.lock().remove(&ticket);
     let paused = paused.ok_or_else(parked::ended)?;
     let Some((_, answer)) = answer else {
-        leave(session, sink, request, paused);
+        leave(context, paused);
         return Ok(true);
     };
-    let _ = paused.question.answer.send(Returned { place: Place::of(session, sink, request), answer });
-    paused.course.follow(session, sink, request, Era::Modern);
+    let _ = paused.question.answer.send(Returned { place: Place::of(context), answer });
+    paused.course.follow(context);
     Ok(true)
 }
 

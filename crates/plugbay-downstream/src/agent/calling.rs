@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{host::Place, outcome::Outcome};
 use crate::{
+    context::RequestContext,
     dispatch,
     message::{Message, Request},
     outbox::Outbox,
@@ -64,7 +65,8 @@ impl Calling {
     async fn made(self, place: Place) -> Outcome {
         let inner = Arc::new(Outbox::within(&place.sink));
         let _taken_back = TakenBack { session: &place.session, id: self.request.id() };
-        dispatch::call_tool(&place.session, &inner, &self.request, Era::Legacy);
+        let (session, request) = (&place.session, &self.request);
+        dispatch::call_tool(RequestContext { session, sink: &inner, request, era: Era::Legacy });
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());

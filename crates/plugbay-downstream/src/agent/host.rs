@@ -12,7 +12,7 @@ use plugbay_core::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::teller::Teller;
-use crate::{message::Request, outbox::Outbox, sampling, server_requests::Told, session::Session};
+use crate::{context::RequestContext, outbox::Outbox, sampling, server_requests::Told, session::Session};
 
 pub(super) struct Host {
     pub(super) place: Place,
@@ -48,7 +48,8 @@ pub(super) struct Returned {
 }
 
 impl Place {
-    pub(super) fn of(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Self {
+    pub(super) fn of(context: RequestContext<'_>) -> Self {
+        let RequestContext { session, sink, request, .. } = context;
         Self {
             session: Arc::clone(session),
             sink: Arc::clone(sink),

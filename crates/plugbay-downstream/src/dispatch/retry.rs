@@ -7,13 +7,14 @@ use plugbay_core::{era::Era, wire::Draft};
 
 use super::Request;
 use crate::{
+    context::RequestContext,
     outbox::Outbox,
     parked::{Back, Terms},
     respond::Refusal,
     rounds::Again,
     route::Route,
     seal::Subject,
-    session::{HostCall, Recourse, Session},
+    session::{HostCall, Recourse},
     tasks::{Driven, Role},
 };
 
@@ -35,13 +36,11 @@ pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: 
 
 /// Whether the request is one by which a host comes back to a call that we have kept for it.
 pub(super) fn come_back(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    era: Era,
+    context: RequestContext<'_>,
     route: &Route,
     server_era: Option<Era>,
 ) -> Result<bool, Refusal> {
+    let RequestContext { session, sink, request, era } = context;
     let Some(state) = request.state.as_ref().filter(|_| era == Era::Modern) else {
         return Ok(false);
     };

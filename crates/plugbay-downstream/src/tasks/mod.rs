@@ -22,7 +22,7 @@ use ids::Task;
 use crate::{
     message::Request,
     respond::Refusal,
-    route::{Route, Way},
+    route::{Destination, Route},
     seal::Owner,
     session::{HostCall, Session},
 };
@@ -81,7 +81,7 @@ pub(crate) fn route(
     snapshot: &Snapshot,
     era: Era,
     session: &Session,
-) -> Result<Way, Refusal> {
+) -> Result<Destination, Refusal> {
     let (shown, span) = request.of_task()?;
     let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
     let task = Task::find(&shown, &session.owner()).ok_or_else(unknown)?;
@@ -101,12 +101,12 @@ pub(crate) fn route(
         b"tasks/result" => TaskRole::Await(task.id.into()),
         _ => TaskRole::About(task.id.into()),
     };
-    Ok(Way::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
+    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
 }
 
 /// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
 /// the next is.
-pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Way), Refusal> {
+pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Destination), Refusal> {
     let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
     let (mut from, mut subject) = (None, None);
     if let Some((text, span)) = request.cursor()? {
@@ -122,7 +122,7 @@ pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Requ
     // Its server may have gone since; the one that is next is then asked from the beginning.
     subject = subject.filter(|_| from.as_ref() == Some(&server));
     let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
-    Ok((request, Way::Server(Route { server, subject, role: Role::Lists { next } })))
+    Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next } })))
 }
 
 fn quoted(text: &str) -> Bytes {
