@@ -23,7 +23,7 @@ usage: plugbay-bench [calls | http | start | memory | search] [options]
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
   --id-last            answers carry their id after the payload, as many servers write them
-  --data DIR           search: the folder with catalogues and queries
+  --data DIR           search: the folder with catalogs and queries
   --markdown           search: the page for the documentation instead of tables
   --json               a JSON object instead of tables
 ";
@@ -66,7 +66,7 @@ pub(crate) struct Settings {
     only: Option<Vec<String>>,
     /// Only cases whose label contains this.
     pub(crate) case: Option<String>,
-    /// Where the catalogues and queries are.
+    /// Where the catalogs and queries are.
     pub(crate) data: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Section `calls`: what one call costs on each way, measured in rounds that alternate between the ways.
+//! Section `calls`: what one call costs on each route, measured in rounds that alternate between the routes.
 
 mod bars;
 pub(crate) mod case;
@@ -12,7 +12,7 @@ use crate::target::Target;
 use crate::{Outcome, cores, output, process};
 
 /// Under which circumstances the rows came about.
-pub(crate) struct Setting {
+pub(crate) struct Conditions {
     pub(crate) rounds: u32,
     pub(crate) cores: Cores,
     /// The machine's load average before and after.
@@ -36,11 +36,11 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     }
 
     let bars = bars::judge(&rows);
-    let setting = Setting { rounds, cores: settings.cores, loads: [load_before, process::load()] };
+    let conditions = Conditions { rounds, cores: settings.cores, loads: [load_before, process::load()] };
     output::show(&if settings.is_json() {
-        report::json(&setting, &rows, &bars).to_string()
+        report::json(&conditions, &rows, &bars).to_string()
     } else {
-        report::text(&setting, &rows, &bars)
+        report::text(&conditions, &rows, &bars)
     });
     Ok(())
 }

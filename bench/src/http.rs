@@ -13,7 +13,7 @@ use route::Route;
 
 use crate::args::{Cores, Settings};
 use crate::calls::{
-    Setting,
+    Conditions,
     case::{self, Case},
     report::rows,
 };
@@ -22,7 +22,7 @@ use crate::{Outcome, cores, output, process};
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     if !settings.also.is_empty() {
-        return Err("http knows only how plugbay is started, so --also has no meaning here".into());
+        return Err("http knows only how plugbay is started, so --also does not apply here".into());
     }
     let routes = Route::all(settings)?;
     let rounds = settings.rounds.unwrap_or(if settings.quick { 3 } else { 25 });
@@ -40,11 +40,11 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
         output::progress(&format!("{} …", case.label()));
         all.extend(rows(&case, &route::run(&case, &routes, rounds)?));
     }
-    let setting = Setting { rounds, cores: settings.cores, loads: [load_before, process::load()] };
+    let conditions = Conditions { rounds, cores: settings.cores, loads: [load_before, process::load()] };
     output::show(&if settings.is_json() {
-        report::json(&setting, &all).to_string()
+        report::json(&conditions, &all).to_string()
     } else {
-        report::text(&setting, &all)
+        report::text(&conditions, &all)
     });
     Ok(())
 }

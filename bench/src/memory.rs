@@ -102,7 +102,7 @@ fn sample(host: &Host) -> (Memory, usize, usize) {
 fn text(rows: &[Row]) -> String {
     let mut table = Table::new(
         1,
-        ["way", "servers", "running", "when", "RSS MB", "PSS MB", "peak MB", "processes", "at most", "bar"],
+        ["route", "servers", "running", "when", "RSS MB", "PSS MB", "peak MB", "processes", "at most", "bar"],
     );
     for row in rows {
         let verdict = row.passes().map_or("", |passes| if passes { "pass" } else { "FAIL" });
@@ -125,7 +125,7 @@ fn text(rows: &[Row]) -> String {
 fn json(rows: &[Row]) -> Value {
     let row = |row: &Row| {
         json!({
-            "way": row.target,
+            "route": row.target,
             "servers": row.servers,
             "servers_running": row.running,
             "when": row.when,

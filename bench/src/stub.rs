@@ -24,8 +24,8 @@ pub(crate) const TOOLS: usize = 20;
 pub(crate) struct Options {
     tools: usize,
     start_delay: Duration,
-    mute: bool,
-    /// Delay and muteness only while this file exists: a server that was well when it was last seen.
+    silent: bool,
+    /// Delay and silence only while this file exists: the server worked when it last connected.
     when: Option<PathBuf>,
     id_place: IdPlace,
     /// Listen here instead of reading stdin.
@@ -37,7 +37,7 @@ impl Options {
         let mut options = Self {
             tools: TOOLS,
             start_delay: Duration::ZERO,
-            mute: false,
+            silent: false,
             when: None,
             id_place: IdPlace::First,
             http: None,
@@ -48,7 +48,7 @@ impl Options {
             match arg.as_str() {
                 "--tools" => options.tools = value()?.parse()?,
                 "--start-delay-ms" => options.start_delay = Duration::from_millis(value()?.parse()?),
-                "--mute" => options.mute = true,
+                "--silent" => options.silent = true,
                 "--when" => options.when = Some(PathBuf::from(value()?)),
                 "--http" => options.http = Some(value()?.clone()),
                 "--id-last" => options.id_place = IdPlace::Last,
@@ -58,7 +58,7 @@ impl Options {
         Ok(options)
     }
 
-    fn unwell(&self) -> bool {
+    fn faulty(&self) -> bool {
         self.when.as_ref().is_none_or(|file| file.exists())
     }
 }
@@ -70,12 +70,12 @@ pub(crate) fn run(options: &Options) -> Outcome<()> {
     let mut lines = Lines::new(unbuffered(&io::stdin())?);
     let mut out = unbuffered(&io::stdout())?;
     let mut stub = Stub::new(options);
-    let mute = options.mute && options.unwell();
-    if options.unwell() {
+    let silent = options.silent && options.faulty();
+    if options.faulty() {
         std::thread::sleep(options.start_delay);
     }
     while let Some(line) = lines.next()? {
-        if let (false, Some(answer)) = (mute, stub.answer(line)?) {
+        if let (false, Some(answer)) = (silent, stub.answer(line)?) {
             out.write_all(answer)?;
         }
     }
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn options_are_parsed() {
         let parse = |line: &str| Options::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let options = parse("--tools 3 --start-delay-ms 50 --mute").unwrap();
-        assert_eq!((options.tools, options.start_delay.as_millis(), options.mute), (3, 50, true));
+        let options = parse("--tools 3 --start-delay-ms 50 --silent").unwrap();
+        assert_eq!((options.tools, options.start_delay.as_millis(), options.silent), (3, 50, true));
         assert!(parse("--tools").is_err());
         assert!(parse("--loud").is_err());
     }

@@ -1,4 +1,4 @@
-//! The ways from the driver to the stub that are compared.
+//! The routes from the driver to the stub that are compared.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl Target {
         Ok(targets)
     }
 
-    /// Spawns it and greets it.
+    /// Spawns the process and initializes the session.
     pub(crate) fn open(&self, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Host> {
         let hint = match self.route {
             Route::Plugbay { .. } => "\n(has this binary `serve`? --only direct,pump measures without it)",
@@ -60,7 +60,7 @@ impl Target {
         };
         let opened = || -> Outcome<Host> {
             let mut host = Host::spawn(&mut self.command(sandbox, servers)?, sandbox)?;
-            host.greet()?;
+            host.initialize()?;
             Ok(host)
         };
         opened().map_err(|error| format!("{error}{hint}").into())

@@ -7,7 +7,7 @@ use crate::batch::{Batch, Done};
 use crate::calls::case::Case;
 use crate::host::Host;
 use crate::payload::{IdPlace, Payload};
-use crate::rounds::{Series, Way, alternate};
+use crate::rounds::{OpenRoute, Series, alternate};
 use crate::sandbox::{Sandbox, Server};
 use crate::stub::TOOLS;
 use crate::target::{Target, exposed};
@@ -47,7 +47,7 @@ impl<'a> Pipes<'a> {
     }
 }
 
-impl Way for Pipes<'_> {
+impl OpenRoute for Pipes<'_> {
     fn pid(&self) -> u32 {
         self.host.pid()
     }
