@@ -99,6 +99,20 @@ impl Host {
         }
     }
 
+    /// Calls again until the call succeeds: a server may still be starting.
+    pub(crate) fn call_until_result(&mut self, params: &Value, limit: Duration) -> Outcome<()> {
+        let began = Instant::now();
+        loop {
+            let result = self.request("tools/call", params);
+            match result {
+                Ok(result) if result["isError"] != true => return Ok(()),
+                Ok(result) if began.elapsed() > limit => return Err(format!("tools/call: {result}").into()),
+                Err(error) if began.elapsed() > limit => return Err(error),
+                _ => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+
     pub(crate) fn take_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id - 1

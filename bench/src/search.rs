@@ -69,7 +69,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let table = Arc::new(table);
     let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
     for catalog in &data.catalogs {
-        if settings.case.as_ref().is_none_or(|case| catalog.name.contains(case)) {
+        if settings.wants_case(&catalog.name) {
             for embeddings in [true, false] {
                 output::progress(&format!(
                     "{}: {} tools, {} the table …",

@@ -28,10 +28,10 @@ impl Target {
     pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
         let mut targets = Vec::new();
         if settings.wants("direct") {
-            targets.push(Self { name: "direct".to_owned(), route: Route::Direct });
+            targets.push(Self::direct());
         }
         if settings.wants("pump") {
-            targets.push(Self { name: "pump".to_owned(), route: Route::Pump });
+            targets.push(Self::pump());
         }
         targets.extend(Self::gateways(settings)?);
         Ok(targets)
@@ -42,14 +42,26 @@ impl Target {
         let mut targets = Vec::new();
         if settings.wants("plugbay") {
             let binary = gateway::find(settings.gateway.as_deref())?;
-            let route = Route::Plugbay { binary, mode: settings.mode.clone() };
-            targets.push(Self { name: "plugbay".to_owned(), route });
+            targets.push(Self::plugbay("plugbay", binary, settings.mode.clone()));
         }
         for also in settings.also.iter().filter(|also| settings.wants(&also.name)) {
             let route = Route::Other { words: also.words.clone() };
             targets.push(Self { name: also.name.clone(), route });
         }
         Ok(targets)
+    }
+
+    pub(crate) fn direct() -> Self {
+        Self { name: "direct".to_owned(), route: Route::Direct }
+    }
+
+    pub(crate) fn pump() -> Self {
+        Self { name: "pump".to_owned(), route: Route::Pump }
+    }
+
+    /// plugbay with `mode` in its configuration.
+    pub(crate) fn plugbay(name: &str, binary: PathBuf, mode: Option<String>) -> Self {
+        Self { name: name.to_owned(), route: Route::Plugbay { binary, mode } }
     }
 
     /// Spawns the process and initializes the session.

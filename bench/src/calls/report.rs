@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::args::Cores;
-use crate::calls::Conditions;
 use crate::calls::bars::{self, Bar};
 use crate::calls::case::Case;
+use crate::conditions::Conditions;
 use crate::rounds::Series;
 use crate::stats::{median, median_ratio, spread};
 use crate::table::{Table, number, percent};
@@ -43,17 +43,7 @@ pub(crate) fn rows(case: &Case, series: &[Series]) -> Vec<Row> {
 }
 
 pub(crate) fn text(conditions: &Conditions, rows: &[Row], bars: &[Bar]) -> String {
-    format!("{}\n\n{}\n{}", circumstances(conditions), table(rows), bars::render(bars))
-}
-
-/// What a reader should know before the first figure.
-pub(crate) fn circumstances(conditions: &Conditions) -> String {
-    let Conditions { rounds, cores, loads: [before, after] } = conditions;
-    let cores = match cores {
-        Cores::One => "all processes on one core",
-        Cores::All => "processes where the scheduler puts them",
-    };
-    format!("{rounds} rounds, {cores}; load average {before}, at the end {after}")
+    format!("{}\n\n{}\n{}", conditions.text(), table(rows), bars::render(bars))
 }
 
 pub(crate) fn json(conditions: &Conditions, rows: &[Row], bars: &[Bar]) -> Value {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::args::Cores;
-use crate::calls::Conditions;
-use crate::calls::report::{Row, circumstances, megabytes_per_second};
+use crate::calls::report::{Row, megabytes_per_second};
+use crate::conditions::Conditions;
 use crate::table::{Table, number, percent};
 
 pub(crate) fn text(conditions: &Conditions, rows: &[Row]) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn text(conditions: &Conditions, rows: &[Row]) -> String {
             number(megabytes_per_second(row)),
         ]);
     }
-    format!("{}\n\n{}", circumstances(conditions), table.render())
+    format!("{}\n\n{}", conditions.text(), table.render())
 }
 
 pub(crate) fn json(conditions: &Conditions, rows: &[Row]) -> Value {
