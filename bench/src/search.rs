@@ -69,26 +69,15 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let table = Arc::new(table);
     let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
     for catalog in &data.catalogs {
-<<<<<<< HEAD
-        if settings.case.as_ref().is_none_or(|case| catalog.name.contains(case)) {
-            for meaning in [true, false] {
-=======
         if settings.wants_case(&catalog.name) {
             for embeddings in [true, false] {
->>>>>>> wt-xtask
                 output::progress(&format!(
                     "{}: {} tools, {} the table …",
                     catalog.name,
                     catalog.tools.len(),
-<<<<<<< HEAD
-                    if meaning { "with" } else { "without" }
-                ));
-                evaluate(catalog, meaning.then_some(&table), settings.quick, &mut results);
-=======
                     if embeddings { "with" } else { "without" }
                 ));
                 evaluate(catalog, embeddings.then_some(&table), settings.quick, &mut results);
->>>>>>> wt-xtask
             }
         }
     }
@@ -111,22 +100,14 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
 
 fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
-<<<<<<< HEAD
-    let meaning = table.is_some();
-=======
     let embeddings = table.is_some();
->>>>>>> wt-xtask
     let engine = Engine::build(&tools, table.cloned());
     for set in &catalog.sets {
         results.rows.push(Row {
             set: format!("{}/{}", catalog.name, set.name),
             tools: tools.len(),
             queries: set.queries.len(),
-<<<<<<< HEAD
-            meaning,
-=======
             embeddings,
->>>>>>> wt-xtask
             quality: metrics::quality(&engine, catalog, &set.queries),
         });
     }
@@ -136,20 +117,12 @@ fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results:
 
 fn measure(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
-<<<<<<< HEAD
-    let meaning = table.is_some();
-=======
     let embeddings = table.is_some();
->>>>>>> wt-xtask
     let build = || Engine::build(&tools, table.cloned());
     let engine = build();
     let queries: Vec<&Query> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
-<<<<<<< HEAD
-    results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), meaning, cost });
-=======
     results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), embeddings, cost });
->>>>>>> wt-xtask
 }
 
 /// The three tools and the instructions, without what they say of servers.
