@@ -4,20 +4,16 @@
 //! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
 //! host's user agrees to that very call.
 
-mod away;
 mod calling;
 mod consent;
 mod host;
 mod outcome;
+mod paused;
 mod report;
 mod teller;
 mod toolbox;
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use plugbay_core::{
     arguments,
@@ -33,13 +29,14 @@ use tokio::{
 };
 
 use self::{
-    away::{Away, Paused},
     calling::{Calling, Running},
     host::{Host, Place, Question},
     outcome::Outcome,
+    paused::Paused,
     report::{Fate, Report, Shortage},
     toolbox::Toolbox,
 };
+pub use crate::agent_settings::{Agents, Limits, Terms};
 use crate::{context::RequestContext, ranking::Chosen, respond};
 
 /// The most that a model may say in one turn, in tokens.
@@ -48,51 +45,6 @@ const ANSWER: u32 = 4096;
 const MISUNDERSTANDINGS: usize = 2;
 /// A model that cannot answer just now is asked again after these, unless it says when.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
-
-/// Who runs agent runs, if anybody does. Shared by all sessions.
-#[derive(Debug, Default)]
-pub struct Agents {
-    // A std mutex: held for a look, never across an await.
-    terms: Mutex<Option<Arc<Terms>>>,
-    away: Away,
-}
-
-/// On which terms they are run.
-#[derive(Debug)]
-pub struct Terms {
-    pub model: Chosen,
-    pub limits: Limits,
-    /// What is done without asking the user.
-    pub unasked: Effect,
-    /// What the model is told besides.
-    pub instructions: Option<String>,
-}
-
-/// Where one agent run ends, whether it is done or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    pub calls: usize,
-    /// How often the model is asked.
-    pub turns: usize,
-    /// Read and written by the model.
-    pub tokens: u64,
-    pub time: Duration,
-}
-
-impl Agents {
-    /// From now on these hold, or no agent runs are run.
-    pub fn choose(&self, terms: Option<Terms>) {
-        *self.lock() = terms.map(Arc::new);
-    }
-
-    fn terms(&self) -> Option<Arc<Terms>> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Terms>>> {
-        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What is wanted; of one server, if it is named.
 #[derive(Debug)]
@@ -105,7 +57,7 @@ pub(crate) struct AgentRequest {
 /// the calls in flight.
 pub(crate) fn begin(context: RequestContext<'_>, wanted: AgentRequest) {
     if context.era == Era::Modern {
-        match away::come_back(context) {
+        match context.gateway().suspended.resume_run(context) {
             Ok(true) => return,
             Ok(false) => {}
             Err(refusal) => return context.refuse(&refusal),
@@ -145,7 +97,7 @@ impl Course {
                 let (content, failed) = (report.content(), report.has_failed());
                 context.answer(respond::tool_content(context.request.id(), context.era, &content, failed));
             }
-            Halt::Asks(paused) => away::leave(context, paused),
+            Halt::Asks(paused) => paused::pause(context, paused),
         });
     }
 

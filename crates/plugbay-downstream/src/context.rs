@@ -11,11 +11,7 @@ use plugbay_core::{
 use serde_json::Value;
 
 use crate::{
-    gateway::Gateway,
-    message::Request,
-    outbox::Outbox,
-    respond::{self, Refusal},
-    session::Session,
+    gateway::Gateway, message::Request, outbox::Outbox, refusal::Refusal, respond, session::Session,
 };
 
 /// Everything that a handler needs to answer a request, now or later.
@@ -83,12 +79,12 @@ impl<'a> RequestContext<'a> {
                 come = coming => Some(come),
                 _ = cancelled => None,
             };
-            match come.filter(|_| context.session.waited(&id)) {
+            match come.filter(|_| context.session.release(&id)) {
                 Some(come) => then(context.borrow(), come),
                 // Not before: requests to the host that have become pointless are cancelled on the same way.
                 None => context.sink.taken_back(),
             }
-            context.session.dealt_with();
+            context.session.tell_if_idle();
         });
     }
 

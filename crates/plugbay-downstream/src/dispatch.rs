@@ -1,6 +1,5 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
-mod retry;
 mod tasks;
 
 use std::sync::Arc;
@@ -23,11 +22,13 @@ use crate::{
     context::RequestContext,
     lists::{self, Kind, Wanted},
     message::{Message, Notification, Request, Response},
-    notifications::Watched,
     outbox::Outbox,
-    respond::{self, Refusal},
+    refusal::Refusal,
+    respond,
     route::{self, Destination, Finder, Route},
-    session::{HostCall, Recourse, Session},
+    session::Session,
+    subscriptions::Watched,
+    suspended::HostCall,
 };
 
 /// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
@@ -193,55 +194,27 @@ fn go(context: RequestContext<'_>, destination: Destination) {
 }
 
 fn forward(context: RequestContext<'_>, route: Route) {
-    let RequestContext { session, sink, request, era } = context;
+    let RequestContext { session, request, era, .. } = context;
     let catalog = session.snapshot().catalog;
     let server_era = catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
-    match retry::come_back(context, &route, server_era) {
-        Ok(true) => return, // the call that it was away from goes on
+    match context.gateway().suspended.resume(context, (&route.server, server_era), &route.role) {
+        Ok(true) => return,
         Ok(false) => {}
         Err(refusal) => return context.refuse(&refusal),
     }
-    let ticket = session.gateway().tickets.next();
-    let token = request.meta.progress_token.clone();
-    let call = HostCall {
-        id: request.message.slice(request.id.clone()),
-        progress_token: token.clone().map(|span| request.message.slice(span)),
-        era,
-        server: route.server.clone(),
-        reads: request.reads(),
-        log_level: request.log_level(),
-        repairs: request.repairs.clone(),
-        sink: Arc::clone(sink),
-        recourse: Recourse::None,
-        asked: false,
-        timeout: request.timeout,
-        role: route.role,
-    };
-    let (task_role, demand) = (call.role.task_role(), call.role.demand());
-    if !session.register(ticket, call) {
+    let ticket = context.gateway().tickets.next();
+    if !session.reserve(request.message.slice(request.id.clone()), ticket, &route.server) {
         return context.refuse(&Refusal::IdInUse);
     }
-    // What a server has that was never heard of is only what somebody says.
-    if let (Some(usage_counts), b"tools/call", Some(_)) =
-        (&session.gateway().usage_counts, request.method(), server_era)
-        && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
-    {
-        usage_counts.used(&route.server, &tool);
-    }
-    let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
-    if let Some((subject, own)) = route.subject {
-        draft = draft.with(subject, Hole::Text(own));
-    }
-    if let (Some(demand), Some(params)) = (demand, &request.params) {
-        draft = draft.with(params.start + 1..params.start + 1, Hole::Text(demand));
-    }
-    if let Some(token) = token {
-        draft = draft.with(token, Hole::Ticket);
+    if server_era.is_some() {
+        count_use(context, &route);
     }
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
         session.wants_log(Some(level));
     }
-    session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
+    let draft = draft(request, &route);
+    let call = HostCall::begin(context, (&route.server, server_era), &route.role, &draft);
+    context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,
         caller: session.clone(),
@@ -249,9 +222,33 @@ fn forward(context: RequestContext<'_>, route: Route) {
         era,
         params: request.params.clone(),
         timeout: request.timeout,
-        task_role,
+        task_role: route.role.task_role(),
     };
-    session.gateway().servers.forward(&route.server, call);
+    context.gateway().servers.forward(&route.server, call);
+}
+
+/// The host's bytes with holes where the server's own words and our ticket go.
+fn draft(request: &Request, route: &Route) -> Draft {
+    let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
+    if let Some((subject, own)) = &route.subject {
+        draft = draft.with(subject.clone(), Hole::Text(own.clone()));
+    }
+    if let (Some(demand), Some(params)) = (route.role.demand(), &request.params) {
+        draft = draft.with(params.start + 1..params.start + 1, Hole::Text(demand));
+    }
+    if let Some(token) = &request.meta.progress_token {
+        draft = draft.with(token.clone(), Hole::Ticket);
+    }
+    draft
+}
+
+/// Counts the use of a tool, for `learn`.
+fn count_use(context: RequestContext<'_>, route: &Route) {
+    if let (Some(usage_counts), b"tools/call") = (&context.gateway().usage_counts, context.request.method())
+        && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
+    {
+        usage_counts.used(&route.server, &tool);
+    }
 }
 
 pub(crate) fn replied(session: &Arc<Session>, response: Response) {

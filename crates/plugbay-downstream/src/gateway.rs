@@ -12,7 +12,9 @@ use plugbay_core::{
 };
 use tokio::sync::{Notify, watch};
 
-use crate::{agent::Agents, connected_hosts::ConnectedHosts, parked::Parking, ranking::Ranker};
+use crate::{
+    agent_settings::Agents, connected_hosts::ConnectedHosts, ranking::Ranker, suspended::SuspendedCalls,
+};
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -22,8 +24,8 @@ pub struct Gateway {
     pub tickets: Arc<Tickets>,
     /// Told of every host that servers may ask something.
     pub host_registry: Arc<HostRegistry>,
-    /// Calls whose hosts are away to find an answer.
-    pub parking: Arc<Parking>,
+    /// The calls of all hosts.
+    pub suspended: Arc<SuspendedCalls>,
     /// Told when it is known what hosts can be asked, which servers want to know when they start.
     pub opened: Arc<Notify>,
     /// Told when a host has got its first list: what is not urgent can begin.

@@ -4,17 +4,18 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    name::ServerName,
+    name::{self, ServerName},
     surface::{BuiltinPrompt, BuiltinTool, Place, Plan, Snapshot},
+    task::TaskRole,
     wire::{Members, Span, string_value},
 };
 
 use crate::{
     context::RequestContext,
     message::Request,
-    respond::Refusal,
+    refusal::Refusal,
     session::Session,
-    tasks::{self, Role},
+    tasks::{self, Role, Task},
 };
 
 pub(crate) struct Route {
@@ -62,7 +63,7 @@ pub(crate) fn prompt(context: RequestContext<'_>, snapshot: &Snapshot) -> Result
 
 /// The server whose task a request is about.
 pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
-    tasks::route(context.request, snapshot, context.era, context.session)
+    of_task(context.request, snapshot, context.era, context.session)
 }
 
 pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
@@ -114,7 +115,7 @@ pub(crate) fn unknown_method(
     {
         return Ok(Destination::to(place, span));
     }
-    if let Ok(way) = tasks::route(request, snapshot, era, session) {
+    if let Ok(way) = of_task(request, snapshot, era, session) {
         return Ok(way);
     }
     let server = only(snapshot.servers()).or_else(|| {
@@ -131,6 +132,55 @@ pub(crate) fn unknown_method(
     let server = server.filter(|server| !names_denied(request, snapshot, server));
     let server = server.ok_or(Refusal::UnknownMethod)?;
     Ok(Destination::Server(Route { server, subject: None, role: Role::None }))
+}
+
+fn of_task(
+    request: &Request,
+    snapshot: &Snapshot,
+    era: Era,
+    session: &Session,
+) -> Result<Destination, Refusal> {
+    let (shown, span) = request.of_task()?;
+    let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
+    let task = Task::find(&shown, &session.owner()).ok_or_else(unknown)?;
+    if !snapshot.knows(&task.server) {
+        return Err(unknown());
+    }
+    if let Some(entry) = snapshot.catalog.get(&task.server).filter(|entry| entry.offer.dialect.era != era) {
+        let other = match entry.offer.dialect.era {
+            Era::Legacy => "2025-11-25, whose tasks",
+            Era::Modern => "2026-07-28, whose tasks",
+        };
+        let what = format!("server '{}' speaks {other} cannot be told of in this protocol", task.server);
+        return Err(Refusal::InvalidParams(what));
+    }
+    let subject = Some((span, tasks::quoted(&task.id)));
+    let task_role = match request.method() {
+        b"tasks/result" => TaskRole::Await(task.id.into()),
+        _ => TaskRole::About(task.id.into()),
+    };
+    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
+}
+
+/// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
+/// the next is.
+pub(crate) fn task_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Destination), Refusal> {
+    let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
+    let (mut from, mut subject) = (None, None);
+    if let Some((text, span)) = request.cursor()? {
+        let (server, own) = name::split(&text).ok_or_else(unknown)?;
+        from = Some(ServerName::parse(server).map_err(|_| unknown())?);
+        // With nothing behind it, it is ours alone: that server is asked from the beginning.
+        subject = (!own.is_empty()).then(|| (span, tasks::quoted(own)));
+    }
+    let mut keepers =
+        tasks::keepers(&snapshot.catalog).filter(|server| from.as_ref().is_none_or(|from| *server >= from));
+    let server = keepers.next().cloned().ok_or(Refusal::UnknownMethod)?;
+    let next = keepers.next().cloned();
+    // Its server may have gone since; the one that is next is then asked from the beginning.
+    subject = subject.filter(|_| from.as_ref() == Some(&server));
+    let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
+    Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next } })))
 }
 
 /// Whose tool or prompt this is.

@@ -52,7 +52,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         snapshots: snapshot_receiver,
         tickets: Arc::new(Tickets::default()),
         host_registry: Arc::default(),
-        parking: Arc::default(),
+        suspended: Arc::default(),
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
         usage_counts: None,

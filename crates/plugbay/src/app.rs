@@ -88,7 +88,7 @@ impl App {
             snapshots: publisher.snapshots(),
             tickets,
             host_registry,
-            parking: Arc::default(),
+            suspended: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
             usage_counts: (settings.learn > 0).then(|| Arc::clone(&usage.usage_counts)),

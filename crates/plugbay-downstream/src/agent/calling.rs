@@ -2,12 +2,11 @@
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
-use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     exchange::Ticket,
     surface::{Effect, Found, Snapshot, Target},
-    wire::{Frame, Head, Kind, Members, string_value},
+    wire::{Frame, Head, Kind, Members, string_value, write},
 };
 use serde_json::Value;
 
@@ -38,10 +37,9 @@ impl Calling {
         // No host numbers its requests like this.
         let id = format!("\"plugbay agent {}\"", number.0);
         let name = Value::from(found.exposed.as_str());
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}}}"#
-        );
-        let Ok(Message::Request(request)) = Message::read(Bytes::from(message)) else { return None };
+        let params = format!(r#"{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}"#);
+        let message = write::request(id.as_bytes(), "tools/call", params.as_bytes());
+        let Ok(Message::Request(request)) = Message::read(message) else { return None };
         Some(Self {
             tool: found.exposed.clone(),
             arguments,

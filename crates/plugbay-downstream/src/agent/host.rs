@@ -12,7 +12,12 @@ use plugbay_core::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::teller::Teller;
-use crate::{context::RequestContext, outbox::Outbox, sampling, server_requests::Told, session::Session};
+use crate::{
+    context::RequestContext,
+    outbox::Outbox,
+    sampling,
+    session::{Replied, Session},
+};
 
 pub(super) struct Host {
     pub(super) place: Place,
@@ -82,7 +87,7 @@ impl Host {
         &mut self,
         method: &'static str,
         params: String,
-    ) -> Result<Told, ServerRequestError> {
+    ) -> Result<Replied, ServerRequestError> {
         let Place { session, sink, .. } = &self.place;
         match self.era {
             Era::Legacy => session.hear_for_ourselves(sink, method, &params).await,
@@ -102,13 +107,7 @@ impl Host {
         if let Some(lacking) = lacking {
             return Err(ServerRequestError::Undeclared(lacking));
         }
-        let gateway = self.place.session.gateway();
-        if gateway.parking.seal.is_none() {
-            return Err(ServerRequestError::NoHost);
-        }
-        if gateway.agents.away.is_full() {
-            return Err(ServerRequestError::TooMany);
-        }
+        self.place.session.gateway().suspended.can_pause()?;
         let (answer, returned) = oneshot::channel();
         let _ = self.questions.send(Question { method, params, answer });
         let Returned { place, answer } = returned.await.map_err(|_| ServerRequestError::HostGone)?;

@@ -8,7 +8,7 @@ use plugbay_core::{
 use serde_json::json;
 
 use super::{activate, finding, given::Arguments};
-use crate::{context::RequestContext, message::Request, respond::Refusal, session::Session};
+use crate::{context::RequestContext, message::Request, refusal::Refusal, session::Session};
 
 /// The most that a completion may hold.
 const COMPLETIONS: usize = 100;

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     task,
-    wire::{Members, Span, elements, string_value},
+    wire::{Members, Span, elements, string_value, write},
 };
 use serde_json::json;
 
 use super::{Message, Request, go};
-use crate::{context::RequestContext, notifications::Watched, respond::Refusal, session::Session, tasks};
+use crate::{
+    context::RequestContext, refusal::Refusal, route, session::Session, subscriptions::Watched, tasks,
+};
 
 impl Request {
     /// The task that the request is about, and where its id stands.
@@ -48,9 +49,8 @@ impl Request {
             format!("{}:{}", json!(member.key), String::from_utf8_lossy(self.raw(&member.value)))
         });
         let params = members.collect::<Vec<_>>().join(",");
-        let [id, method] = [self.id(), self.method()].map(String::from_utf8_lossy);
-        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#);
-        match Message::read(Bytes::from(message)) {
+        let method = String::from_utf8_lossy(self.method());
+        match Message::read(write::request(self.id(), &method, format!("{{{params}}}").as_bytes())) {
             Ok(Message::Request(request)) => Self { timeout: self.timeout, ..request },
             _ => self.clone(), // it was one before
         }
@@ -71,7 +71,7 @@ pub(super) fn list(context: RequestContext<'_>) -> Result<(), Refusal> {
 }
 
 fn page(context: RequestContext<'_>) {
-    match tasks::route_list(context.request, &context.snapshot()) {
+    match route::task_list(context.request, &context.snapshot()) {
         Ok((request, destination)) => go(context.with_request(&request), destination),
         Err(refusal) => context.refuse(&refusal),
     }
@@ -86,8 +86,10 @@ pub(super) fn watched(session: &Session, request: &Request) -> Result<Vec<Watche
         return Err(Refusal::MissingTasks);
     }
     let subscription = request.message.slice(request.id.clone());
+    let catalog = session.snapshot().catalog;
     let watched = |span: Span| {
-        let (server, own) = tasks::watchable(session, &string_value(request.raw(&span))?)?;
+        let shown = string_value(request.raw(&span))?;
+        let (server, own) = tasks::watchable(&shown, &catalog, &session.owner())?;
         Some(Watched::task(server, own, request.message.slice(span), subscription.clone()))
     };
     Ok(ids.into_iter().filter_map(watched).collect())

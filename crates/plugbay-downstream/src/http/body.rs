@@ -12,7 +12,7 @@ use plugbay_core::wire::{Fault, Head, Malformed};
 use tokio::time::timeout;
 
 use super::{Shared, reject::Rejection};
-use crate::{budget::Reservation, respond::Refusal};
+use crate::{budget::Reservation, refusal::Refusal};
 
 /// For the whole body, however it drips.
 const TIME: Duration = Duration::from_secs(60);

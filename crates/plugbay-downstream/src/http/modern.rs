@@ -15,11 +15,7 @@ use super::{
     reply::{self, Body, Start},
 };
 use crate::{
-    connected_hosts::Introduction,
-    dispatch,
-    message::Request,
-    outbox::Outbox,
-    respond::{self, Refusal},
+    connected_hosts::Introduction, dispatch, message::Request, outbox::Outbox, refusal::Refusal, respond,
     session::Session,
 };
 

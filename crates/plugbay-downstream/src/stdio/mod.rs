@@ -18,13 +18,7 @@ use tokio::{
 
 pub use streams::{Input, Output, standard};
 
-use crate::{
-    dispatch,
-    gateway::Gateway,
-    outbox::Outbox,
-    respond::{self, Refusal},
-    session::Session,
-};
+use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respond, session::Session};
 
 /// How long calls in flight may go on after the host has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);

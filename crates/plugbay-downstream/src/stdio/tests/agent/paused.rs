@@ -5,6 +5,7 @@ use std::time::Duration;
 use plugbay_core::{
     era::{CAPABILITIES_KEY, MODERN_VERSION, VERSION_KEY},
     surface::{AgentAccess, Effect},
+    suspended::HOST_PATIENCE as PATIENCE,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -12,7 +13,6 @@ use tokio::time::sleep;
 use super::harness::{AgentHarness, LIMITS, calls, says, snapshot};
 use crate::{
     agent::Terms,
-    parked::PATIENCE,
     ranking::Chosen,
     stdio::tests::harness::{cancel, modern, request},
 };
@@ -131,7 +131,7 @@ async fn a_host_that_does_not_come_back_is_not_waited_for() {
     sleep(PATIENCE + Duration::from_secs(1)).await;
     agent.harness.say(retry(2, &asked, &accepted(&asked))).await;
     assert!(refusal(&answer(&mut agent).await).contains("expired"));
-    assert!(format!("{:?}", agent.harness.agents).contains("Away(0)"));
+    assert_eq!(format!("{:?}", agent.harness.suspended), "SuspendedCalls(0)");
     agent.harness.nothing_forwarded().await;
 }
 

@@ -1,13 +1,14 @@
 //! One host: what it has asked, what it has been told, and what waits to be sent to it.
 
 mod caller;
+mod notifications;
+mod server_requests;
 
 use std::{
     cmp::Reverse,
     collections::{HashMap, VecDeque},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -25,20 +26,19 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
+use self::server_requests::PendingRequest;
+pub(crate) use self::server_requests::Replied;
 use crate::{
     connected_hosts::Introduction,
     gateway::Gateway,
     host_view::{HostView, Lasting, ListChangeListener},
     lists::{Kind, Seen, Wanted},
     message::Request,
-    notifications::Watched,
     outbox::Outbox,
-    parked::Terms,
-    respond::{self, Refusal},
-    rounds::Again,
+    refusal::Refusal,
+    respond,
     seal::Owner,
-    server_requests::Asked,
-    tasks::Role,
+    subscriptions::Watched,
 };
 
 /// So many progress tokens are kept for tasks.
@@ -72,85 +72,56 @@ enum Standing {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     opened: Option<Era>,
-    /// What was agreed upon with a legacy host.
+    /// The protocol version that was negotiated with a legacy host.
     version: Option<&'static str>,
     /// A legacy host takes notifications from then on.
     initialized: bool,
-    /// On stdio it also hears of them; over HTTP that needs a stream.
-    ear: Option<ListChangeListener>,
-    /// What a legacy host can be asked.
+    /// On stdio it also hears of list changes; over HTTP that needs a stream.
+    listener: Option<ListChangeListener>,
+    /// What a legacy host has declared.
     pub(crate) client_capabilities: ClientCapabilities,
     extensions: Extensions,
-    pub(crate) calls: FxHashMap<Ticket, HostCall>,
-    pub(crate) by_id: HashMap<Bytes, Ticket>,
+    /// Requests that wait for their answers, by the host's raw id.
+    requests: HashMap<Bytes, InFlight>,
     /// The latest call of each server.
-    called: HashMap<ServerName, Ticket>,
+    latest_calls: HashMap<ServerName, Ticket>,
     /// What a legacy host has been asked and has not answered.
-    pub(crate) server_requests: FxHashMap<Ticket, Asked>,
-    /// The requests that wait for the catalog or for a model.
-    waiting: HashMap<Bytes, Waiting>,
-    pub(crate) subscriptions: Vec<Subscription>,
-    pub(crate) watched: Vec<Watched>,
+    server_requests: FxHashMap<Ticket, PendingRequest>,
+    subscriptions: Vec<Subscription>,
+    watched: Vec<Watched>,
     /// From which level on a legacy host wants log messages, once it has said so.
-    pub(crate) level: Option<Level>,
+    level: Option<Level>,
     /// Servers have been told from which level on it wants their logs.
-    pub(crate) wants_log: bool,
+    wants_log: bool,
     /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
     tokens: VecDeque<(Ticket, Bytes)>,
     seen: Seen,
 }
 
-/// A call in flight as its host knows it.
+/// A request that waits for its answer.
 #[derive(Debug)]
-pub(crate) struct HostCall {
-    pub(crate) id: Bytes,
-    pub(crate) progress_token: Option<Bytes>,
-    pub(crate) era: Era,
-    pub(crate) server: ServerName,
-    /// It is for a resource: a modern result of this kind says how long it may be kept.
-    pub(crate) reads: bool,
-    /// From which level on a modern host wants to read the log of this request.
-    pub(crate) log_level: Option<Level>,
-    /// What was put right in it: a member for its result's `_meta`.
-    pub(crate) repairs: Option<Bytes>,
-    pub(crate) sink: Arc<Outbox>,
-    pub(crate) recourse: Recourse,
-    /// The server has asked something for it, so that others may know of it too.
-    pub(crate) asked: bool,
-    /// Instead of the server's own.
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) role: Role,
+enum InFlight {
+    /// It is in the table of calls.
+    Call(Ticket),
+    /// No server works on it: it waits for the catalog, an index or a model.
+    Waiting {
+        /// Takes its answer.
+        sink: Arc<Outbox>,
+        /// Dropped with this, which cancels the work.
+        _interest: oneshot::Sender<Infallible>,
+    },
 }
 
-/// A request that no server works on.
-#[derive(Debug)]
-struct Waiting {
-    /// Where its answer goes.
-    sink: Arc<Outbox>,
-    /// Dropped with this: whoever works on it learns that nobody waits any more.
-    _interest: oneshot::Sender<Infallible>,
-}
+/// Ends when a request is cancelled, or its host has gone.
+pub(crate) type Cancelled = oneshot::Receiver<Infallible>;
 
-/// Comes to an end when a request is taken back, or its host has gone.
-pub(crate) type TakenBack = oneshot::Receiver<Infallible>;
-
-/// What can be done if the server of a call asks something that its host does not expect.
+/// A `subscriptions/listen` request that is open.
 #[derive(Debug)]
-pub(crate) enum Recourse {
-    /// The two speak alike.
-    None,
-    /// A modern host sends its request again; the call is kept for it.
-    Park(Terms),
-    /// A modern server is sent the request again; the request is kept for it.
-    Again(Box<Again>),
-}
-
-#[derive(Debug)]
-pub(crate) struct Subscription {
-    pub(crate) id: Bytes,
+struct Subscription {
+    id: Bytes,
     wanted: Wanted,
-    pub(crate) sink: Arc<Outbox>,
-    _ear: Option<ListChangeListener>,
+    sink: Arc<Outbox>,
+    _listener: Option<ListChangeListener>,
 }
 
 impl Session {
@@ -231,11 +202,6 @@ impl Session {
         self.standing == Standing::Alone
     }
 
-    /// Itself, for whoever goes on with something later.
-    pub(crate) fn me(&self) -> Option<Arc<Self>> {
-        self.me.upgrade()
-    }
-
     // --- opening
 
     pub(crate) fn opened_legacy(
@@ -266,7 +232,7 @@ impl Session {
     }
 
     pub(crate) fn has_roots(&self) -> bool {
-        self.lock().client_capabilities.roots
+        self.client_capabilities().roots
     }
 
     /// The revision that was agreed upon with a legacy host.
@@ -290,23 +256,45 @@ impl Session {
     pub(crate) fn initialized(&self) {
         let mut state = self.lock();
         state.initialized = true;
-        state.ear = self.is_alone().then(|| self.host_view.listen());
+        state.listener = self.is_alone().then(|| self.host_view.listen());
         drop(state);
         self.catalog_changed(); // it may have changed since the host listed
     }
 
+    pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
+        self.lock().client_capabilities
+    }
+
     // --- calls
 
-    /// `false`: the host uses this id for another request that is still in flight.
-    pub(crate) fn register(&self, ticket: Ticket, call: HostCall) -> bool {
+    /// Notes that a request is in the table of calls. `false`: the host uses its id for another request.
+    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket, server: &ServerName) -> bool {
         let mut state = self.lock();
-        if state.in_use(&call.id) {
+        if state.in_use(&id) {
             return false;
         }
-        state.by_id.insert(call.id.clone(), ticket);
-        state.called.insert(call.server.clone(), ticket);
-        state.calls.insert(ticket, call);
+        state.requests.insert(id, InFlight::Call(ticket));
+        match state.latest_calls.get_mut(server) {
+            Some(latest) => *latest = ticket,
+            None => drop(state.latest_calls.insert(server.clone(), ticket)),
+        }
         true
+    }
+
+    /// The request gets its answer now. `false`: it has been cancelled meanwhile.
+    pub(crate) fn release(&self, id: &Bytes) -> bool {
+        self.lock().requests.remove(id).is_some()
+    }
+
+    /// Keeps the progress token of a call that may have begun a task: only a legacy host hears of a task's progress.
+    pub(crate) fn remember_token(&self, ticket: Ticket, token: Bytes) {
+        let mut state = self.lock();
+        if state.opened == Some(Era::Legacy) {
+            if state.tokens.len() >= TOKENS_LIMIT {
+                state.tokens.pop_front();
+            }
+            state.tokens.push_back((ticket, token));
+        }
     }
 
     /// Which of these the host means by a URI that several servers have: the one that it wants to hear of, else
@@ -317,86 +305,39 @@ impl Session {
             places.sort_by_key(|place| {
                 let mut watched = state.watched.iter().filter(|watched| watched.server == place.server);
                 let heard_of = watched.any(|watched| string_value(watched.shown()).as_deref() == Some(uri));
-                Reverse((heard_of, state.called.get(&place.server).copied()))
+                Reverse((heard_of, state.latest_calls.get(&place.server).copied()))
             });
         }
         places.into_iter().next()
     }
 
-    /// What to do if the server asks back.
-    pub(crate) fn prepare(&self, ticket: Ticket, recourse: Recourse) {
-        if let Some(call) = self.lock().calls.get_mut(&ticket) {
-            call.recourse = recourse;
-        }
-    }
-
-    /// The host has come back to a call of its own. `false`: the id of its request is in use.
-    pub(crate) fn take_over(&self, ticket: Ticket, call: HostCall) -> bool {
-        let mut state = self.lock();
-        let free = !state.in_use(&call.id);
-        if free {
-            state.by_id.insert(call.id.clone(), ticket);
-            state.calls.insert(ticket, call);
-        }
-        free
-    }
-
-    /// The host will come back to this call, and is told so instead of its answer.
-    pub(crate) fn hand_over(&self, ticket: Ticket) -> Option<HostCall> {
-        self.forget(&mut self.lock(), ticket)
-    }
-
-    /// Ends a call with an error of ours.
-    pub(crate) fn fail(&self, ticket: Ticket, refusal: &Refusal) {
-        self.withdraw_all_of(ticket);
-        let call = self.forget(&mut self.lock(), ticket);
-        if let Some(call) = call {
-            self.end_task(&call);
-            call.sink.answer(respond::error(&call.id, refusal));
-        }
-    }
-
-    /// The host takes back a request; by the protocol it gets no answer.
+    /// The host cancels a request; by the protocol it gets no answer.
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         self.unwatch_all(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
-        if state.waiting.remove(id).is_some() {
-            self.tell_if_idle(&state);
-        }
-        let Some(ticket) = state.by_id.get(id).copied() else { return };
+        let cancelled = state.requests.remove(id);
         drop(state);
-        self.withdraw_all_of(ticket);
-        let call = self.forget(&mut self.lock(), ticket);
-        if let Some(call) = call {
-            if call.asked {
-                self.gateway.parking.forget(ticket, &*self.gateway.servers);
-            }
-            call.sink.taken_back();
-            self.gateway.servers.cancel(&call.server, ticket, notification);
-            self.end_task(&call);
+        if let Some(InFlight::Call(ticket)) = cancelled {
+            self.gateway.suspended.cancel(&self.gateway, ticket, notification);
         }
+        self.tell_if_idle();
     }
 
-    /// The host has gone: everything that it has asked for is taken back.
+    /// The host has gone: everything that it has asked for is cancelled.
     pub(crate) fn abandon(&self) {
         self.unwatch_all(|_| true);
         let mut state = self.lock();
-        state.by_id.clear();
-        state.waiting.clear();
+        let requests = std::mem::take(&mut state.requests);
         state.subscriptions.clear();
-        let calls = std::mem::take(&mut state.calls);
-        self.tell_if_idle(&state);
         drop(state);
+        self.idle.notify_waiters();
         self.stop_listening();
         self.leave_unanswered();
-        for (ticket, call) in calls {
-            if call.asked {
-                self.gateway.parking.forget(ticket, &*self.gateway.servers);
+        for in_flight in requests.into_values() {
+            if let InFlight::Call(ticket) = in_flight {
+                self.gateway.suspended.cancel(&self.gateway, ticket, respond::host_has_gone());
             }
-            call.sink.taken_back();
-            self.gateway.servers.cancel(&call.server, ticket, respond::host_has_gone());
-            self.end_task(&call);
         }
         self.outbox.close();
     }
@@ -421,53 +362,36 @@ impl Session {
 
     /// How many requests wait for their answers.
     pub(crate) fn in_flight(&self) -> usize {
-        let state = self.lock();
-        state.calls.len() + state.waiting.len()
+        self.lock().requests.len()
     }
 
     /// Waits until nothing is in flight.
     pub(crate) async fn calls_ended(&self) {
         loop {
             let idle = self.idle.notified();
-            if self.lock().is_idle() {
+            if self.lock().requests.is_empty() {
                 return;
             }
             idle.await;
         }
     }
 
-    /// A request waits for something that is no server. `None`: its id is in use.
-    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<TakenBack> {
+    /// Notes that a request waits for something that is no server. `None`: its id is in use.
+    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<Cancelled> {
         let mut state = self.lock();
         if state.in_use(&id) {
             return None;
         }
-        let (interest, taken_back) = oneshot::channel();
-        state.waiting.insert(id, Waiting { sink, _interest: interest });
-        Some(taken_back)
+        let (interest, cancelled) = oneshot::channel();
+        state.requests.insert(id, InFlight::Waiting { sink, _interest: interest });
+        Some(cancelled)
     }
 
-    /// The request is done with waiting. `false`: it was taken back, or the host has gone.
-    pub(crate) fn waited(&self, id: &Bytes) -> bool {
-        self.lock().waiting.remove(id).is_some()
-    }
-
-    /// What waited has been dealt with.
-    pub(crate) fn dealt_with(&self) {
-        self.tell_if_idle(&self.lock());
-    }
-
-    fn tell_if_idle(&self, state: &State) {
-        if state.is_idle() {
+    /// Wakes those that wait until nothing is in flight.
+    pub(crate) fn tell_if_idle(&self) {
+        if self.lock().requests.is_empty() {
             self.idle.notify_waiters();
         }
-    }
-
-    fn forget(&self, state: &mut State, ticket: Ticket) -> Option<HostCall> {
-        let call = state.calls.remove(&ticket)?;
-        state.by_id.remove(&call.id);
-        self.tell_if_idle(state);
-        Some(call)
     }
 
     // --- lists
@@ -494,8 +418,8 @@ impl Session {
             return false;
         }
         sink.tell(respond::acknowledged(&id, wanted, &watched));
-        let ear = wanted.has(Kind::Tools).then(|| self.host_view.listen());
-        state.subscriptions.push(Subscription { id, wanted, sink, _ear: ear });
+        let listener = wanted.has(Kind::Tools).then(|| self.host_view.listen());
+        state.subscriptions.push(Subscription { id, wanted, sink, _listener: listener });
         drop(state);
         if !watched.is_empty() {
             self.gateway.host_registry.reads(self.me.clone());
@@ -548,14 +472,16 @@ impl Session {
     /// takes no more.
     pub(crate) fn close(&self) {
         self.unwatch_all(|_| true);
-        let mut state = self.lock();
-        state.by_id.clear();
-        let calls = std::mem::take(&mut state.calls).into_values().map(|call| (call.id, call.sink));
-        let waiting = std::mem::take(&mut state.waiting).into_iter().map(|(id, waiting)| (id, waiting.sink));
-        for (id, sink) in calls.chain(waiting) {
-            sink.answer(respond::error(&id, &Refusal::Ending));
+        let requests = std::mem::take(&mut self.lock().requests);
+        for (id, in_flight) in requests {
+            let sink = match in_flight {
+                InFlight::Call(ticket) => self.gateway.suspended.forget(ticket).map(|host| host.sink),
+                InFlight::Waiting { sink, .. } => Some(sink),
+            };
+            if let Some(sink) = sink {
+                sink.answer(respond::error(&id, &Refusal::Ending));
+            }
         }
-        drop(state);
         self.stop_listening();
         self.leave_unanswered();
         self.end_subscriptions();
@@ -570,26 +496,11 @@ impl Session {
 
 impl State {
     fn in_use(&self, id: &Bytes) -> bool {
-        let subscribed = self.subscriptions.iter().any(|subscription| subscription.id == id);
-        subscribed || self.by_id.contains_key(id) || self.waiting.contains_key(id)
+        self.requests.contains_key(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
     }
 
     /// Whether the host takes requests that belong to none of its own.
-    pub(crate) fn listens(&self) -> bool {
+    fn listens(&self) -> bool {
         self.initialized && self.opened == Some(Era::Legacy)
-    }
-
-    /// Only a legacy host hears of the progress of a task.
-    fn remember_token(&mut self, ticket: Ticket, token: Bytes) {
-        if self.opened == Some(Era::Legacy) {
-            if self.tokens.len() >= TOKENS_LIMIT {
-                self.tokens.pop_front();
-            }
-            self.tokens.push_back((ticket, token));
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.calls.is_empty() && self.waiting.is_empty()
     }
 }

@@ -1,82 +1,18 @@
 //! What servers tell without being asked, as far as it concerns a host: logs, and what has changed.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use plugbay_core::{
     era::{Era, SUBSCRIPTION_KEY},
-    exchange::{ServerNotification, SubscriptionTarget, Ticket, Topic},
+    exchange::{ServerNotification, Ticket, Topic},
     level::Level,
-    name::ServerName,
-    surface::Place,
     wire::{Frame, Members, Span, string_value},
 };
 
-use crate::{session::Session, tasks};
+use super::Session;
+use crate::{subscriptions::Watched, tasks};
 
 /// So many resources and tasks one host can watch.
 const WATCHED_LIMIT: usize = 1024;
-
-/// A resource or a task of whose changes a host wants to hear.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Watched {
-    pub(crate) server: ServerName,
-    /// As the server names it.
-    own: SubscriptionTarget,
-    /// As the host does, a JSON string.
-    shown: Bytes,
-    /// The raw id of the subscription that asked for it; none for a legacy host.
-    pub(crate) subscription: Option<Bytes>,
-}
-
-impl Watched {
-    pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
-        Self { server: place.server, own: SubscriptionTarget::Resource(place.quoted), shown, subscription }
-    }
-
-    pub(crate) fn task(
-        server: ServerName,
-        own: SubscriptionTarget,
-        shown: Bytes,
-        subscription: Bytes,
-    ) -> Self {
-        Self { server, own, shown, subscription: Some(subscription) }
-    }
-
-    pub(crate) fn is_task(&self) -> bool {
-        matches!(self.own, SubscriptionTarget::Task(_))
-    }
-
-    /// What the host calls something that its server names so, if it is this or a part of it.
-    fn shown_as(&self, server: &ServerName, name: &str, task: bool) -> Option<Cow<'_, [u8]>> {
-        let rest = match &self.own {
-            SubscriptionTarget::Resource(own) if !task => rest_of(name, &string_value(own)?)?,
-            SubscriptionTarget::Task(own) if task => {
-                Some("").filter(|_| string_value(own).as_deref() == Some(name))?
-            }
-            _ => return None,
-        };
-        if self.server != *server {
-            return None;
-        }
-        if rest.is_empty() {
-            return Some(Cow::Borrowed(&self.shown));
-        }
-        let whole = string_value(&self.shown)?;
-        Some(Cow::Owned(serde_json::json!(format!("{whole}{rest}")).to_string().into_bytes()))
-    }
-
-    pub(crate) fn shown(&self) -> &[u8] {
-        &self.shown
-    }
-}
-
-/// What a URI has beyond that of a resource that it is, or is a part of: servers may tell of either.
-fn rest_of<'a>(uri: &'a str, whole: &str) -> Option<&'a str> {
-    let rest = uri.strip_prefix(whole)?;
-    let within = rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#']);
-    within.then_some(rest)
-}
 
 impl Session {
     /// A legacy host wants log messages from this level on.
@@ -122,7 +58,8 @@ impl Session {
             }
             Topic::Task { era: Era::Legacy, id, .. } => {
                 if self.lock().listens() {
-                    tasks::told(self, server_notification, id);
+                    let labelled = tasks::labelled(server_notification, id, &self.owner());
+                    self.outbox().tell_if_room(labelled);
                 }
             }
         }
@@ -130,8 +67,8 @@ impl Session {
 
     fn logged(&self, during: Option<Ticket>, level: Option<Level>, message: &Bytes) {
         let state = self.lock();
-        let call = during.and_then(|ticket| state.calls.get(&ticket));
-        let wanted = match call {
+        let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
+        let wanted = match &call {
             // A modern host says with each request whether it wants to hear of it at all.
             Some(call) if call.era == Era::Modern => {
                 call.log_level.is_some_and(|wanted| level >= Some(wanted))
@@ -141,7 +78,7 @@ impl Session {
             }
         };
         if wanted {
-            let sink = call.map_or(self.outbox(), |call| &call.sink);
+            let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
             sink.tell_if_room(Frame::from(message.clone()));
         }
     }
@@ -149,9 +86,9 @@ impl Session {
     /// What only the host may know goes along with its call.
     fn told_something(&self, during: Option<Ticket>, message: &Bytes) {
         let state = self.lock();
-        let call = during.and_then(|ticket| state.calls.get(&ticket));
+        let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
         if call.is_some() || state.listens() {
-            let sink = call.map_or(self.outbox(), |call| &call.sink);
+            let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
             sink.tell_if_room(Frame::from(message.clone()));
         }
     }

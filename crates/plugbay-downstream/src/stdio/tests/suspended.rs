@@ -13,7 +13,7 @@ use super::{
     SECOND,
     harness::{Forwarded, Harness, cancel, request, server, snapshot_in},
 };
-use crate::parked::PATIENCE;
+use plugbay_core::suspended::HOST_PATIENCE as PATIENCE;
 
 const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
 

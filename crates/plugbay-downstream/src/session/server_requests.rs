@@ -6,31 +6,28 @@ use bytes::Bytes;
 use plugbay_core::{
     exchange::{Reply, ServerRequest, ServerRequestError, Ticket},
     name::ServerName,
+    suspended::HostRequest,
     wire::{Draft, Frame, Head, Kind, Members, Span, string_value},
 };
 
 use tokio::sync::oneshot;
 
-use crate::{
-    outbox::Outbox,
-    respond,
-    session::{Session, State},
-    tasks,
-};
+use super::Session;
+use crate::{outbox::Outbox, respond, tasks};
 
 /// A server request that the host has not answered yet.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) asker: Asker,
+pub(super) struct PendingRequest {
+    asker: Asker,
     /// The calls that it may be about: it ends with the last of them.
-    pub(crate) calls: Vec<Ticket>,
+    calls: Vec<Ticket>,
     /// Where it was put.
-    pub(crate) sink: Arc<Outbox>,
+    sink: Arc<Outbox>,
 }
 
 /// Who wants to know.
 #[derive(Debug)]
-pub(crate) enum Asker {
+enum Asker {
     Server {
         name: ServerName,
         /// How it wants to hear how far the host is: a token, which to the host is the number of the server request.
@@ -43,22 +40,21 @@ pub(crate) enum Asker {
 }
 
 /// What a host answers to ourselves: a result, or the words of its error.
-pub(crate) type Told = Result<Bytes, String>;
+pub(crate) type Replied = Result<Bytes, String>;
 
 impl Session {
     /// Puts a server's request to the host as it came, but for its id and its progress token: both are a number
     /// of ours, for two servers may have chosen the same.
+    ///
+    /// `of_call` is where the call that it belongs to is answered.
     pub(crate) fn ask(
         &self,
-        during: Option<Ticket>,
+        of_call: Option<&Arc<Outbox>>,
         server_request: ServerRequest,
     ) -> Result<(), ServerRequestError> {
         let mut state = self.lock();
-        let sink = match during {
-            Some(ticket) => {
-                let call = state.calls.get(&ticket).ok_or(ServerRequestError::CallEnded)?;
-                self.sink_for_questions(&call.sink)
-            }
+        let sink = match of_call {
+            Some(sink) => self.sink_for_requests(sink),
             None if state.listens() => Arc::clone(self.outbox()),
             None => return Err(ServerRequestError::NoHost),
         };
@@ -79,7 +75,7 @@ impl Session {
         let token = meta.and_then(|meta| Members::find(&message, &meta, "progressToken"));
         let own = token.clone().map(|token| message.slice(token));
         let asker = Asker::Server { name: server.clone(), token: own };
-        state.server_requests.insert(number, Asked { asker, calls, sink: Arc::clone(&sink) });
+        state.server_requests.insert(number, PendingRequest { asker, calls, sink: Arc::clone(&sink) });
         drop(state);
         let number = number.0.to_string();
         let labels = tasks::question_labels(&message, head.payload.as_ref(), &server, &self.owner());
@@ -111,7 +107,7 @@ impl Session {
         method: &str,
         params: &str,
     ) -> Result<(Ticket, oneshot::Receiver<(Bytes, Head)>), ServerRequestError> {
-        let sink = self.sink_for_questions(of_request);
+        let sink = self.sink_for_requests(of_request);
         let mut state = self.lock();
         let lacking =
             state.client_capabilities.lacks(params.as_bytes(), method.as_bytes(), Some(&(0..params.len())));
@@ -123,7 +119,8 @@ impl Session {
         }
         let number = self.gateway().tickets.next();
         let (waits, answer) = oneshot::channel();
-        let asked = Asked { asker: Asker::Gateway(waits), calls: Vec::new(), sink: Arc::clone(&sink) };
+        let asked =
+            PendingRequest { asker: Asker::Gateway(waits), calls: Vec::new(), sink: Arc::clone(&sink) };
         state.server_requests.insert(number, asked);
         drop(state);
         sink.tell(respond::server_request(number, method, params));
@@ -136,7 +133,7 @@ impl Session {
         of_request: &Arc<Outbox>,
         method: &str,
         params: &str,
-    ) -> Result<Told, ServerRequestError> {
+    ) -> Result<Replied, ServerRequestError> {
         let (number, answer) = self.ask_for_ourselves(of_request, method, params)?;
         let _withdrawn = Withdrawn { session: self, number };
         let (message, head) = answer.await.map_err(|_| ServerRequestError::HostGone)?;
@@ -150,7 +147,7 @@ impl Session {
     }
 
     /// Where a call's server requests go: with its answer, unless its host takes nothing there but that.
-    pub(crate) fn sink_for_questions(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
+    pub(crate) fn sink_for_requests(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
         let of_call = of_call.whole().unwrap_or(of_call);
         Arc::clone(if of_call.takes_answers_only() { self.outbox() } else { of_call })
     }
@@ -159,7 +156,7 @@ impl Session {
     pub(crate) fn replied(self: &Arc<Self>, message: Bytes, head: Head) {
         let (Kind::Result { id } | Kind::Error { id: Some(id) }) = &head.kind else { return };
         let Some(number) = number(&message[id.clone()]) else { return };
-        let Some(Asked { asker, .. }) = self.lock().server_requests.remove(&number) else { return };
+        let Some(PendingRequest { asker, .. }) = self.lock().server_requests.remove(&number) else { return };
         match asker {
             Asker::Server { name, .. } => {
                 let (message, head) = tasks::own_words(message, head, &self.owner());
@@ -179,24 +176,58 @@ impl Session {
     }
 
     /// On the way on which it was asked, unless the call whose way that was has ended before it.
-    fn take_back(&self, server_request: Ticket, asked: &Asked, notification: &Draft) {
+    fn take_back(&self, server_request: Ticket, asked: &PendingRequest, notification: &Draft) {
         let sink = if asked.sink.is_closed() { self.outbox() } else { &asked.sink };
         sink.tell(notification.render(server_request.0).into());
     }
 
-    /// The call has ended on this side: the host need not answer what was asked for it alone.
-    pub(crate) fn withdraw_all_of(&self, ticket: Ticket) {
+    /// Asks the host everything that a modern server wants to know. `sent` is the ticket that the server knows.
+    pub(crate) fn ask_for_round(
+        &self,
+        call: Ticket,
+        sent: Ticket,
+        of_call: &Arc<Outbox>,
+        requests: Vec<HostRequest>,
+    ) {
+        let sink = self.sink_for_requests(of_call);
         let mut state = self.lock();
+        for HostRequest { key, id, .. } in &requests {
+            let asker = Asker::Round { call, key: key.clone() };
+            let pending = PendingRequest { asker, calls: vec![sent], sink: Arc::clone(&sink) };
+            state.server_requests.insert(*id, pending);
+        }
+        drop(state);
+        for HostRequest { message, .. } in requests {
+            sink.tell(message);
+        }
+    }
+
+    fn round_answered(&self, call: Ticket, key: String, message: &Bytes, head: &Head) {
+        let Some(payload) = head.payload.clone() else { return };
+        let result = match head.kind {
+            Kind::Error { .. } => {
+                let words = Members::find(message, &payload, "message").map(|span| message.slice(span));
+                Err(words.as_deref().and_then(string_value).unwrap_or_default().into_owned())
+            }
+            _ => Ok(message.slice(payload)),
+        };
+        self.gateway().suspended.host_answered(self.gateway(), call, key, result);
+    }
+
+    /// The call has ended on this side: the host need not answer what was asked for it alone.
+    pub(crate) fn withdraw_all_of(&self, sent: Ticket) {
+        let state = self.lock();
         if state.server_requests.is_empty() {
             return;
         }
-        let State { server_requests, calls, .. } = &mut *state;
-        let goes_on = |call: &Ticket| *call != ticket && calls.contains_key(call);
-        let ended = |asked: &Asked| asked.calls.contains(&ticket) && !asked.calls.iter().any(goes_on);
-        let ended: Vec<_> = server_requests.extract_if(|_, asked| ended(asked)).collect();
+        let concerned = state.server_requests.iter().filter(|(_, pending)| pending.calls.contains(&sent));
+        let concerned: Vec<(Ticket, Vec<Ticket>)> =
+            concerned.map(|(id, pending)| (*id, pending.calls.clone())).collect();
         drop(state);
-        for (number, asked) in ended {
-            self.take_back(number, &asked, &respond::call_has_ended());
+        // The table's mutex is never taken while ours is.
+        let goes_on = |call: &Ticket| *call != sent && self.gateway().suspended.contains(*call);
+        for (id, _) in concerned.into_iter().filter(|(_, calls)| !calls.iter().any(goes_on)) {
+            self.withdraw(id, &respond::call_has_ended());
         }
     }
 
