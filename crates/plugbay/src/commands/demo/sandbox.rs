@@ -8,76 +8,80 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::{CommandError, Host, milliseconds};
 use crate::sample;
 
-/// The samples and how long each pretends to start, in milliseconds.
-pub(super) const SAMPLES: [(&str, u64); 3] = [("calc", 450), ("clock", 150), ("notes", 300)];
+/// The samples and how long each takes to start, in milliseconds.
+const SAMPLES: [(&str, u64); 6] =
+    [(sample::BROKEN, 20), ("calc", 300), ("clock", 150), ("issues", 600), ("notes", 450), ("shop", 250)];
 
-pub(super) struct Stage {
+pub(super) struct Sandbox {
     folder: TempDir,
     program: PathBuf,
 }
 
-/// How `serve` opened: from its spawn to its answers.
+/// How `serve` opened: the time from its spawn to its answers, and the tools that it listed.
 #[derive(Debug, Serialize)]
 pub struct Opening {
+    pub mode: &'static str,
     #[serde(rename = "initialized_ms", serialize_with = "milliseconds")]
     pub initialized: Duration,
     #[serde(rename = "listed_ms", serialize_with = "milliseconds")]
     pub listed: Duration,
-    pub tools: usize,
+    #[serde(serialize_with = "count")]
+    pub tools: Vec<Value>,
 }
 
-impl Stage {
-    pub(super) fn build(program: &Path) -> io::Result<Self> {
-        let stage = Self {
-            folder: tempfile::Builder::new().prefix("plugbay-demo-").tempdir()?,
-            program: program.into(),
+impl Sandbox {
+    pub(super) fn new(program: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("plugbay-demo-").tempdir()?;
+        Ok(Self { folder, program: program.into() })
+    }
+
+    /// Writes a configuration in which hosts get the tools in `mode`.
+    pub(super) fn config(&self, mode: &str) -> io::Result<PathBuf> {
+        let entry = |(name, pause): &(&str, u64)| {
+            let args = [sample::COMMAND, name, &pause.to_string()].map(Value::from);
+            ((*name).to_owned(), json!({ "command": self.program, "args": args }))
         };
-        let entry = |name: &str, pause: u64| json!({ "command": program, "args": [sample::COMMAND, name, pause.to_string()] });
-        let mut servers: serde_json::Map<String, Value> =
-            SAMPLES.iter().map(|(name, pause)| ((*name).to_owned(), entry(name, *pause))).collect();
-        servers.insert(sample::BROKEN.to_owned(), entry(sample::BROKEN, 20));
-        let config = json!({ "mode": "all", "mcpServers": servers });
-        fs::write(stage.config(), format!("{config:#}\n"))?;
-        Ok(stage)
+        let servers: Map<String, Value> = SAMPLES.iter().map(entry).collect();
+        let path = self.folder.path().join("config.jsonc");
+        fs::write(&path, json!({ "mode": mode, "mcpServers": servers }).to_string())?;
+        Ok(path)
     }
 
-    pub(super) fn config(&self) -> PathBuf {
-        self.folder.path().join("config.jsonc")
-    }
-
-    /// Starts `plugbay serve` and reads the list of tools, as a host does first of all.
-    pub(super) fn open(&self) -> Result<(Host, Opening, Value), CommandError> {
-        let mut command = Command::new(&self.program);
-        command.arg("serve").arg("--config").arg(self.config());
-        let mut host = Host::spawn(self.dress(&mut command), self.folder.path())?;
-        host.initialize()?;
+    /// Starts `plugbay serve` and reads the list of tools, as hosts do first.
+    pub(super) fn serve(&self, mode: &'static str) -> Result<(Host, Opening), CommandError> {
+        let config = self.config(mode)?;
+        let mut host = self.spawn(|command| command.arg("serve").arg("--config").arg(config))?;
         let initialized = host.age();
-        let mut list = host.request("tools/list", &json!({}))?;
+        let list = host.request("tools/list", &json!({}))?;
+        let tools = list["tools"].as_array().cloned().unwrap_or_default();
         let listed = host.age();
-        let list = list["tools"].take();
-        let tools = list.as_array().map_or(0, Vec::len);
-        Ok((host, Opening { initialized, listed, tools }, list))
+        Ok((host, Opening { mode, initialized, listed, tools }))
     }
 
-    /// Starts a sample with nobody in between.
-    pub(super) fn open_sample(&self, name: &str) -> Result<Host, CommandError> {
+    /// Starts a sample with no gateway in between.
+    pub(super) fn sample(&self, name: &str) -> Result<Host, CommandError> {
+        self.spawn(|command| command.arg(sample::COMMAND).arg(name))
+    }
+
+    /// Spawns plugbay without anything of the user's own: home, configuration, cache.
+    fn spawn(&self, arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<Host, CommandError> {
+        let home = self.folder.path();
         let mut command = Command::new(&self.program);
-        command.arg(sample::COMMAND).arg(name);
-        let mut host = Host::spawn(self.dress(&mut command), self.folder.path())?;
+        arguments(&mut command).env_clear().current_dir(home).env("HOME", home).env("TMPDIR", home);
+        command.env("PATH", env::var_os("PATH").unwrap_or_default());
+        let mut host = Host::spawn(&mut command, home)?;
         host.initialize()?;
         Ok(host)
     }
+}
 
-    /// Nothing of the user's own: not the home, not the configuration, not the cache.
-    fn dress<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        let home = self.folder.path();
-        command.env_clear().current_dir(home).env("HOME", home).env("TMPDIR", home);
-        command.env("PATH", env::var_os("PATH").unwrap_or_default())
-    }
+/// In JSON, tools are only counted.
+fn count<S: serde::Serializer>(tools: &[Value], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(tools.len() as u64)
 }
