@@ -15,7 +15,7 @@ use plugbay_core::surface::{LONGEST_INSTRUCTIONS, Layout, Snapshot, instructions
 use plugbay_core::tokens::counted;
 use plugbay_core::wire::elements;
 
-use self::data::{Catalogue, Data, Query};
+use self::data::{Catalog, Data, Query};
 use self::metrics::Quality;
 use self::speed::{Cost, Load};
 use crate::args::{Format, Settings};
@@ -35,15 +35,15 @@ struct Row {
     set: String,
     tools: usize,
     queries: usize,
-    meaning: bool,
+    embeddings: bool,
     quality: Quality,
 }
 
 /// What an index costs.
 struct Size {
-    catalogue: String,
+    catalog: String,
     tools: usize,
-    meaning: bool,
+    embeddings: bool,
     cost: Cost,
 }
 
@@ -51,7 +51,7 @@ struct Results {
     rows: Vec<Row>,
     sizes: Vec<Size>,
     load: Load,
-    /// What a host lists in search mode, and is told about it: in tokens.
+    /// Tokens of the tool list in search mode, with the instructions.
     listing: usize,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let folder = settings.data.clone().unwrap_or_else(default_folder);
     if !folder.is_dir() {
         output::show(&format!(
-            "there is no data in {}; --data DIR names the folder with the catalogues and queries",
+            "there is no data in {}; --data DIR names the folder with the catalogs and queries",
             folder.display()
         ));
         return Ok(());
@@ -68,16 +68,16 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let (table, load) = speed::load(TABLE)?;
     let table = Arc::new(table);
     let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
-    for catalogue in &data.catalogues {
-        if settings.case.as_ref().is_none_or(|case| catalogue.name.contains(case)) {
-            for meaning in [true, false] {
+    for catalog in &data.catalogs {
+        if settings.wants_case(&catalog.name) {
+            for embeddings in [true, false] {
                 output::progress(&format!(
                     "{}: {} tools, {} the table …",
-                    catalogue.name,
-                    catalogue.tools.len(),
-                    if meaning { "with" } else { "without" }
+                    catalog.name,
+                    catalog.tools.len(),
+                    if embeddings { "with" } else { "without" }
                 ));
-                evaluate(catalogue, meaning.then_some(&table), settings.quick, &mut results);
+                evaluate(catalog, embeddings.then_some(&table), settings.quick, &mut results);
             }
         }
     }
@@ -98,31 +98,31 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     }
 }
 
-fn evaluate(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
-    let tools = catalogue.borrowed();
-    let meaning = table.is_some();
+fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
+    let tools = catalog.borrowed();
+    let embeddings = table.is_some();
     let engine = Engine::build(&tools, table.cloned());
-    for set in &catalogue.sets {
+    for set in &catalog.sets {
         results.rows.push(Row {
-            set: format!("{}/{}", catalogue.name, set.name),
+            set: format!("{}/{}", catalog.name, set.name),
             tools: tools.len(),
             queries: set.queries.len(),
-            meaning,
-            quality: metrics::quality(&engine, catalogue, &set.queries),
+            embeddings,
+            quality: metrics::quality(&engine, catalog, &set.queries),
         });
     }
     drop(engine);
-    measure(catalogue, table, quick, results);
+    measure(catalog, table, quick, results);
 }
 
-fn measure(catalogue: &Catalogue, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
-    let tools = catalogue.borrowed();
-    let meaning = table.is_some();
+fn measure(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
+    let tools = catalog.borrowed();
+    let embeddings = table.is_some();
     let build = || Engine::build(&tools, table.cloned());
     let engine = build();
-    let queries: Vec<&Query> = catalogue.sets.iter().flat_map(|set| &set.queries).collect();
+    let queries: Vec<&Query> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
-    results.sizes.push(Size { catalogue: catalogue.name.clone(), tools: tools.len(), meaning, cost });
+    results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), embeddings, cost });
 }
 
 /// The three tools and the instructions, without what they say of servers.
@@ -131,8 +131,8 @@ fn listing() -> usize {
     let snapshot = Snapshot::new(Arc::default(), Arc::new(layout), true);
     let tools = &snapshot.listing.tools;
     let definitions = elements(tools, &(0..tools.len())).into_iter().map(|span| counted(&tools[span]));
-    let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
-    definitions.chain([told]).map(|text| metrics::tokens(&text)).sum()
+    let text = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
+    definitions.chain([text]).map(|text| metrics::tokens(&text)).sum()
 }
 
 fn default_folder() -> PathBuf {

@@ -1,4 +1,4 @@
-//! Reads catalogues and queries with their expected tools.
+//! Reads catalogs and queries with their expected tools.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,16 +14,16 @@ use serde_json::value::RawValue;
 
 use crate::Outcome;
 
-/// The folders that have queries, smallest catalogue first.
+/// The folders that have queries, smallest catalog first.
 const FOLDERS: [&str; 4] = ["metatool", "bfcl", "real", "sealtools"];
 /// Tools without queries, to be lost among.
 const DISTRACTORS: &str = "toucan-catalog.jsonl.gz";
 
 pub(super) struct Data {
-    pub(super) catalogues: Vec<Catalogue>,
+    pub(super) catalogs: Vec<Catalog>,
 }
 
-pub(super) struct Catalogue {
+pub(super) struct Catalog {
     pub(super) name: String,
     /// Each with its server.
     pub(super) tools: Vec<(String, Tool)>,
@@ -76,43 +76,43 @@ struct QueryLine {
 impl Data {
     /// What is there of the known folders; each may be missing.
     pub(super) fn read(folder: &Path) -> Outcome<Self> {
-        let mut catalogues = Vec::new();
+        let mut catalogs = Vec::new();
         for name in FOLDERS.iter().filter(|name| folder.join(name).is_dir()) {
-            catalogues.push(catalogue(&folder.join(name), name)?);
+            catalogs.push(catalog(&folder.join(name), name)?);
         }
-        let real = catalogues.iter().find(|catalogue| catalogue.name == "real");
+        let real = catalogs.iter().find(|catalog| catalog.name == "real");
         if let (Some(real), true) = (real, folder.join(DISTRACTORS).is_file()) {
             let mut text = String::new();
             GzDecoder::new(File::open(folder.join(DISTRACTORS))?).read_to_string(&mut text)?;
             let mut tools = real.tools.clone();
             tools.extend(read_tools(&text)?.into_iter().map(|(_, server, tool)| (server, tool)));
             let sets = real.sets.clone();
-            catalogues.push(Catalogue { name: "real+distractors".to_owned(), tools, sets });
+            catalogs.push(Catalog { name: "real+distractors".to_owned(), tools, sets });
         }
-        if catalogues.is_empty() {
+        if catalogs.is_empty() {
             return Err(format!("{} holds none of {}", folder.display(), FOLDERS.join(", ")).into());
         }
-        Ok(Self { catalogues })
+        Ok(Self { catalogs })
     }
 
-    /// The largest catalogue, again and again under other servers' names until it has so many tools.
-    pub(super) fn of_size(&self, wanted: usize) -> Option<Catalogue> {
-        let largest = self.catalogues.iter().max_by_key(|catalogue| catalogue.tools.len())?;
+    /// The largest catalog, again and again under other servers' names until it has so many tools.
+    pub(super) fn of_size(&self, wanted: usize) -> Option<Catalog> {
+        let largest = self.catalogs.iter().max_by_key(|catalog| catalog.tools.len())?;
         let again = (0..).flat_map(|time| {
             largest.tools.iter().map(move |(server, tool)| (format!("{server} {time}"), tool.clone()))
         });
         let name = format!("{}, repeated", largest.name);
-        Some(Catalogue { name, tools: again.take(wanted).collect(), sets: largest.sets.clone() })
+        Some(Catalog { name, tools: again.take(wanted).collect(), sets: largest.sets.clone() })
     }
 }
 
-impl Catalogue {
+impl Catalog {
     pub(super) fn borrowed(&self) -> Vec<(&str, &Tool)> {
         self.tools.iter().map(|(server, tool)| (server.as_str(), tool)).collect()
     }
 }
 
-fn catalogue(folder: &Path, name: &str) -> Outcome<Catalogue> {
+fn catalog(folder: &Path, name: &str) -> Outcome<Catalog> {
     let lines = read_tools(&fs::read_to_string(folder.join("catalog.jsonl"))?)?;
     let numbers: HashMap<&str, u32> = lines.iter().zip(0..).map(|((id, ..), at)| (id.as_str(), at)).collect();
     let mut sets = Vec::new();
@@ -126,7 +126,7 @@ fn catalogue(folder: &Path, name: &str) -> Outcome<Catalogue> {
     }
     sets.sort_by(|a, b| a.name.cmp(&b.name));
     let tools = lines.iter().map(|(_, server, tool)| (server.clone(), tool.clone())).collect();
-    Ok(Catalogue { name: name.to_owned(), tools, sets })
+    Ok(Catalog { name: name.to_owned(), tools, sets })
 }
 
 fn read_tools(text: &str) -> Outcome<Vec<(String, String, Tool)>> {
@@ -147,7 +147,7 @@ fn read_tools(text: &str) -> Outcome<Vec<(String, String, Tool)>> {
 fn read_queries(text: &str, numbers: &HashMap<&str, u32>) -> Outcome<Vec<Query>> {
     let query = |line: &str| -> Outcome<Query> {
         let line: QueryLine = serde_json::from_str(line)?;
-        // A tool that the catalogue does not have cannot be found: its group stays, and may be empty.
+        // A tool that the catalog does not have cannot be found: its group stays, and may be empty.
         let group =
             |ids: &Vec<String>| ids.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect();
         Ok(Query { text: line.query, gold: line.gold.iter().map(group).collect(), mode: line.mode })

@@ -7,7 +7,7 @@ use plugbay_core::search::{
 };
 use serde_json::{Value, json};
 
-use super::data::{Catalogue, Mode, Query};
+use super::data::{Catalog, Mode, Query};
 use crate::stats::median;
 
 /// The ranks at which recall is taken.
@@ -16,7 +16,7 @@ const DEEPEST: usize = 10;
 /// As many hits as a reply shows.
 const SHOWN: usize = 5;
 
-/// What mcpzip 0.1 costs on the same catalogue, as it was measured: of its replies to a search the least.
+/// What mcpzip 0.1 costs on the same catalog, as it was measured: of its replies to a search the least.
 pub(super) mod seed {
     pub(crate) const LISTING: f64 = 293.0;
     pub(crate) const SEARCH: f64 = 343.0;
@@ -41,7 +41,7 @@ pub(super) struct Quality {
     pub(super) seed_tokens: f64,
 }
 
-pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query]) -> Quality {
+pub(super) fn quality(engine: &Engine, catalog: &Catalog, queries: &[Query]) -> Quality {
     let mut sum = Quality::default();
     let (mut tokens, mut line_tokens) = (Vec::new(), Vec::new());
     for query in queries {
@@ -53,12 +53,12 @@ pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query])
             sum.clear_right += f64::from(u8::from(recall(&ranking, query, 1) > 0.0));
         }
         let shown = &hits[..hits.len().min(SHOWN)];
-        let reply = size(catalogue, shown, clear);
-        let (ours, seeds) = use_of(catalogue, query, reply);
+        let reply = size(catalog, shown, clear);
+        let (ours, seeds) = use_of(catalog, query, reply);
         sum.use_tokens += ours;
         sum.seed_tokens += seeds;
         tokens.push(reply);
-        line_tokens.push(size(catalogue, shown, false));
+        line_tokens.push(size(catalog, shown, false));
         for (sum, depth) in sum.recall.iter_mut().zip(DEPTHS) {
             *sum += recall(&ranking, query, depth);
         }
@@ -81,9 +81,9 @@ pub(super) fn quality(engine: &Engine, catalogue: &Catalogue, queries: &[Query])
 
 /// The calls that a model writes and the replies that it reads until the right tool is called: here a search and
 /// the call, in mcpzip a search, a description and the call.
-fn use_of(catalogue: &Catalogue, query: &Query, reply: f64) -> (f64, f64) {
+fn use_of(catalog: &Catalog, query: &Query, reply: f64) -> (f64, f64) {
     let right = query.gold.iter().flatten().next();
-    let name = right.map(|tool| exposed(&catalogue.tools[*tool as usize])).unwrap_or_default();
+    let name = right.map(|tool| exposed(&catalog.tools[*tool as usize])).unwrap_or_default();
     let written = |call: Value| float(tokens(&call.to_string()));
     let search = written(json!({ "query": query.text }));
     let describe = written(json!({ "name": name }));
@@ -92,8 +92,8 @@ fn use_of(catalogue: &Catalogue, query: &Query, reply: f64) -> (f64, f64) {
 }
 
 /// The tokens of the reply that shows these hits.
-fn size(catalogue: &Catalogue, hits: &[Hit], clear: bool) -> f64 {
-    let tools: Vec<_> = hits.iter().map(|hit| &catalogue.tools[hit.tool as usize]).collect();
+fn size(catalog: &Catalog, hits: &[Hit], clear: bool) -> f64 {
+    let tools: Vec<_> = hits.iter().map(|hit| &catalog.tools[hit.tool as usize]).collect();
     let names: Vec<String> = tools.iter().map(|tool| exposed(tool)).collect();
     let found: Vec<Found<'_>> =
         names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool, reads: false }).collect();

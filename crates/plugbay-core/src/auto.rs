@@ -6,7 +6,7 @@ use crate::{
     exposure::Mode,
     name::ServerName,
     profile::Profile,
-    surface::{Own, Snapshot},
+    surface::{BuiltinTool, Snapshot},
     tokens::{Cost, estimate_definition},
 };
 
@@ -35,7 +35,7 @@ const REPLY: usize = 190;
 const SUITE: usize = 60;
 const SUITE_LINE: usize = 25;
 
-/// The measures of a catalogue, as far as the mode is open.
+/// The measures of a catalog, as far as the mode is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
     pub servers: usize,
@@ -134,7 +134,7 @@ fn all(sizes: Sizes, habits: Habits) -> usize {
 /// An extra turn for each tool, whose reply stays in the context for the other half of the conversation.
 fn search(habits: Habits) -> usize {
     let turns = habits.turns + habits.tools;
-    own_tokens(&[Own::Search, Own::Describe, Own::Execute]) * turns
+    builtin_tokens(&[BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Execute]) * turns
         + habits.tools * habits.context
         + habits.tools * REPLY * turns / 2
 }
@@ -143,7 +143,7 @@ fn search(habits: Habits) -> usize {
 fn activate(sizes: Sizes, habits: Habits) -> usize {
     let turns = habits.turns + habits.servers;
     let server = sizes.tokens / sizes.servers.max(1);
-    own_tokens(&[Own::Activate, Own::Deactivate, Own::Overview]) * turns
+    builtin_tokens(&[BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]) * turns
         + habits.servers * habits.context
         + habits.servers * server * habits.turns
 }
@@ -156,7 +156,7 @@ fn suite(sizes: Sizes, habits: Habits) -> usize {
 }
 
 /// What our own tools cost in one turn.
-pub(crate) fn own_tokens(tools: &[Own]) -> usize {
+pub(crate) fn builtin_tokens(tools: &[BuiltinTool]) -> usize {
     tools.iter().map(|own| estimate_definition(own.definition().as_bytes())).sum()
 }
 

@@ -42,11 +42,11 @@ pub enum Freshness {
 /// What one server said it is and has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    pub manners: Manners,
+    pub dialect: Dialect,
     /// Its `serverInfo`, as it came.
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
-    pub features: Features,
+    pub features: ServerCapabilities,
     /// What else it can do, by names that only hosts need to know.
     pub extensions: Extensions,
     /// Sorted by name: some servers list in a new order each time.
@@ -61,7 +61,7 @@ pub struct Offer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each stands for itself in the protocol")]
-pub struct Features {
+pub struct ServerCapabilities {
     pub tools: bool,
     pub resources: bool,
     /// Tells when a resource changes.
@@ -78,7 +78,7 @@ pub struct Features {
 
 /// What a server can list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ware {
+pub enum ItemKind {
     Tool,
     Resource,
     Template,
@@ -108,25 +108,25 @@ pub struct Tool {
 
 /// How a server wants to be spoken to: learnt once, remembered with its offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Manners {
+pub struct Dialect {
     pub era: Era,
     pub framing: Framing,
     /// Over HTTP: by the transport of 2024-11-05.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sse: bool,
-    /// The day since 1970 on which it did not answer the question whether it is modern, or died of it. It
+    /// The day since 1970 on which it did not answer the server request whether it is modern, or died of it. It
     /// is not asked at every start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_in_vain: Option<u64>,
 }
 
-impl From<Era> for Manners {
+impl From<Era> for Dialect {
     fn from(era: Era) -> Self {
         Self { era, framing: Framing::Newline, sse: false, asked_in_vain: None }
     }
 }
 
-/// Something that happened to the catalogue.
+/// Something that happened to the catalog.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// The server has answered with all it has.
@@ -189,7 +189,7 @@ impl Catalog {
 
 impl Offer {
     pub fn new(
-        manners: impl Into<Manners>,
+        dialect: impl Into<Dialect>,
         info: Option<Bytes>,
         instructions: Option<String>,
         mut tools: Vec<Tool>,
@@ -197,10 +197,10 @@ impl Offer {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(ITEM_LIMIT);
-        let features = Features { tools: true, ..Features::default() };
+        let features = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
         let (resources, templates, prompts) = (Vec::new(), Vec::new(), Vec::new());
-        let (manners, extensions) = (manners.into(), Extensions::default());
-        Self { manners, info, instructions, features, extensions, tools, resources, templates, prompts }
+        let (dialect, extensions) = (dialect.into(), Extensions::default());
+        Self { dialect, info, instructions, features, extensions, tools, resources, templates, prompts }
     }
 
     /// With what it has declared besides.
@@ -211,7 +211,7 @@ impl Offer {
 
     /// With what it offers besides tools.
     #[must_use]
-    pub fn stocked(self, features: Features, stock: Stock) -> Self {
+    pub fn stocked(self, features: ServerCapabilities, stock: Stock) -> Self {
         let Stock { resources, templates, prompts } = stock;
         let [resources, templates, prompts] = [resources, templates, prompts].map(in_order);
         Self { features, resources, templates, prompts, ..self }
@@ -237,7 +237,7 @@ fn in_order(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-impl Features {
+impl ServerCapabilities {
     /// `capabilities` is the object of that name in a server's opening. Each era has its own way to speak
     /// of tasks, which means nothing in the other.
     pub fn read(message: &[u8], capabilities: &Span, era: Era) -> Self {
@@ -270,14 +270,14 @@ impl Features {
     }
 
     /// What can be listed, in the order in which it is asked for.
-    pub fn wares(self) -> impl Iterator<Item = Ware> {
+    pub fn item_kinds(self) -> impl Iterator<Item = ItemKind> {
         let all = [
-            (self.tools, Ware::Tool),
-            (self.resources, Ware::Resource),
-            (self.resources, Ware::Template),
-            (self.prompts, Ware::Prompt),
+            (self.tools, ItemKind::Tool),
+            (self.resources, ItemKind::Resource),
+            (self.resources, ItemKind::Template),
+            (self.prompts, ItemKind::Prompt),
         ];
-        all.into_iter().filter_map(|(has, ware)| has.then_some(ware))
+        all.into_iter().filter_map(|(has, item_kind)| has.then_some(item_kind))
     }
 
     /// What at least one of two can do.
@@ -297,7 +297,7 @@ impl Features {
     }
 }
 
-impl Ware {
+impl ItemKind {
     pub fn list_method(self) -> &'static str {
         match self {
             Self::Tool => "tools/list",
@@ -329,8 +329,8 @@ impl Ware {
 
 impl Item {
     /// `definition` is one JSON object; `None` if it has no key.
-    pub fn parse(definition: Bytes, ware: Ware) -> Option<Self> {
-        let key_span = Members::find(&definition, &(0..definition.len()), ware.key())?;
+    pub fn parse(definition: Bytes, item_kind: ItemKind) -> Option<Self> {
+        let key_span = Members::find(&definition, &(0..definition.len()), item_kind.key())?;
         let key = string_value(&definition[key_span.clone()])?.into_owned();
         (!key.is_empty()).then_some(Self { key, definition, key_span })
     }
@@ -367,8 +367,8 @@ impl Tool {
 }
 
 /// One page of a list: its definitions, and the next cursor.
-pub fn read_page(message: &Bytes, result: &Span, ware: Ware) -> (Vec<Bytes>, Option<Bytes>) {
-    let Some(array) = Members::find(message, result, ware.list_key()) else {
+pub fn read_page(message: &Bytes, result: &Span, item_kind: ItemKind) -> (Vec<Bytes>, Option<Bytes>) {
+    let Some(array) = Members::find(message, result, item_kind.list_key()) else {
         return (Vec::new(), None);
     };
     // Copied out of the message, so that one definition does not keep a whole page alive.
@@ -418,7 +418,7 @@ mod tests {
             br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"zeta":1.0,"name":"a","description":"x\u00e9"},{"nameless":1}],"nextCursor":"p2"}}"#,
         );
         let head = crate::wire::Head::read(&message).unwrap();
-        let (definitions, cursor) = read_page(&message, &head.payload.unwrap(), Ware::Tool);
+        let (definitions, cursor) = read_page(&message, &head.payload.unwrap(), ItemKind::Tool);
         let tools: Vec<Tool> = definitions.into_iter().filter_map(Tool::parse).collect();
         assert_eq!(tools[0].definition, r#"{"zeta":1.0,"name":"a","description":"x\u00e9"}"#);
         assert_eq!(tools[0].description().unwrap(), "xé");

@@ -250,7 +250,7 @@ pub fn remark(bytes: &[u8], head: &Head, member: &[u8]) -> Option<(usize, Vec<u8
 /// A modern server's result that says: ask your user this, then call again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRequired {
-    /// The object of questions by key.
+    /// The object of server requests by key.
     pub requests: Option<Span>,
     pub state: Option<Span>,
 }

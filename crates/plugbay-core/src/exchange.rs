@@ -15,13 +15,13 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    ability::Abilities,
+    capabilities::ClientCapabilities,
     era::Era,
     extension::Extensions,
     failure::{CallError, Failure},
     level::Level,
     name::ServerName,
-    task::Errand,
+    task::TaskRole,
     wire::{Draft, Head, Span},
 };
 
@@ -51,7 +51,7 @@ pub struct Call {
     pub params: Option<Span>,
     /// Instead of the server's own call timeout.
     pub timeout: Option<Duration>,
-    pub errand: Errand,
+    pub task_role: TaskRole,
 }
 
 /// What ends a call.
@@ -69,7 +69,7 @@ pub enum Answer {
 /// A server's request to a host. One number names it on its whole way, as a ticket does a call: it is
 /// the id by which a legacy host is asked.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct ServerRequest {
     pub number: Ticket,
     pub server: ServerName,
     /// The calls that it may be about, oldest first: all of one host where its server does not tell. It
@@ -81,7 +81,7 @@ pub struct Question {
     pub method: Span,
 }
 
-impl Question {
+impl ServerRequest {
     pub fn method(&self) -> &[u8] {
         &self.message[self.method.clone()]
     }
@@ -98,7 +98,7 @@ impl Question {
 
 /// A notification of a server that may concern many hosts.
 #[derive(Debug)]
-pub struct News {
+pub struct ServerNotification {
     pub server: ServerName,
     pub message: Bytes,
     pub topic: Topic,
@@ -125,13 +125,13 @@ pub enum Topic {
 /// Something of a server that a host wants to hear of when it changes, by the server's own name for it: a
 /// JSON string.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Interest {
+pub enum SubscriptionTarget {
     Resource(Bytes),
     /// A modern server tells of those tasks alone that are asked for.
     Task(Bytes),
 }
 
-/// What ends a question.
+/// What ends a server request.
 #[derive(Debug)]
 pub enum Reply {
     /// The host's response as it came.
@@ -141,14 +141,14 @@ pub enum Reply {
     },
     /// Its result alone, as raw JSON.
     Result(Bytes),
-    Refused(Unanswered),
+    Refused(ServerRequestError),
     /// The call by which it was asked has ended without an answer to it: another may do.
     LeftOpen,
 }
 
 /// Why nobody answers a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum ServerRequestError {
     #[error("no host can be asked")]
     NoHost,
     #[error("several hosts are being served, and nothing tells which of them this is for")]
@@ -157,7 +157,7 @@ pub enum Unanswered {
     Undeclared(&'static str),
     #[error("the protocol of this host has no such request")]
     Unknown,
-    #[error("too many questions are open")]
+    #[error("too many server requests are open")]
     TooMany,
     #[error("the call that this was asked for has ended")]
     CallEnded,
@@ -165,7 +165,7 @@ pub enum Unanswered {
     HostGone,
 }
 
-impl Unanswered {
+impl ServerRequestError {
     /// The JSON-RPC code: either there is no such method, or it was there and failed.
     pub fn code(self) -> i32 {
         match self {
@@ -215,8 +215,8 @@ pub trait Servers: Send + Sync {
     /// Ends a call without an answer. `notification` is the host's own cancellation.
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft);
 
-    /// Answers a question. One that is no longer open has been dealt with.
-    fn reply(&self, server: &ServerName, question: Ticket, reply: Reply);
+    /// Answers a server request. One that is no longer open has been dealt with.
+    fn reply(&self, server: &ServerName, server_request: Ticket, reply: Reply);
 
     /// A host's notification that only this server may know, or has asked for. One that does not run misses it.
     fn notify(&self, server: &ServerName, notification: Bytes);
@@ -225,16 +225,16 @@ pub trait Servers: Send + Sync {
     fn roots_changed(&self, notification: Bytes);
 
     /// Somebody wants to hear when this changes.
-    fn watch(&self, server: &ServerName, what: Interest);
+    fn watch(&self, server: &ServerName, what: SubscriptionTarget);
 
     /// One who did wants it no more.
-    fn unwatch(&self, server: &ServerName, what: Interest);
+    fn unwatch(&self, server: &ServerName, what: SubscriptionTarget);
 
-    /// The audience wants another level of the log than it did.
+    /// The host registry wants another level of the log than it did.
     fn log_level_changed(&self);
 
-    /// The audience can do more than it could.
-    fn audience_grew(&self);
+    /// The host registry can do more than it could.
+    fn client_capabilities_grew(&self);
 }
 
 /// The host side as the server side sees it: whoever sent the call.
@@ -256,8 +256,8 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span);
 
     /// What servers of the modern era are told that they can ask in return.
-    fn abilities(&self) -> Abilities {
-        Abilities::NONE
+    fn client_capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::NONE
     }
 
     /// What else they are told that it knows.
@@ -271,18 +271,18 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     }
 
     /// Something that nobody asked for; for this call, as far as one can tell.
-    fn told(&self, _during: Option<Ticket>, _news: &News) {}
+    fn told(&self, _during: Option<Ticket>, _news: &ServerNotification) {}
 
     /// A server asks something, and this call can carry it to the host. Unless it is refused at once,
-    /// [`Servers::reply`] is called in time, or the question is withdrawn.
-    fn asked(&self, _during: Option<Ticket>, _question: Question) -> Result<(), Unanswered> {
-        Err(Unanswered::NoHost)
+    /// [`Servers::reply`] is called in time, or the server request is withdrawn.
+    fn asked(&self, _during: Option<Ticket>, _question: ServerRequest) -> Result<(), ServerRequestError> {
+        Err(ServerRequestError::NoHost)
     }
 
-    /// The answer to a question is no longer wanted. `notification` says so, with a hole for its number.
+    /// The answer to a server request is no longer wanted. `notification` says so, with a hole for its number.
     fn withdrawn(&self, _during: Option<Ticket>, _question: Ticket, _notification: Draft) {}
 
-    /// Something that a question has led to is over: `notifications/elicitation/complete`.
+    /// Something that a server request has led to is over: `notifications/elicitation/complete`.
     fn completed(&self, _notification: Bytes) {}
 }
 

@@ -117,7 +117,7 @@ pub fn before(server: &ServerName) -> String {
 }
 
 /// Splits an exposed name at its joint. A name that was cut or cleaned does not give back its tool:
-/// look those up in the catalogue's index instead.
+/// look those up in the catalog's index instead.
 pub fn split(exposed: &str) -> Option<(&str, &str)> {
     exposed.split_once(JOINT)
 }

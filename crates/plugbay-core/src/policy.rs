@@ -1,4 +1,4 @@
-//! May this tool be used? One question, asked once for a listing and once on every forward.
+//! May this tool be used? One server request, asked once for a listing and once on every forward.
 
 use std::fmt;
 

@@ -17,7 +17,7 @@ const RELATED_KEY: &str = "io.modelcontextprotocol/related-task";
 
 /// What a call has to do with tasks; ids are the server's own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Errand {
+pub enum TaskRole {
     /// Nothing.
     #[default]
     None,

@@ -3,16 +3,16 @@
 use std::{fmt, sync::Arc};
 
 use plugbay_core::{
-    audience::Audience,
+    arguments,
     exchange::{Servers, Tickets},
-    repair,
+    host_registry::HostRegistry,
     search::Table,
     surface::{Learned, Snapshot},
-    tally::Tally,
+    usage_counts::UsageCounts,
 };
 use tokio::sync::{Notify, watch};
 
-use crate::{errand::Errands, guests::Guests, parked::Parking, ranking::Ranker};
+use crate::{agent::Agents, connected_hosts::ConnectedHosts, parked::Parking, ranking::Ranker};
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct Gateway {
     pub snapshots: watch::Receiver<Snapshot>,
     pub tickets: Arc<Tickets>,
     /// Told of every host that servers may ask something.
-    pub audience: Arc<Audience>,
+    pub host_registry: Arc<HostRegistry>,
     /// Calls whose hosts are away to find an answer.
     pub parking: Arc<Parking>,
     /// Told when it is known what hosts can be asked, which servers want to know when they start.
@@ -29,23 +29,23 @@ pub struct Gateway {
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
     /// Counts the tools that are used, if anybody wants to know.
-    pub tally: Option<Arc<Tally>>,
+    pub usage_counts: Option<Arc<UsageCounts>>,
     /// Which have been used most so far, for a conversation that begins.
     pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
     /// The hosts that are here.
-    pub guests: Guests,
+    pub connected_hosts: ConnectedHosts,
     /// Told when somebody has switched something on or off.
     pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.
     pub table: fn() -> Option<Arc<Table>>,
     /// Who helps with the ranking of what was found.
     pub ranker: Arc<Ranker>,
-    /// Who runs errands, and on which terms.
-    pub errands: Arc<Errands>,
+    /// Who runs agent runs, and on which terms.
+    pub agents: Arc<Agents>,
     /// How many tools a search shows, unless it asks for another number.
     pub hits: usize,
     /// Whether the arguments of found tools are put right.
-    pub repair: repair::Mode,
+    pub repair: arguments::Mode,
     /// The longest message accepted from a host, in bytes.
     pub message_limit: usize,
 }
@@ -55,7 +55,7 @@ impl Gateway {
         self.snapshots.borrow().clone()
     }
 
-    /// Waits until every server has been heard of; the catalogue sees to it that this comes.
+    /// Waits until every server has been heard of; the catalog sees to it that this comes.
     pub(crate) async fn settled(&self) {
         let _ = self.snapshots.clone().wait_for(|snapshot| snapshot.settled).await;
     }

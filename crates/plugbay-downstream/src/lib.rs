@@ -1,18 +1,18 @@
 //! Towards hosts: sessions, what their messages mean, and the transports that carry them.
 
-mod asking;
+pub mod agent;
 mod budget;
-mod desk;
+mod builtin;
+mod connected_hosts;
+mod context;
 mod dispatch;
-pub mod errand;
 mod gateway;
-mod guests;
+mod host_view;
 pub mod http;
 mod lists;
 mod message;
-mod news;
+mod notifications;
 mod outbox;
-mod own;
 mod parked;
 pub mod ranking;
 mod respond;
@@ -22,9 +22,10 @@ mod sampling;
 #[cfg(test)]
 mod scripted;
 mod seal;
+mod server_requests;
 mod session;
 pub mod stdio;
 mod tasks;
 
+pub use connected_hosts::{ConnectedHost, ConnectedHosts};
 pub use gateway::Gateway;
-pub use guests::{Guest, Guests};

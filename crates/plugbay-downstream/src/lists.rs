@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::Ware,
+    catalog::ItemKind,
     surface::Snapshot,
     wire::{Members, Span},
 };
@@ -18,11 +18,11 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
-    pub(crate) fn of(ware: Ware) -> Self {
-        match ware {
-            Ware::Tool => Self::Tools,
-            Ware::Resource | Ware::Template => Self::Resources,
-            Ware::Prompt => Self::Prompts,
+    pub(crate) fn of(item_kind: ItemKind) -> Self {
+        match item_kind {
+            ItemKind::Tool => Self::Tools,
+            ItemKind::Resource | ItemKind::Template => Self::Resources,
+            ItemKind::Prompt => Self::Prompts,
         }
     }
 
@@ -45,12 +45,12 @@ impl Kind {
 }
 
 /// The definitions of one kind, as they are sent.
-pub(crate) fn definitions(snapshot: &Snapshot, ware: Ware) -> &Bytes {
-    match ware {
-        Ware::Tool => &snapshot.listing.tools,
-        Ware::Resource => &snapshot.shelf.resources,
-        Ware::Template => &snapshot.shelf.templates,
-        Ware::Prompt => &snapshot.listing.prompts,
+pub(crate) fn definitions(snapshot: &Snapshot, item_kind: ItemKind) -> &Bytes {
+    match item_kind {
+        ItemKind::Tool => &snapshot.listing.tools,
+        ItemKind::Resource => &snapshot.resources.resources,
+        ItemKind::Template => &snapshot.resources.templates,
+        ItemKind::Prompt => &snapshot.listing.prompts,
     }
 }
 
@@ -76,11 +76,11 @@ impl Seen {
 }
 
 fn shown(snapshot: &Snapshot, kind: Kind) -> [Bytes; 2] {
-    let list = |ware| definitions(snapshot, ware).clone();
+    let list = |item_kind| definitions(snapshot, item_kind).clone();
     match kind {
-        Kind::Tools => [list(Ware::Tool), Bytes::new()],
-        Kind::Resources => [list(Ware::Resource), list(Ware::Template)],
-        Kind::Prompts => [list(Ware::Prompt), Bytes::new()],
+        Kind::Tools => [list(ItemKind::Tool), Bytes::new()],
+        Kind::Resources => [list(ItemKind::Resource), list(ItemKind::Template)],
+        Kind::Prompts => [list(ItemKind::Prompt), Bytes::new()],
     }
 }
 

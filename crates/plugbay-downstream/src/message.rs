@@ -4,11 +4,11 @@ use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::Abilities,
+    arguments::Repair,
+    capabilities::ClientCapabilities,
     era::Meta,
     extension::Extensions,
     level::Level,
-    repair::Repair,
     wire::{self, Frame, Head, Members, Span, string_value},
 };
 
@@ -233,9 +233,9 @@ impl Request {
     }
 
     /// What the host of a modern request can be asked for it.
-    pub(crate) fn abilities(&self) -> Abilities {
+    pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
         let declared = self.meta.capabilities.as_ref();
-        declared.map(|object| Abilities::read(&self.message, object)).unwrap_or_default()
+        declared.map(|object| ClientCapabilities::read(&self.message, object)).unwrap_or_default()
     }
 
     /// What else it has declared, in either era.

@@ -11,8 +11,8 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::{self, Abilities},
-    exchange::{Answer, Question, Reply, Servers, Ticket, Unanswered},
+    capabilities::{self, ClientCapabilities},
+    exchange::{Answer, Reply, ServerRequest, ServerRequestError, Servers, Ticket},
     name::ServerName,
     wire::{Head, Members, Span},
 };
@@ -45,10 +45,10 @@ pub struct Parking {
 #[derive(Debug)]
 struct Parked {
     server: ServerName,
-    abilities: Abilities,
+    client_capabilities: ClientCapabilities,
     owner: Owner,
     subject: Subject,
-    questions: BTreeMap<Ticket, Question>,
+    server_requests: BTreeMap<Ticket, ServerRequest>,
     /// Where a request of the host waits for this call; nowhere while the host is away.
     session: Option<Weak<Session>>,
     /// What the server answered while the host was away.
@@ -66,22 +66,26 @@ impl Default for Parking {
 /// What must be known of a modern host's call in case that its server asks back.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    pub(crate) abilities: Abilities,
+    pub(crate) client_capabilities: ClientCapabilities,
     pub(crate) subject: Subject,
 }
 
 impl Terms {
-    fn allow(&self, question: &Question) -> Result<(), Unanswered> {
-        allow(self.abilities, question)
+    fn allow(&self, server_request: &ServerRequest) -> Result<(), ServerRequestError> {
+        allow(self.client_capabilities, server_request)
     }
 }
 
-fn allow(abilities: Abilities, question: &Question) -> Result<(), Unanswered> {
-    if !ability::is_common(question.method()) {
-        return Err(Unanswered::Unknown);
+fn allow(
+    client_capabilities: ClientCapabilities,
+    server_request: &ServerRequest,
+) -> Result<(), ServerRequestError> {
+    if !capabilities::is_common(server_request.method()) {
+        return Err(ServerRequestError::Unknown);
     }
-    match abilities.lacks(&question.message, question.method(), question.params()) {
-        Some(lacking) => Err(Unanswered::Undeclared(lacking)),
+    match client_capabilities.lacks(&server_request.message, server_request.method(), server_request.params())
+    {
+        Some(lacking) => Err(ServerRequestError::Undeclared(lacking)),
         None => Ok(()),
     }
 }
@@ -90,34 +94,34 @@ impl Parking {
     // --- what servers do
 
     /// A server asks during a call that waits in `session`. Soon its request will be answered by that
-    /// question.
+    /// server request.
     pub(crate) fn asked_in(
         &self,
         session: &Arc<Session>,
         ticket: Ticket,
         terms: Terms,
-        question: Question,
-    ) -> Result<(), Unanswered> {
-        terms.allow(&question)?;
+        server_request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
+        terms.allow(&server_request)?;
         if self.seal.is_none() {
-            return Err(Unanswered::NoHost);
+            return Err(ServerRequestError::NoHost);
         }
         let mut parked = self.lock();
         if parked.len() >= LIMIT && !parked.contains_key(&ticket) {
-            return Err(Unanswered::TooMany);
+            return Err(ServerRequestError::TooMany);
         }
         let entry = parked.entry(ticket).or_insert_with(|| Parked {
-            server: question.server.clone(),
-            abilities: terms.abilities,
+            server: server_request.server.clone(),
+            client_capabilities: terms.client_capabilities,
             owner: session.owner(),
             subject: terms.subject,
-            questions: BTreeMap::new(),
+            server_requests: BTreeMap::new(),
             session: Some(Arc::downgrade(session)),
             answer: None,
             turn: 0,
         });
-        let first = entry.questions.is_empty();
-        entry.questions.insert(question.number, question);
+        let first = entry.server_requests.is_empty();
+        entry.server_requests.insert(server_request.number, server_request);
         drop(parked);
         if first {
             gather(session, ticket);
@@ -126,22 +130,26 @@ impl Parking {
     }
 
     /// The same for a call that waits in no session, or in another than the server knows.
-    pub(crate) fn asked_elsewhere(&self, ticket: Ticket, question: Question) -> Result<(), Unanswered> {
+    pub(crate) fn asked_elsewhere(
+        &self,
+        ticket: Ticket,
+        server_request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
         let mut parked = self.lock();
-        let entry = parked.get_mut(&ticket).ok_or(Unanswered::CallEnded)?;
+        let entry = parked.get_mut(&ticket).ok_or(ServerRequestError::CallEnded)?;
         if let Some(session) = &entry.session {
-            let session = session.upgrade().ok_or(Unanswered::HostGone)?;
+            let session = session.upgrade().ok_or(ServerRequestError::HostGone)?;
             drop(parked);
-            return session.asked_here(Some(ticket), question);
+            return session.asked_here(Some(ticket), server_request);
         }
-        allow(entry.abilities, &question)?;
-        entry.questions.insert(question.number, question); // for when the host is back
+        allow(entry.client_capabilities, &server_request)?;
+        entry.server_requests.insert(server_request.number, server_request); // for when the host is back
         Ok(())
     }
 
-    pub(crate) fn withdrawn(&self, ticket: Ticket, question: Ticket) {
+    pub(crate) fn withdrawn(&self, ticket: Ticket, server_request: Ticket) {
         if let Some(entry) = self.lock().get_mut(&ticket) {
-            entry.questions.remove(&question);
+            entry.server_requests.remove(&server_request);
         }
     }
 
@@ -151,7 +159,7 @@ impl Parking {
         let mut parked = self.lock();
         let Some(entry) = parked.get_mut(&ticket) else { return };
         let Some(session) = &entry.session else {
-            entry.questions.retain(|_, question| question.outlives(ticket)); // and is being seen to
+            entry.server_requests.retain(|_, server_request| server_request.outlives(ticket)); // and is being seen to
             entry.answer = Some(held(answer, asked_by));
             return;
         };
@@ -171,8 +179,10 @@ impl Parking {
     /// The call has ended, or was taken back. What may be about another is asked by that.
     pub(crate) fn forget(&self, ticket: Ticket, servers: &dyn Servers) {
         let gone = self.lock().remove(&ticket);
-        let Some(Parked { server, questions, .. }) = gone else { return };
-        for (number, _) in questions.into_iter().filter(|(_, question)| question.outlives(ticket)) {
+        let Some(Parked { server, server_requests, .. }) = gone else { return };
+        for (number, _) in
+            server_requests.into_iter().filter(|(_, server_request)| server_request.outlives(ticket))
+        {
             servers.reply(&server, number, Reply::LeftOpen);
         }
     }
@@ -220,13 +230,15 @@ impl Parking {
         let mut parked = self.lock();
         let Some(entry) = parked.get_mut(&ticket) else { return };
         let server = entry.server.clone();
-        let answers: Vec<_> =
-            answers.into_iter().filter(|(question, _)| entry.questions.remove(question).is_some()).collect();
-        let (more, ended) = (!entry.questions.is_empty(), entry.answer.take());
+        let answers: Vec<_> = answers
+            .into_iter()
+            .filter(|(server_request, _)| entry.server_requests.remove(server_request).is_some())
+            .collect();
+        let (more, ended) = (!entry.server_requests.is_empty(), entry.answer.take());
         drop(parked);
         let servers = &*session.gateway().servers;
-        for (question, answer) in answers {
-            servers.reply(&server, question, Reply::Result(answer));
+        for (server_request, answer) in answers {
+            servers.reply(&server, server_request, Reply::Result(answer));
         }
         if let Some(answer) = ended {
             self.forget(ticket, servers);
@@ -244,15 +256,15 @@ impl Parking {
         let mut parked = self.lock();
         let Some(entry) = parked.get_mut(&ticket) else { return };
         let here = entry.session.as_ref().is_some_and(|waits| waits.ptr_eq(&Arc::downgrade(session)));
-        if !here || entry.questions.is_empty() {
+        if !here || entry.server_requests.is_empty() {
             return; // it was answered, or withdrawn
         }
         entry.session = None;
         let state = seal.close(ticket, &entry.owner, &entry.subject, Instant::now() + PATIENCE);
-        let questions = respond::input_requests(entry.questions.values());
+        let server_requests = respond::input_requests(entry.server_requests.values());
         drop(parked);
         match session.hand_over(ticket) {
-            Some(call) => call.sink.answer(respond::input_required(&call.id, &questions, &state)),
+            Some(call) => call.sink.answer(respond::input_required(&call.id, &server_requests, &state)),
             // Taken back in this very moment.
             None => return self.forget(ticket, &*session.gateway().servers),
         }
@@ -327,7 +339,7 @@ impl<'a> Back<'a> {
         Self { state, subject: Subject::of(request), message, responses }
     }
 
-    /// The answers by question. What we do not know is not looked at, as the protocol says.
+    /// The answers by server request. What we do not know is not looked at, as the protocol says.
     pub(crate) fn answers(&self) -> Result<Vec<(Ticket, Bytes)>, Refusal> {
         let Some(responses) = self.responses else { return Ok(Vec::new()) };
         let mut answers = Vec::new();

@@ -12,7 +12,7 @@ use plugbay_core::{
     model::{Model, Prompt, Trouble},
     name::ServerName,
     search::{Hit, Table, ranking},
-    surface::{Finder, Found, Snapshot},
+    surface::{Found, Snapshot, ToolIndex},
 };
 use tokio::time::{Instant, timeout};
 
@@ -39,13 +39,13 @@ pub enum Chosen {
 
 /// What is searched for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct RankRequest {
     pub query: String,
     pub server: Option<ServerName>,
     pub limit: usize,
 }
 
-impl Wish {
+impl RankRequest {
     fn may_be(&self, found: &Found) -> bool {
         self.server.as_ref().is_none_or(|server| found.target.server == *server)
     }
@@ -69,7 +69,7 @@ pub struct Ranker {
 #[derive(Debug, Default)]
 struct State {
     choice: Option<Choice>,
-    /// Of each catalogue that is in use; hosts may know the same tools by different names.
+    /// Of each catalog that is in use; hosts may know the same tools by different names.
     memories: Vec<Memory>,
     /// Whose model is not asked before when: one host's is no other's.
     resting: HashMap<Whose, Instant>,
@@ -77,11 +77,11 @@ struct State {
     told: Option<Discriminant<Trouble>>,
 }
 
-/// What the model answered about one catalogue.
+/// What the model answered about one catalog.
 #[derive(Debug)]
 struct Memory {
     /// When it goes, all of this is void.
-    finder: Weak<Finder>,
+    tool_index: Weak<ToolIndex>,
     answers: HashMap<Key, Arc<[String]>>,
     /// Oldest first.
     order: VecDeque<Key>,
@@ -106,11 +106,11 @@ impl Ranker {
     /// What the model has said of this before.
     pub(crate) fn remembered(
         &self,
-        wish: &Wish,
+        wanted: &RankRequest,
         owner: Whose,
-        finder: &Arc<Finder>,
+        tool_index: &Arc<ToolIndex>,
     ) -> Option<Arc<[String]>> {
-        self.lock().memory(finder).answers.get(&key(wish, owner)).cloned()
+        self.lock().memory(tool_index).answers.get(&key(wanted, owner)).cloned()
     }
 
     pub(crate) fn is_resting(&self, owner: Whose) -> bool {
@@ -120,16 +120,16 @@ impl Ranker {
     /// Keeps an answer, and of a failure what follows from it.
     pub(crate) fn learn(
         &self,
-        wish: &Wish,
+        wanted: &RankRequest,
         owner: Whose,
-        finder: &Arc<Finder>,
+        tool_index: &Arc<ToolIndex>,
         answer: Result<Vec<String>, Trouble>,
     ) -> Option<Arc<[String]>> {
         let mut state = self.lock();
         match answer {
             Ok(names) => {
                 let names: Arc<[String]> = names.into();
-                state.memory(finder).keep(key(wish, owner), Arc::clone(&names));
+                state.memory(tool_index).keep(key(wanted, owner), Arc::clone(&names));
                 state.told = None;
                 Some(names)
             }
@@ -165,12 +165,12 @@ impl State {
         *until = (*until).max(now + rest.min(LONGEST_REST));
     }
 
-    fn memory(&mut self, finder: &Arc<Finder>) -> &mut Memory {
-        self.memories.retain(|memory| memory.finder.strong_count() > 0);
-        let finder = Arc::downgrade(finder);
-        let known = self.memories.iter().position(|memory| memory.finder.ptr_eq(&finder));
+    fn memory(&mut self, tool_index: &Arc<ToolIndex>) -> &mut Memory {
+        self.memories.retain(|memory| memory.tool_index.strong_count() > 0);
+        let tool_index = Arc::downgrade(tool_index);
+        let known = self.memories.iter().position(|memory| memory.tool_index.ptr_eq(&tool_index));
         let at = known.unwrap_or_else(|| {
-            self.memories.push(Memory { finder, answers: HashMap::new(), order: VecDeque::new() });
+            self.memories.push(Memory { tool_index, answers: HashMap::new(), order: VecDeque::new() });
             self.memories.len() - 1
         });
         &mut self.memories[at]
@@ -191,15 +191,15 @@ impl Memory {
     }
 }
 
-/// The tools that the model names, or why it names none. Dropped, the question is taken back.
+/// The tools that the model names, or why it names none. Dropped, the server request is taken back.
 pub async fn ask(
     model: &dyn Model,
     deadline: Duration,
-    wish: &Wish,
+    wanted: &RankRequest,
     snapshot: &Snapshot,
     table: fn() -> Option<Arc<Table>>,
 ) -> Result<Vec<String>, Trouble> {
-    let prompt = prompt(wish, snapshot, table);
+    let prompt = prompt(wanted, snapshot, table);
     let reply = timeout(deadline, model.ask(prompt, None)).await;
     let reply = reply.unwrap_or(Err(Trouble::Timeout { after: deadline }))?;
     let names = ranking::names(&reply.text)
@@ -207,7 +207,7 @@ pub async fn ask(
     // What is remembered must not be as long as a model likes.
     let mut known = Vec::new();
     for name in names.into_iter().filter(|name| snapshot.names.get(name).is_some()) {
-        if known.len() < wish.limit && !known.contains(&name) {
+        if known.len() < wanted.limit && !known.contains(&name) {
             known.push(name);
         }
     }
@@ -216,13 +216,14 @@ pub async fn ask(
 
 /// Puts what the model named before what the local engine found.
 pub fn merge<'a>(
-    wish: &Wish,
+    wanted: &RankRequest,
     snapshot: &'a Snapshot,
     names: &[String],
     local: &[(&'a Found, Hit)],
 ) -> Ranked<'a> {
     let lead = local.first().filter(|(_, hit)| hit.clear).map(|(found, _)| &found.exposed);
-    let chosen = names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wish.may_be(found));
+    let chosen =
+        names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wanted.may_be(found));
     let chosen: Vec<(&Found, Option<f32>)> = chosen
         .map(|found| {
             let known = local.iter().find(|(other, _)| other.exposed == found.exposed);
@@ -232,24 +233,25 @@ pub fn merge<'a>(
     let alone = chosen.len() == 1;
     let local = local.iter().map(|(found, hit)| (*found, Some(hit.score)));
     let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
-    let hits = ranking::merged(chosen, local, wish.limit, same);
+    let hits = ranking::merged(chosen, local, wanted.limit, same);
     let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
     Ranked { hits, clear }
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
-fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
-    let likely = snapshot.finder.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
+fn prompt(wanted: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
+    let likely =
+        snapshot.tool_index.search(&wanted.query, ranking::CANDIDATES, wanted.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
-    let others = snapshot.names.iter().filter(|found| wish.may_be(found));
+    let others = snapshot.names.iter().filter(|found| wanted.may_be(found));
     let others = others.filter(|found| !known.contains(found.exposed.as_str()));
     let tools = likely.iter().copied().chain(others);
-    ranking::prompt(&wish.query, wish.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
+    ranking::prompt(&wanted.query, wanted.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
 }
 
-fn key(wish: &Wish, owner: Whose) -> Key {
-    (ranking::normalised(&wish.query), wish.server.clone(), wish.limit, owner)
+fn key(wanted: &RankRequest, owner: Whose) -> Key {
+    (ranking::normalised(&wanted.query), wanted.server.clone(), wanted.limit, owner)
 }
 
 #[cfg(test)]
@@ -259,10 +261,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_hosts_trouble_is_not_anothers() {
-        let (ranker, finder) = (Ranker::default(), snapshot(&["a"], true).finder);
-        let wish = Wish { query: "x".to_owned(), server: None, limit: 1 };
+        let (ranker, tool_index) = (Ranker::default(), snapshot(&["a"], true).tool_index);
+        let wanted = RankRequest { query: "x".to_owned(), server: None, limit: 1 };
         let (one, other) = (Some([1; 32]), Some([2; 32]));
-        ranker.learn(&wish, one, &finder, Err(Trouble::Unaskable("declined".to_owned())));
+        ranker.learn(&wanted, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
         assert_eq!([one, other, None].map(|owner| ranker.is_resting(owner)), [true, false, false]);
         tokio::time::advance(REST).await;
         assert!(!ranker.is_resting(one));

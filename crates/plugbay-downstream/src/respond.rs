@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 use plugbay_core::{
     era::{self, Era},
-    exchange::{Question, Ticket},
+    exchange::{ServerRequest, Ticket},
     failure::CallError,
     name::ServerName,
     surface::Snapshot,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     lists::{Kind, Wanted},
-    news::Watched,
+    notifications::Watched,
     tasks,
 };
 
@@ -174,7 +174,7 @@ pub(crate) fn initialize(
             capabilities["tasks"]["list"] = json!({});
         }
     }
-    let capabilities = snapshot.shelf.extensions.added_to(capabilities.to_string());
+    let capabilities = snapshot.resources.extensions.added_to(capabilities.to_string());
     let (info, instructions) = (server_info(), json!(instructions));
     let result = format!(
         r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{info},"instructions":{instructions}}}"#
@@ -185,7 +185,7 @@ pub(crate) fn initialize(
 pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
-    let mut extensions = snapshot.shelf.extensions.clone();
+    let mut extensions = snapshot.resources.extensions.clone();
     if tasks::features(&snapshot.catalog, Era::Modern).tasks || !snapshot.settled {
         extensions = extensions.with_tasks();
     }
@@ -200,7 +200,7 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
 
 /// What the servers can do together. Those that have not been heard of yet may be able to do anything.
 fn capabilities(snapshot: &Snapshot) -> Value {
-    let able = snapshot.shelf.features;
+    let able = snapshot.resources.features;
     let possible = |able: bool| able || !snapshot.settled;
     let mut capabilities = json!({ "tools": { "listChanged": true } });
     if possible(able.resources) {
@@ -303,7 +303,7 @@ pub(crate) fn host_has_gone() -> Draft {
     cancelled("the host has closed its connection")
 }
 
-/// What a host hears of a question whose answer its own call no longer needs.
+/// What a host hears of a server request whose answer its own call no longer needs.
 pub(crate) fn call_has_ended() -> Draft {
     cancelled("the call has ended")
 }
@@ -314,7 +314,7 @@ pub(crate) fn not_needed() -> Draft {
 }
 
 /// A request of our own to a legacy host; `params` is raw JSON.
-pub(crate) fn question(number: Ticket, method: &str, params: &str) -> Frame {
+pub(crate) fn server_request(number: Ticket, method: &str, params: &str) -> Frame {
     let number = number.0;
     Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#))
 }
@@ -328,17 +328,17 @@ fn cancelled(reason: &str) -> Draft {
 
 /// The requests of a legacy server as a modern host takes them: by their numbers, method and params as
 /// they came.
-pub(crate) fn input_requests<'a>(questions: impl Iterator<Item = &'a Question>) -> String {
-    let entries = questions.map(|question| {
+pub(crate) fn input_requests<'a>(server_requests: impl Iterator<Item = &'a ServerRequest>) -> String {
+    let entries = server_requests.map(|server_request| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let params = question.params().map(|params| &question.message[params.clone()]);
+        let params = server_request.params().map(|params| &server_request.message[params.clone()]);
         let params = params.map(|params| format!(r#","params":{}"#, text(params))).unwrap_or_default();
-        format!(r#""{}":{{"method":"{}"{params}}}"#, question.number.0, text(question.method()))
+        format!(r#""{}":{{"method":"{}"{params}}}"#, server_request.number.0, text(server_request.method()))
     });
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// The same for a question of our own; `params` is raw JSON.
+/// The same for a server request of our own; `params` is raw JSON.
 pub(crate) fn input_request(number: Ticket, method: &str, params: &str) -> String {
     format!(r#"{{"{}":{{"method":"{method}","params":{params}}}}}"#, number.0)
 }

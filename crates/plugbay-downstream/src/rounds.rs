@@ -5,19 +5,19 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::{self, Abilities},
+    capabilities::{self, ClientCapabilities},
     era::{Era, InputRequired},
     exchange::{Call, Ticket},
-    task::Errand,
+    task::TaskRole,
     wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value},
 };
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::{
-    asking::{Asked, Asker},
     parked::PATIENCE,
     respond::Refusal,
+    server_requests::{Asked, Asker},
     session::{HostCall, Recourse, Session},
     tasks::Role,
 };
@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) struct Next {
     pub(crate) request: Draft,
     pub(crate) params: Span,
-    pub(crate) errand: Errand,
+    pub(crate) task_role: TaskRole,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -85,7 +85,7 @@ impl Session {
         required: &InputRequired,
     ) -> Result<(), Refusal> {
         let mut state = self.lock();
-        let abilities = state.abilities;
+        let client_capabilities = state.client_capabilities;
         let Some(call) = state.calls.get_mut(&ticket) else { return Ok(()) };
         let Recourse::Again(again) = &mut call.recourse else {
             return Err(Refusal::Unaskable("this request cannot be repeated with an answer".to_owned()));
@@ -99,7 +99,11 @@ impl Session {
         let entries = entries.map(|member| {
             let member = member.map_err(|fault| Refusal::Unaskable(fault.to_string()))?;
             let number = self.gateway().tickets.next();
-            Ok((member.key.into_owned(), number, request(message, &member.value, number, abilities)?))
+            Ok((
+                member.key.into_owned(),
+                number,
+                request(message, &member.value, number, client_capabilities)?,
+            ))
         });
         let entries = entries.collect::<Result<Vec<_>, Refusal>>()?;
         again.rounds += 1;
@@ -111,7 +115,7 @@ impl Session {
         for (key, number, _) in &entries {
             let asker = Asker::Round { call: ticket, key: key.clone() };
             let sink = Arc::clone(&sink);
-            state.questions.insert(*number, Asked { asker, calls: vec![ticket], sink });
+            state.server_requests.insert(*number, Asked { asker, calls: vec![ticket], sink });
         }
         drop(state);
         if entries.is_empty() {
@@ -182,8 +186,8 @@ impl Session {
             {
                 return Some(update);
             }
-            let (request, params, errand) = (again.filled(), again.params.clone(), call.role.errand());
-            Some(Next { request, params, errand, timeout: again.timeout })
+            let (request, params, task_role) = (again.filled(), again.params.clone(), call.role.task_role());
+            Some(Next { request, params, task_role, timeout: again.timeout })
         });
     }
 
@@ -191,14 +195,14 @@ impl Session {
     pub(crate) fn go_on(self: &Arc<Self>, ticket: Ticket, next: impl FnOnce(&mut HostCall) -> Option<Next>) {
         let mut state = self.lock();
         let Some(call) = state.calls.get_mut(&ticket) else { return }; // the host has taken it back
-        let Some(Next { request, params, errand, timeout }) = next(call) else { return };
+        let Some(Next { request, params, task_role, timeout }) = next(call) else { return };
         let Some(call) = state.calls.remove(&ticket) else { return };
         let (server, ticket) = (call.server.clone(), self.gateway().tickets.next());
         state.by_id.insert(call.id.clone(), ticket);
         state.calls.insert(ticket, call);
         drop(state);
         let (caller, params) = (self.clone(), Some(params));
-        let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, errand };
+        let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, task_role };
         self.gateway().servers.forward(&server, call);
     }
 }
@@ -212,7 +216,12 @@ pub(crate) fn raw_answers(answers: &[(String, Bytes)]) -> String {
 }
 
 /// One entry of `inputRequests` as a request to the host: the server's bytes behind an envelope of ours.
-fn request(message: &Bytes, entry: &Span, number: Ticket, abilities: Abilities) -> Result<Frame, Refusal> {
+fn request(
+    message: &Bytes,
+    entry: &Span,
+    number: Ticket,
+    client_capabilities: ClientCapabilities,
+) -> Result<Frame, Refusal> {
     let unaskable = |what: &str| Refusal::Unaskable(what.to_owned());
     if message[entry.start] != b'{' {
         return Err(unaskable("what it asks is no request"));
@@ -226,10 +235,10 @@ fn request(message: &Bytes, entry: &Span, number: Ticket, abilities: Abilities) 
         return Err(unaskable("what it asks is no request"));
     };
     let method = &request[method.clone()];
-    if !ability::is_common(method) {
+    if !capabilities::is_common(method) {
         return Err(unaskable(&format!("{:?} is no request to a host", String::from_utf8_lossy(method))));
     }
-    if let Some(lacking) = abilities.lacks(&request, method, head.payload.as_ref()) {
+    if let Some(lacking) = client_capabilities.lacks(&request, method, head.payload.as_ref()) {
         return Err(unaskable(&format!("this host has not declared the capability {lacking:?}")));
     }
     Ok(match head.payload.filter(|params| lacks_visit_id(&request, params)) {

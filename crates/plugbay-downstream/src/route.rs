@@ -5,11 +5,12 @@ use plugbay_core::{
     catalog::Offer,
     era::Era,
     name::ServerName,
-    surface::{Own, OwnPrompt, Place, Plan, Snapshot},
+    surface::{BuiltinPrompt, BuiltinTool, Place, Plan, Snapshot},
     wire::{Members, Span, string_value},
 };
 
 use crate::{
+    context::RequestContext,
     message::Request,
     respond::Refusal,
     session::Session,
@@ -24,28 +25,29 @@ pub(crate) struct Route {
 }
 
 /// Who serves a request.
-pub(crate) enum Way {
+pub(crate) enum Destination {
     Server(Route),
     /// The gateway itself.
-    Own(Own),
-    OwnPrompt(OwnPrompt),
+    Builtin(BuiltinTool),
+    BuiltinPrompt(BuiltinPrompt),
     /// A server as one tool.
     Suite(ServerName),
 }
 
-/// Finds the way of one kind of request.
-pub(crate) type Finder = fn(&Request, &Snapshot, Era, &Session) -> Result<Way, Refusal>;
+/// Finds the destination of one kind of request.
+pub(crate) type Finder = fn(RequestContext<'_>, &Snapshot) -> Result<Destination, Refusal>;
 
-pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Session) -> Result<Way, Refusal> {
+pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let RequestContext { request, era, .. } = context;
     let (name, span) = request.named("the name of a tool")?;
     match snapshot.listing.plan(&name) {
         Plan::Forward(target) => {
             let subject = Some((span, target.quoted.clone()));
             let role = tasks::role_of_call(request, era, snapshot, &target);
-            Ok(Way::Server(Route { server: target.server.clone(), subject, role }))
+            Ok(Destination::Server(Route { server: target.server.clone(), subject, role }))
         }
-        Plan::Own(own) => Ok(Way::Own(own)),
-        Plan::Suite(server) => Ok(Way::Suite(server.clone())),
+        Plan::Builtin(own) => Ok(Destination::Builtin(own)),
+        Plan::Suite(server) => Ok(Destination::Suite(server.clone())),
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
             Err(Refusal::Unknown { what: "tool", name: name.into_owned(), nearest })
@@ -53,30 +55,27 @@ pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Session
     }
 }
 
-pub(crate) fn prompt(request: &Request, snapshot: &Snapshot, _: Era, _: &Session) -> Result<Way, Refusal> {
-    let (name, span) = request.named("the name of a prompt")?;
+pub(crate) fn prompt(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let (name, span) = context.request.named("the name of a prompt")?;
     known_prompt(&name, span, snapshot)
 }
 
-pub(crate) fn resource(
-    request: &Request,
-    snapshot: &Snapshot,
-    era: Era,
-    session: &Session,
-) -> Result<Way, Refusal> {
+/// The server whose task a request is about.
+pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    tasks::route(context.request, snapshot, context.era, context.session)
+}
+
+pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let RequestContext { session, request, era, .. } = context;
     let (uri, span) = request.addressed()?;
-    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri));
+    let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
-    Ok(Way::to(place, span))
+    Ok(Destination::to(place, span))
 }
 
 /// A completion is asked of whoever has the prompt or the template that is being filled in.
-pub(crate) fn completion(
-    request: &Request,
-    snapshot: &Snapshot,
-    era: Era,
-    session: &Session,
-) -> Result<Way, Refusal> {
+pub(crate) fn completion(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let RequestContext { session, request, era, .. } = context;
     let incomplete = || Refusal::InvalidParams("\"ref\" must name a prompt or a resource".to_owned());
     let (message, params) = request.params().ok_or_else(incomplete)?;
     let reference = Members::find(message, params, "ref").ok_or_else(incomplete)?;
@@ -88,27 +87,32 @@ pub(crate) fn completion(
         return known_prompt(&name, span, snapshot);
     }
     let (uri, span) = text("uri").ok_or_else(incomplete)?;
-    let place = session.meant(&uri, snapshot.shelf.resources_at(&uri));
+    let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
-    Ok(Way::to(place, span))
+    Ok(Destination::to(place, span))
 }
 
 /// A method that only its server may know is led there by what it is about, or because no other can be meant.
-pub(crate) fn unknown(
+pub(crate) fn unknown(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    unknown_method(context.request, snapshot, context.era, context.session)
+}
+
+/// The same for a notification, which has no answer.
+pub(crate) fn unknown_method(
     request: &Request,
     snapshot: &Snapshot,
     era: Era,
     session: &Session,
-) -> Result<Way, Refusal> {
+) -> Result<Destination, Refusal> {
     if let Ok((name, span)) = request.named("")
         && let Some(place) = named(&name, snapshot)
     {
-        return Ok(Way::to(place, span));
+        return Ok(Destination::to(place, span));
     }
     if let Ok((uri, span)) = request.addressed()
-        && let Some(place) = session.meant(&uri, snapshot.shelf.known_at(&uri))
+        && let Some(place) = session.meant(&uri, snapshot.resources.known_at(&uri))
     {
-        return Ok(Way::to(place, span));
+        return Ok(Destination::to(place, span));
     }
     if let Ok(way) = tasks::route(request, snapshot, era, session) {
         return Ok(way);
@@ -126,14 +130,14 @@ pub(crate) fn unknown(
     });
     let server = server.filter(|server| !names_denied(request, snapshot, server));
     let server = server.ok_or(Refusal::UnknownMethod)?;
-    Ok(Way::Server(Route { server, subject: None, role: Role::None }))
+    Ok(Destination::Server(Route { server, subject: None, role: Role::None }))
 }
 
 /// Whose tool or prompt this is.
 fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
     match snapshot.listing.plan(name) {
         Plan::Forward(target) => Some(Place { server: target.server.clone(), quoted: target.quoted.clone() }),
-        _ => snapshot.shelf.prompt(name).cloned(),
+        _ => snapshot.resources.prompt(name).cloned(),
     }
 }
 
@@ -149,18 +153,18 @@ fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }
 
-fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Way, Refusal> {
-    if let Some(own) = snapshot.listing.own_prompt(name) {
-        return Ok(Way::OwnPrompt(own));
+fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    if let Some(own) = snapshot.listing.builtin_prompt(name) {
+        return Ok(Destination::BuiltinPrompt(own));
     }
-    let Some(place) = snapshot.shelf.prompt(name) else {
-        let nearest = snapshot.shelf.nearest_prompts(name).into_iter().map(str::to_owned).collect();
+    let Some(place) = snapshot.resources.prompt(name) else {
+        let nearest = snapshot.resources.nearest_prompts(name).into_iter().map(str::to_owned).collect();
         return Err(Refusal::Unknown { what: "prompt", name: name.to_owned(), nearest });
     };
-    Ok(Way::to(place.clone(), span))
+    Ok(Destination::to(place.clone(), span))
 }
 
-impl Way {
+impl Destination {
     fn to(place: Place, span: Span) -> Self {
         Self::Server(Route { server: place.server, subject: Some((span, place.quoted)), role: Role::None })
     }

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use plugbay_core::{
-    exchange::Unanswered,
+    exchange::ServerRequestError,
     model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use crate::{asking::Told, outbox::Outbox, session::Session};
+use crate::{outbox::Outbox, server_requests::Told, session::Session};
 
 pub(crate) const METHOD: &str = "sampling/createMessage";
 
@@ -48,7 +48,7 @@ pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
     serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
 }
 
-pub(crate) fn read(told: Result<Told, Unanswered>) -> Result<Reply, Trouble> {
+pub(crate) fn read(told: Result<Told, ServerRequestError>) -> Result<Reply, Trouble> {
     let told = told.map_err(|why| Trouble::Unaskable(why.to_string()))?;
     let payload = told.map_err(Trouble::Unaskable)?;
     let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());

@@ -10,16 +10,17 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Features, Offer, Stock, Tool},
+    catalog::{Catalog, Change, Offer, ServerCapabilities, Stock, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exchange::{
-        self, Answer, Call, Caller, Interest, News, Question, Reply, Ticket, Tickets, Unanswered, Warmed,
+        self, Answer, Call, Caller, Reply, ServerNotification, ServerRequest, ServerRequestError,
+        SubscriptionTarget, Ticket, Tickets, Warmed,
     },
     exposure::{Exposure, Mode},
     failure::CallError,
     name::ServerName,
     surface::{Layout, Snapshot},
-    task::Errand,
+    task::TaskRole,
     wire::{Draft, Head, Hole, Kind, Members},
 };
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Gateway, guests::Guests};
+use crate::{Gateway, connected_hosts::ConnectedHosts};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -50,19 +51,19 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         servers: Arc::new(script),
         snapshots: snapshot_receiver,
         tickets: Arc::new(Tickets::default()),
-        audience: Arc::default(),
+        host_registry: Arc::default(),
         parking: Arc::default(),
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
-        tally: None,
+        usage_counts: None,
         learned: Arc::new(Arc::default),
-        guests: Guests::default(),
+        connected_hosts: ConnectedHosts::default(),
         switched: Arc::default(),
         table: || None,
         ranker: Arc::default(),
-        errands: Arc::default(),
+        agents: Arc::default(),
         hits: 5,
-        repair: plugbay_core::repair::Mode::Repair,
+        repair: plugbay_core::arguments::Mode::Repair,
         message_limit: MESSAGE_LIMIT,
     };
     (gateway, snapshots, Servers { events, held })
@@ -108,10 +109,10 @@ impl Servers {
         }
     }
 
-    /// The next answer to a question: its number, and `result` or the words of an error.
+    /// The next answer to a server request: its number, and `result` or the words of an error.
     pub(crate) async fn replied(&mut self) -> (Ticket, String) {
         match soon("a reply", self.events.recv()).await.expect("the script is there") {
-            Event::Reply(question, text) => (question, text),
+            Event::Reply(server_request, text) => (server_request, text),
             other => panic!("{other:?} instead"),
         }
     }
@@ -125,7 +126,7 @@ impl Servers {
     }
 
     pub(crate) async fn roots_changed(&mut self) -> String {
-        match soon("news of roots", self.events.recv()).await.expect("the script is there") {
+        match soon("a notification of roots", self.events.recv()).await.expect("the script is there") {
             Event::RootsChanged(text) => text,
             other => panic!("{other:?} instead"),
         }
@@ -166,7 +167,7 @@ impl exchange::Servers for Script {
         let _ = self.events.send(Event::Refresh);
     }
 
-    /// One that is down or has never been heard of is up, or down again, when the catalogue is told so.
+    /// One that is down or has never been heard of is up, or down again, when the catalog is told so.
     fn warm(&self, server: &ServerName, warmed: Warmed) {
         let (mut snapshots, server) = (self.snapshots.clone(), server.clone());
         let before = snapshots.borrow().catalog.failure(&server).cloned();
@@ -194,7 +195,7 @@ impl exchange::Servers for Script {
         let _ = self.events.send(Event::Cancel(ticket, text));
     }
 
-    fn reply(&self, server: &ServerName, question: Ticket, reply: Reply) {
+    fn reply(&self, server: &ServerName, server_request: Ticket, reply: Reply) {
         assert_eq!(server.as_str(), "s");
         let text = match reply {
             Reply::Response { message, .. } => String::from_utf8(message.to_vec()).expect("UTF-8"),
@@ -202,7 +203,7 @@ impl exchange::Servers for Script {
             Reply::Refused(why) => why.to_string(),
             Reply::LeftOpen => "left open".to_owned(),
         };
-        let _ = self.events.send(Event::Reply(question, text));
+        let _ = self.events.send(Event::Reply(server_request, text));
     }
 
     fn notify(&self, server: &ServerName, notification: Bytes) {
@@ -215,18 +216,18 @@ impl exchange::Servers for Script {
         let _ = self.events.send(Event::RootsChanged(text));
     }
 
-    fn watch(&self, _: &ServerName, what: Interest) {
-        let (Interest::Resource(own) | Interest::Task(own)) = what;
+    fn watch(&self, _: &ServerName, what: SubscriptionTarget) {
+        let (SubscriptionTarget::Resource(own) | SubscriptionTarget::Task(own)) = what;
         let _ = self.events.send(Event::Watch(String::from_utf8_lossy(&own).into_owned()));
     }
 
-    fn unwatch(&self, _: &ServerName, _: Interest) {}
+    fn unwatch(&self, _: &ServerName, _: SubscriptionTarget) {}
 
     fn log_level_changed(&self) {
         let _ = self.events.send(Event::LogLevelChanged);
     }
 
-    fn audience_grew(&self) {}
+    fn client_capabilities_grew(&self) {}
 }
 
 /// A call as its server gets it.
@@ -246,8 +247,8 @@ impl Forwarded {
     }
 
     /// What it has to do with tasks.
-    pub(crate) fn errand(&self) -> &Errand {
-        &self.0.errand
+    pub(crate) fn task_role(&self) -> &TaskRole {
+        &self.0.task_role
     }
 
     /// Whoever is told of what becomes of it.
@@ -283,7 +284,7 @@ impl Forwarded {
     }
 
     /// The server asks something while it works on the call.
-    pub(crate) fn ask(&self, number: u64, method: &str, params: &str) -> Result<(), Unanswered> {
+    pub(crate) fn ask(&self, number: u64, method: &str, params: &str) -> Result<(), ServerRequestError> {
         self.ask_about(&[self.0.ticket], number, method, params)
     }
 
@@ -294,9 +295,10 @@ impl Forwarded {
         number: u64,
         method: &str,
         params: &str,
-    ) -> Result<(), Unanswered> {
-        let question = Question { calls: calls.to_vec(), ..question(number, method, params) };
-        self.0.caller.asked(Some(self.0.ticket), question)
+    ) -> Result<(), ServerRequestError> {
+        let server_request =
+            ServerRequest { calls: calls.to_vec(), ..server_request(number, method, params) };
+        self.0.caller.asked(Some(self.0.ticket), server_request)
     }
 
     /// It does not want to know any more.
@@ -308,8 +310,8 @@ impl Forwarded {
     }
 
     /// What a modern server would be told that this host can do.
-    pub(crate) fn abilities(&self) -> String {
-        self.0.caller.abilities().declaration()
+    pub(crate) fn client_capabilities(&self) -> String {
+        self.0.caller.client_capabilities().declaration()
     }
 
     pub(crate) fn fail(&self, error: CallError) {
@@ -317,8 +319,8 @@ impl Forwarded {
     }
 
     /// Its server says something while it works on this.
-    pub(crate) fn log(&self, news: &News) {
-        self.0.caller.told(Some(self.0.ticket), news);
+    pub(crate) fn log(&self, server_notification: &ServerNotification) {
+        self.0.caller.told(Some(self.0.ticket), server_notification);
     }
 
     pub(crate) fn progress(&self) {
@@ -332,13 +334,13 @@ impl Forwarded {
     }
 }
 
-/// A question as it comes from the server `s`.
-pub(crate) fn question(number: u64, method: &str, params: &str) -> Question {
+/// A server request as it comes from the server `s`.
+pub(crate) fn server_request(number: u64, method: &str, params: &str) -> ServerRequest {
     let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","id":"its own", "params":{params} }}"#);
     let message = Bytes::from(text);
     let head = Head::read(&message).expect("a request");
     let Kind::Request { method, .. } = head.kind.clone() else { panic!("no request") };
-    Question { number: Ticket(number), server: server(), calls: Vec::new(), message, head, method }
+    ServerRequest { number: Ticket(number), server: server(), calls: Vec::new(), message, head, method }
 }
 
 /// The server `s` with these tools.
@@ -378,12 +380,12 @@ pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Sna
     let mut layout = Layout { mode: Some(mode), name_limit: 64, ..Layout::default() };
     for server in servers {
         let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
-        let features = Features {
+        let features = ServerCapabilities {
             tools: true,
             tasks: true,
             tasks_list: true,
             tasks_cancel: true,
-            ..Features::default()
+            ..ServerCapabilities::default()
         };
         let offer = Offer::new(era, None, None, tools.collect()).stocked(features, Stock::default());
         let server = ServerName::parse(server).expect("a name");

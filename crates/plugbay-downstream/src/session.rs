@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::Abilities,
+    capabilities::ClientCapabilities,
     era::Era,
     exchange::{Caller, Ticket},
     extension::Extensions,
@@ -26,18 +26,18 @@ use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    asking::Asked,
-    desk::{Desk, Ear, Lasting},
+    connected_hosts::Introduction,
     gateway::Gateway,
-    guests::Introduction,
+    host_view::{HostView, Lasting, ListChangeListener},
     lists::{Kind, Seen, Wanted},
     message::Request,
-    news::Watched,
+    notifications::Watched,
     outbox::Outbox,
     parked::Terms,
     respond::{self, Refusal},
     rounds::Again,
     seal::Owner,
+    server_requests::Asked,
     tasks::Role,
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
     owner: Owner,
-    desk: Arc<Desk>,
+    host_view: Arc<HostView>,
     standing: Standing,
     /// For what belongs to no request.
     outbox: Arc<Outbox>,
@@ -77,17 +77,17 @@ pub(crate) struct State {
     /// A legacy host takes notifications from then on.
     initialized: bool,
     /// On stdio it also hears of them; over HTTP that needs a stream.
-    ear: Option<Ear>,
+    ear: Option<ListChangeListener>,
     /// What a legacy host can be asked.
-    pub(crate) abilities: Abilities,
+    pub(crate) client_capabilities: ClientCapabilities,
     extensions: Extensions,
     pub(crate) calls: FxHashMap<Ticket, HostCall>,
     pub(crate) by_id: HashMap<Bytes, Ticket>,
     /// The latest call of each server.
     called: HashMap<ServerName, Ticket>,
     /// What a legacy host has been asked and has not answered.
-    pub(crate) questions: FxHashMap<Ticket, Asked>,
-    /// The requests that wait for the catalogue or for a model.
+    pub(crate) server_requests: FxHashMap<Ticket, Asked>,
+    /// The requests that wait for the catalog or for a model.
     waiting: HashMap<Bytes, Waiting>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) watched: Vec<Watched>,
@@ -150,25 +150,31 @@ pub(crate) struct Subscription {
     pub(crate) id: Bytes,
     wanted: Wanted,
     pub(crate) sink: Arc<Outbox>,
-    _ear: Option<Ear>,
+    _ear: Option<ListChangeListener>,
 }
 
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(Owner::default(), Standing::Alone, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
+        Self::of(Owner::default(), Standing::Alone, gateway, Arc::new(HostView::new(Lasting::Yes)), outbox)
     }
 
     /// For one of many legacy hosts.
     pub(crate) fn shared(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(owner, Standing::OneOfMany, gateway, Arc::new(Desk::new(Lasting::Yes)), outbox)
+        Self::of(owner, Standing::OneOfMany, gateway, Arc::new(HostView::new(Lasting::Yes)), outbox)
     }
 
-    fn of(owner: Owner, standing: Standing, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
+    fn of(
+        owner: Owner,
+        standing: Standing,
+        gateway: Gateway,
+        host_view: Arc<HostView>,
+        outbox: Outbox,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             gateway,
             owner,
-            desk,
+            host_view,
             standing,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
@@ -178,8 +184,13 @@ impl Session {
 
     /// For one request of a modern host. What the host has seen was told in other such sessions, so
     /// it is taken to have seen what there is now.
-    pub(crate) fn stateless(owner: Owner, gateway: Gateway, desk: Arc<Desk>, outbox: Outbox) -> Arc<Self> {
-        let session = Self::of(owner, Standing::OneRequest, gateway, desk, outbox);
+    pub(crate) fn stateless(
+        owner: Owner,
+        gateway: Gateway,
+        host_view: Arc<HostView>,
+        outbox: Outbox,
+    ) -> Arc<Self> {
+        let session = Self::of(owner, Standing::OneRequest, gateway, host_view, outbox);
         let seen = Seen::all(&session.snapshot());
         session.lock().seen = seen;
         session.opened_modern();
@@ -188,18 +199,18 @@ impl Session {
 
     /// The panel as this host sees it.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.desk.see(&self.gateway.snapshots.borrow())
+        self.host_view.see(&self.gateway.snapshots.borrow())
     }
 
-    pub(crate) fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    pub(crate) fn host_view(&self) -> &Arc<HostView> {
+        &self.host_view
     }
 
     /// The host has said who it is.
     pub(crate) fn meet(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
-        self.desk.meet(request.client().as_deref(), &layout.hosts, || (self.gateway.learned)());
-        self.desk.sit(&Introduction::of(request, era), &self.gateway.guests);
+        self.host_view.meet(request.client().as_deref(), &layout.hosts, || (self.gateway.learned)());
+        self.host_view.sit(&Introduction::of(request, era), &self.gateway.connected_hosts);
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {
@@ -227,30 +238,35 @@ impl Session {
 
     // --- opening
 
-    pub(crate) fn opened_legacy(&self, version: &'static str, abilities: Abilities, extensions: &Extensions) {
+    pub(crate) fn opened_legacy(
+        &self,
+        version: &'static str,
+        client_capabilities: ClientCapabilities,
+        extensions: &Extensions,
+    ) {
         let mut state = self.lock();
         state.opened = Some(Era::Legacy);
         state.version = Some(version);
-        state.abilities = abilities;
+        state.client_capabilities = client_capabilities;
         state.extensions.clone_from(extensions);
         drop(state);
-        self.desk.lends_model(abilities.sampling_tools);
-        self.gateway.audience.joined(self.me.clone());
-        self.gateway.audience.reads(self.me.clone());
-        self.can(abilities, extensions);
+        self.host_view.lends_model(client_capabilities.sampling_tools);
+        self.gateway.host_registry.joined(self.me.clone());
+        self.gateway.host_registry.reads(self.me.clone());
+        self.can(client_capabilities, extensions);
         self.gateway.opened.notify_one();
     }
 
     /// The host can do this; servers that have not been told so will be.
-    pub(crate) fn can(&self, abilities: Abilities, extensions: &Extensions) {
-        let audience = &self.gateway.audience;
-        if audience.can(abilities) | audience.knows(extensions) {
-            self.gateway.servers.audience_grew();
+    pub(crate) fn can(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
+        let host_registry = &self.gateway.host_registry;
+        if host_registry.can(client_capabilities) | host_registry.knows(extensions) {
+            self.gateway.servers.client_capabilities_grew();
         }
     }
 
     pub(crate) fn has_roots(&self) -> bool {
-        self.lock().abilities.roots
+        self.lock().client_capabilities.roots
     }
 
     /// The revision that was agreed upon with a legacy host.
@@ -274,7 +290,7 @@ impl Session {
     pub(crate) fn initialized(&self) {
         let mut state = self.lock();
         state.initialized = true;
-        state.ear = self.is_alone().then(|| self.desk.listen());
+        state.ear = self.is_alone().then(|| self.host_view.listen());
         drop(state);
         self.catalog_changed(); // it may have changed since the host listed
     }
@@ -388,7 +404,7 @@ impl Session {
     fn stop_listening(&self) {
         // Others have never been heard of there.
         if self.version().is_some() {
-            self.gateway.audience.left(&(self.me.clone() as Weak<dyn Caller>));
+            self.gateway.host_registry.left(&(self.me.clone() as Weak<dyn Caller>));
         }
         if self.lock().wants_log {
             self.wants_log(None);
@@ -398,7 +414,7 @@ impl Session {
     /// Servers are told from which level on anybody wants their logs; `None`: this host has no wish any more.
     pub(crate) fn wants_log(&self, level: Option<Level>) {
         self.lock().wants_log = level.is_some();
-        if self.gateway.audience.wants_log(&(self.me.clone() as Weak<dyn Caller>), level) {
+        if self.gateway.host_registry.wants_log(&(self.me.clone() as Weak<dyn Caller>), level) {
             self.gateway.servers.log_level_changed();
         }
     }
@@ -460,7 +476,7 @@ impl Session {
         self.lock().seen.note(snapshot, kind);
         if kind == Kind::Tools {
             self.gateway.first_list.notify_one();
-            self.desk.listed.notify_waiters();
+            self.host_view.listed.notify_waiters();
         }
         self.catalog_changed(); // while the answer was being made
     }
@@ -478,11 +494,11 @@ impl Session {
             return false;
         }
         sink.tell(respond::acknowledged(&id, wanted, &watched));
-        let ear = wanted.has(Kind::Tools).then(|| self.desk.listen());
+        let ear = wanted.has(Kind::Tools).then(|| self.host_view.listen());
         state.subscriptions.push(Subscription { id, wanted, sink, _ear: ear });
         drop(state);
         if !watched.is_empty() {
-            self.gateway.audience.reads(self.me.clone());
+            self.gateway.host_registry.reads(self.me.clone());
         }
         for watched in watched {
             self.watch(watched);

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    exchange::{Answer, Call, Interest, Reply, Servers, Ticket, Warmed},
+    exchange::{Answer, Call, Reply, Servers, SubscriptionTarget, Ticket, Warmed},
     failure::{CallError, Failure},
     name::ServerName,
     wire::Draft,
@@ -102,9 +102,9 @@ impl Servers for Pool {
         }
     }
 
-    fn reply(&self, server: &ServerName, question: Ticket, reply: Reply) {
+    fn reply(&self, server: &ServerName, server_request: Ticket, reply: Reply) {
         if let Some(handle) = self.roster().running.get(server) {
-            handle.send(Command::Reply { question, reply });
+            handle.send(Command::Reply { server_request, reply });
         }
     }
 
@@ -120,13 +120,13 @@ impl Servers for Pool {
         }
     }
 
-    fn watch(&self, server: &ServerName, what: Interest) {
+    fn watch(&self, server: &ServerName, what: SubscriptionTarget) {
         if let Some(handle) = self.roster().running.get(server) {
             handle.send(Command::Watch(what));
         }
     }
 
-    fn unwatch(&self, server: &ServerName, what: Interest) {
+    fn unwatch(&self, server: &ServerName, what: SubscriptionTarget) {
         if let Some(handle) = self.roster().running.get(server) {
             handle.send(Command::Unwatch(what));
         }
@@ -138,7 +138,7 @@ impl Servers for Pool {
         }
     }
 
-    fn audience_grew(&self) {
+    fn client_capabilities_grew(&self) {
         for handle in self.roster().running.values() {
             handle.send(Command::AudienceGrew);
         }

@@ -7,6 +7,7 @@ use plugbay_downstream::http::Address;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
+    app,
     commands::{
         self, CommandError, Context,
         call::Order,
@@ -16,7 +17,7 @@ use crate::{
     },
     log::Log,
     output::Output,
-    panel, sample,
+    sample,
     settings::{self, HttpFlags},
 };
 
@@ -158,11 +159,11 @@ enum Command {
         /// Let tools pass of which their servers say that they only read.
         #[arg(long)]
         allow_reading: bool,
-        /// Answer as that hook: the question comes on stdin.
+        /// Answer as that hook: the server request comes on stdin.
         #[arg(long)]
         hook: bool,
     },
-    /// Print the skill that teaches Claude Code to use the panel, or install it.
+    /// Print the skill that teaches Claude Code to use the gateway, or install it.
     Skill {
         /// Link it into Claude Code's folder of skills.
         #[arg(long)]
@@ -196,7 +197,7 @@ pub fn run() -> ExitCode {
     let mut hidden = std::env::args_os().skip(1);
     let command = hidden.next().unwrap_or_default();
     let mut word = || hidden.next().unwrap_or_default().to_string_lossy().into_owned();
-    if command == panel::GUARD_COMMAND {
+    if command == app::GUARD_COMMAND {
         return plugbay_upstream::process::guard_main(&word());
     }
     if command == sample::COMMAND {
@@ -293,11 +294,11 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
     };
     // Which mode was chosen for a host is told once for each, and asked about often.
     let told = level.max(LevelFilter::INFO);
-    let mut targets = Targets::new().with_default(level).with_target("plugbay_downstream::desk", told);
+    let mut targets = Targets::new().with_default(level).with_target("plugbay_downstream::host_view", told);
     if args.verbose == 0 && !matches!(args.command, Command::Serve { .. }) {
         // These commands show failing servers and colliding names themselves.
         targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
-        targets = targets.with_target("plugbay::catalogue", LevelFilter::OFF);
+        targets = targets.with_target("plugbay::publisher", LevelFilter::OFF);
     }
     let log = Arc::new(Log::default());
     let lines = tracing_subscriber::fmt::layer()

@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Features, Item, Manners, Offer, Stock, Tool, Ware},
+    catalog::{Dialect, Item, ItemKind, Offer, ServerCapabilities, Stock, Tool},
     extension::Extensions,
     name::ServerName,
 };
@@ -40,7 +40,7 @@ pub enum Memory {
     /// Never met.
     Nothing,
     /// Started before, without ever telling what it has: not worth waiting for.
-    Unanswered,
+    ServerRequestError,
     Offer(Arc<Offer>),
 }
 
@@ -60,7 +60,7 @@ struct Stored<'a> {
     format: u32,
     server: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    manners: Option<Manners>,
+    dialect: Option<Dialect>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     info: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ struct Stored<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<&'a RawValue>>,
     #[serde(default)]
-    features: Features,
+    features: ServerCapabilities,
     /// An object with the members of `capabilities` that hold them.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     extensions: Option<&'a RawValue>,
@@ -181,20 +181,20 @@ fn parse(text: &[u8]) -> Option<Memory> {
     if stored.format != FORMAT {
         return Some(Memory::Nothing); // another version's; it is replaced in time
     }
-    let (Some(manners), Some(tools)) = (stored.manners, stored.tools) else {
-        return Some(Memory::Unanswered);
+    let (Some(dialect), Some(tools)) = (stored.dialect, stored.tools) else {
+        return Some(Memory::ServerRequestError);
     };
     let bytes = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
     let tools = tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
-    let items = |raw: Vec<&RawValue>, ware| {
-        raw.into_iter().map(|raw| Item::parse(bytes(raw), ware)).collect::<Option<Vec<_>>>()
+    let items = |raw: Vec<&RawValue>, item_kind| {
+        raw.into_iter().map(|raw| Item::parse(bytes(raw), item_kind)).collect::<Option<Vec<_>>>()
     };
     let stock = Stock {
-        resources: items(stored.resources, Ware::Resource)?,
-        templates: items(stored.templates, Ware::Template)?,
-        prompts: items(stored.prompts, Ware::Prompt)?,
+        resources: items(stored.resources, ItemKind::Resource)?,
+        templates: items(stored.templates, ItemKind::Template)?,
+        prompts: items(stored.prompts, ItemKind::Prompt)?,
     };
-    let offer = Offer::new(manners, stored.info.map(bytes), stored.instructions, tools);
+    let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
     let declared = stored.extensions.map(|raw| raw.get().as_bytes());
     let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
     Some(Memory::Offer(Arc::new(offer.stocked(stored.features, stock).extended(extensions))))
@@ -205,13 +205,13 @@ fn render(server: &ServerName, memory: &Memory) -> Option<String> {
     let extensions;
     let stored = match memory {
         Memory::Nothing => return None,
-        Memory::Unanswered => Stored { format: FORMAT, server, ..Stored::default() },
+        Memory::ServerRequestError => Stored { format: FORMAT, server, ..Stored::default() },
         Memory::Offer(offer) => {
             extensions = offer.extensions.added_to("{}".to_owned());
             Stored {
                 format: FORMAT,
                 server,
-                manners: Some(offer.manners),
+                dialect: Some(offer.dialect),
                 info: offer.info.as_deref().and_then(raw),
                 instructions: offer.instructions.clone(),
                 tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
@@ -257,10 +257,10 @@ mod tests {
         let mut cache = Cache::new(Some(folder.path().join("deep/down")));
         assert_eq!(cache.load("one"), Memory::Nothing);
         cache.save(&name, "one", &offer());
-        cache.save(&name, "two", &Memory::Unanswered);
+        cache.save(&name, "two", &Memory::ServerRequestError);
         cache.finish();
         assert_eq!(cache.load("one"), offer());
-        assert_eq!(cache.load("two"), Memory::Unanswered);
+        assert_eq!(cache.load("two"), Memory::ServerRequestError);
         assert_eq!(cache.load("three"), Memory::Nothing);
     }
 

@@ -1,17 +1,17 @@
 //! The parts of the plugbay binary.
 
+mod app;
 mod args;
 mod cache;
-mod catalogue;
 mod commands;
 pub mod config;
+mod embeddings;
 mod log;
-mod meaning;
 mod output;
-mod panel;
-mod running;
+mod publisher;
 mod sample;
 mod settings;
+mod status_file;
 mod tokenizer;
 mod usage;
 mod watch;

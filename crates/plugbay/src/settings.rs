@@ -9,9 +9,9 @@ use std::{
 use plugbay_downstream::http::{Access, Address, Unguarded};
 
 use crate::{
+    app::Outside,
     commands::{CommandError, permissions::Places},
     config::{self, Paths, Settings, Severity},
-    panel::Outside,
 };
 
 /// Where the configuration comes from; read anew at each reload.

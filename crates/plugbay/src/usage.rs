@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plugbay_core::{name::ServerName, surface::Learned, tally::Tally};
+use plugbay_core::{name::ServerName, surface::Learned, usage_counts::UsageCounts};
 
 use crate::config::hex_digest;
 
@@ -27,7 +27,7 @@ type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 pub struct Usage {
     /// Absent where nothing is to be learnt, or there is no place for it.
     file: Option<PathBuf>,
-    pub tally: Arc<Tally>,
+    pub usage_counts: Arc<UsageCounts>,
     /// When older uses were last made to count less.
     aged: Mutex<Option<Instant>>,
 }
@@ -36,7 +36,7 @@ impl Usage {
     pub fn of(project: &Path, folder: Option<&Path>) -> Self {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
-        Self { file, tally: Arc::default(), aged: Mutex::default() }
+        Self { file, usage_counts: Arc::default(), aged: Mutex::default() }
     }
 
     /// The tools that have been used most until now, of those that may be.
@@ -59,7 +59,7 @@ impl Usage {
 
     /// Adds what was counted to what others may have written meanwhile.
     pub fn save(&self) {
-        let used = self.tally.take();
+        let used = self.usage_counts.take();
         let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
         let mut scores = scores(Some(file));
         if self.is_another_conversation() {
@@ -123,7 +123,7 @@ mod tests {
         let usage = |project: &str| Usage::of(Path::new(project), Some(folder.path()));
         let use_often = |tool: &str, times: u32| {
             let usage = usage("/p");
-            (0..times).for_each(|_| usage.tally.used(&server("s"), tool));
+            (0..times).for_each(|_| usage.usage_counts.used(&server("s"), tool));
             usage.save();
         };
         use_often("old", 10);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(kept, [(server("s"), ["later".to_owned()].into())].into(), "the rest is long ago");
         let often = usage("/often");
         for _ in 0..30 {
-            often.tally.used(&server("s"), "x");
+            often.usage_counts.used(&server("s"), "x");
             often.save();
         }
         assert_eq!(
@@ -148,7 +148,7 @@ mod tests {
             "one conversation, however often it is saved"
         );
         let nowhere = Usage::of(Path::new("/p"), None);
-        nowhere.tally.used(&server("s"), "x");
+        nowhere.usage_counts.used(&server("s"), "x");
         nowhere.save();
         assert!(nowhere.favourites(9, any).is_empty());
     }

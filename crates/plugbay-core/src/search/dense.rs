@@ -185,12 +185,12 @@ fn head(piece: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// What is kept of the meaning of a catalogue.
+/// What is kept of the meaning of a catalog.
 #[derive(Debug)]
 pub(super) struct Meaning {
     table: Arc<Table>,
     pub(super) tools: Directions,
-    /// The words of the catalogue that the table knows whole; none if there are too many to compare.
+    /// The words of the catalog that the table knows whole; none if there are too many to compare.
     words: Directions,
     terms: Vec<TermId>,
 }
@@ -203,7 +203,7 @@ const NEIGHBOURS: usize = 4;
 /// What a server's name says of a tool is said of its neighbours too.
 const SERVER: f32 = 0.5;
 
-/// The meaning of a catalogue while its words are being met.
+/// The meaning of a catalog while its words are being met.
 pub(super) struct Gathering {
     table: Arc<Table>,
     tools: Directions,
@@ -292,7 +292,7 @@ impl Meaning {
         self.table.add(word, sum);
     }
 
-    /// The terms of the catalogue that are nearest to a word in meaning, with their cosine.
+    /// The terms of the catalog that are nearest to a word in meaning, with their cosine.
     pub(super) fn neighbours(&self, word: &str) -> Vec<(TermId, f32)> {
         let Some(row) = self.table.find(word, false).filter(|_| !self.terms.is_empty()) else {
             return Vec::new();

@@ -32,7 +32,7 @@ pub(super) struct Index {
     servers: Postings,
 }
 
-/// A word of the catalogue: its number, and its term unless it is a little word.
+/// A word of the catalog: its number, and its term unless it is a little word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word {
     pub(super) number: u32,

@@ -1,4 +1,4 @@
-//! The words of a catalogue: nearly all are short, and are compared without being looked for elsewhere.
+//! The words of a catalog: nearly all are short, and are compared without being looked for elsewhere.
 
 use rustc_hash::FxHashMap;
 

@@ -34,7 +34,7 @@ const SYNONYM: f32 = 0.4;
 const COVERED_NAME: f32 = 0.5;
 /// And the name of its server: whoever names one wants it to do the work.
 const COVERED_SERVER: f32 = 0.2;
-/// The share of meaning in a score, in a catalogue of up to so many tools. Among more of them it is less:
+/// The share of meaning in a score, in a catalog of up to so many tools. Among more of them it is less:
 /// the more there are, the more of them mean something like the query, while words tell them apart as before.
 const MEANING: f32 = 0.45;
 const MEANING_TOOLS: f32 = 4096.0;
@@ -42,7 +42,7 @@ const MEANING_FADES: f32 = 0.4;
 /// Words are measured against the best tool, and a little against a perfect one: where even the best
 /// matches little of the query, meaning gets more to say.
 const PERFECTION: f32 = 0.25;
-/// So many of the best by words are looked at for their meaning; in a small catalogue, all are.
+/// So many of the best by words are looked at for their meaning; in a small catalog, all are.
 const RESCORED: usize = 200;
 const SMALL_CATALOGUE: usize = 1024;
 /// A tool that shares no word with the query must at least mean something like it, and much like it where no
@@ -58,7 +58,7 @@ const MEANT: f32 = 0.45;
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
 
-/// A searchable catalogue. Tools are known by their number in the order in which they were given.
+/// A searchable catalog. Tools are known by their number in the order in which they were given.
 #[derive(Debug)]
 pub struct Engine {
     index: Index,
@@ -96,7 +96,7 @@ impl Engine {
         Self { synonyms, meaning, twins: twins(tools), index }
     }
 
-    /// The best `limit` tools, best first; equal ones in the order of the catalogue. Others than those `within`
+    /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
     /// are not looked at.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
         let wanted = limit.max(CANDIDATES);

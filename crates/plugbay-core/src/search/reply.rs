@@ -97,10 +97,10 @@ pub fn nothing(query: &str, servers: &[&str]) -> String {
 }
 
 /// The reply to a call of a tool that does not exist.
-pub fn unknown(wanted: &str, nearest: &[Found<'_>], finder: &str) -> String {
+pub fn unknown(wanted: &str, nearest: &[Found<'_>], tool_index: &str) -> String {
     let mut reply = format!("There is no tool {wanted:?}.");
     let _ = match nearest {
-        [] => write!(reply, " Use {finder} to find one."),
+        [] => write!(reply, " Use {tool_index} to find one."),
         _ => write!(reply, " Nearest:"),
     };
     for hit in nearest {

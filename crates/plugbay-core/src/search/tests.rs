@@ -15,7 +15,7 @@ fn found(tools: &[(&'static str, Tool)], query: &str) -> Vec<String> {
     engine.search(query, 3, None).iter().map(|hit| tools[hit.tool as usize].1.name.clone()).collect()
 }
 
-fn catalogue() -> Vec<(&'static str, Tool)> {
+fn catalog() -> Vec<(&'static str, Tool)> {
     tools(&[
         ("github", r#"{"name":"create_issue","description":"Opens a ticket in a repository"}"#),
         ("github", r#"{"name":"list_issues","description":"All issues"}"#),
@@ -38,20 +38,20 @@ fn names_descriptions_and_parameters_are_searched() {
         ("markdown", "sendMessage"),
         ("天气", "getForecast"),
     ] {
-        assert_eq!(found(&catalogue(), query).first().map(String::as_str), Some(first), "{query}");
+        assert_eq!(found(&catalog(), query).first().map(String::as_str), Some(first), "{query}");
     }
 }
 
 #[test]
 fn what_no_tool_is_for_finds_nothing() {
-    assert_eq!(found(&catalogue(), "zebra"), Vec::<String>::new());
-    assert_eq!(found(&catalogue(), "please can you"), Vec::<String>::new());
+    assert_eq!(found(&catalog(), "zebra"), Vec::<String>::new());
+    assert_eq!(found(&catalog(), "please can you"), Vec::<String>::new());
     assert_eq!(found(&[], "anything"), Vec::<String>::new());
 }
 
 #[test]
 fn a_request_of_several_sentences_finds_a_tool_for_each() {
-    let both = found(&catalogue(), "Send an email message to Ada. Then create an issue about the email bug.");
+    let both = found(&catalog(), "Send an email message to Ada. Then create an issue about the email bug.");
     assert!(both[..2].contains(&"sendMessage".to_owned()), "{both:?}");
     assert!(both[..2].contains(&"create_issue".to_owned()), "{both:?}");
 }
@@ -73,10 +73,10 @@ fn clear(tools: &[(&'static str, Tool)], query: &str) -> bool {
 
 #[test]
 fn a_hit_is_clear_by_its_lead_and_by_what_it_answers() {
-    assert!(clear(&catalogue(), "send an email"));
-    assert!(!clear(&catalogue(), "issues"), "two tools are about them");
+    assert!(clear(&catalog(), "send an email"));
+    assert!(!clear(&catalog(), "issues"), "two tools are about them");
     assert!(
-        !clear(&catalogue(), "book a plane in a format for tomorrow"),
+        !clear(&catalog(), "book a plane in a format for tomorrow"),
         "nothing else is about anything of it"
     );
 }

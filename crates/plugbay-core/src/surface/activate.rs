@@ -316,7 +316,7 @@ fn of_tools<'a>(server: &ServerName, tools: impl IntoIterator<Item = &'a Found>)
     Switch { server: server.clone(), extent: Extent::Tools(tools) }
 }
 
-/// The whole panel: each server's state, its tools, and what they cost.
+/// The whole gateway: each server's state, its tools, and what they cost.
 pub fn overview(snapshot: &Snapshot, view: &View) -> String {
     let mut lines = String::new();
     let mut all = 0;

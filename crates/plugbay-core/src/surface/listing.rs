@@ -8,8 +8,8 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{
-    Errands, Layout, Learned, Own, OwnPrompt, Plan, Snapshot, Target, activate::Active, found::Found,
-    names::Names, prompts, suite,
+    AgentAccess, BuiltinPrompt, BuiltinTool, Layout, Learned, Plan, Snapshot, Target, activate::Active,
+    found::Found, names::Names, prompts, suite,
 };
 use crate::{
     catalog::Catalog,
@@ -17,7 +17,7 @@ use crate::{
     name::{self, ServerName},
 };
 
-/// How a host looks at the panel.
+/// How a host looks at the gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct View {
     /// How servers are shown that have no mode of their own.
@@ -31,8 +31,8 @@ pub struct View {
     pub defers: bool,
     /// The longest name that the host takes.
     pub name_limit: Option<usize>,
-    /// A language model runs errands for this host.
-    pub errands: bool,
+    /// A language model runs agent runs for this host.
+    pub agents: bool,
 }
 
 /// The tools that a host sees, ready to send.
@@ -42,21 +42,21 @@ pub struct Listing {
     pub tools: Bytes,
     /// The same of prompts.
     pub prompts: Bytes,
-    /// A language model runs errands for this host.
-    pub errands: bool,
+    /// A language model runs agent runs for this host.
+    pub agents: bool,
     families: Families,
     /// Those of the gateway's own tools that can be called.
-    own: Vec<Own>,
-    own_prompts: Vec<OwnPrompt>,
+    own: Vec<BuiltinTool>,
+    own_prompts: Vec<BuiltinPrompt>,
     /// The servers that are shown as one tool.
     suites: BTreeMap<String, ServerName>,
     names: Arc<Names>,
 }
 
 impl Listing {
-    /// In the order of names, so that equal catalogues give equal bytes.
+    /// In the order of names, so that equal catalogs give equal bytes.
     pub(super) fn new(names: &Arc<Names>, snapshot: &Snapshot, view: &View) -> Self {
-        let Snapshot { catalog, layout, shelf, .. } = snapshot;
+        let Snapshot { catalog, layout, resources, .. } = snapshot;
         let families = Families::of(layout, view);
         let mut tools = BytesMut::from("[");
         for own in families.listed(layout, view) {
@@ -71,11 +71,11 @@ impl Listing {
         }
         tools.put_u8(b']');
         let own = families.callable(layout);
-        let mut own_prompts = if is_plain(layout) { Vec::new() } else { OwnPrompt::among(&own) };
-        own_prompts.retain(|prompt| shelf.prompt(prompt.name()).is_none());
-        let prompts = prompts::listed(&own_prompts, &shelf.prompts);
-        let (tools, errands, names) = (tools.freeze(), view.errands, Arc::clone(names));
-        Self { tools, prompts, errands, families, own, own_prompts, suites, names }
+        let mut own_prompts = if is_plain(layout) { Vec::new() } else { BuiltinPrompt::among(&own) };
+        own_prompts.retain(|prompt| resources.prompt(prompt.name()).is_none());
+        let prompts = prompts::listed(&own_prompts, &resources.prompts);
+        let (tools, agents, names) = (tools.freeze(), view.agents, Arc::clone(names));
+        Self { tools, prompts, agents, families, own, own_prompts, suites, names }
     }
 
     pub(super) fn unwritten(names: &Arc<Names>) -> Self {
@@ -84,7 +84,7 @@ impl Listing {
 
     pub fn plan(&self, name: &str) -> Plan<'_> {
         if let Some(own) = self.own.iter().find(|own| own.name() == name) {
-            return Plan::Own(*own);
+            return Plan::Builtin(*own);
         }
         if let Some(server) = self.suites.get(name) {
             return Plan::Suite(server);
@@ -95,7 +95,7 @@ impl Listing {
         }
     }
 
-    pub fn own_prompt(&self, name: &str) -> Option<OwnPrompt> {
+    pub fn builtin_prompt(&self, name: &str) -> Option<BuiltinPrompt> {
         self.own_prompts.iter().find(|prompt| prompt.name() == name).copied()
     }
 
@@ -140,7 +140,7 @@ fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, S
     for server in servers {
         let mut exposed = suite::exposed(&server, &snapshot.layout, limit);
         let taken = |name: &str, suites: &BTreeMap<String, ServerName>| {
-            suites.contains_key(name) || names.get(name).is_some() || Own::named(name).is_some()
+            suites.contains_key(name) || names.get(name).is_some() || BuiltinTool::named(name).is_some()
         };
         if taken(&exposed, &suites) {
             exposed = name::expose(&server, "suite", limit);
@@ -207,43 +207,44 @@ impl Families {
     }
 
     /// Those that are shown; the others are for whoever asks for them in the configuration.
-    fn listed(self, layout: &Layout, view: &View) -> Vec<Own> {
+    fn listed(self, layout: &Layout, view: &View) -> Vec<BuiltinTool> {
         let mut listed = Vec::new();
         if self.activate {
-            listed.extend([Own::Activate, Own::Deactivate, Own::Overview]);
+            listed.extend([BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]);
         }
         if self.search {
-            listed.extend([Own::Search, Own::Describe]);
+            listed.extend([BuiltinTool::Search, BuiltinTool::Describe]);
         }
         if self.search || self.activate && view.deaf {
-            listed.push(Own::Execute);
-            listed.extend(layout.split.then_some(Own::Read));
+            listed.push(BuiltinTool::Execute);
+            listed.extend(layout.split.then_some(BuiltinTool::Read));
         }
         if self.search && layout.admin_tools {
-            listed.extend([Own::Status, Own::Refresh]);
+            listed.extend([BuiltinTool::Status, BuiltinTool::Refresh]);
         }
         // What is only for some servers is shown with each of them.
-        listed.extend((view.errands && layout.errand_servers.is_none()).then_some(Own::Errand));
+        listed
+            .extend((view.agents && layout.agent_servers.is_none()).then_some(BuiltinTool::NaturalLanguage));
         listed
     }
 
     /// What is not shown costs nothing, and whoever knows of it may use it: tools can be found and called, and the
-    /// panel looked at, in every mode. Switching is for what is not always in sight.
-    fn callable(self, layout: &Layout) -> Vec<Own> {
+    /// gateway looked at, in every mode. Switching is for what is not always in sight.
+    fn callable(self, layout: &Layout) -> Vec<BuiltinTool> {
         let mut callable = vec![
-            Own::Overview,
-            Own::Status,
-            Own::Refresh,
-            Own::Search,
-            Own::Describe,
-            Own::Execute,
-            Own::Read,
+            BuiltinTool::Overview,
+            BuiltinTool::Status,
+            BuiltinTool::Refresh,
+            BuiltinTool::Search,
+            BuiltinTool::Describe,
+            BuiltinTool::Execute,
+            BuiltinTool::Read,
         ];
         if self.activate {
-            callable.extend([Own::Activate, Own::Deactivate]);
+            callable.extend([BuiltinTool::Activate, BuiltinTool::Deactivate]);
         }
         // Whose host cannot have it is told why.
-        callable.extend((layout.errands != Errands::Nobody).then_some(Own::Errand));
+        callable.extend((layout.agents != AgentAccess::Nobody).then_some(BuiltinTool::NaturalLanguage));
         callable
     }
 }

@@ -1,16 +1,16 @@
-//! What a host sees of the catalogue, and what its calls mean: pure functions of a snapshot.
+//! What a host sees of the catalog, and what its calls mean: pure functions of a snapshot.
 
 pub mod activate;
+mod builtin;
 mod found;
-mod gist;
 mod instructions;
 mod listing;
 mod names;
-mod own;
 mod prompts;
+mod resources;
 mod search;
-mod shelf;
 pub mod suite;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -20,14 +20,14 @@ use std::{
     sync::Arc,
 };
 
+pub use builtin::BuiltinTool;
 pub use found::{Effect, Found, Target};
 pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
 pub use listing::{Listing, View};
 pub use names::Names;
-pub use own::Own;
-pub use prompts::OwnPrompt;
-pub use search::Finder;
-pub use shelf::{Place, Shelf};
+pub use prompts::BuiltinPrompt;
+pub use resources::{Place, Resources};
+pub use search::ToolIndex;
 
 use self::{
     listing::Listings,
@@ -35,11 +35,11 @@ use self::{
     search::Index,
 };
 use crate::{
+    arguments::Known,
     catalog::Catalog,
     exposure::{Exposure, Mode, Suite},
     name::{self, ServerName},
     profile::Profiles,
-    repair::Known,
 };
 
 /// Everything a session needs to answer from, at one moment.
@@ -48,8 +48,8 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     pub layout: Arc<Layout>,
     pub names: Arc<Names>,
-    pub shelf: Arc<Shelf>,
-    pub finder: Arc<Finder>,
+    pub resources: Arc<Resources>,
+    pub tool_index: Arc<ToolIndex>,
     /// As the host sees it that this was made for.
     pub listing: Arc<Listing>,
     /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
@@ -72,24 +72,24 @@ pub struct Layout {
     pub split: bool,
     /// What is known of hosts.
     pub hosts: Profiles,
-    pub errands: Errands,
-    /// Whose tools errands may use, if not everybody's.
-    pub errand_servers: Option<BTreeSet<ServerName>>,
+    pub agents: AgentAccess,
+    /// Whose tools agent runs may use, if not everybody's.
+    pub agent_servers: Option<BTreeSet<ServerName>>,
 }
 
 impl Layout {
-    /// Whether errands, if there are any, may use this server's tools.
-    pub fn runs_errands_with(&self, server: &ServerName) -> bool {
-        self.errand_servers.as_ref().is_none_or(|servers| servers.contains(server))
+    /// Whether agent runs, if there are any, may use this server's tools.
+    pub fn runs_agents_with(&self, server: &ServerName) -> bool {
+        self.agent_servers.as_ref().is_none_or(|servers| servers.contains(server))
     }
 }
 
 /// Tools that were used most, by their servers' own names: listed as those are that the user has pinned.
 pub type Learned = BTreeMap<ServerName, BTreeSet<String>>;
 
-/// For whom a language model runs errands.
+/// For whom a language model runs agent runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Errands {
+pub enum AgentAccess {
     #[default]
     Nobody,
     Everybody,
@@ -101,7 +101,7 @@ pub enum Errands {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<'a> {
     Forward(Cow<'a, Target>),
-    Own(Own),
+    Builtin(BuiltinTool),
     /// One of a server's tools, or what there is.
     Suite(&'a ServerName),
     Unknown {
@@ -111,11 +111,11 @@ pub enum Plan<'a> {
 
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
-        let shelf = Arc::new(Shelf::new(&catalog, &layout));
+        let resources = Arc::new(Resources::new(&catalog, &layout));
         let (faces, index) = (Arc::new(Faces::default()), Arc::new(Index::of(&catalog, &layout)));
-        let Face { names, finder } = faces.within(layout.name_limit, &index, &catalog, &layout);
+        let Face { names, tool_index } = faces.within(layout.name_limit, &index, &catalog, &layout);
         let (listing, listings) = (Arc::default(), Arc::default());
-        Self { catalog, layout, names, shelf, finder, listing, settled, listings, faces, index }
+        Self { catalog, layout, names, resources, tool_index, listing, settled, listings, faces, index }
             .seen_at_first()
     }
 
@@ -140,9 +140,9 @@ impl Snapshot {
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
         let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
-        let Face { names, finder } = self.faces.within(limit, &self.index, &self.catalog, &self.layout);
+        let Face { names, tool_index } = self.faces.within(limit, &self.index, &self.catalog, &self.layout);
         let make = || Listing::new(&names, self, view);
-        Self { listing: self.listings.get(view, make), names, finder, ..self.clone() }
+        Self { listing: self.listings.get(view, make), names, tool_index, ..self.clone() }
     }
 
     /// What `execute_tool` calls by a name. A server that has never been heard of is asked itself: if it is

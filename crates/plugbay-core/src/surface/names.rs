@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Finder, Layout, Own,
+    BuiltinTool, Layout, ToolIndex,
     activate::cost,
     found::{Found, Target, described},
     search::Index,
@@ -25,10 +25,10 @@ use crate::{
 /// What names lead to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// In the order of exposed names, so that equal catalogues give equal bytes.
+    /// In the order of exposed names, so that equal catalogs give equal bytes.
     tools: Vec<Found>,
     places: HashMap<String, usize>,
-    /// Where each tool stands by its number in the catalogue; nowhere, if it got no name.
+    /// Where each tool stands by its number in the catalog; nowhere, if it got no name.
     numbers: Vec<Option<u32>>,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
@@ -71,7 +71,7 @@ impl Names {
         self.places.get(exposed).map(|at| &self.tools[*at])
     }
 
-    /// A tool by its number in the catalogue.
+    /// A tool by its number in the catalog.
     pub(super) fn numbered(&self, number: u32) -> Option<&Found> {
         let place = self.numbers.get(number as usize).copied().flatten()?;
         self.tools.get(place as usize)
@@ -195,7 +195,7 @@ pub(super) fn allowed<'a>(
 #[derive(Debug, Clone)]
 pub(super) struct Face {
     pub(super) names: Arc<Names>,
-    pub(super) finder: Arc<Finder>,
+    pub(super) tool_index: Arc<ToolIndex>,
 }
 
 /// Hosts differ in how long a name may be; there are few such limits, and each has names of its own.
@@ -213,7 +213,7 @@ impl Faces {
         let mut faces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
             let names = Arc::new(Names::new(catalog, layout, limit));
-            Face { finder: Arc::new(Finder::new(Arc::clone(&names), Arc::clone(index))), names }
+            Face { tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))), names }
         };
         faces.entry(limit).or_insert_with(make).clone()
     }
@@ -271,7 +271,7 @@ fn name_in_full(shown: &mut [Shown], catalog: &Catalog, layout: &Layout) -> Vec<
 fn reads_joined(one: &Shown, catalog: &Catalog, layout: &Layout) -> bool {
     let server = name::split(one.exposed()).and_then(|(server, _)| ServerName::parse(server).ok());
     let known = |server: &ServerName| catalog.get(server).is_some() || layout.exposures.contains_key(server);
-    one.is_bare() && (server.as_ref().is_some_and(known) || Own::named(one.exposed()).is_some())
+    one.is_bare() && (server.as_ref().is_some_and(known) || BuiltinTool::named(one.exposed()).is_some())
 }
 
 /// Sorts by exposed name and returns those that stand there more than once.

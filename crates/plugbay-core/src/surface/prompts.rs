@@ -2,18 +2,18 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::Own;
+use super::BuiltinTool;
 
 /// A prompt of the gateway itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnPrompt {
+pub enum BuiltinPrompt {
     Status,
     Activate,
     Deactivate,
     Search,
 }
 
-impl OwnPrompt {
+impl BuiltinPrompt {
     pub fn name(self) -> &'static str {
         match self {
             Self::Status => "status",
@@ -61,24 +61,24 @@ impl OwnPrompt {
     }
 
     /// The tool that does the same.
-    fn tool(self) -> Own {
+    fn tool(self) -> BuiltinTool {
         match self {
-            Self::Status => Own::Overview,
-            Self::Activate => Own::Activate,
-            Self::Deactivate => Own::Deactivate,
-            Self::Search => Own::Search,
+            Self::Status => BuiltinTool::Overview,
+            Self::Activate => BuiltinTool::Activate,
+            Self::Deactivate => BuiltinTool::Deactivate,
+            Self::Search => BuiltinTool::Search,
         }
     }
 
     /// Those that there is work for.
-    pub(super) fn among(own: &[Own]) -> Vec<Self> {
+    pub(super) fn among(own: &[BuiltinTool]) -> Vec<Self> {
         let all = [Self::Activate, Self::Deactivate, Self::Search, Self::Status];
         all.into_iter().filter(|prompt| own.contains(&prompt.tool())).collect()
     }
 }
 
 /// Our own before those of the servers, which are a JSON array.
-pub(super) fn listed(own: &[OwnPrompt], theirs: &Bytes) -> Bytes {
+pub(super) fn listed(own: &[BuiltinPrompt], theirs: &Bytes) -> Bytes {
     if own.is_empty() {
         return theirs.clone();
     }
@@ -96,13 +96,14 @@ pub(super) fn listed(own: &[OwnPrompt], theirs: &Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Item, Ware};
+    use crate::catalog::{Item, ItemKind};
 
     #[test]
     fn definitions_are_what_they_are_called() {
-        let all = OwnPrompt::among(&Own::ALL);
+        let all = BuiltinPrompt::among(&BuiltinTool::ALL);
         for prompt in &all {
-            let item = Item::parse(Bytes::from_static(prompt.definition().as_bytes()), Ware::Prompt).unwrap();
+            let item =
+                Item::parse(Bytes::from_static(prompt.definition().as_bytes()), ItemKind::Prompt).unwrap();
             assert_eq!(item.key, prompt.name());
         }
         let theirs = Bytes::from_static(br#"[{"name":"x"}]"#);

@@ -23,12 +23,12 @@ const FEW: usize = 200;
 
 /// Finds tools in one snapshot, under the names of one host.
 #[derive(Debug)]
-pub struct Finder {
+pub struct ToolIndex {
     names: Arc<Names>,
     index: Arc<Index>,
 }
 
-/// The index of one catalogue: the same for all hosts, whatever names they know its tools by. It is made when it
+/// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
 /// is first needed, or before, by whoever has time; whoever comes meanwhile waits for it.
 #[derive(Debug)]
 pub(super) struct Index {
@@ -39,13 +39,13 @@ pub(super) struct Index {
 
 #[derive(Debug)]
 struct Made {
-    /// Numbers tools in the order of the catalogue.
+    /// Numbers tools in the order of the catalog.
     engine: Engine,
     /// So a server's are together.
     servers: BTreeMap<ServerName, Range<u32>>,
 }
 
-impl Finder {
+impl ToolIndex {
     pub(super) fn new(names: Arc<Names>, index: Arc<Index>) -> Self {
         Self { names, index }
     }

@@ -6,13 +6,13 @@ use serde_json::json;
 use super::{
     Layout, Snapshot,
     found::Found,
-    gist::gist,
     instructions::{one_line, own_words},
+    summary::summary,
 };
 use crate::{
+    arguments::Known,
     exposure::Suite,
     name::{self, ServerName},
-    repair::Known,
     signature::{self, Signature, sentence_ends},
     tokens::{compact, estimate},
 };
@@ -54,11 +54,11 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     if own.len() > TITLE {
         return own;
     }
-    let gist = gist(snapshot.names.of(server).map(|found| found.target.tool.as_str()));
-    match (own.is_empty(), gist.is_empty()) {
-        (false, false) => format!("{own}: {gist}"),
+    let summary = summary(snapshot.names.of(server).map(|found| found.target.tool.as_str()));
+    match (own.is_empty(), summary.is_empty()) {
+        (false, false) => format!("{own}: {summary}"),
         (true, true) => format!("The tools of {server}"),
-        _ => own + &gist,
+        _ => own + &summary,
     }
 }
 
@@ -119,7 +119,7 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
 fn line(found: &Found, suite: &Suite, full: bool) -> String {
     let mut signature = Signature::of(&found.target.tool, &found.tool);
     if let Some(text) = found.tool.description() {
-        signature.purpose = summary(&text, suite.summary.unwrap_or(SUMMARY));
+        signature.purpose = shortened(&text, suite.summary.unwrap_or(SUMMARY));
     }
     match found.tool.raw("inputSchema").map(compact).filter(|_| full) {
         Some(schema) => format!("{} - {}\n{schema}", signature.name, signature.purpose),
@@ -128,7 +128,7 @@ fn line(found: &Found, suite: &Suite, full: bool) -> String {
 }
 
 /// A text within a limit of characters: as few whole sentences as say something, else a part of the first.
-fn summary(text: &str, limit: usize) -> String {
+fn shortened(text: &str, limit: usize) -> String {
     let text = one_line(text);
     let end = text.char_indices().nth(limit).map_or(text.len(), |(end, _)| end);
     let cut = &text[..end];
@@ -184,14 +184,14 @@ mod tests {
     #[test]
     fn a_summary_ends_with_a_sentence_if_it_can() {
         let text = "Echoes the message. It is useful for testing.  And so on and so forth.";
-        assert_eq!(summary(text, 60), "Echoes the message.");
-        assert_eq!(summary(text, 100), "Echoes the message. It is useful for testing.");
+        assert_eq!(shortened(text, 60), "Echoes the message.");
+        assert_eq!(shortened(text, 100), "Echoes the message. It is useful for testing.");
         assert_eq!(
-            summary(text, 500),
+            shortened(text, 500),
             "Echoes the message. It is useful for testing. And so on and so forth."
         );
-        assert_eq!(summary("Reads a .mcp.json file. Quickly.", 60), "Reads a .mcp.json file.");
-        assert_eq!(summary("No. Then a long sentence without any end in sight", 20), "No. Then a long…");
-        assert_eq!(summary("天気を調べます。とても長い説明がここに続きます。", 12), "天気を調べます。");
+        assert_eq!(shortened("Reads a .mcp.json file. Quickly.", 60), "Reads a .mcp.json file.");
+        assert_eq!(shortened("No. Then a long sentence without any end in sight", 20), "No. Then a long…");
+        assert_eq!(shortened("天気を調べます。とても長い説明がここに続きます。", 12), "天気を調べます。");
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{activate::*, *};
-use crate::auto::{Sizes, own_tokens};
+use crate::auto::{Sizes, builtin_tokens};
 use crate::{
+    arguments::{Envelope, unwrap_call},
     catalog::{Catalog, Change, Offer, Tool},
     era::Era,
     failure::Failure,
     policy::{Patterns, Policy},
-    repair::{Envelope, unwrap_call},
 };
 
 fn catalog(servers: &[(&str, &[&'static str])]) -> Catalog {
@@ -130,7 +130,7 @@ fn tools_behind_search_can_be_called_but_are_not_listed() {
     );
     assert!(!tools.contains("a__x") && !tools.contains("proxy_status"), "{tools}");
     assert!(matches!(listing.plan("a__x"), Plan::Forward(_)));
-    assert_eq!(listing.plan("proxy_status"), Plan::Own(Own::Status), "callable all the same");
+    assert_eq!(listing.plan("proxy_status"), Plan::Builtin(BuiltinTool::Status), "callable all the same");
 }
 
 #[test]
@@ -139,13 +139,13 @@ fn whatever_the_mode_tools_can_be_found_and_the_panel_looked_at() {
     let snapshot = snapshot(&servers, layout("a", Exposure::default()));
     for mode in [Mode::All, Mode::Search, Mode::Activate, Mode::Suite] {
         let listing = snapshot.seen_by(&View::in_mode(mode)).listing;
-        for own in [Own::Overview, Own::Search, Own::Describe, Own::Execute] {
-            assert_eq!(listing.plan(own.name()), Plan::Own(own), "{mode}");
+        for own in [BuiltinTool::Overview, BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Execute] {
+            assert_eq!(listing.plan(own.name()), Plan::Builtin(own), "{mode}");
         }
-        let switched = listing.plan("gateway_activate") == Plan::Own(Own::Activate);
+        let switched = listing.plan("gateway_activate") == Plan::Builtin(BuiltinTool::Activate);
         assert_eq!(switched, mode == Mode::Activate);
-        let prompts = [OwnPrompt::Activate, OwnPrompt::Search, OwnPrompt::Status];
-        let known = prompts.map(|prompt| listing.own_prompt(prompt.name()).is_some());
+        let prompts = [BuiltinPrompt::Activate, BuiltinPrompt::Search, BuiltinPrompt::Status];
+        let known = prompts.map(|prompt| listing.builtin_prompt(prompt.name()).is_some());
         assert_eq!(known, [mode == Mode::Activate, true, true], "{mode}");
     }
     let tools = snapshot.seen_by(&View::in_mode(Mode::All)).listing.tools.clone();
@@ -161,7 +161,7 @@ fn a_plain_proxy_lists_nothing_of_ours() {
     };
     let listing = plain(None);
     assert!(!listing.has_own_prompts() && listing.prompts == "[]");
-    assert_eq!(listing.plan("gateway_status"), Plan::Own(Own::Overview), "callable all the same");
+    assert_eq!(listing.plan("gateway_status"), Plan::Builtin(BuiltinTool::Overview), "callable all the same");
     assert!(!plain(Some(Mode::All)).has_own_prompts() && plain(Some(Mode::Suite)).has_own_prompts());
 }
 
@@ -201,7 +201,7 @@ fn names_are_as_long_as_the_host_takes() {
 }
 
 /// Four servers in activate mode, of which `new` has not been heard of.
-fn panel() -> Snapshot {
+fn four_servers() -> Snapshot {
     let servers = catalog(&[
         ("github", &[r#"{"name":"get_issue"}"#, r#"{"name":"get_pr"}"#, r#"{"name":"merge"}"#]),
         ("gitlab", &[r#"{"name":"merge"}"#, r#"{"name":"pipelines"}"#]),
@@ -231,39 +231,39 @@ fn shown(snapshot: &Snapshot, view: &View) -> String {
 
 #[test]
 fn what_is_switched_on_is_listed_until_it_is_switched_off() {
-    let panel = panel();
+    let snapshot = four_servers();
     let off = View::in_mode(Mode::Activate);
-    assert_eq!(shown(&panel, &off), "");
-    let all_of_one = activated(&panel, &["gitlab"]);
-    assert_eq!(shown(&panel, &all_of_one), "gitlab__merge gitlab__pipelines");
-    let mut some = activated(&panel, &["github.get_*", "chrome"]);
-    assert_eq!(shown(&panel, &some), "Chrome-DevTools__navigate github__get_issue github__get_pr");
+    assert_eq!(shown(&snapshot, &off), "");
+    let all_of_one = activated(&snapshot, &["gitlab"]);
+    assert_eq!(shown(&snapshot, &all_of_one), "gitlab__merge gitlab__pipelines");
+    let mut some = activated(&snapshot, &["github.get_*", "chrome"]);
+    assert_eq!(shown(&snapshot, &some), "Chrome-DevTools__navigate github__get_issue github__get_pr");
     let tools_of = |server: &ServerName| {
-        panel.names.of(server).map(|found| found.target.tool.clone()).collect::<Vec<_>>()
+        snapshot.names.of(server).map(|found| found.target.tool.clone()).collect::<Vec<_>>()
     };
-    for switch in meant("github__get_pr", &panel).unwrap() {
+    for switch in meant("github__get_pr", &snapshot).unwrap() {
         some.active.switch_off(&switch, tools_of(&switch.server).into_iter());
     }
-    assert_eq!(shown(&panel, &some), "Chrome-DevTools__navigate github__get_issue");
-    let mut rest = activated(&panel, &["github"]);
-    let switch = &meant("github.merge", &panel).unwrap()[0];
+    assert_eq!(shown(&snapshot, &some), "Chrome-DevTools__navigate github__get_issue");
+    let mut rest = activated(&snapshot, &["github"]);
+    let switch = &meant("github.merge", &snapshot).unwrap()[0];
     rest.active.switch_off(switch, tools_of(&switch.server).into_iter());
-    assert_eq!(shown(&panel, &rest), "github__get_issue github__get_pr");
+    assert_eq!(shown(&snapshot, &rest), "github__get_issue github__get_pr");
     for name in ["*", "github.*"] {
-        let mut view = activated(&panel, &["github"]);
-        for switch in meant(name, &panel).unwrap() {
+        let mut view = activated(&snapshot, &["github"]);
+        for switch in meant(name, &snapshot).unwrap() {
             view.active.switch_off(&switch, tools_of(&switch.server).into_iter());
         }
         assert!(view.active.is_empty(), "{name}");
     }
-    assert!(matches!(panel.listing.plan("github__merge"), Plan::Forward(_)), "off, but not forbidden");
+    assert!(matches!(snapshot.listing.plan("github__merge"), Plan::Forward(_)), "off, but not forbidden");
 }
 
 #[test]
 fn names_are_understood_as_models_write_them() {
-    let panel = panel();
+    let snapshot = four_servers();
     let servers = |name: &str| {
-        let meant = meant(name, &panel).map_err(|unclear| unclear.to_string())?;
+        let meant = meant(name, &snapshot).map_err(|unclear| unclear.to_string())?;
         Ok::<_, String>(meant.iter().map(|switch| switch.server.to_string()).collect::<Vec<_>>().join(" "))
     };
     for (name, server) in [
@@ -297,9 +297,9 @@ fn names_are_understood_as_models_write_them() {
 
 #[test]
 fn a_pattern_means_the_tools_that_fit_it() {
-    let panel = panel();
-    assert_eq!(shown(&panel, &activated(&panel, &["get_*"])), "github__get_issue github__get_pr");
-    assert_eq!(shown(&panel, &activated(&panel, &["*_m*"])), "github__merge gitlab__merge");
+    let snapshot = four_servers();
+    assert_eq!(shown(&snapshot, &activated(&snapshot, &["get_*"])), "github__get_issue github__get_pr");
+    assert_eq!(shown(&snapshot, &activated(&snapshot, &["*_m*"])), "github__merge gitlab__merge");
 }
 
 #[test]
@@ -325,17 +325,17 @@ fn a_tool_can_be_switched_by_the_name_that_hosts_see() {
 
 #[test]
 fn a_server_that_fails_drops_its_tools_and_brings_them_back() {
-    let panel = panel();
-    let view = activated(&panel, &["gitlab", "github.merge"]);
+    let snapshot = four_servers();
+    let view = activated(&snapshot, &["gitlab", "github.merge"]);
     let gitlab = ServerName::parse("gitlab").unwrap();
     let state = |snapshot: &Snapshot, name| State::of(&ServerName::parse(name).unwrap(), snapshot, &view);
-    assert_eq!(state(&panel, "gitlab"), State::Active);
-    assert_eq!(state(&panel, "Chrome-DevTools"), State::Ready);
-    assert_eq!(state(&panel, "new"), State::Warming);
+    assert_eq!(state(&snapshot, "gitlab"), State::Active);
+    assert_eq!(state(&snapshot, "Chrome-DevTools"), State::Ready);
+    assert_eq!(state(&snapshot, "new"), State::Warming);
 
     let failure = Arc::new(Failure::new("exited with code 1", vec!["Permission denied".to_owned()]));
-    let failed = panel.catalog.apply(Change::Failed(gitlab.clone(), Arc::clone(&failure)));
-    let crashed = panel.with_states_of(Arc::new(failed), true);
+    let failed = snapshot.catalog.apply(Change::Failed(gitlab.clone(), Arc::clone(&failure)));
+    let crashed = snapshot.with_states_of(Arc::new(failed), true);
     assert_eq!(shown(&crashed, &view), "github__merge");
     assert_eq!(state(&crashed, "gitlab"), State::Failed(failure));
     let told = overview(&crashed, &view);
@@ -344,7 +344,7 @@ fn a_server_that_fails_drops_its_tools_and_brings_them_back() {
         "{told}"
     );
 
-    let offer = Arc::clone(&panel.catalog.get(&gitlab).unwrap().offer);
+    let offer = Arc::clone(&snapshot.catalog.get(&gitlab).unwrap().offer);
     let listed = crashed.catalog.apply(Change::Listed(gitlab, offer));
     let recovered = crashed.with_states_of(Arc::new(listed), true);
     assert_eq!(shown(&recovered, &view), "github__merge gitlab__merge gitlab__pipelines");
@@ -352,20 +352,22 @@ fn a_server_that_fails_drops_its_tools_and_brings_them_back() {
 
 #[test]
 fn the_overview_tells_what_is_saved() {
-    let panel = panel();
-    let view = activated(&panel, &["gitlab", "github.merge"]);
-    let told = overview(&panel, &view);
-    let each = cost(panel.names.iter().take(1));
+    let snapshot = four_servers();
+    let view = activated(&snapshot, &["gitlab", "github.merge"]);
+    let told = overview(&snapshot, &view);
+    let each = cost(snapshot.names.iter().take(1));
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines[0], format!("Chrome-DevTools: ready, 1 tools, ~{each} tokens"));
     assert!(lines[1].starts_with("github: active, 1 of 3 tools, ~"), "{told}");
     assert!(lines[2].starts_with("gitlab: active, 2 tools, ~"), "{told}");
     assert_eq!(lines[3], "new: warming");
-    let all = cost(panel.names.iter());
+    let all = cost(snapshot.names.iter());
     let tokens = |line: &str| line.split(['~', ' ']).find_map(|word| word.parse::<usize>().ok()).unwrap();
-    let (off, on) =
-        (tokens(overview(&panel, &View::in_mode(Mode::Activate)).lines().last().unwrap()), tokens(lines[4]));
-    assert_eq!(off, own_tokens(&[Own::Activate, Own::Deactivate, Own::Overview]));
+    let (off, on) = (
+        tokens(overview(&snapshot, &View::in_mode(Mode::Activate)).lines().last().unwrap()),
+        tokens(lines[4]),
+    );
+    assert_eq!(off, builtin_tokens(&[BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]));
     let saved = all.saturating_sub(on);
     assert!(on > off, "{told}");
     assert_eq!(lines[4], format!("in context: ~{on} tokens; all tools: ~{all}, ~{saved} saved"));
@@ -374,7 +376,7 @@ fn the_overview_tells_what_is_saved() {
 #[test]
 fn a_host_that_does_not_list_again_gets_a_tool_to_call_through() {
     let deaf = View { deaf: true, ..View::in_mode(Mode::Activate) };
-    assert_eq!(shown(&panel(), &deaf), "execute_tool");
+    assert_eq!(shown(&four_servers(), &deaf), "execute_tool");
 }
 
 /// `notes` and `files` as one tool each; `new` has not been heard of.
@@ -573,7 +575,7 @@ fn no_server_takes_the_calls_of_another() {
                 let call = format!(r#"{{"name":"{tool}","server":"{server}"}}"#);
                 let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
                 let meant =
-                    unwrap_call(call.as_bytes(), Envelope::EXECUTE, crate::repair::Mode::Repair, &tools);
+                    unwrap_call(call.as_bytes(), Envelope::EXECUTE, crate::arguments::Mode::Repair, &tools);
                 assert!(meant.is_err(), "{call}: {meant:?}");
             }
         }
@@ -597,13 +599,13 @@ fn no_server_takes_the_calls_of_another() {
 fn one_index_serves_every_host() {
     let servers = catalog(&[("server", &[r#"{"name":"a_tool_with_a_long_name"}"#, r#"{"name":"other"}"#])]);
     let one = snapshot(&servers, Layout { name_limit: 64, ..Layout::default() });
-    one.finder.prepare(|| None);
+    one.tool_index.prepare(|| None);
     let short = one.seen_by(&View { name_limit: Some(20), ..View::default() });
-    assert!(short.finder.is_ready());
+    assert!(short.tool_index.is_ready());
     let server = ServerName::parse("server").unwrap();
-    let found = short.finder.search("long name", 5, Some(&server), || None);
+    let found = short.tool_index.search("long name", 5, Some(&server), || None);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0.target.tool, "a_tool_with_a_long_name");
     assert!(found[0].0.exposed.len() <= 20);
-    assert!(short.finder.explain("long name", &found[0].0.exposed, || None).unwrap().name_covered > 0.0);
+    assert!(short.tool_index.explain("long name", &found[0].0.exposed, || None).unwrap().name_covered > 0.0);
 }

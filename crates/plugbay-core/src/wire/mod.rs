@@ -11,6 +11,7 @@ mod head;
 mod queue;
 mod scan;
 mod sse;
+pub mod write;
 
 pub use draft::{Draft, Hole};
 pub use frame::Frame;

@@ -7,13 +7,14 @@ use plugbay_core::{era::Era, wire::Draft};
 
 use super::Request;
 use crate::{
+    context::RequestContext,
     outbox::Outbox,
     parked::{Back, Terms},
     respond::Refusal,
     rounds::Again,
     route::Route,
     seal::Subject,
-    session::{HostCall, Recourse, Session},
+    session::{HostCall, Recourse},
     tasks::{Driven, Role},
 };
 
@@ -25,22 +26,21 @@ pub(super) fn recourse(request: &Request, era: Era, server: Option<Era>, draft: 
         (Era::Legacy, Some(Era::Modern) | None, Some(params)) if !request.is_empty() => {
             Recourse::Again(Box::new(Again::new(draft.clone(), params.clone(), request.timeout)))
         }
-        (Era::Modern, Some(Era::Legacy) | None, _) => {
-            Recourse::Park(Terms { abilities: request.abilities(), subject: Subject::of(request) })
-        }
+        (Era::Modern, Some(Era::Legacy) | None, _) => Recourse::Park(Terms {
+            client_capabilities: request.client_capabilities(),
+            subject: Subject::of(request),
+        }),
         _ => Recourse::None,
     }
 }
 
 /// Whether the request is one by which a host comes back to a call that we have kept for it.
 pub(super) fn come_back(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    era: Era,
+    context: RequestContext<'_>,
     route: &Route,
     server_era: Option<Era>,
 ) -> Result<bool, Refusal> {
+    let RequestContext { session, sink, request, era } = context;
     let Some(state) = request.state.as_ref().filter(|_| era == Era::Modern) else {
         return Ok(false);
     };
@@ -69,7 +69,10 @@ fn waiting(request: &Request, sink: &Arc<Outbox>, route: &Route) -> HostCall {
         log_level: request.log_level(),
         repairs: request.repairs.clone(),
         sink: Arc::clone(sink),
-        recourse: Recourse::Park(Terms { abilities: request.abilities(), subject: Subject::of(request) }),
+        recourse: Recourse::Park(Terms {
+            client_capabilities: request.client_capabilities(),
+            subject: Subject::of(request),
+        }),
         asked: true,
         timeout: request.timeout,
         role: match route.role {

@@ -1,6 +1,6 @@
 //! What a request says of tasks, and those requests that are about many of them.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -10,14 +10,8 @@ use plugbay_core::{
 };
 use serde_json::json;
 
-use super::{Message, Request, go, when_settled};
-use crate::{
-    news::Watched,
-    outbox::Outbox,
-    respond::{self, Refusal},
-    session::Session,
-    tasks,
-};
+use super::{Message, Request, go};
+use crate::{context::RequestContext, notifications::Watched, respond::Refusal, session::Session, tasks};
 
 impl Request {
     /// The task that the request is about, and where its id stands.
@@ -63,24 +57,24 @@ impl Request {
     }
 }
 
-/// Every server lists the tasks of all its hosts, so they can be shown only where there is one.
-pub(super) fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
-    if !session.is_alone() {
+/// Every server lists the tasks of all its hosts, so only a host that is alone may list them.
+pub(super) fn list(context: RequestContext<'_>) -> Result<(), Refusal> {
+    if !context.session.is_alone() {
         return Err(Refusal::UnknownMethod);
     }
-    let page = |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| match tasks::route_list(
-        request,
-        &session.snapshot(),
-    ) {
-        Ok((request, way)) => go(session, sink, &request, Era::Legacy, way),
-        Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
-    };
-    if session.snapshot().settled {
-        page(session, sink, request);
+    if context.snapshot().settled {
+        page(context);
     } else {
-        when_settled(session, sink, request, page);
+        context.when_settled(page);
     }
     Ok(())
+}
+
+fn page(context: RequestContext<'_>) {
+    match tasks::route_list(context.request, &context.snapshot()) {
+        Ok((request, destination)) => go(context.with_request(&request), destination),
+        Err(refusal) => context.refuse(&refusal),
+    }
 }
 
 /// The tasks that a subscription names, of servers that can tell of them.

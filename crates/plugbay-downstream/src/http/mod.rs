@@ -3,7 +3,7 @@
 mod access;
 mod body;
 mod connection;
-mod desks;
+mod host_views;
 mod legacy;
 mod listen;
 mod mirrored;
@@ -22,7 +22,7 @@ mod tests;
 
 use std::{io, sync::Arc, time::Duration};
 
-use plugbay_core::ability::Abilities;
+use plugbay_core::capabilities::ClientCapabilities;
 use tokio::{
     sync::{Semaphore, watch},
     task::JoinSet,
@@ -33,7 +33,7 @@ pub use access::{Access, Unguarded};
 pub use listen::{Address, AddressError, Door, Listener, Stream};
 
 use crate::{budget::Budget, gateway::Gateway, session::Session};
-use desks::Desks;
+use host_views::HostViews;
 use roll::Roll;
 use sessions::Sessions;
 
@@ -50,7 +50,7 @@ struct Shared {
     gateway: Gateway,
     access: Access,
     sessions: Sessions,
-    desks: Desks,
+    host_views: HostViews,
     roll: Roll,
     budget: Arc<Budget>,
 }
@@ -80,9 +80,9 @@ pub async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    // Any host may come, with any ability; what one of them lacks is told when it is asked.
-    if gateway.audience.can(Abilities::ALL) {
-        gateway.servers.audience_grew();
+    // Any host may come, with any capability; what one of them lacks is told when it is asked.
+    if gateway.host_registry.can(ClientCapabilities::ALL) {
+        gateway.servers.client_capabilities_grew();
     }
     gateway.opened.notify_one();
     let budget = Budget::new(limits.waiting);
@@ -91,7 +91,7 @@ pub async fn serve(
         gateway,
         access,
         sessions,
-        desks: Desks::default(),
+        host_views: HostViews::default(),
         roll: Roll::default(),
         budget,
     });
@@ -123,7 +123,7 @@ pub async fn serve(
             () = shared.gateway.switched.notified() => shared.roll.each(Session::catalog_changed),
             _ = sweep.tick() => {
                 shared.sessions.sweep(Instant::now());
-                shared.desks.sweep(Instant::now());
+                shared.host_views.sweep(Instant::now());
             }
         }
     }

@@ -15,8 +15,8 @@ use super::{
     reply::{self, Body, Start},
 };
 use crate::{
+    connected_hosts::Introduction,
     dispatch,
-    guests::Introduction,
     message::Request,
     outbox::Outbox,
     respond::{self, Refusal},
@@ -38,10 +38,10 @@ pub(super) async fn serve(
         Rejection::of(status, request.id(), &refusal)
     };
     let client = request.client();
-    let desk = shared.desks.of(caller.owner(), uri, client.as_deref());
+    let host_view = shared.host_views.of(caller.owner(), uri, client.as_deref());
     let snapshot = shared.gateway.snapshot();
-    desk.meet(client.as_deref(), &snapshot.layout.hosts, || (shared.gateway.learned)());
-    let snapshot = desk.see(&snapshot);
+    host_view.meet(client.as_deref(), &snapshot.layout.hosts, || (shared.gateway.learned)());
+    let snapshot = host_view.see(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {
         b"initialize" => return Err(refuse(Refusal::UnknownMethod)),
@@ -55,10 +55,10 @@ pub(super) async fn serve(
         let why = "hosts leave too much unread";
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
     }
-    desk.sit(&Introduction::of(request, Era::Modern), &shared.gateway.guests);
+    host_view.sit(&Introduction::of(request, Era::Modern), &shared.gateway.connected_hosts);
     let sink = Arc::new(Outbox::for_request(&shared.budget));
     let outbox = Outbox::for_notifications(&shared.budget);
-    let session = Session::stateless(caller.owner(), shared.gateway.clone(), desk, outbox);
+    let session = Session::stateless(caller.owner(), shared.gateway.clone(), host_view, outbox);
     shared.roll.add(&session);
     let asked = Asked(session);
     dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;

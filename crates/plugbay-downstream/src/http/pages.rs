@@ -19,7 +19,7 @@ impl Page {
         Self(headers.get(ORIGIN).cloned())
     }
 
-    /// The question before the question: may the page ask at all? It comes without a token.
+    /// The server request before the server request: may the page ask at all? It comes without a token.
     pub(super) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
         let asked = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         if !asked || self.0.is_none() {

@@ -74,7 +74,8 @@ impl Sessions {
             Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no random numbers")
         })?;
         let outbox = Arc::clone(session.outbox());
-        let notifications = EventStream::heard_at(session.desk(), NOTIFICATIONS, outbox, primes(&session));
+        let notifications =
+            EventStream::heard_at(session.host_view(), NOTIFICATIONS, outbox, primes(&session));
         let state = Mutex::new(State { used: Instant::now(), streams: BTreeMap::new(), next: 1 });
         let visit = Arc::new(Visit { session, budget, owner, notifications, state });
         let mut table = self.lock();

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::reply::{self, Body, Gone};
-use crate::{desk::Desk, outbox::Outbox};
+use crate::{host_view::HostView, outbox::Outbox};
 
 /// How long a stream waits for its host to come back, and how long when memory is short.
 const WAITS: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ pub(super) struct EventStream {
     number: u64,
     sink: Arc<Outbox>,
     /// Where whoever is connected hears of changes by it.
-    desk: Option<Arc<Desk>>,
+    host_view: Option<Arc<HostView>>,
     /// The first event is empty: it gives the host an id to come back with.
     primes: bool,
     // A std mutex: held to look or to add, never across an await.
@@ -82,13 +82,18 @@ impl EventStream {
     }
 
     /// For what belongs to no request.
-    pub(super) fn heard_at(desk: &Arc<Desk>, number: u64, sink: Arc<Outbox>, primes: bool) -> Arc<Self> {
-        Arc::new(Self::of(Some(Arc::clone(desk)), number, sink, primes))
+    pub(super) fn heard_at(
+        host_view: &Arc<HostView>,
+        number: u64,
+        sink: Arc<Outbox>,
+        primes: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self::of(Some(Arc::clone(host_view)), number, sink, primes))
     }
 
-    fn of(desk: Option<Arc<Desk>>, number: u64, sink: Arc<Outbox>, primes: bool) -> Self {
+    fn of(host_view: Option<Arc<HostView>>, number: u64, sink: Arc<Outbox>, primes: bool) -> Self {
         let log = Log { alone: Some(Instant::now()), ..Log::default() };
-        Self { number, sink, desk, primes, log: Mutex::new(log), turn: watch::Sender::new(0) }
+        Self { number, sink, host_view, primes, log: Mutex::new(log), turn: watch::Sender::new(0) }
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -122,7 +127,7 @@ impl EventStream {
         let mut turn = self.turn.subscribe();
         let mine = *turn.borrow_and_update();
         self.lock().alone = None;
-        let (stream, ear) = (Arc::clone(self), self.desk.as_ref().map(Desk::listen));
+        let (stream, ear) = (Arc::clone(self), self.host_view.as_ref().map(HostView::listen));
         tokio::spawn(async move {
             let _ = stream.pump(behind, prime, &out, &mut turn).await;
             if *stream.turn.borrow() == mine {
@@ -212,7 +217,7 @@ impl Log {
         self.trim();
     }
 
-    /// What nobody has been sent is never dropped: a question in it would wait for ever. The newest stays
+    /// What nobody has been sent is never dropped: a server request in it would wait for ever. The newest stays
     /// whatever its size: it may be the answer.
     fn trim(&mut self) {
         while self.bytes > KEPT && self.events.len() > 1 && self.events[0].0 <= self.sent {

@@ -1,12 +1,12 @@
-//! What servers say to a session: answers, progress, questions, news.
+//! What servers say to a session: answers, progress, server requests, notifications.
 
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::Abilities,
+    capabilities::ClientCapabilities,
     era::{self, Era, InputRequired},
-    exchange::{Answer, Caller, News, Question, Ticket, Unanswered},
+    exchange::{Answer, Caller, ServerNotification, ServerRequest, ServerRequestError, Ticket},
     extension::Extensions,
     level::Level,
     wire::{Draft, Frame, Head, Span},
@@ -42,7 +42,7 @@ impl HostCall {
     /// What a legacy server's error wants a modern host to see to, if it can.
     fn visits(&self, message: &[u8], head: &Head) -> Option<Vec<Span>> {
         let Recourse::Park(terms) = &self.recourse else { return None };
-        era::visits_required(message, head).filter(|_| terms.abilities.url)
+        era::visits_required(message, head).filter(|_| terms.client_capabilities.url)
     }
 }
 
@@ -56,19 +56,23 @@ impl Session {
         }
     }
 
-    pub(crate) fn asked_here(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
+    pub(crate) fn asked_here(
+        &self,
+        during: Option<Ticket>,
+        server_request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
         let mut state = self.lock();
         let call = during.and_then(|ticket| Some((ticket, state.calls.get_mut(&ticket)?)));
         let Some((ticket, call)) = call.filter(|(_, call)| call.era == Era::Modern) else {
             drop(state);
-            return self.ask(during, question);
+            return self.ask(during, server_request);
         };
-        let Recourse::Park(terms) = &call.recourse else { return Err(Unanswered::NoHost) };
+        let Recourse::Park(terms) = &call.recourse else { return Err(ServerRequestError::NoHost) };
         let terms = terms.clone();
         call.asked = true;
         drop(state);
-        let session = self.me.upgrade().ok_or(Unanswered::HostGone)?;
-        self.gateway.parking.asked_in(&session, ticket, terms, question)
+        let session = self.me.upgrade().ok_or(ServerRequestError::HostGone)?;
+        self.gateway.parking.asked_in(&session, ticket, terms, server_request)
     }
 
     fn deliver(&self, ticket: Ticket, call: HostCall, answer: Answer) {
@@ -138,8 +142,8 @@ impl Caller for Session {
         self.lock().level
     }
 
-    fn told(&self, during: Option<Ticket>, news: &News) {
-        self.hear(during, news);
+    fn told(&self, during: Option<Ticket>, server_notification: &ServerNotification) {
+        self.hear(during, server_notification);
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
@@ -160,27 +164,27 @@ impl Caller for Session {
         call.sink.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
     }
 
-    fn abilities(&self) -> Abilities {
-        self.lock().abilities
+    fn client_capabilities(&self) -> ClientCapabilities {
+        self.lock().client_capabilities
     }
 
     fn extensions(&self) -> Extensions {
         self.lock().extensions.clone()
     }
 
-    fn asked(&self, during: Option<Ticket>, question: Question) -> Result<(), Unanswered> {
+    fn asked(&self, during: Option<Ticket>, server_request: ServerRequest) -> Result<(), ServerRequestError> {
         match during {
             Some(ticket) if !self.lock().calls.contains_key(&ticket) => {
-                self.gateway.parking.asked_elsewhere(ticket, question)
+                self.gateway.parking.asked_elsewhere(ticket, server_request)
             }
-            _ => self.asked_here(during, question),
+            _ => self.asked_here(during, server_request),
         }
     }
 
-    fn withdrawn(&self, during: Option<Ticket>, question: Ticket, notification: Draft) {
-        self.withdraw(question, &notification);
+    fn withdrawn(&self, during: Option<Ticket>, server_request: Ticket, notification: Draft) {
+        self.withdraw(server_request, &notification);
         if let Some(ticket) = during {
-            self.gateway.parking.withdrawn(ticket, question);
+            self.gateway.parking.withdrawn(ticket, server_request);
         }
     }
 

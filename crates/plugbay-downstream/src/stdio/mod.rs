@@ -141,7 +141,7 @@ async fn write_some<W: AsyncWrite + Unpin>(output: &mut W, queue: &Queue) -> io:
     }
 }
 
-/// Passes changes of the catalogue on for as long as the session lives.
+/// Passes changes of the catalog on for as long as the session lives.
 async fn watch(session: &Session) {
     let mut snapshots = session.gateway().snapshots.clone();
     while snapshots.changed().await.is_ok() {

@@ -3,7 +3,7 @@
 //! A legacy server's tool may insist on a task while its host knows nothing of such things: then the call
 //! asks for one, and `tasks/result` waits for its end. A modern server may insist on a client that takes
 //! tasks while its host is a legacy one: then it is told that we do, and asked for the task's state as often
-//! as it likes. What it wants to know becomes questions to the host, as in any round.
+//! as it likes. What it wants to know becomes server requests to the host, as in any round.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use plugbay_core::{
     era::{Era, InputRequired},
     exchange::{Answer, Call, Ticket},
     failure::{CallError, Limit},
-    task::{self, Errand, Status},
+    task::{self, Status, TaskRole},
     wire::{Draft, Head, Hole, Kind, Members, Span},
 };
 use serde_json::json;
@@ -67,8 +67,8 @@ impl Driven {
     }
 
     /// What the next request has to do with it.
-    pub(crate) fn errand(&self) -> Errand {
-        self.id.as_ref().map_or(Errand::Begin, |id| Errand::About(Arc::clone(id)))
+    pub(crate) fn task_role(&self) -> TaskRole {
+        self.id.as_ref().map_or(TaskRole::Begin, |id| TaskRole::About(Arc::clone(id)))
     }
 
     /// The member that asks a legacy server for a task; others stand behind it.
@@ -85,7 +85,7 @@ impl Driven {
         let id = self.id.clone()?;
         self.told.extend(answers.iter().map(|(key, _)| key.clone()));
         let members = format!(r#","inputResponses":{}"#, raw_answers(answers));
-        Some(next("tasks/update", &id, &members, Errand::About(Arc::clone(&id))))
+        Some(next("tasks/update", &id, &members, TaskRole::About(Arc::clone(&id))))
     }
 
     fn step(&mut self, answer: Answer) -> Step {
@@ -159,7 +159,7 @@ impl Session {
             Step::Await => session.go_on(ticket, |call| {
                 let timeout = call.timeout;
                 let (_, id) = call.task()?;
-                Some(Next { timeout, ..next("tasks/result", id, "", Errand::Await(Arc::clone(id))) })
+                Some(Next { timeout, ..next("tasks/result", id, "", TaskRole::Await(Arc::clone(id))) })
             }),
             Step::Poll(pause) => session.poll_later(ticket, pause),
             Step::Ask(message, required) => session.start_round(ticket, &message, &required),
@@ -185,7 +185,7 @@ impl Session {
             Some(error) => self.fail(ticket, &Refusal::Call(error)),
             None => self.go_on(ticket, |call| {
                 let (driven, id) = call.task()?;
-                Some(next("tasks/get", id, "", driven.errand()))
+                Some(next("tasks/get", id, "", driven.task_role()))
             }),
         }
     }
@@ -209,17 +209,18 @@ impl Session {
 
     fn cancel_task(&self, server: &plugbay_core::name::ServerName, id: &Arc<str>) {
         let Some(caller) = self.me() else { return };
-        let Next { request, params, errand, timeout } =
-            next("tasks/cancel", id, "", Errand::About(Arc::clone(id)));
+        let Next { request, params, task_role, timeout } =
+            next("tasks/cancel", id, "", TaskRole::About(Arc::clone(id)));
         // The ticket is nobody's, and so is the answer.
         let ticket = self.gateway().tickets.next();
-        let call = Call { ticket, caller, request, era: Era::Legacy, params: Some(params), timeout, errand };
+        let call =
+            Call { ticket, caller, request, era: Era::Legacy, params: Some(params), timeout, task_role };
         self.gateway().servers.forward(server, call);
     }
 }
 
 /// A request of ours about a task. A modern server is told the rest as for every legacy host.
-fn next(method: &str, id: &str, members: &str, errand: Errand) -> Next {
+fn next(method: &str, id: &str, members: &str, task_role: TaskRole) -> Next {
     let id = String::from_utf8_lossy(&quoted(id)).into_owned();
     let before = r#"{"jsonrpc":"2.0","id":"#;
     let middle = format!(r#","method":"{method}","params":"#);
@@ -227,7 +228,7 @@ fn next(method: &str, id: &str, members: &str, errand: Errand) -> Next {
     let start = before.len() + middle.len();
     let message = Bytes::from(format!("{before}{middle}{params}}}"));
     let request = Draft::new(message).with(before.len()..before.len(), Hole::Ticket);
-    Next { request, params: start..start + params.len(), errand, timeout: None }
+    Next { request, params: start..start + params.len(), task_role, timeout: None }
 }
 
 /// What a task has ended with, as the answer that the call itself would have had.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Features},
+    catalog::{Catalog, ServerCapabilities},
     era::Era,
-    exchange::{Interest, News},
+    exchange::{ServerNotification, SubscriptionTarget},
     name::{self, ServerName},
     surface::{Snapshot, Target},
-    task::{self, Errand},
+    task::{self, TaskRole},
     wire::{Frame, Head, Members, Span, string_value},
 };
 
@@ -22,7 +22,7 @@ use ids::Task;
 use crate::{
     message::Request,
     respond::Refusal,
-    route::{Route, Way},
+    route::{Destination, Route},
     seal::Owner,
     session::{HostCall, Session},
 };
@@ -35,7 +35,7 @@ pub(crate) enum Role {
     /// It may be answered by a task, which its host then looks after.
     Begins,
     /// It is about this task, which is the server's own id.
-    Asks(Errand),
+    Asks(TaskRole),
     /// A page of all tasks; behind it come those of this server.
     Lists { next: Option<ServerName> },
     /// If it is answered by a task we look after that, because its host cannot.
@@ -48,12 +48,12 @@ impl Role {
         if let Self::Driven(driven) = self { driven.demand() } else { None }
     }
 
-    pub(crate) fn errand(&self) -> Errand {
+    pub(crate) fn task_role(&self) -> TaskRole {
         match self {
-            Self::None | Self::Lists { .. } => Errand::None,
-            Self::Begins => Errand::Begin,
-            Self::Asks(errand) => errand.clone(),
-            Self::Driven(driven) => driven.errand(),
+            Self::None | Self::Lists { .. } => TaskRole::None,
+            Self::Begins => TaskRole::Begin,
+            Self::Asks(task_role) => task_role.clone(),
+            Self::Driven(driven) => driven.task_role(),
         }
     }
 }
@@ -64,12 +64,12 @@ pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, tar
         // It may be of either era. If it is of the host's, it answers as the host has asked it to.
         return if request.takes_a_task(era) { Role::Begins } else { Role::None };
     };
-    let (alike, tasks) = (entry.offer.manners.era == era, entry.offer.features.tasks);
+    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.features.tasks);
     if alike && request.takes_a_task(era) {
         return Role::Begins;
     }
     let required = || entry.offer.tool(&target.tool).is_some_and(|tool| task::is_required(&tool.definition));
-    if tasks && entry.offer.manners.era == Era::Legacy && required() {
+    if tasks && entry.offer.dialect.era == Era::Legacy && required() {
         return Role::Driven(Box::new(Driven::legacy()));
     }
     Role::None
@@ -81,15 +81,15 @@ pub(crate) fn route(
     snapshot: &Snapshot,
     era: Era,
     session: &Session,
-) -> Result<Way, Refusal> {
+) -> Result<Destination, Refusal> {
     let (shown, span) = request.of_task()?;
     let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
     let task = Task::find(&shown, &session.owner()).ok_or_else(unknown)?;
     if !snapshot.knows(&task.server) {
         return Err(unknown());
     }
-    if let Some(entry) = snapshot.catalog.get(&task.server).filter(|entry| entry.offer.manners.era != era) {
-        let other = match entry.offer.manners.era {
+    if let Some(entry) = snapshot.catalog.get(&task.server).filter(|entry| entry.offer.dialect.era != era) {
+        let other = match entry.offer.dialect.era {
             Era::Legacy => "2025-11-25, whose tasks",
             Era::Modern => "2026-07-28, whose tasks",
         };
@@ -97,16 +97,16 @@ pub(crate) fn route(
         return Err(Refusal::InvalidParams(what));
     }
     let subject = Some((span, quoted(&task.id)));
-    let errand = match request.method() {
-        b"tasks/result" => Errand::Await(task.id.into()),
-        _ => Errand::About(task.id.into()),
+    let task_role = match request.method() {
+        b"tasks/result" => TaskRole::Await(task.id.into()),
+        _ => TaskRole::About(task.id.into()),
     };
-    Ok(Way::Server(Route { server: task.server, subject, role: Role::Asks(errand) }))
+    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
 }
 
 /// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
 /// the next is.
-pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Way), Refusal> {
+pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Destination), Refusal> {
     let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
     let (mut from, mut subject) = (None, None);
     if let Some((text, span)) = request.cursor()? {
@@ -122,7 +122,7 @@ pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Requ
     // Its server may have gone since; the one that is next is then asked from the beginning.
     subject = subject.filter(|_| from.as_ref() == Some(&server));
     let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
-    Ok((request, Way::Server(Route { server, subject, role: Role::Lists { next } })))
+    Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next } })))
 }
 
 fn quoted(text: &str) -> Bytes {
@@ -131,14 +131,14 @@ fn quoted(text: &str) -> Bytes {
 
 /// Those that list their tasks.
 fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
-    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.manners.era == Era::Legacy);
+    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == Era::Legacy);
     of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
 }
 
 /// What the servers of an era can do with tasks, together.
-pub(crate) fn features(catalog: &Catalog, era: Era) -> Features {
-    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.manners.era == era);
-    of_era.fold(Features::default(), |all, (_, entry)| all.or(entry.offer.features))
+pub(crate) fn features(catalog: &Catalog, era: Era) -> ServerCapabilities {
+    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
+    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.features))
 }
 
 /// What must be put into an answer so that its host knows the tasks in it.
@@ -201,16 +201,21 @@ pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, He
 }
 
 /// The server of a task and its own name for it, if that can tell of it unasked.
-pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, Interest)> {
+pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, SubscriptionTarget)> {
     let task = Task::find(shown, &session.owner())?;
     let offer = session.snapshot().catalog.get(&task.server).map(|entry| Arc::clone(&entry.offer))?;
-    let tells = offer.manners.era == Era::Modern && offer.features.tasks;
-    tells.then(|| (task.server, Interest::Task(quoted(&task.id))))
+    let tells = offer.dialect.era == Era::Modern && offer.features.tasks;
+    tells.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
 }
 
 /// A legacy server's word on a task that this host began, or has spoken of since.
-pub(crate) fn told(session: &Session, news: &News, id: &Span) {
-    let labels = ids::labels(&news.message, [id.clone()], &news.server, &session.owner());
+pub(crate) fn told(session: &Session, server_notification: &ServerNotification, id: &Span) {
+    let labels = ids::labels(
+        &server_notification.message,
+        [id.clone()],
+        &server_notification.server,
+        &session.owner(),
+    );
     let edits: Vec<(Span, &[u8])> = labels.iter().map(|(at, text)| (*at..*at, &text[..])).collect();
-    session.outbox().tell_if_room(Frame::edited(&news.message, &edits));
+    session.outbox().tell_if_room(Frame::edited(&server_notification.message, &edits));
 }

@@ -29,7 +29,7 @@ pub(crate) enum Heard {
     },
 }
 
-/// Either kind has the same manners, so that a server's task need not know which it is.
+/// Either kind has the same dialect, so that a server's task need not know which it is.
 pub(crate) enum Link {
     Pipe(Box<PipeLink>),
     Http(Box<HttpLink>),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Features, ITEM_LIMIT, Item, Stock, Tool, Ware, read_page},
+    catalog::{ITEM_LIMIT, Item, ItemKind, ServerCapabilities, Stock, Tool, read_page},
     wire::Span,
 };
 
@@ -13,7 +13,7 @@ const PAGE_LIMIT: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Listing {
     /// What is being listed, and what comes after it.
-    wares: Vec<Ware>,
+    item_kinds: Vec<ItemKind>,
     tools: Vec<Tool>,
     stock: Stock,
     pages: usize,
@@ -28,21 +28,21 @@ pub(crate) enum Step {
 
 impl Listing {
     /// The first thing to ask of a server that has these.
-    pub(crate) fn begin(features: Features) -> Step {
-        let mut wares: Vec<Ware> = features.wares().collect();
-        wares.reverse();
+    pub(crate) fn begin(features: ServerCapabilities) -> Step {
+        let mut item_kinds: Vec<ItemKind> = features.item_kinds().collect();
+        item_kinds.reverse();
         let (tools, stock) = (Vec::new(), Stock::default());
-        Self { wares, tools, stock, pages: 0, cursor: None }.go_on()
+        Self { item_kinds, tools, stock, pages: 0, cursor: None }.go_on()
     }
 
     /// What is being listed now.
-    pub(crate) fn ware(&self) -> Option<Ware> {
-        self.wares.last().copied()
+    pub(crate) fn item_kind(&self) -> Option<ItemKind> {
+        self.item_kinds.last().copied()
     }
 
     /// A request for the next page; `fields` are the members of `_meta`, empty for a legacy server.
     pub(crate) fn request(&self, id: u64, fields: &str) -> Bytes {
-        let method = self.ware().unwrap_or(Ware::Tool).list_method();
+        let method = self.item_kind().unwrap_or(ItemKind::Tool).list_method();
         let cursor =
             self.cursor.as_ref().map(|cursor| format!("\"cursor\":{}", String::from_utf8_lossy(cursor)));
         let meta = (!fields.is_empty()).then(|| format!("\"_meta\":{{{fields}}}"));
@@ -52,23 +52,24 @@ impl Listing {
     }
 
     pub(crate) fn page(mut self, message: &Bytes, result: &Span) -> Step {
-        let Some(ware) = self.ware() else { return self.go_on() };
-        let (definitions, cursor) = read_page(message, result, ware);
-        let (offered, before) = (definitions.len(), self.count(ware));
-        match ware {
-            Ware::Tool => self.tools.extend(definitions.into_iter().filter_map(Tool::parse)),
-            Ware::Resource | Ware::Template | Ware::Prompt => {
-                let items = definitions.into_iter().filter_map(|definition| Item::parse(definition, ware));
-                self.shelf(ware).extend(items);
+        let Some(item_kind) = self.item_kind() else { return self.go_on() };
+        let (definitions, cursor) = read_page(message, result, item_kind);
+        let (offered, before) = (definitions.len(), self.count(item_kind));
+        match item_kind {
+            ItemKind::Tool => self.tools.extend(definitions.into_iter().filter_map(Tool::parse)),
+            ItemKind::Resource | ItemKind::Template | ItemKind::Prompt => {
+                let items =
+                    definitions.into_iter().filter_map(|definition| Item::parse(definition, item_kind));
+                self.resources(item_kind).extend(items);
             }
         }
-        let unusable = offered - (self.count(ware) - before);
+        let unusable = offered - (self.count(item_kind) - before);
         if unusable > 0 {
             tracing::warn!(
                 unusable,
                 "entries of {} without a {} were left out",
-                ware.list_method(),
-                ware.key()
+                item_kind.list_method(),
+                item_kind.key()
             );
         }
         self.pages += 1;
@@ -76,7 +77,7 @@ impl Listing {
         if cursor.is_some()
             && cursor != self.cursor
             && self.pages < PAGE_LIMIT
-            && self.count(ware) < ITEM_LIMIT
+            && self.count(item_kind) < ITEM_LIMIT
         {
             self.cursor = cursor;
             return Step::Ask(self);
@@ -86,24 +87,24 @@ impl Listing {
 
     /// The server does not list this kind after all: that is no reason to do without the others.
     pub(crate) fn next_ware(mut self) -> Step {
-        self.wares.pop();
+        self.item_kinds.pop();
         (self.pages, self.cursor) = (0, None);
         self.go_on()
     }
 
     fn go_on(self) -> Step {
-        if self.wares.is_empty() { Step::Complete(self.tools, self.stock) } else { Step::Ask(self) }
+        if self.item_kinds.is_empty() { Step::Complete(self.tools, self.stock) } else { Step::Ask(self) }
     }
 
-    fn count(&mut self, ware: Ware) -> usize {
-        if ware == Ware::Tool { self.tools.len() } else { self.shelf(ware).len() }
+    fn count(&mut self, item_kind: ItemKind) -> usize {
+        if item_kind == ItemKind::Tool { self.tools.len() } else { self.resources(item_kind).len() }
     }
 
-    fn shelf(&mut self, ware: Ware) -> &mut Vec<Item> {
-        match ware {
-            Ware::Template => &mut self.stock.templates,
-            Ware::Prompt => &mut self.stock.prompts,
-            Ware::Tool | Ware::Resource => &mut self.stock.resources,
+    fn resources(&mut self, item_kind: ItemKind) -> &mut Vec<Item> {
+        match item_kind {
+            ItemKind::Template => &mut self.stock.templates,
+            ItemKind::Prompt => &mut self.stock.prompts,
+            ItemKind::Tool | ItemKind::Resource => &mut self.stock.resources,
         }
     }
 }

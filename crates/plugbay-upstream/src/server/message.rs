@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    exchange::{Call, Interest, Reply, Ticket, Warmed},
+    exchange::{Call, Reply, SubscriptionTarget, Ticket, Warmed},
     failure::Failure,
     wire::Draft,
 };
@@ -23,15 +23,15 @@ pub(crate) enum Command {
     },
     /// A host answers what the server has asked.
     Reply {
-        question: Ticket,
+        server_request: Ticket,
         reply: Reply,
     },
     /// A host's notification, as it goes out.
     Notify(Bytes),
     RootsChanged(Bytes),
     /// Tell when this changes.
-    Watch(Interest),
-    Unwatch(Interest),
+    Watch(SubscriptionTarget),
+    Unwatch(SubscriptionTarget),
     /// Hosts want another level of the log than they did.
     LogLevelChanged,
     /// Hosts can do more than they could.
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Stop(oneshot::Sender<()>),
 }
 
-/// What the catalogue hears from a server. The spec tells which server it was: after a reload another
+/// What the catalog hears from a server. The spec tells which server it was: after a reload another
 /// one may bear the same name.
 #[derive(Debug, Clone)]
 pub struct Report {

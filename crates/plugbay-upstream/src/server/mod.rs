@@ -1,16 +1,16 @@
 //! One server as an actor: a handle to talk to, messages, and the task that owns everything.
 
+mod actor;
 mod listing;
 mod message;
 mod opening;
-mod task;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use plugbay_core::{
-    audience::Audience, catalog::Manners, exchange::Tickets, failure::CallError, name::ServerName,
+    catalog::Dialect, exchange::Tickets, failure::CallError, host_registry::HostRegistry, name::ServerName,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -34,20 +34,20 @@ pub struct Surroundings {
     pub launcher: Launcher,
     pub tickets: Arc<Tickets>,
     /// The hosts that can be asked, and what for.
-    pub audience: Arc<Audience>,
+    pub host_registry: Arc<HostRegistry>,
     pub reports: mpsc::UnboundedSender<Report>,
     /// Told when the [`Status`] of a server has changed.
     pub shown: Arc<Notify>,
 }
 
 impl ServerHandle {
-    /// Starts the task, not yet the server. `known` is how the server spoke when last met.
-    pub fn spawn(spec: ServerSpec, known: Option<Manners>, surroundings: Surroundings) -> Self {
+    /// Starts the actor, not yet the server. `known` is how the server spoke when last met.
+    pub fn spawn(spec: ServerSpec, known: Option<Dialect>, surroundings: Surroundings) -> Self {
         let spec = Arc::new(spec);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (status_sender, status) = watch::channel(Status::default());
-        let task = task::Task::new(Arc::clone(&spec), known, surroundings, inbox, status_sender);
-        tokio::spawn(task.run());
+        let actor = actor::Actor::new(Arc::clone(&spec), known, surroundings, inbox, status_sender);
+        tokio::spawn(actor.run());
         Self { spec, commands, status }
     }
 

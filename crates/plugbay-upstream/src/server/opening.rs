@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plugbay_core::{
-    ability::Abilities,
-    audience::Audience,
-    catalog::Features,
+    capabilities::ClientCapabilities,
+    catalog::ServerCapabilities,
     era::{self, Era},
     exchange::{Ticket, Tickets},
     extension::Extensions,
+    host_registry::HostRegistry,
     level::Level,
     wire::{Head, Incoming, Kind, Members, Span, elements, string_value},
 };
@@ -42,10 +42,10 @@ pub(crate) struct Opened {
     pub(crate) era: Option<Era>,
     pub(crate) info: Option<Bytes>,
     pub(crate) instructions: Option<String>,
-    pub(crate) features: Features,
+    pub(crate) features: ServerCapabilities,
     pub(crate) extensions: Extensions,
     /// What a legacy server was told that its host can do.
-    pub(crate) claimed: Abilities,
+    pub(crate) claimed: ClientCapabilities,
     pub(crate) claimed_extensions: Extensions,
     /// It has not answered the modern question.
     pub(crate) asked_in_vain: bool,
@@ -77,9 +77,9 @@ pub(crate) async fn open(
     link: &mut Link,
     first: Era,
     tickets: &Tickets,
-    audience: &Audience,
+    host_registry: &HostRegistry,
 ) -> Result<Opened, OpenError> {
-    let mut opening = Opening::new(link, tickets, audience);
+    let mut opening = Opening::new(link, tickets, host_registry);
     let mut probing = false; // the modern question is asked and not answered
     if first == Era::Modern {
         opening.ask_discover();
@@ -159,18 +159,18 @@ pub(crate) async fn open(
 
 /// The `_meta` members that each request to a modern server carries when its host sent none.
 pub(crate) fn modern_fields() -> String {
-    modern_fields_with(Abilities::NONE, Extensions::default(), None, false)
+    modern_fields_with(ClientCapabilities::NONE, Extensions::default(), None, false)
 }
 
 /// The same for a host that can be asked something, or wants to read the log; `tasks`: the answer may be one.
 pub(crate) fn modern_fields_with(
-    abilities: Abilities,
+    client_capabilities: ClientCapabilities,
     extensions: Extensions,
     level: Option<Level>,
     tasks: bool,
 ) -> String {
     // How a host tells of changed roots is a thing of the other era.
-    let declared = Abilities { roots_changes: false, ..abilities }.declaration();
+    let declared = ClientCapabilities { roots_changes: false, ..client_capabilities }.declaration();
     let extensions = if tasks { extensions.with_tasks() } else { extensions };
     let declared = extensions.added_to(declared);
     let (version, info) = (era::MODERN_VERSION, client_info());
@@ -192,8 +192,8 @@ struct Opening<'a> {
     last: Question,
     /// The modern question was refused with the version in which it was asked, and asked once more.
     insisted: bool,
-    audience: &'a Audience,
-    claimed: Abilities,
+    host_registry: &'a HostRegistry,
+    claimed: ClientCapabilities,
     claimed_extensions: Extensions,
 }
 
@@ -209,7 +209,7 @@ enum Reply {
 }
 
 impl<'a> Opening<'a> {
-    fn new(link: &'a mut Link, tickets: &'a Tickets, audience: &'a Audience) -> Self {
+    fn new(link: &'a mut Link, tickets: &'a Tickets, host_registry: &'a HostRegistry) -> Self {
         Self {
             link,
             tickets,
@@ -217,8 +217,8 @@ impl<'a> Opening<'a> {
             initialize: tickets.next().0,
             last: Question::Discover,
             insisted: false,
-            audience,
-            claimed: Abilities::NONE,
+            host_registry,
+            claimed: ClientCapabilities::NONE,
             claimed_extensions: Extensions::default(),
         }
     }
@@ -236,7 +236,8 @@ impl<'a> Opening<'a> {
     fn ask_initialize(&mut self) {
         self.last = Question::Initialize;
         // As late as this: the host may have told of itself while the server was starting.
-        (self.claimed, self.claimed_extensions) = (self.audience.abilities(), self.audience.extensions());
+        (self.claimed, self.claimed_extensions) =
+            (self.host_registry.client_capabilities(), self.host_registry.extensions());
         let (version, info) = (era::negotiate(None), client_info());
         let capabilities = self.claimed_extensions.added_to(self.claimed.declaration());
         let id = self.initialize;
@@ -382,7 +383,8 @@ fn described(message: &Bytes, result: &Span, era: Era) -> Opened {
     let instructions = Members::find(message, result, "instructions")
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let capabilities = Members::find(message, result, "capabilities");
-    let declared = |object: Span| (Features::read(message, &object, era), Extensions::read(message, &object));
+    let declared =
+        |object: Span| (ServerCapabilities::read(message, &object, era), Extensions::read(message, &object));
     let (features, extensions) = capabilities.map(declared).unwrap_or_default();
     Opened { instructions, features, extensions, ..Opened::default() }
 }

@@ -83,15 +83,15 @@ fn besides(settings: &Settings) -> Vec<String> {
         }
         ModelSource::Host => None,
     };
-    let (search, errands) = (settings.search.model.as_ref(), settings.natural_language.as_ref());
+    let (search, agents) = (settings.search.model.as_ref(), settings.natural_language.as_ref());
     let unasked = match settings.unasked {
         Effect::Reads => None,
         Effect::Writes => Some("lets natural_language add things unasked".to_owned()),
         Effect::Destroys => Some("lets natural_language change and delete things unasked".to_owned()),
     };
     let search = search.and_then(|model| tells(&model.source, "what is searched for"));
-    let errands = errands.and_then(|errands| tells(&errands.model, "what natural_language reads"));
-    [search, errands, unasked].into_iter().flatten().collect()
+    let agents = agents.and_then(|agents| tells(&agents.model, "what natural_language reads"));
+    [search, agents, unasked].into_iter().flatten().collect()
 }
 
 fn no_project_file() -> CommandError {

@@ -10,7 +10,7 @@ use plugbay_core::{
 use serde::Serialize;
 
 use super::{CommandError, Context};
-use crate::panel::Panel;
+use crate::app::App;
 
 #[derive(Debug, Serialize)]
 pub struct Hosts {
@@ -29,9 +29,9 @@ pub struct Row {
 
 pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let snapshot = panel.snapshots().borrow().clone();
-    panel.shut_down().await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let snapshot = app.snapshots().borrow().clone();
+    app.shut_down().await;
     let configured = settings.mode.map(|mode| mode.to_string());
     context.output.show(&Hosts { hosts: rows(&snapshot), configured }, as_json);
     if !snapshot.settled {

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::{CommandError, Context, Trouble, start::start};
 use crate::{
+    app::App,
     config::{ServerSettings, Settings, Severity},
-    panel::Panel,
     tokenizer,
 };
 
@@ -58,20 +58,20 @@ pub enum State {
 pub async fn list(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
     let settings = context.settings()?;
     tokenizer::prepare();
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let overview = look(context, &settings, &panel).await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let overview = look(context, &settings, &app).await;
     context.output.progress_done();
     context.output.show(&overview, as_json);
-    panel.shut_down().await;
+    app.shut_down().await;
     let broken_file = settings.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
     let failed = broken_file || overview.servers.iter().any(|row| row.state == State::Error);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview {
-    let mut waiting: Vec<String> = panel.servers().keys().map(ToString::to_string).collect();
+async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
+    let mut waiting: Vec<String> = app.servers().keys().map(ToString::to_string).collect();
     let failures = start(
-        panel,
+        app,
         |_| true,
         |name, condition| {
             if matches!(condition, Condition::Ready | Condition::Failed(_)) {
@@ -84,7 +84,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
         },
     );
     let failures = failures.await;
-    let snapshot = panel.snapshots().borrow().clone();
+    let snapshot = app.snapshots().borrow().clone();
     let ledger = Ledger::of(&snapshot.names, tokenizer::count);
     let costs = ledger.by_server();
     let row = |server: &ServerSettings| {
@@ -94,7 +94,7 @@ async fn look(context: &Context, settings: &Settings, panel: &Panel) -> Overview
             Err(reason) => Some(Trouble { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
             Ok(_) => failures.get(name).map(|failure| Trouble::from(&**failure)),
         };
-        let era = snapshot.catalog.get(name).map(|entry| entry.offer.manners.era);
+        let era = snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
         let state = match (&trouble, era) {
             (Some(_), _) => State::Error,
             (None, Some(_)) => working(server.exposure.mode.or(settings.mode)),

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 pub use error::{CommandError, Detail};
 pub use start::Trouble;
 
-use crate::{config::Settings, output::Output, panel::Outside, settings::Source};
+use crate::{app::Outside, config::Settings, output::Output, settings::Source};
 
 /// What the commands for people work with.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::{CommandError, Context, tools::find};
 use crate::{
+    app::{App, choice},
     config::Settings,
-    meaning,
-    panel::{Panel, choice},
+    embeddings,
 };
 
 /// What is searched for.
@@ -48,16 +48,16 @@ pub struct Row {
 pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let server = wish.server.as_deref().map(|name| find(&settings, name)).transpose()?;
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let snapshot = panel.snapshots().borrow().clone();
-    panel.shut_down().await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let snapshot = app.snapshots().borrow().clone();
+    app.shut_down().await;
 
     let unknown = unknown(&settings, &snapshot);
     if snapshot.names.is_empty() {
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` meets every server and remembers its tools"));
     }
-    let wanted = ranking::Wish { query: wish.query.clone(), server, limit: wish.limit };
+    let wanted = ranking::RankRequest { query: wish.query.clone(), server, limit: wish.limit };
     let names = ask_model(context, &settings, &wanted, &snapshot).await;
     let results = find_in(&snapshot, &wanted, &names, wish.explain);
     let found = !results.hits.is_empty();
@@ -79,27 +79,29 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
 async fn ask_model(
     context: &Context,
     settings: &Settings,
-    wish: &ranking::Wish,
+    wish: &ranking::RankRequest,
     snapshot: &Snapshot,
 ) -> Vec<String> {
     let Some(Choice { model: Chosen::Model(model), deadline }) = choice(settings) else { return Vec::new() };
-    let answer = ranking::ask(&*model, deadline, wish, snapshot, meaning::table).await;
+    let answer = ranking::ask(&*model, deadline, wish, snapshot, embeddings::table).await;
     answer.unwrap_or_else(|trouble| {
         context.output.note(format!("ranked without the model: {trouble}"));
         Vec::new()
     })
 }
 
-fn find_in(snapshot: &Snapshot, wish: &ranking::Wish, names: &[String], explain: bool) -> Results {
-    let finder = &snapshot.finder;
-    let local = finder.search(&wish.query, wish.limit, wish.server.as_ref(), meaning::table);
+fn find_in(snapshot: &Snapshot, wish: &ranking::RankRequest, names: &[String], explain: bool) -> Results {
+    let tool_index = &snapshot.tool_index;
+    let local = tool_index.search(&wish.query, wish.limit, wish.server.as_ref(), embeddings::table);
     let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
     let row = |(found, score): &(&Found, Option<f32>)| Row {
         tool: found.exposed.clone(),
         server: found.target.server.to_string(),
         score: *score,
         signature: Signature::of(&found.exposed, &found.tool).to_string(),
-        explanation: explain.then(|| finder.explain(&wish.query, &found.exposed, meaning::table)).flatten(),
+        explanation: explain
+            .then(|| tool_index.explain(&wish.query, &found.exposed, embeddings::table))
+            .flatten(),
     };
     Results { clear, hits: hits.iter().map(row).collect() }
 }

@@ -14,10 +14,10 @@ use tokio::{
 
 use super::{CommandError, Context};
 use crate::{
+    app::{App, Outside},
     config::Settings,
-    panel::{Outside, Panel},
-    running::{self, Running, Transport},
     settings::{Http, Source},
+    status_file::{self, Running, Transport},
     watch::Watch,
 };
 
@@ -63,48 +63,48 @@ where
 {
     let running = Running::new(source, transport);
     let settings = source.load_and_log();
-    let panel = Panel::assemble(&settings, outside);
-    let gateway = panel.gateway();
+    let app = App::assemble(&settings, outside);
+    let gateway = app.gateway();
     let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
     // A task of its own: the runtime takes a longer way to wake what it blocks on.
     let hosts = tokio::spawn(hosts(gateway));
     let watch = Watch::new(&settings.sources, &settings.folders);
     let servers = async {
-        if panel.snapshots().borrow().settled {
+        if app.snapshots().borrow().settled {
             let _ = timeout(START_DELAY, first_list.notified()).await;
         } else {
             let _ = timeout(START_DELAY, opened.notified()).await;
         }
-        panel.refresh();
+        app.refresh();
         tokio::join!(
-            running::keep(running, source.paths.running(), &panel),
-            follow(source, watch, &panel),
-            remember(&panel)
+            status_file::keep(running, source.paths.running(), &app),
+            follow(source, watch, &app),
+            remember(&app)
         );
     };
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),
     };
-    panel.shut_down().await;
+    app.shut_down().await;
     outcome
 }
 
 /// Writes down from time to time what was used, because nobody is sure of a good end.
-async fn remember(panel: &Panel) {
-    while panel.learns() {
+async fn remember(app: &App) {
+    while app.learns() {
         sleep(REMEMBER).await;
-        panel.remember();
+        app.remember();
     }
 }
 
 /// Takes every change of the configuration.
-async fn follow(source: &Source, mut watch: Watch, panel: &Panel) {
+async fn follow(source: &Source, mut watch: Watch, app: &App) {
     loop {
         watch.changed().await;
         while let Some(settings) = reloaded(source).await {
             let unwatched = watch.follow(&settings.sources, &settings.folders);
-            panel.reload(&settings).await;
+            app.reload(&settings).await;
             if !unwatched {
                 break;
             }

@@ -1,4 +1,4 @@
-//! `plugbay skill` and `plugbay plugin`: what teaches Claude Code to use the panel.
+//! `plugbay skill` and `plugbay plugin`: what teaches Claude Code to use the gateway.
 
 use std::{
     fs, io,

@@ -10,9 +10,9 @@ use tokio::{
     time::timeout,
 };
 
-use crate::panel::Panel;
+use crate::app::App;
 
-/// A server is ready a moment before the catalogue has its tools.
+/// A server is ready a moment before the catalog has its tools.
 const CATALOGUE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a server does not work.
@@ -36,16 +36,16 @@ impl From<&Failure> for Trouble {
 ///
 /// A failure is taken from the moment it happens: a moment later the server is being tried again.
 pub(super) async fn start(
-    panel: &Panel,
+    app: &App,
     wanted: impl Fn(&ServerName) -> bool,
     mut watcher: impl FnMut(&ServerName, &Condition),
 ) -> BTreeMap<ServerName, Arc<Failure>> {
-    let (news, mut inbox) = mpsc::unbounded_channel();
-    for handle in panel.servers().values().filter(|handle| wanted(handle.name())) {
+    let (server_notification, mut inbox) = mpsc::unbounded_channel();
+    for handle in app.servers().values().filter(|handle| wanted(handle.name())) {
         handle.refresh();
-        tokio::spawn(follow(handle.clone(), news.clone()));
+        tokio::spawn(follow(handle.clone(), server_notification.clone()));
     }
-    drop(news);
+    drop(server_notification);
     let mut ready = Vec::new();
     let mut failures = BTreeMap::new();
     while let Some((name, condition)) = inbox.recv().await {
@@ -61,7 +61,7 @@ pub(super) async fn start(
     let listed = |name: &ServerName, snapshot: &plugbay_core::surface::Snapshot| {
         snapshot.catalog.get(name).is_some_and(|entry| entry.freshness == Freshness::Fresh)
     };
-    let mut snapshots = panel.snapshots();
+    let mut snapshots = app.snapshots();
     let all_listed = snapshots.wait_for(|snapshot| ready.iter().all(|name| listed(name, snapshot)));
     // A server that went away again in this moment is shown as it was.
     let _ = timeout(CATALOGUE_PATIENCE, all_listed).await;
@@ -69,7 +69,7 @@ pub(super) async fn start(
 }
 
 /// Reports a server's condition until nothing more is to be waited for.
-async fn follow(handle: ServerHandle, news: mpsc::UnboundedSender<(ServerName, Condition)>) {
+async fn follow(handle: ServerHandle, server_notification: mpsc::UnboundedSender<(ServerName, Condition)>) {
     let mut status: watch::Receiver<Status> = handle.status();
     let mut last = Condition::Asleep;
     while status.changed().await.is_ok() {
@@ -79,7 +79,7 @@ async fn follow(handle: ServerHandle, news: mpsc::UnboundedSender<(ServerName, C
         }
         last = condition.clone();
         let settled = matches!(condition, Condition::Ready | Condition::Failed(_));
-        if news.send((handle.name().clone(), condition)).is_err() || settled {
+        if server_notification.send((handle.name().clone(), condition)).is_err() || settled {
             return;
         }
     }

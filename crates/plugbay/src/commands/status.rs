@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::{CommandError, Context};
-use crate::running::{self, Running};
+use crate::status_file::{self, Running};
 
 #[derive(Debug, Serialize)]
 pub struct Status {
@@ -24,7 +24,7 @@ pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError
     let unreadable =
         |error| CommandError::failed(format!("it cannot be told what runs: {}: {error}", folder.display()));
     let mut gateways = Vec::new();
-    for found in running::read(&folder).map_err(unreadable)? {
+    for found in status_file::read(&folder).map_err(unreadable)? {
         match found {
             Ok(running) => gateways.push(running),
             Err(page) => {
@@ -35,6 +35,6 @@ pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError
     }
     gateways.sort_by_key(|running| (running.since, running.pid));
     let failed = gateways.iter().flat_map(|running| &running.servers).any(|server| server.trouble.is_some());
-    context.output.show(&Status { gateways, now: running::now() }, as_json);
+    context.output.show(&Status { gateways, now: status_file::now() }, as_json);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -23,7 +23,7 @@ use super::{
     hosts::{Row, rows},
     tools::{find, learn},
 };
-use crate::{panel::Panel, tokenizer};
+use crate::{app::App, tokenizer};
 
 #[derive(Debug, Serialize)]
 pub struct Tokens {
@@ -32,7 +32,7 @@ pub struct Tokens {
     pub reckoning: Option<Reckoning>,
 }
 
-/// What is in the context of a model while its host sees the panel so.
+/// What is in the context of a model while its host sees the gateway so.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listed {
     pub seen: String,
@@ -82,10 +82,10 @@ pub async fn tokens(
     let settings = context.settings_in_passing()?;
     let wanted = server.map(|name| find(&settings, name)).transpose()?;
     tokenizer::prepare();
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let unknown = learn(context, &settings, &panel, None).await;
-    let snapshot = panel.snapshots().borrow().clone();
-    panel.shut_down().await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let unknown = learn(context, &settings, &app, None).await;
+    let snapshot = app.snapshots().borrow().clone();
+    app.shut_down().await;
 
     let server = wanted.or_else(|| typical(&snapshot));
     let mut listings = Vec::new();

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{CommandError, Context, alternatives, start::start};
-use crate::{config::Settings, panel::Panel, tokenizer};
+use crate::{app::App, config::Settings, tokenizer};
 
 /// The tools that were asked for. As JSON they are the definitions that the host gets.
 #[derive(Debug)]
@@ -63,10 +63,10 @@ pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitC
     if form == Form::Table {
         tokenizer::prepare();
     }
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let unknown = learn(context, &settings, &panel, server.as_ref()).await;
-    let snapshot = panel.snapshots().borrow().clone();
-    panel.shut_down().await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let unknown = learn(context, &settings, &app, server.as_ref()).await;
+    let snapshot = app.snapshots().borrow().clone();
+    app.shut_down().await;
 
     let mut entries = Ledger::of(&snapshot.names, count).entries;
     entries
@@ -92,18 +92,18 @@ pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitC
 pub(super) async fn learn(
     context: &Context,
     settings: &Settings,
-    panel: &Panel,
+    app: &App,
     only: Option<&ServerName>,
 ) -> Vec<String> {
-    let known = |name: &ServerName| panel.snapshots().borrow().catalog.get(name).is_some();
+    let known = |name: &ServerName| app.snapshots().borrow().catalog.get(name).is_some();
     let wanted = |name: &ServerName| only.is_none_or(|only| only == name) && !known(name);
     let settled = match only {
         Some(only) => known(only),
-        None => panel.snapshots().borrow().settled,
+        None => app.snapshots().borrow().settled,
     };
     if !settled {
         context.output.progress("asking the servers for their tools");
-        start(panel, wanted, |_, _| {}).await;
+        start(app, wanted, |_, _| {}).await;
         context.output.progress_done();
     }
     settings

@@ -29,7 +29,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// The line in question, already masked, cut and made safe to print.
+/// The line in server request, already masked, cut and made safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snippet {
     pub(super) line: String,

@@ -110,7 +110,7 @@ pub struct SearchModel {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NaturalLanguage {
     pub model: ModelSource,
-    pub limits: plugbay_downstream::errand::Limits,
+    pub limits: plugbay_downstream::agent::Limits,
     /// What the model is told besides.
     pub instructions: Option<String>,
     /// Whose tools it may use, if not everybody's.

@@ -11,7 +11,7 @@ use std::{
 
 use jsonc_parser::common::Range;
 use plugbay_core::{name::ServerName, surface::Effect};
-use plugbay_downstream::errand;
+use plugbay_downstream::agent;
 use plugbay_model::{Endpoint, Key, Provider};
 
 use super::{
@@ -27,8 +27,8 @@ use super::{
 const HITS: usize = 5;
 /// A search waits for nobody for long.
 const SEARCHING: Patience = Patience { remote: Duration::from_secs(5), host: Duration::from_secs(30) };
-const ERRAND: errand::Limits =
-    errand::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
+const ERRAND: agent::Limits =
+    agent::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
 /// Whatever its maker thinks best for quick answers.
 const GEMINI_MODEL: &str = "gemini-flash-latest";
 /// Quick and cheap: a wrapper's sentences are short.
@@ -97,7 +97,7 @@ pub(super) fn natural_language<'a>(
     };
     Some(NaturalLanguage {
         model,
-        limits: errand::Limits {
+        limits: agent::Limits {
             calls: said.calls.map_or(ERRAND.calls, |count| count.0),
             turns: said.turns.map_or(ERRAND.turns, |count| count.0),
             tokens: said.tokens.map_or(ERRAND.tokens, |count| count.0 as u64),

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     commands::status::Status,
-    running::{Present, Running, Server, State, Transport},
+    status_file::{Present, Running, Server, State, Transport},
 };
 
 const NOTHING: &str = "\
@@ -129,13 +129,13 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use plugbay_core::{era::Era, exposure::Mode};
-    use plugbay_downstream::Guest;
+    use plugbay_downstream::ConnectedHost;
 
     use super::*;
     use crate::commands::Trouble;
 
     fn running() -> Running {
-        let guest = Guest {
+        let guest = ConnectedHost {
             name: Some("claude-code".to_owned()),
             version: Some("2.0\x1b[2J".to_owned()),
             profile: "claude-code".to_owned(),
@@ -143,7 +143,7 @@ mod tests {
             mode: Some(Mode::All),
             why: Some("the host keeps tools out of context itself".to_owned()),
         };
-        let unnamed = Guest {
+        let unnamed = ConnectedHost {
             name: None,
             version: None,
             profile: "unknown".to_owned(),

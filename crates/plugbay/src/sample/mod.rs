@@ -12,7 +12,6 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
 use server::Server;
 
 /// The hidden command that runs a sample: `__sample NAME [MILLISECONDS]`.
@@ -34,12 +33,6 @@ pub fn main(name: &str, pause: Option<u64>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string(), CRASHED),
     }
-}
-
-/// A JSON-RPC message as a line: `members` without the version.
-pub fn line_of(mut members: Value) -> String {
-    members["jsonrpc"] = "2.0".into();
-    format!("{members}\n")
 }
 
 fn servers() -> BTreeMap<String, Server> {

@@ -7,14 +7,15 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::era::{self, Era};
+use bytes::Bytes;
+use plugbay_core::{
+    era::{self, Era},
+    wire::write,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    line_of,
-    tool::{Row, Tool},
-};
+use super::tool::{Row, Tool};
 
 /// How long one step of a tool takes that reports progress.
 const STEP: Duration = Duration::from_millis(60);
@@ -42,18 +43,18 @@ impl Server {
     pub(super) fn run(&self, name: &str, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
         crash(self.crash.as_ref())?;
         for line in input.lines() {
-            for message in self.answer(name, &line?)? {
-                let pause = if message.get("method").is_some() { STEP } else { Duration::ZERO };
-                output.write_all(line_of(message).as_bytes())?;
+            for (index, message) in self.answer(name, &line?)?.iter().enumerate() {
+                // All but the last are progress, one for each step.
+                thread::sleep(if index > 0 { STEP } else { Duration::ZERO });
+                output.write_all(&[message, &b"\n"[..]].concat())?;
                 output.flush()?;
-                thread::sleep(pause);
             }
         }
         Ok(())
     }
 
     /// The messages that answer a line: progress notifications, then the response.
-    fn answer(&self, name: &str, line: &str) -> io::Result<Vec<Value>> {
+    fn answer(&self, name: &str, line: &str) -> io::Result<Vec<Bytes>> {
         let Ok(request) = serde_json::from_str::<Value>(line) else {
             return Ok(vec![response(&Value::Null, Err((-32700, "Parse error")))]);
         };
@@ -107,10 +108,14 @@ fn completed(mut result: Value, method: &str) -> Value {
     result
 }
 
-fn response(id: &Value, result: Result<Value, Fault>) -> Value {
+fn response(id: &Value, result: Result<Value, Fault>) -> Bytes {
+    let id = id.to_string();
     match result {
-        Ok(result) => json!({ "id": id, "result": result }),
-        Err((code, message)) => json!({ "id": id, "error": { "code": code, "message": message } }),
+        Ok(result) => write::result(id.as_bytes(), result.to_string().as_bytes()),
+        Err((code, message)) => {
+            let error = json!({ "code": code, "message": message });
+            write::error(id.as_bytes(), error.to_string().as_bytes())
+        }
     }
 }
 
@@ -121,8 +126,8 @@ mod tests {
     /// The first message by which a sample answers a request contains `expected`.
     fn check(server: &str, method: &str, params: &Value, expected: &str) {
         let request = json!({ "id": 1, "method": method, "params": params }).to_string();
-        let answer = servers()[server].answer(server, &request).unwrap()[0].to_string();
-        assert!(answer.contains(expected), "{server} {request}: {answer}");
+        let answer = &servers()[server].answer(server, &request).unwrap()[0];
+        assert!(str::from_utf8(answer).unwrap().contains(expected), "{server} {request}: {answer:?}");
     }
 
     #[test]
@@ -150,7 +155,7 @@ mod tests {
             check(server, method, params, expected);
         }
         let calc = &servers()["calc"];
-        assert_eq!(calc.answer("calc", "nonsense").unwrap()[0]["error"]["code"], -32700);
+        assert!(calc.answer("calc", "nonsense").unwrap()[0].ends_with(br#""message":"Parse error"}}"#));
         assert!(calc.answer("calc", r#"{"method":"notifications/initialized"}"#).unwrap().is_empty());
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
+use plugbay_core::wire::write;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -52,13 +54,14 @@ impl Tool {
         })
     }
 
-    /// The progress notifications of a call whose client asked for them.
-    pub(super) fn progress(&self, token: &Value) -> Vec<Value> {
+    /// The progress notifications of a call whose client sent a token for them.
+    pub(super) fn progress(&self, token: &Value) -> Vec<Bytes> {
         let steps = if token.is_null() { 0 } else { self.steps };
-        let params = |step| json!({ "progressToken": token, "progress": step, "total": self.steps });
-        (1..=steps)
-            .map(|step| json!({ "method": "notifications/progress", "params": params(step) }))
-            .collect()
+        let notification = |step| {
+            let params = json!({ "progressToken": token, "progress": step, "total": steps }).to_string();
+            write::notification("notifications/progress", Some(params.as_bytes()))
+        };
+        (1..=steps).map(notification).collect()
     }
 
     /// The result of a call. Wrong arguments are an error that a model can read.

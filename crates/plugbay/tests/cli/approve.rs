@@ -4,28 +4,28 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::world::{World, sample};
+use crate::harness::{Harness, sample};
 
 #[test]
 fn a_project_file_is_used_once_it_is_approved() {
-    let world = World::with(&json!({ "calc": sample("calc") }));
-    let file = world.path().join("plugbay.jsonc");
+    let harness = Harness::with(&json!({ "calc": sample("calc") }));
+    let file = harness.path().join("plugbay.jsonc");
     let mut entry = sample("clock");
     entry["env"] = json!({ "TOKEN": "${SECRET}" });
     fs::write(&file, json!({ "mcpServers": { "clock": entry } }).to_string()).unwrap();
-    let mut command = world.command(&["approve"]);
+    let mut command = harness.command(&["approve"]);
     let run = command.env("SECRET", "hunter2").stdin(std::process::Stdio::null()).output().unwrap();
     let (out, err) = (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
     assert_eq!(run.status.code(), Some(1));
     assert!(out.contains("  clock  ") && out.contains("__sample clock  (with TOKEN)\n"), "{out}");
     assert!(!out.contains("hunter2"));
     assert!(err.contains("plugbay approve --yes"), "{err}");
-    assert_eq!(world.run(&["list", "--json"]).json()["servers"].as_array().unwrap().len(), 1);
+    assert_eq!(harness.run(&["list", "--json"]).json()["servers"].as_array().unwrap().len(), 1);
 
-    let run = world.run(&["approve", "--yes"]);
+    let run = harness.run(&["approve", "--yes"]);
     assert_eq!(run.code, Some(0));
     assert!(run.err.starts_with("note: approved "), "{}", run.err);
-    let mut command = world.command(&["list", "--json"]);
+    let mut command = harness.command(&["list", "--json"]);
     let run = command.env("SECRET", "hunter2").output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(json["servers"].as_array().unwrap().len(), 2);
@@ -33,15 +33,15 @@ fn a_project_file_is_used_once_it_is_approved() {
 
 #[test]
 fn it_is_shown_who_gets_a_key_and_what_is_no_longer_asked() {
-    let world = World::empty();
+    let harness = Harness::empty();
     let model =
         |host: &str| json!({ "provider": "openai", "model": "m", "baseUrl": format!("https://{host}/v1/") });
     let mut told = model("b.example");
     told["apiKeyCommand"] = json!(["op", "read", "op://my vault"]);
-    let errands = json!({ "model": told, "allowDestructive": true });
-    let config = json!({ "search": { "model": model("a.example") }, "naturalLanguage": errands });
-    fs::write(world.path().join("plugbay.jsonc"), config.to_string()).unwrap();
-    let run = world.run(&["approve", "--yes"]);
+    let agents = json!({ "model": told, "allowDestructive": true });
+    let config = json!({ "search": { "model": model("a.example") }, "naturalLanguage": agents });
+    fs::write(harness.path().join("plugbay.jsonc"), config.to_string()).unwrap();
+    let run = harness.run(&["approve", "--yes"]);
     let expected = "plugbay.jsonc starts nothing
 It also
   tells https://a.example/v1 what is searched for, with the key in OPENAI_API_KEY
@@ -53,9 +53,9 @@ It also
 
 #[test]
 fn without_a_project_file_there_is_nothing_to_approve() {
-    let run = World::empty().run(&["approve"]);
+    let run = Harness::empty().run(&["approve"]);
     assert_eq!(run.code, Some(1));
     assert!(run.err.starts_with("error: there is no project file here"), "{}", run.err);
-    let run = World::empty().run(&["approve", "other.jsonc", "--yes"]);
+    let run = Harness::empty().run(&["approve", "other.jsonc", "--yes"]);
     assert!(run.err.contains("other.jsonc: "), "{}", run.err);
 }

@@ -4,47 +4,47 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::world::{World, program, sample, samples};
+use crate::harness::{Harness, program, sample, samples};
 
 #[test]
 fn takes_arguments_in_every_form() {
-    let world = World::with(&samples());
-    world.run(&["call", "calc.evaluate", "expression=(17 + 4) * 2"]).check(0, "42\n", "");
-    world.run(&["call", "calc__evaluate", r#"{ "expression": "6 * 7" }"#]).check(0, "42\n", "");
+    let harness = Harness::with(&samples());
+    harness.run(&["call", "calc.evaluate", "expression=(17 + 4) * 2"]).check(0, "42\n", "");
+    harness.run(&["call", "calc__evaluate", r#"{ "expression": "6 * 7" }"#]).check(0, "42\n", "");
     let input = "{\n  \"expression\": \"40 + 2\"\n}\n";
-    world.run_with_input(&["call", "calc.evaluate", "-"], input).check(0, "42\n", "");
-    fs::write(world.path().join("sum.txt"), "21 * 2").unwrap();
-    world.run(&["call", "calc.evaluate", "expression=@sum.txt"]).check(0, "42\n", "");
-    world.run(&["call", "calc.factorize", "number=6"]).check(0, "6 = 2 × 3\n", "");
-    world.run(&["call", "calc.convert_base", "number=101010", "from=2", "to:=10"]).check(0, "42\n", "");
-    world.run(&["call", "clock.weekday", "date=2026-03-01", "--timeout", "10s"]).check(
+    harness.run_with_input(&["call", "calc.evaluate", "-"], input).check(0, "42\n", "");
+    fs::write(harness.path().join("sum.txt"), "21 * 2").unwrap();
+    harness.run(&["call", "calc.evaluate", "expression=@sum.txt"]).check(0, "42\n", "");
+    harness.run(&["call", "calc.factorize", "number=6"]).check(0, "6 = 2 × 3\n", "");
+    harness.run(&["call", "calc.convert_base", "number=101010", "from=2", "to:=10"]).check(0, "42\n", "");
+    harness.run(&["call", "clock.weekday", "date=2026-03-01", "--timeout", "10s"]).check(
         0,
         "2026-03-01 is a Sunday, day 60 of the year, ISO week 2026-W09\n",
         "",
     );
-    assert_eq!(world.processes(), Vec::<String>::new());
+    assert_eq!(harness.processes(), Vec::<String>::new());
 }
 
 #[test]
 fn json_is_the_result_as_the_server_wrote_it() {
-    let world = World::with(&samples());
-    let run = world.run(&["call", "--json", "calc.evaluate", "expression=1"]);
+    let harness = Harness::with(&samples());
+    let run = harness.run(&["call", "--json", "calc.evaluate", "expression=1"]);
     run.check(0, "{\"content\":[{\"text\":\"1\",\"type\":\"text\"}]}\n", "");
-    let run = world.run(&["call", "calc.evaluate", "expression=1/0", "--json"]);
+    let run = harness.run(&["call", "calc.evaluate", "expression=1/0", "--json"]);
     run.check(1, "{\"content\":[{\"text\":\"division by zero\",\"type\":\"text\"}],\"isError\":true}\n", "");
 }
 
 #[test]
 fn a_tools_refusal_is_an_error() {
-    let world = World::with(&samples());
-    let run = world.run(&["call", "notes.delete", "id=4"]);
+    let harness = Harness::with(&samples());
+    let run = harness.run(&["call", "notes.delete", "id=4"]);
     run.check(1, "", "error: notes.delete: there is no note 4\n");
 }
 
 #[test]
 fn wrong_names_are_answered_with_near_ones() {
-    let world = World::with(&samples());
-    let run = world.run(&["call", "calc.evalute", "expression=1"]);
+    let harness = Harness::with(&samples());
+    let run = harness.run(&["call", "calc.evalute", "expression=1"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
     assert!(
         run.err.starts_with("error: calc has no tool \"evalute\"\n  did you mean calc.evaluate"),
@@ -52,9 +52,9 @@ fn wrong_names_are_answered_with_near_ones() {
         run.err
     );
     let expected = "error: there is no server \"clac\"\n  did you mean calc?\n";
-    world.run(&["call", "clac.evaluate"]).check(1, "", expected);
+    harness.run(&["call", "clac.evaluate"]).check(1, "", expected);
     // The server is in the cache by now, so a tool without its server can be found.
-    let run = world.run(&["call", "evaluate"]);
+    let run = harness.run(&["call", "evaluate"]);
     run.check(2, "", "error: \"evaluate\" names no server\n  did you mean calc.evaluate?\n");
 }
 
@@ -68,20 +68,20 @@ fn the_configuration_holds_here_too() {
         "bad": sample("broken"),
         "off": { "command": "x", "disabled": true },
     });
-    let world = World::with(&servers);
-    world.run(&["call", "calc.compute", "expression=1"]).check(0, "1\n", "");
-    world.run(&["call", "calc.evaluate", "expression=1"]).check(0, "1\n", "");
-    let run = world.run(&["call", "calc.factorize", "number=4"]);
+    let harness = Harness::with(&servers);
+    harness.run(&["call", "calc.compute", "expression=1"]).check(0, "1\n", "");
+    harness.run(&["call", "calc.evaluate", "expression=1"]).check(0, "1\n", "");
+    let run = harness.run(&["call", "calc.factorize", "number=4"]);
     assert!(run.err.starts_with("error: the configuration does not show the tool \"factorize\" of calc\n"));
-    world.run(&["call", "off.x"]).check(1, "", "error: server off is disabled in the configuration\n");
-    let run = world.run(&["call", "bad.x"]);
+    harness.run(&["call", "off.x"]).check(1, "", "error: server off is disabled in the configuration\n");
+    let run = harness.run(&["call", "bad.x"]);
     assert_eq!(run.code, Some(1));
     assert!(run.err.starts_with("error: server bad does not work\n  exit code 3"), "{}", run.err);
 }
 
 #[test]
 fn nonsense_on_the_command_line_is_told_from_failure() {
-    let world = World::with(&samples());
+    let harness = Harness::with(&samples());
     for arguments in [
         &["call"][..],
         &["call", "calc.evaluate", "expression"],
@@ -90,7 +90,7 @@ fn nonsense_on_the_command_line_is_told_from_failure() {
         &["call", "calc.factorize", "number=six"],
         &["call", "calc.evaluate", "expression=1", "--timeout", "soon"],
     ] {
-        let run = world.run(arguments);
+        let run = harness.run(arguments);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(run.err.starts_with("error: "), "{}", run.err);
     }

@@ -2,12 +2,12 @@
 
 use std::{thread, time::Duration};
 
-use crate::world::World;
+use crate::harness::Harness;
 
 #[test]
 fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
-    let world = World::empty();
-    let run = world.run(&["demo"]);
+    let harness = Harness::empty();
+    let run = harness.run(&["demo"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     for part in [
         "Six servers start",
@@ -35,21 +35,22 @@ fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
         assert!(run.out.contains(part), "{part:?} is missing in\n{}", run.out);
     }
     assert!(!run.out.contains('\x1b'));
-    let left: Vec<_> = std::fs::read_dir(world.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(harness.path()).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "{left:?}");
     // The guard goes last, a moment after the program that it watched.
     for _ in 0..100 {
-        if world.processes().is_empty() {
+        if harness.processes().is_empty() {
             return;
         }
         thread::sleep(Duration::from_millis(50));
     }
-    panic!("{:?}", world.processes());
+    panic!("{:?}", harness.processes());
 }
 
 #[test]
 fn demo_as_json_holds_the_same() {
-    let json = World::empty().run(&["demo", "--json"]).json();
+    let json = Harness::empty().run(&["demo", "--json"]).json();
     assert_eq!(json["costs"]["servers"][0]["server"], "calc");
     assert_eq!(json["failures"][0]["server"], "broken");
     assert_eq!(json["costs"]["modes"][0]["tools"], 47);

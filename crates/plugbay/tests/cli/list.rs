@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::world::{World, program, sample, samples};
+use crate::harness::{Harness, program, sample, samples};
 
 #[test]
 fn shows_every_server_and_what_it_costs() {
-    let run = World::with(&samples()).run(&["list"]);
+    let run = Harness::with(&samples()).run(&["list"]);
     let lines: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["SERVER", "STATE", "TOOLS", "TOKENS", "ERA"]);
     assert_eq!((lines[1][0], lines[1][1], lines[1][2], lines[1][4]), ("calc", "active", "6", "legacy"));
@@ -23,8 +23,8 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
         "bad": sample("broken"), "calc": sample("calc"), "gone": { "command": "no-such-program" },
         "odd": { "args": [] }, "off": { "command": "x", "disabled": true },
     });
-    let world = World::with(&servers);
-    let run = world.run(&["list"]);
+    let harness = Harness::with(&servers);
+    let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
     let explanation = "\nbad
   exit code 3 before it answered
@@ -43,25 +43,25 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
     assert!(run.out.ends_with("\ndisabled: off\n"), "{}", run.out);
     assert!(run.err.starts_with("error: server `odd` has no `command`\n --> "), "{}", run.err);
 
-    let json = world.run(&["list", "--json"]).json();
+    let json = harness.run(&["list", "--json"]).json();
     let states: Vec<_> =
         json["servers"].as_array().unwrap().iter().map(|row| row["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["error", "active", "error", "error"]);
     assert_eq!(json["servers"][0]["stderr"][0], "broken: reading the settings");
     assert_eq!((&json["tools"], &json["disabled"]), (&json!(6), &json!(["off"])));
-    assert_eq!(world.processes(), Vec::<String>::new());
+    assert_eq!(harness.processes(), Vec::<String>::new());
 }
 
 #[test]
 fn tools_of_a_server_that_worked_once_are_still_counted() {
-    let world = World::empty();
-    let script = world.path().join("server.sh");
+    let harness = Harness::empty();
+    let script = harness.path().join("server.sh");
     fs::write(&script, format!("#!/bin/sh\nexec {} __sample calc\n", program())).unwrap();
     let entry = json!({ "calc": { "command": "sh", "args": [script] } });
-    world.configure(&json!({ "mcpServers": entry }).to_string());
-    assert_eq!(world.run(&["list"]).code, Some(0));
+    harness.configure(&json!({ "mcpServers": entry }).to_string());
+    assert_eq!(harness.run(&["list"]).code, Some(0));
     fs::write(&script, "exit 7\n").unwrap();
-    let run = world.run(&["list"]);
+    let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("calc    error      6"), "{}", run.out);
     assert!(run.out.contains("  the host still sees the 6 tools it had\n"), "{}", run.out);
@@ -69,27 +69,27 @@ fn tools_of_a_server_that_worked_once_are_still_counted() {
 
 #[test]
 fn without_a_configuration_it_says_where_to_write_one() {
-    let world = World::empty();
-    let run = world.run(&["list"]);
+    let harness = Harness::empty();
+    let run = harness.run(&["list"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
-    let path = world.user_file();
+    let path = harness.user_file();
     let expected = format!("error: there is no configuration yet\n  plugbay looked for {}\n", path.display());
     assert!(run.err.starts_with(&expected), "{}", run.err);
     assert!(run.err.contains("\n      \"mcpServers\": {\n"), "{}", run.err);
 
-    world.configure("{}");
-    assert!(world.run(&["list"]).err.contains("config.jsonc names no servers"));
-    world.configure("{ nonsense");
-    let run = world.run(&["list"]);
+    harness.configure("{}");
+    assert!(harness.run(&["list"]).err.contains("config.jsonc names no servers"));
+    harness.configure("{ nonsense");
+    let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
     assert!(run.err.ends_with("error: no server can be used\n  mend what is said above, then try again\n"));
 }
 
 #[test]
 fn a_gateway_that_starts_itself_comes_to_an_end() {
-    let world = World::with(&json!({ "calc": sample("calc") }));
+    let harness = Harness::with(&json!({ "calc": sample("calc") }));
     for (depth, works) in [("3", true), ("4", false)] {
-        let run = world.command(&["list", "--json"]).env("PLUGBAY_DEPTH", depth).output().unwrap();
+        let run = harness.command(&["list", "--json"]).env("PLUGBAY_DEPTH", depth).output().unwrap();
         let told = String::from_utf8(run.stdout).unwrap();
         assert_eq!(told.contains("remove plugbay itself"), !works, "{told}");
     }

@@ -3,6 +3,7 @@
 mod approve;
 mod call;
 mod demo;
+mod harness;
 mod list;
 mod permissions;
 mod search;
@@ -11,4 +12,3 @@ mod skill;
 mod switchboard;
 mod tokens;
 mod tools;
-mod world;

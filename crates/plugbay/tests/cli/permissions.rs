@@ -4,18 +4,18 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::world::{World, samples};
+use crate::harness::{Harness, samples};
 
-fn world() -> World {
-    let world = World::with(&samples());
-    world.run(&["tools"]);
-    world
+fn harness() -> Harness {
+    let harness = Harness::with(&samples());
+    harness.run(&["tools"]);
+    harness
 }
 
 #[test]
 fn what_only_reads_is_allowed_and_the_rest_asked_about() {
-    let world = world();
-    let run = world.run(&["permissions", "--host", "claude-code", "--allow-reading"]);
+    let harness = harness();
+    let run = harness.run(&["permissions", "--host", "claude-code", "--allow-reading"]);
     let settings = run.json();
     let allowed: Vec<&str> = settings["permissions"]["allow"]
         .as_array()
@@ -36,17 +36,17 @@ fn what_only_reads_is_allowed_and_the_rest_asked_about() {
 }
 
 /// What the hook says of a call of one of our tools.
-fn decision(world: &World, tool: &str, input: &Value) -> String {
-    decision_in(world, "", tool, input)
+fn decision(harness: &Harness, tool: &str, input: &Value) -> String {
+    decision_in(harness, "", tool, input)
 }
 
-/// The same in a folder of the world.
-fn decision_in(world: &World, folder: &str, tool: &str, input: &Value) -> String {
+/// The same in a folder of the harness.
+fn decision_in(harness: &Harness, folder: &str, tool: &str, input: &Value) -> String {
     let asked = json!({
-        "hook_event_name": "PreToolUse", "cwd": world.path().join(folder),
+        "hook_event_name": "PreToolUse", "cwd": harness.path().join(folder),
         "tool_name": format!("mcp__plugbay__{tool}"), "tool_input": input,
     });
-    let run = world.run_with_input(&["permissions", "--hook", "--allow-reading"], &asked.to_string());
+    let run = harness.run_with_input(&["permissions", "--hook", "--allow-reading"], &asked.to_string());
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     if run.out.is_empty() {
         return "none".to_owned();
@@ -56,36 +56,36 @@ fn decision_in(world: &World, folder: &str, tool: &str, input: &Value) -> String
     answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap().to_owned()
 }
 
-fn write_rules(world: &World, rules: &Value) {
-    fs::create_dir_all(world.path().join(".claude")).unwrap();
-    fs::write(world.path().join(".claude/settings.local.json"), rules.to_string()).unwrap();
+fn write_rules(harness: &Harness, rules: &Value) {
+    fs::create_dir_all(harness.path().join(".claude")).unwrap();
+    fs::write(harness.path().join(".claude/settings.local.json"), rules.to_string()).unwrap();
 }
 
 #[test]
 fn the_hook_applies_the_rules_of_the_host_to_the_inner_tool() {
-    let world = world();
-    let decide = |tool: &str| decision(&world, "execute_tool", &json!({ "name": tool, "arguments": {} }));
+    let harness = harness();
+    let decide = |tool: &str| decision(&harness, "execute_tool", &json!({ "name": tool, "arguments": {} }));
     let tools = ["notes__search", "notes__delete", "calc__evaluate", "nobody__knows"];
     assert_eq!(tools.map(decide), ["allow", "none", "allow", "ask"]);
     let rules = json!({ "permissions": { "allow": ["mcp__notes"], "deny": ["mcp__plugbay__calc__*"] } });
-    write_rules(&world, &rules);
+    write_rules(&harness, &rules);
     assert_eq!(tools.map(decide), ["allow", "allow", "deny", "ask"]);
 }
 
 #[test]
 fn the_rules_of_a_project_hold_in_its_folders() {
-    let world = world();
-    write_rules(&world, &json!({ "permissions": { "deny": ["mcp__notes__search"] } }));
-    fs::create_dir_all(world.path().join("sub/folder")).unwrap();
+    let harness = harness();
+    write_rules(&harness, &json!({ "permissions": { "deny": ["mcp__notes__search"] } }));
+    fs::create_dir_all(harness.path().join("sub/folder")).unwrap();
     let call = json!({ "name": "notes__search", "arguments": {} });
-    assert_eq!(decision_in(&world, "sub/folder", "execute_tool", &call), "deny");
+    assert_eq!(decision_in(&harness, "sub/folder", "execute_tool", &call), "deny");
 }
 
 #[test]
 fn no_spelling_gets_around_a_rule() {
-    let world = world();
+    let harness = harness();
     write_rules(
-        &world,
+        &harness,
         &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__notes__delete"] } }),
     );
     for input in [
@@ -96,21 +96,21 @@ fn no_spelling_gets_around_a_rule() {
         json!({ "server": "notes", "name": "delete", "arguments": { "id": 1 } }),
         json!({ "tool": "notes__delete", "name": "any", "id": 1 }),
     ] {
-        assert_eq!(decision(&world, "execute_tool", &input), "deny", "{input}");
+        assert_eq!(decision(&harness, "execute_tool", &input), "deny", "{input}");
     }
 }
 
 #[test]
 fn what_nobody_here_has_heard_of_is_not_allowed() {
-    let world = World::empty();
+    let harness = Harness::empty();
     let notes = json!({ "command": "none", "plugbay": { "rename": { "wipe": "tidy" } } });
     let servers = json!({ "github": { "command": "none" }, "notes": notes });
-    world.configure(&json!({ "mode": "search", "mcpServers": servers }).to_string());
+    harness.configure(&json!({ "mode": "search", "mcpServers": servers }).to_string());
     write_rules(
-        &world,
+        &harness,
         &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__github__delete_repo"] } }),
     );
-    let decide = |input: &Value| decision(&world, "execute_tool", input);
+    let decide = |input: &Value| decision(&harness, "execute_tool", input);
     for (input, expected) in [
         (json!({ "name": "github__search" }), "allow"),
         (json!({ "name": "github__delete_repo" }), "deny"),
@@ -127,32 +127,32 @@ fn what_nobody_here_has_heard_of_is_not_allowed() {
     ] {
         assert_eq!(decide(&input), expected, "{input}");
     }
-    assert_eq!(decision(&world, "natural_language", &json!({ "query": "tidy up" })), "ask");
+    assert_eq!(decision(&harness, "natural_language", &json!({ "query": "tidy up" })), "ask");
 }
 
 #[test]
 fn what_is_refused_is_not_allowed() {
-    let world = world();
+    let harness = harness();
     let call = json!({ "name": "notes__delete", "arguments": { "id": 1 }, "zzz": 3 });
-    write_rules(&world, &json!({ "permissions": { "allow": ["mcp__plugbay"] } }));
-    assert_eq!(decision(&world, "execute_tool", &call), "ask");
+    write_rules(&harness, &json!({ "permissions": { "allow": ["mcp__plugbay"] } }));
+    assert_eq!(decision(&harness, "execute_tool", &call), "ask");
     write_rules(
-        &world,
+        &harness,
         &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__notes__delete"] } }),
     );
-    assert_eq!(decision(&world, "execute_tool", &call), "deny");
+    assert_eq!(decision(&harness, "execute_tool", &call), "deny");
 }
 
 #[test]
 fn rules_hold_within_a_suite_that_nobody_here_has_heard_of() {
-    let world = World::empty();
+    let harness = Harness::empty();
     let servers = json!({ "github": { "command": "none" } });
-    world.configure(&json!({ "mode": "suite", "mcpServers": servers }).to_string());
+    harness.configure(&json!({ "mode": "suite", "mcpServers": servers }).to_string());
     write_rules(
-        &world,
+        &harness,
         &json!({ "permissions": { "allow": ["mcp__plugbay"], "deny": ["mcp__github__delete_repo"] } }),
     );
-    let decide = |input: Value| decision(&world, "github_suite", &input);
+    let decide = |input: Value| decision(&harness, "github_suite", &input);
     assert_eq!(decide(json!({ "subtool": "delete_repo" })), "deny");
     assert_eq!(decide(json!({ "subtool": "Delete-Repo", "args": {} })), "deny");
     assert_eq!(decide(json!({ "subtool": "search" })), "ask");
@@ -161,13 +161,13 @@ fn rules_hold_within_a_suite_that_nobody_here_has_heard_of() {
 
 #[test]
 fn rules_hold_within_a_suite() {
-    let world = World::empty();
-    world.configure(&json!({ "mode": "suite", "mcpServers": samples() }).to_string());
-    world.run(&["tools"]);
-    let hook = &world.run(&["permissions"]).json()["hooks"]["PreToolUse"][0];
+    let harness = Harness::empty();
+    harness.configure(&json!({ "mode": "suite", "mcpServers": samples() }).to_string());
+    harness.run(&["tools"]);
+    let hook = &harness.run(&["permissions"]).json()["hooks"]["PreToolUse"][0];
     assert!(hook["matcher"].as_str().unwrap().contains("|mcp__plugbay__notes_suite"), "{hook}");
-    write_rules(&world, &json!({ "permissions": { "deny": ["mcp__notes__delete"] } }));
-    let decide = |input: Value| decision(&world, "notes_suite", &input);
+    write_rules(&harness, &json!({ "permissions": { "deny": ["mcp__notes__delete"] } }));
+    let decide = |input: Value| decision(&harness, "notes_suite", &input);
     assert_eq!(decide(json!({ "action": "call", "subtool": "Delete", "args": { "id": 1 } })), "deny");
     assert_eq!(decide(json!({ "action": "call", "subtool": "list" })), "allow");
     assert_eq!(decide(json!({ "action": "introspect" })), "none");

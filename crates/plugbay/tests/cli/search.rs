@@ -5,18 +5,18 @@ use std::fs;
 use plugbay_testkit::{Endpoint, Play};
 use serde_json::json;
 
-use crate::world::{World, program, samples};
+use crate::harness::{Harness, program, samples};
 
 #[test]
 fn tools_are_found_by_what_they_are_for() {
-    let world = World::with(&samples());
-    world.run(&["tools"]);
+    let harness = Harness::with(&samples());
+    harness.run(&["tools"]);
     for (query, tool) in [
         ("prime factors", "calc__factorize"),
         ("what time is it in another city", "clock__convert_time"),
         ("remove a note", "notes__delete"),
     ] {
-        let run = world.run(&["search", "--json", query]);
+        let run = harness.run(&["search", "--json", query]);
         let results = run.json();
         let found: Vec<&str> =
             results["hits"].as_array().unwrap().iter().map(|hit| hit["tool"].as_str().unwrap()).collect();
@@ -24,19 +24,19 @@ fn tools_are_found_by_what_they_are_for() {
         assert!(found.len() <= 5);
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     }
-    let run = world.run(&["search", "prime", "factors", "--limit", "1", "--server", "CALC"]);
+    let run = harness.run(&["search", "prime", "factors", "--limit", "1", "--server", "CALC"]);
     assert_eq!(run.out.lines().count(), 1, "{}", run.out);
     assert!(run.out.contains("  calc__factorize("), "{}", run.out);
 }
 
 #[test]
 fn reasons_are_told_when_asked_for() {
-    let world = World::with(&samples());
-    world.run(&["tools"]);
-    let run = world.run(&["search", "delete note", "--explain", "--limit", "1"]);
+    let harness = Harness::with(&samples());
+    harness.run(&["tools"]);
+    let run = harness.run(&["search", "delete note", "--explain", "--limit", "1"]);
     assert!(run.out.contains("% delet: name "), "{}", run.out);
     assert!(run.out.contains(" near in meaning"), "{}", run.out);
-    let hit = world.run(&["search", "delete note", "--explain", "--json"]).json()["hits"][0].clone();
+    let hit = harness.run(&["search", "delete note", "--explain", "--json"]).json()["hits"][0].clone();
     let explanation = &hit["explanation"];
     assert_eq!(explanation["matches"][0]["relation"], "said", "{hit}");
     assert!(explanation["meaning"].as_f64().is_some() && hit["score"].as_f64().is_some());
@@ -44,49 +44,49 @@ fn reasons_are_told_when_asked_for() {
 
 #[test]
 fn commands_see_behind_the_panel_of_search_mode() {
-    let world = World::empty();
-    world.configure(&json!({ "mode": "search", "mcpServers": samples() }).to_string());
-    let listed = world.run(&["list"]);
+    let harness = Harness::empty();
+    harness.configure(&json!({ "mode": "search", "mcpServers": samples() }).to_string());
+    let listed = harness.run(&["list"]);
     assert!(listed.out.contains("calc"), "{}", listed.out);
-    let tools = world.run(&["tools", "--json"]).json();
+    let tools = harness.run(&["tools", "--json"]).json();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"calc__factorize"), "{names:?}");
-    let found = world.run(&["search", "prime factors", "--json"]).json();
+    let found = harness.run(&["search", "prime factors", "--json"]).json();
     assert_eq!(found["hits"][0]["tool"], "calc__factorize");
 }
 
 #[test]
 fn no_server_is_started() {
-    let world = World::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
-    let script = world.path().join("server.sh");
+    let harness = Harness::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
+    let script = harness.path().join("server.sh");
     fs::write(&script, "touch started\n").unwrap();
     let expected =
         "error: no tools are known yet\n  `plugbay list` meets every server and remembers its tools\n";
-    world.run(&["search", "time"]).check(1, "", expected);
-    assert!(!world.path().join("started").exists());
+    harness.run(&["search", "time"]).check(1, "", expected);
+    assert!(!harness.path().join("started").exists());
     fs::write(&script, format!("exec {} __sample clock\n", program())).unwrap();
-    world.run(&["tools"]);
+    harness.run(&["tools"]);
     fs::write(&script, "touch started\n").unwrap();
-    assert_eq!(world.run(&["search", "time"]).code, Some(0));
-    assert!(!world.path().join("started").exists());
+    assert_eq!(harness.run(&["search", "time"]).code, Some(0));
+    assert!(!harness.path().join("started").exists());
 }
 
 #[test]
 fn a_search_that_finds_nothing_says_how_to_ask() {
-    let world = World::with(&samples());
-    world.run(&["tools"]);
-    let run = world.run(&["search", "@@@"]);
+    let harness = Harness::with(&samples());
+    harness.run(&["tools"]);
+    let run = harness.run(&["search", "@@@"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
     assert!(run.err.starts_with("error: no tool is for \"@@@\"\n  say what it should do"), "{}", run.err);
-    let run = world.run(&["search", "x", "--server", "clok"]);
+    let run = harness.run(&["search", "x", "--server", "clok"]);
     assert_eq!(run.err, "error: there is no server \"clok\"\n  did you mean clock?\n");
 }
 
 #[test]
 fn signatures_are_one_line_each() {
-    let world = World::with(&samples());
-    let run = world.run(&["tools", "--signature", "--server", "notes"]);
+    let harness = Harness::with(&samples());
+    let run = harness.run(&["tools", "--signature", "--server", "notes"]);
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 6));
     let add = run.out.lines().next().unwrap();
     assert!(add.starts_with("notes__add(title: string, ") && add.contains(") - "), "{add}");
@@ -94,8 +94,8 @@ fn signatures_are_one_line_each() {
 
 #[test]
 fn a_model_ranks_here_too() {
-    let world = World::with(&samples());
-    world.run(&["tools"]);
+    let harness = Harness::with(&samples());
+    harness.run(&["tools"]);
     let says = |text: &str| {
         let message = json!({ "role": "assistant", "content": text });
         Play::json(200, &json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] }))
@@ -103,13 +103,13 @@ fn a_model_ranks_here_too() {
     let trouble = Play::json(503, &json!({ "error": "loading model" }));
     let endpoint = Endpoint::start([says(r#"["notes__add", "no__such", "calc__factorize"]"#), trouble]);
     let model = json!({ "provider": "openai", "model": "m", "baseUrl": endpoint.url() + "/v1" });
-    world.configure(&json!({ "mcpServers": samples(), "search": { "model": model } }).to_string());
-    let hits = world.run(&["search", "prime factors", "--json"]).json()["hits"].clone();
+    harness.configure(&json!({ "mcpServers": samples(), "search": { "model": model } }).to_string());
+    let hits = harness.run(&["search", "prime factors", "--json"]).json()["hits"].clone();
     assert_eq!((&hits[0]["tool"], &hits[1]["tool"]), (&json!("notes__add"), &json!("calc__factorize")));
     let asked = endpoint.asked();
     assert_eq!((asked.path.as_str(), &asked.body["model"]), ("/v1/chat/completions", &json!("m")));
     assert_eq!(asked.header("authorization"), None);
-    let run = world.run(&["search", "prime factors", "--limit", "1"]);
+    let run = harness.run(&["search", "prime factors", "--limit", "1"]);
     assert!(run.out.contains("  calc__factorize("), "{}", run.out);
     assert_eq!(
         run.err,

@@ -1,26 +1,26 @@
 //! What surrounds `plugbay serve`, and the commands that need no server.
 
-use crate::world::{World, samples};
+use crate::harness::{Harness, samples};
 
 #[test]
 fn serve_ends_with_its_input_and_says_nothing_to_a_pipe() {
-    World::with(&samples()).run(&["serve"]).check(0, "", "");
+    Harness::with(&samples()).run(&["serve"]).check(0, "", "");
 }
 
 #[test]
 fn the_schema_is_printed() {
-    let schema = World::empty().run(&["schema"]).json();
+    let schema = Harness::empty().run(&["schema"]).json();
     assert!(schema["properties"]["mcpServers"].is_object());
 }
 
 #[test]
 fn help_names_every_command() {
-    let run = World::empty().run(&["--help"]);
+    let run = Harness::empty().run(&["--help"]);
     assert_eq!(run.code, Some(0));
     for command in ["serve", "list", "status", "tools", "call", "demo", "approve", "schema"] {
         assert!(run.out.contains(&format!("\n  {command} ")), "{}", run.out);
     }
     assert!(!run.out.contains("__"), "hidden commands stay hidden");
-    assert!(World::empty().run(&["call", "--help"]).out.contains("\nExamples:\n"));
-    assert_eq!(World::empty().run(&["frobnicate"]).code, Some(2));
+    assert!(Harness::empty().run(&["call", "--help"]).out.contains("\nExamples:\n"));
+    assert_eq!(Harness::empty().run(&["frobnicate"]).code, Some(2));
 }

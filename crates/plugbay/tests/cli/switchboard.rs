@@ -4,30 +4,30 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};
 
-use crate::world::{World, program};
+use crate::harness::{Harness, program};
 
 /// What `switchboard init` leaves behind: a configuration, and a folder for each server.
-fn world() -> World {
-    let world = World::empty();
+fn harness() -> Harness {
+    let harness = Harness::empty();
     let config = json!({
         "discoverGlobs": [".switchboard/mcps/*/.mcp.json"],
         "suites": { "notes": { "expose": { "deny": ["delete_*"] } } },
         "timeouts": { "childSpawnMs": 8000, "rpcMs": 60000 },
         "introspection": { "mode": "summary", "summaryMaxChars": 160 }
     });
-    fs::write(world.path().join("switchboard.config.json"), config.to_string()).unwrap();
+    fs::write(harness.path().join("switchboard.config.json"), config.to_string()).unwrap();
     let command = json!({ "cmd": program(), "args": ["__sample", "notes"], "env": { "LEVEL": "1" } });
-    server(&world, "notes", &command);
+    server(&harness, "notes", &command);
     // A program beside its description: servers run in their own folders.
-    server(&world, "calc", &json!({ "cmd": "./run" }));
-    let script = world.path().join(".switchboard/mcps/calc/run");
+    server(&harness, "calc", &json!({ "cmd": "./run" }));
+    let script = harness.path().join(".switchboard/mcps/calc/run");
     fs::write(&script, format!("#!/bin/sh\nexec '{}' __sample calc\n", program())).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    world
+    harness
 }
 
-fn server(world: &World, name: &str, command: &Value) {
-    let folder = world.path().join(".switchboard/mcps").join(name);
+fn server(harness: &Harness, name: &str, command: &Value) {
+    let folder = harness.path().join(".switchboard/mcps").join(name);
     fs::create_dir_all(&folder).unwrap();
     let text = json!({
         "name": name, "description": format!("{name} MCP"),
@@ -38,9 +38,9 @@ fn server(world: &World, name: &str, command: &Value) {
 
 #[test]
 fn its_servers_are_listed_and_their_tools_called() {
-    let world = world();
+    let harness = harness();
     let explicit = ["--config", "switchboard.config.json"];
-    let run = world.run(&[&["list", "--json"][..], &explicit].concat());
+    let run = harness.run(&[&["list", "--json"][..], &explicit].concat());
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     let rows = run.json()["servers"].clone();
     let names: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
@@ -48,25 +48,25 @@ fn its_servers_are_listed_and_their_tools_called() {
     assert!(rows.as_array().unwrap().iter().all(|row| row["state"] == "ready"), "{rows}");
 
     let call = ["call", "calc.evaluate", "expression=6 * 7"];
-    world.run(&[&call[..], &explicit].concat()).check(0, "42\n", "");
+    harness.run(&[&call[..], &explicit].concat()).check(0, "42\n", "");
 }
 
 #[test]
 fn it_is_a_project_file_whose_servers_are_approved_one_by_one() {
-    let world = world();
-    let run = world.run(&["list"]);
+    let harness = harness();
+    let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
     assert!(run.err.contains("this project file is not approved"), "{}", run.err);
 
-    let run = world.run(&["approve", "--yes"]);
+    let run = harness.run(&["approve", "--yes"]);
     assert_eq!(run.code, Some(0));
     assert!(run.out.contains("\n  calc   ./run"), "{}", run.out);
     assert!(run.out.contains("\nIt leads to\n") && run.out.contains("/notes/.mcp.json\n"), "{}", run.out);
     assert!(run.err.contains(" and what it leads to, as long as they stay as they are"), "{}", run.err);
-    world.run(&["call", "calc.evaluate", "expression=6 * 7"]).check(0, "42\n", "");
+    harness.run(&["call", "calc.evaluate", "expression=6 * 7"]).check(0, "42\n", "");
 
-    server(&world, "notes", &json!({ "cmd": "anything-else" }));
-    let run = world.run(&["list", "--json"]);
+    server(&harness, "notes", &json!({ "cmd": "anything-else" }));
+    let run = harness.run(&["list", "--json"]);
     assert_eq!(run.json()["servers"].as_array().unwrap().len(), 1);
     assert!(run.err.contains("this file has changed since it was approved; it is not used"), "{}", run.err);
     assert!(run.err.contains(".switchboard/mcps/notes/.mcp.json"), "{}", run.err);

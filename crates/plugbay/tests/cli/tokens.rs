@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, samples};
+use crate::harness::{Harness, samples};
 
 #[test]
 fn each_mode_is_counted_as_hosts_see_it() {
-    let world = World::with(&samples());
-    let counted = world.run(&["tokens", "--server", "notes", "--explain", "--json"]).json();
+    let harness = Harness::with(&samples());
+    let counted = harness.run(&["tokens", "--server", "notes", "--explain", "--json"]).json();
     let rows: Vec<&Value> = counted["listings"].as_array().unwrap().iter().collect();
     let of = |seen: &str| rows.iter().find(|row| row["seen"] == seen).unwrap_or_else(|| panic!("{counted}"));
     let tokens = |seen: &str| of(seen)["tokens"].as_u64().unwrap();
@@ -22,15 +22,15 @@ fn each_mode_is_counted_as_hosts_see_it() {
         tokens("activate, notes on") > tokens("activate") && tokens("activate, notes on") < tokens("all")
     );
     assert_eq!(tokens("activate, notes off again"), tokens("activate"));
-    let told = world.run(&["tokens", "--explain"]).out;
+    let told = harness.run(&["tokens", "--explain"]).out;
     assert!(told.contains("A conversation of 20 turns") && told.contains("activate, "), "{told}");
 }
 
 #[test]
 fn what_is_explained_is_what_auto_does() {
-    let world = World::with(&samples());
-    let counted = world.run(&["tokens", "--explain", "--json"]).json();
-    let shown = world.run(&["hosts", "--json"]).json();
+    let harness = Harness::with(&samples());
+    let counted = harness.run(&["tokens", "--explain", "--json"]).json();
+    let shown = harness.run(&["hosts", "--json"]).json();
     let choices = |rows: &Value| {
         let choice = |row: &Value| {
             [&row["name"], &row["mode"], &row["why"]].map(|cell| cell.as_str().unwrap().to_owned())
@@ -46,15 +46,15 @@ fn what_is_explained_is_what_auto_does() {
 
 #[test]
 fn hosts_are_shown_with_what_they_get() {
-    let world = World::empty();
+    let harness = Harness::empty();
     let hosts = json!({
         "gemini-cli": { "pause": "3s", "resultLimit": 1000, "shows": "both" },
         "mine": { "clients": ["my-*"], "defersFrom": 1 },
         "unknown": { "nameLimit": 60 },
     });
-    world.configure(&json!({ "hosts": hosts, "mcpServers": samples() }).to_string());
-    world.run(&["tools"]);
-    let shown = world.run(&["hosts", "--json"]).json();
+    harness.configure(&json!({ "hosts": hosts, "mcpServers": samples() }).to_string());
+    harness.run(&["tools"]);
+    let shown = harness.run(&["hosts", "--json"]).json();
     let of = |name: &str| {
         let rows = shown["hosts"].as_array().unwrap();
         rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{shown}")).clone()
@@ -67,7 +67,7 @@ fn hosts_are_shown_with_what_they_get() {
     assert_eq!(of("unknown")["nameLimit"], 60);
     assert_eq!(of("mine")["why"], "the host keeps tools out of context itself");
     assert!(of("unknown")["why"].as_str().unwrap().ends_with("are passed through"), "{shown}");
-    let wrong = world.run(&["serve", "--host", "nobody"]);
+    let wrong = harness.run(&["serve", "--host", "nobody"]);
     assert!(
         wrong.err.starts_with("error: nothing is known of a host \"nobody\"\n  known: "),
         "{}",

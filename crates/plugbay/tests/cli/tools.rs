@@ -4,12 +4,12 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::world::{World, program, sample, samples};
+use crate::harness::{Harness, program, sample, samples};
 
 #[test]
 fn shows_what_the_host_sees() {
-    let world = World::with(&samples());
-    let run = world.run(&["tools", "--server", "notes"]);
+    let harness = Harness::with(&samples());
+    let run = harness.run(&["tools", "--server", "notes"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     let lines: Vec<&str> = run.out.lines().collect();
     assert_eq!(lines[0], "TOOL           TOKENS  WHAT IT DOES");
@@ -20,9 +20,9 @@ fn shows_what_the_host_sees() {
 
 #[test]
 fn words_filter_by_name_and_description() {
-    let world = World::with(&samples());
+    let harness = Harness::with(&samples());
     let found = |words: &[&str]| {
-        let run = world.run(&[&["tools", "--json"], words].concat());
+        let run = harness.run(&[&["tools", "--json"], words].concat());
         let tools = run.json();
         let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         (run.code, names.collect::<Vec<_>>())
@@ -31,7 +31,7 @@ fn words_filter_by_name_and_description() {
     assert_eq!(found(&["offset", "meetings"]), (Some(0), vec!["clock__convert_time".to_owned()]));
     assert_eq!(found(&["offset meetings"]).1.len(), 1);
     assert_eq!(found(&["teleport"]), (Some(1), vec![]));
-    world.run(&["tools", "teleport"]).check(1, "", "error: no tool matches \"teleport\"\n");
+    harness.run(&["tools", "teleport"]).check(1, "", "error: no tool matches \"teleport\"\n");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn definitions_are_those_of_the_host() {
         "command": program(), "args": ["__sample", "calc"],
         "plugbay": { "allow": ["list_units"], "rename": { "list_units": "units" }, "describe": { "list_units": "All." } },
     } });
-    let tools = World::with(&servers).run(&["tools", "--json"]).json();
+    let tools = Harness::with(&servers).run(&["tools", "--json"]).json();
     assert_eq!(tools.as_array().unwrap().len(), 1);
     assert_eq!((&tools[0]["name"], &tools[0]["description"]), (&json!("calc__units"), &json!("All.")));
     assert_eq!(tools[0]["inputSchema"]["type"], "object");
@@ -48,31 +48,31 @@ fn definitions_are_those_of_the_host() {
 
 #[test]
 fn the_cache_answers_without_starting_anything() {
-    let world = World::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
-    let script = world.path().join("server.sh");
+    let harness = Harness::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
+    let script = harness.path().join("server.sh");
     fs::write(&script, format!("exec {} __sample clock\n", program())).unwrap();
-    let first = world.run(&["tools"]);
+    let first = harness.run(&["tools"]);
     assert_eq!(first.code, Some(0));
     fs::write(&script, "touch started\n").unwrap();
-    let again = world.run(&["tools"]);
+    let again = harness.run(&["tools"]);
     assert_eq!((again.code, &again.out), (Some(0), &first.out));
-    assert!(!world.path().join("started").exists());
+    assert!(!harness.path().join("started").exists());
 }
 
 #[test]
 fn a_wrong_server_is_answered_with_the_nearest() {
-    let world = World::with(&samples());
+    let harness = Harness::with(&samples());
     let expected = "error: there is no server \"clok\"\n  did you mean clock?\n";
-    world.run(&["tools", "--server", "clok"]).check(1, "", expected);
+    harness.run(&["tools", "--server", "clok"]).check(1, "", expected);
     let expected = "error: there is no server \"x\"\n  configured: calc, clock, notes\n";
-    world.run(&["tools", "--server", "x"]).check(1, "", expected);
+    harness.run(&["tools", "--server", "x"]).check(1, "", expected);
 }
 
 #[test]
 fn servers_without_tools_are_mentioned() {
-    let world = World::with(&json!({ "bad": sample("broken"), "calc": sample("calc") }));
+    let harness = Harness::with(&json!({ "bad": sample("broken"), "calc": sample("calc") }));
     for _ in 0..2 {
-        let run = world.run(&["tools", "prime"]);
+        let run = harness.run(&["tools", "prime"]);
         assert_eq!(run.code, Some(0));
         assert_eq!(run.err, "note: no tools are known of bad; `plugbay list` tells why\n");
     }

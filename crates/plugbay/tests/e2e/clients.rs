@@ -45,7 +45,7 @@ pub(crate) struct Seen {
     pub(crate) results: Vec<Value>,
     /// What it was asked to look at besides tools.
     #[serde(default)]
-    pub(crate) shelf: Value,
+    pub(crate) resources: Value,
 }
 
 impl Client {
@@ -165,7 +165,7 @@ fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value
             inspect(&["tools/call", "--tool-name", &call.tool, "--tool-args-json", &arguments])
         })
         .collect();
-    Seen { era, tools, results, shelf: Value::Null }
+    Seen { era, tools, results, resources: Value::Null }
 }
 
 /// The workspace's, under what the entry itself sets.

@@ -3,32 +3,32 @@
 //! The programs are pinned in `tests-e2e/` and installed by its `setup.sh` when they are missing.
 //! `PLUGBAY_E2E=off` skips all of this.
 
+mod agent;
 mod check;
 mod clients;
-mod errand;
 mod finding;
 mod gateway;
 mod installed;
 mod peers;
 mod renewed;
+mod resources;
 mod scripts;
-mod shelf;
 mod suites;
 mod tasks;
 mod world;
 
 use crate::{
+    agent::check_agent,
     check::{Route, check, check_growth, check_peers},
     clients::{
         Client::{Inspector, Python1, Python2, TypeScript1, TypeScript2},
         Era::{Legacy, Modern},
     },
-    errand::check_errand,
     finding::check_finding,
     gateway::Transport::{Http, Stdio},
     renewed::{After, check_renewed},
+    resources::{check_definitions, check_shelf},
     scripts::check_script,
-    shelf::{check_definitions, check_shelf},
     suites::check_suites,
     tasks::{check_driven, check_tasks},
 };
@@ -178,8 +178,8 @@ mod natural_language {
     use super::*;
 
     tests! {
-        typescript_sdk_1: check_errand(TypeScript1, Legacy);
-        python_sdk_2_modern: check_errand(Python2, Modern);
+        typescript_sdk_1: check_agent(TypeScript1, Legacy);
+        python_sdk_2_modern: check_agent(Python2, Modern);
     }
 }
 

@@ -12,7 +12,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 fn start(workspace: &Workspace, servers: &[(&str, Script)]) -> HttpGateway {
     workspace.write_config(&workspace.config(servers));
     let gateway = HttpGateway::start(&mut workspace.command(&gateway()));
-    wait_until("the catalogue", std::time::Duration::from_secs(20), || {
+    wait_until("the catalog", std::time::Duration::from_secs(20), || {
         let list = gateway.post(&modern("tools/list", ""), &stateless(1, "tools/list", ""));
         servers.iter().all(|(name, _)| list.body.contains(&format!("{name}__"))).then_some(())
     });

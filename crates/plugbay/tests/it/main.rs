@@ -1,7 +1,7 @@
 //! The gateway as its users run it: `plugbay serve`, real pipes, scripted servers behind it.
 
 mod activate;
-mod asks;
+mod agent;
 mod big;
 mod cache;
 mod cancel;
@@ -10,7 +10,6 @@ mod concurrency;
 mod discovery;
 mod environment;
 mod eras;
-mod errands;
 mod failure;
 mod fidelity;
 mod framing;
@@ -20,7 +19,8 @@ mod passing;
 mod protocol;
 mod ranking;
 mod reload;
-mod shelf;
+mod resources;
+mod server_requests;
 mod status;
 mod suite;
 mod tasks;

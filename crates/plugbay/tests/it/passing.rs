@@ -87,11 +87,11 @@ fn how_far_a_host_is_reaches_the_server_that_asked() {
     host.initialize();
     host.await_tools(&["s__ask"]);
     let id = host.start_call("s__ask", "{}");
-    let question = host.expect_request("sampling/createMessage");
-    let token = question.params_value()["_meta"]["progressToken"].clone();
+    let server_request = host.expect_request("sampling/createMessage");
+    let token = server_request.params_value()["_meta"]["progressToken"].clone();
     host.notify("notifications/progress", &format!(r#"{{"progressToken":{token},"progress":1.0}}"#));
     workspace.await_log("s", r#"{"progressToken":"pt","progress":1.0}"#, 1);
-    host.reply(&question, r#"{"role":"assistant","content":{"type":"text","text":"t"},"model":"m"}"#);
+    host.reply(&server_request, r#"{"role":"assistant","content":{"type":"text","text":"t"},"model":"m"}"#);
     assert!(!host.expect_response(id).is_error());
     host.finish();
 }

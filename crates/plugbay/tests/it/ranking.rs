@@ -107,14 +107,14 @@ fn the_model_of_a_host_ranks_without_a_key() {
     host.initialize();
     host.await_tools(&["search_tools"]);
     let id = host.start_call("search_tools", r#"{"query":"paint a landscape"}"#);
-    let question = host.expect_request("sampling/createMessage");
-    let asked: Value = serde_json::from_str(question.text()).unwrap();
+    let server_request = host.expect_request("sampling/createMessage");
+    let asked: Value = serde_json::from_str(server_request.text()).unwrap();
     assert!(
         asked["params"]["messages"][0]["content"]["text"].as_str().unwrap().contains("s__env"),
         "{asked}"
     );
     host.reply(
-        &question,
+        &server_request,
         r#"{"role":"assistant","content":{"type":"text","text":"[\"s__env\"]"},"model":"m"}"#,
     );
     assert!(host.expect_response(id).content_text().starts_with("s__env"));

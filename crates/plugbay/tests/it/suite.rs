@@ -18,7 +18,7 @@ fn a_server_that_is_known_is_started_by_its_first_call() {
     assert_eq!(host.tool_names(), ["a_suite", "b_suite"]);
     let told = host.call("a_suite", r#"{"action":"introspect"}"#).content_text();
     assert!(told.contains("echo("), "{told}");
-    assert_eq!((starts("a"), starts("b")), before, "asked, and told from the catalogue");
+    assert_eq!((starts("a"), starts("b")), before, "asked, and told from the catalog");
     let arguments = r#"{"action":"call","subtool":"pid","args":{}}"#;
     let pid = host.call("a_suite", arguments).content_text();
     assert_eq!(host.call("a_suite", arguments).content_text(), pid, "reused");

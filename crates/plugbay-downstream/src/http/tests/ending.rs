@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::stage::{Stage, get, http, stateless, within};
+use super::harness::{Harness, get, http, stateless, within};
 use crate::scripted::{SECOND, call, modern};
 
 fn calling(id: u32) -> String {
@@ -12,35 +12,35 @@ fn calling(id: u32) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn with_nothing_in_flight_it_ends_at_once() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
-    let mut listening = stage.connect();
+    let mut harness = Harness::new();
+    let session = harness.open().await;
+    let mut listening = harness.connect();
     listening.open_stream(get(&session, None)).await;
-    let mut idle = stage.connect();
+    let mut idle = harness.connect();
     idle.say(http("GET", "/healthz", &[], "")).await;
     idle.reply().await;
     let start = Instant::now();
-    stage.stop();
+    harness.stop();
     listening.event().await; // what it can resume from
     assert_eq!(listening.event().await, None);
     idle.closed().await;
-    stage.ended().await;
+    harness.ended().await;
     assert_eq!(start.elapsed().as_millis(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_in_flight_get_their_answers() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
-    let (mut modern, mut legacy) = (stage.connect(), stage.connect());
+    let mut harness = Harness::new();
+    let session = harness.open().await;
+    let (mut modern, mut legacy) = (harness.connect(), harness.connect());
     modern.say(calling(1)).await;
-    let first = stage.servers.forwarded().await;
+    let first = harness.servers.forwarded().await;
     legacy.say(within(&session, &call(2))).await;
-    let second = stage.servers.forwarded().await;
-    stage.stop();
+    let second = harness.servers.forwarded().await;
+    harness.stop();
     sleep(SECOND).await;
     let start = Instant::now();
-    let mut late = stage.connect();
+    let mut late = harness.connect();
     late.say(calling(3)).await;
     late.closed().await;
     assert_eq!(start.elapsed().as_millis(), 0, "nobody else comes in");
@@ -52,37 +52,37 @@ async fn calls_in_flight_get_their_answers() {
         assert_eq!(host.hear_answer().await["id"], id);
         host.closed().await;
     }
-    stage.ended().await;
+    harness.ended().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_in_flight_have_thirty_seconds() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
-    let (mut modern, mut legacy) = (stage.connect(), stage.connect());
+    let mut harness = Harness::new();
+    let session = harness.open().await;
+    let (mut modern, mut legacy) = (harness.connect(), harness.connect());
     modern.say(calling(1)).await;
-    let _first = stage.servers.forwarded().await;
+    let _first = harness.servers.forwarded().await;
     legacy.say(within(&session, &call(2))).await;
-    let _second = stage.servers.forwarded().await;
+    let _second = harness.servers.forwarded().await;
     let start = Instant::now();
-    stage.stop();
+    harness.stop();
     for (host, id) in [(&mut modern, 1), (&mut legacy, 2)] {
         host.reply().await;
         let refused = host.hear_answer().await;
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(id), &json!(-32000)));
     }
-    stage.ended().await;
+    harness.ended().await;
     assert_eq!(start.elapsed().as_secs(), 30);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_reads_nothing_is_not_waited_for() {
-    let mut stage = Stage::new();
-    let mut slow = stage.connect_through(1000);
+    let mut harness = Harness::new();
+    let mut slow = harness.connect_through(1000);
     slow.say(calling(1)).await;
-    stage.servers.forwarded().await.answer(format!("\"{}\"", "x".repeat(1_000_000)));
+    harness.servers.forwarded().await.answer(format!("\"{}\"", "x".repeat(1_000_000)));
     let start = Instant::now();
-    stage.stop();
-    stage.ended().await;
+    harness.stop();
+    harness.ended().await;
     assert!(start.elapsed() <= 35 * SECOND, "{:?}", start.elapsed());
 }

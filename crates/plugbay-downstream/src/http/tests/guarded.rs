@@ -1,11 +1,11 @@
 //! Who is let in: every route, every Host, every Origin, every token.
 
-use super::stage::{Stage, get, http, post, within};
+use super::harness::{Harness, get, http, post, within};
 use crate::scripted::{INITIALIZE, list, snapshot, unsettled};
 
 #[tokio::test(start_paused = true)]
 async fn every_route_looks_at_host_and_origin() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let routes = [
         ("GET", "/healthz"),
         ("GET", "/readyz"),
@@ -37,7 +37,7 @@ async fn every_route_looks_at_host_and_origin() {
     for (method, path) in routes {
         for (host, ours) in hosts {
             for (origin, trusted) in origins {
-                let reply = stage.ask(http(method, path, &[("host", host), ("origin", origin)], "")).await;
+                let reply = harness.ask(http(method, path, &[("host", host), ("origin", origin)], "")).await;
                 // hyper itself refuses a request without a readable Host, or with two.
                 let denied =
                     matches!(reply.status, 403) || (!ours && reply.status == 400 && reply.body.is_empty());
@@ -46,14 +46,14 @@ async fn every_route_looks_at_host_and_origin() {
         }
     }
     let own = [("host", "localhost:80"), ("origin", "http://localhost:80")];
-    assert_eq!(stage.ask(post(&own, INITIALIZE)).await.status, 200, "a page of our own");
+    assert_eq!(harness.ask(post(&own, INITIALIZE)).await.status, 200, "a page of our own");
     let absolute = post(&[], INITIALIZE).replace("POST /mcp", "POST http://evil.example/mcp");
-    assert_eq!(stage.ask(absolute).await.status, 403);
+    assert_eq!(harness.ask(absolute).await.status, 403);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_route_but_the_probes_asks_for_the_token() {
-    let stage = Stage::with(snapshot(&["echo"], true), &["secret", "other"]);
+    let harness = Harness::with(snapshot(&["echo"], true), &["secret", "other"]);
     let wrong = [
         "",
         "Bearer wrong",
@@ -72,28 +72,28 @@ async fn every_route_but_the_probes_asks_for_the_token() {
         ("GET", "/else", 404),
     ] {
         for token in wrong {
-            let reply = stage.ask(http(method, path, &[("authorization", token)], "")).await;
+            let reply = harness.ask(http(method, path, &[("authorization", token)], "")).await;
             assert_eq!(reply.status, 401, "{method} {path} {token:?}");
             assert!(reply.headers["www-authenticate"].starts_with("Bearer"));
             assert!(!reply.body.contains("secret"));
         }
         for token in ["Bearer secret", "bearer  other"] {
             let headers = [("authorization", token), ("content-type", "")];
-            assert_eq!(stage.ask(http(method, path, &headers, "")).await.status, status, "{method} {path}");
+            assert_eq!(harness.ask(http(method, path, &headers, "")).await.status, status, "{method} {path}");
         }
     }
     for path in ["/healthz", "/readyz"] {
-        assert_eq!(stage.ask(http("GET", path, &[], "")).await.status, 200);
+        assert_eq!(harness.ask(http("GET", path, &[], "")).await.status, 200);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_belongs_to_the_token_that_opened_it() {
-    let stage = Stage::with(snapshot(&["echo"], true), &["one", "two"]);
+    let harness = Harness::with(snapshot(&["echo"], true), &["one", "two"]);
     let bearing = |token: &str, request: String| {
         request.replacen("\r\n", &format!("\r\nauthorization: Bearer {token}\r\n"), 1)
     };
-    let opened = stage.ask(bearing("one", post(&[], INITIALIZE))).await;
+    let opened = harness.ask(bearing("one", post(&[], INITIALIZE))).await;
     let session = &opened.headers["mcp-session-id"];
     let delete = http("DELETE", "/mcp", &[("mcp-session-id", session)], "");
     for (token, statuses) in [("two", [404, 404, 404]), ("wrong", [401, 401, 401]), ("one", [200, 200, 204])]
@@ -101,32 +101,32 @@ async fn a_session_belongs_to_the_token_that_opened_it() {
         for (request, status) in
             [within(session, &list(1)), get(session, None), delete.clone()].into_iter().zip(statuses)
         {
-            assert_eq!(stage.ask(bearing(token, request)).await.status, status, "{token}");
+            assert_eq!(harness.ask(bearing(token, request)).await.status, status, "{token}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn ready_is_when_every_server_has_been_heard_of() {
-    let stage = Stage::with(unsettled(), &[]);
-    let probe = async |path| stage.ask(http("GET", path, &[], "")).await.status;
+    let harness = Harness::with(unsettled(), &[]);
+    let probe = async |path| harness.ask(http("GET", path, &[], "")).await.status;
     assert_eq!((probe("/healthz").await, probe("/readyz").await), (200, 503));
-    stage.snapshots.send_replace(snapshot(&["echo"], true));
+    harness.snapshots.send_replace(snapshot(&["echo"], true));
     assert_eq!((probe("/healthz").await, probe("/readyz").await), (200, 200));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trusted_page_is_told_so_and_no_other() {
-    let stage = Stage::with(snapshot(&["echo"], true), &["secret"]);
+    let harness = Harness::with(snapshot(&["echo"], true), &["secret"]);
     for (origin, status, asked) in [("https://good.example", 204, 401), ("https://evil.example", 403, 403)] {
         let wanted = "authorization, mcp-param-region";
-        let question = [
+        let server_request = [
             ("origin", origin),
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", wanted),
         ];
-        let preflight = stage.ask(http("OPTIONS", "/mcp", &question, "")).await;
-        let request = stage.ask(post(&[("origin", origin)], INITIALIZE)).await;
+        let preflight = harness.ask(http("OPTIONS", "/mcp", &server_request, "")).await;
+        let request = harness.ask(post(&[("origin", origin)], INITIALIZE)).await;
         assert_eq!((preflight.status, request.status), (status, asked), "a preflight has no token");
         let trusted = status == 204;
         for reply in [&preflight, &request] {

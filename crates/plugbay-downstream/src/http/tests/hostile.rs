@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::stage::{Stage, http, post, within};
+use super::harness::{Harness, http, post, within};
 use crate::scripted::{INITIALIZE, MESSAGE_LIMIT, call, request};
 
 #[tokio::test(start_paused = true)]
 async fn bodies_are_read_strictly() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
+    let mut harness = Harness::new();
+    let session = harness.open().await;
     let deep = request(
         1,
         "tools/call",
@@ -26,18 +26,18 @@ async fn bodies_are_read_strictly() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#, -32600),
     ] {
-        let reply = stage.ask(within(&session, body)).await;
+        let reply = harness.ask(within(&session, body)).await;
         assert_eq!((reply.status, reply.code()), (400, json!(code)), "{body}");
     }
     let doubled = request(1, "tools/call", r#"{"name":"s__echo","name":"s__other"}"#);
-    assert_eq!(stage.ask(within(&session, &doubled)).await.code(), -32602);
-    stage.servers.nothing_forwarded().await;
+    assert_eq!(harness.ask(within(&session, &doubled)).await.code(), -32602);
+    harness.servers.nothing_forwarded().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_text_is_refused() {
-    let stage = Stage::new();
-    let mut host = stage.connect();
+    let harness = Harness::new();
+    let mut host = harness.connect();
     let body = INITIALIZE.replace("init", "in\u{0}\u{0}");
     let bytes = post(&[], &body).into_bytes().into_iter().map(|byte| if byte == 0 { 0xff } else { byte });
     host.say_bytes(&bytes.collect::<Vec<_>>()).await;
@@ -48,25 +48,25 @@ async fn what_is_no_text_is_refused() {
 /// Towards a server a line break would end the message.
 #[tokio::test(start_paused = true)]
 async fn a_body_on_many_lines_reaches_its_server_on_one() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
+    let mut harness = Harness::new();
+    let session = harness.open().await;
     let body = call(1).replace(',', ",\r\n\t").replace('{', "{\n");
-    let mut host = stage.connect();
+    let mut host = harness.connect();
     host.say(within(&session, &body)).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     assert!(!forwarded.text().contains(['\n', '\r']), "{:?}", forwarded.text());
     assert!(forwarded.text().contains("\"name\":\"echo\""));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_over_the_limit_is_not_read() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let large = call(format!("\"{}\"", "x".repeat(MESSAGE_LIMIT)));
     let announced = post(&[("content-length", "100000000")], "");
     let chunk = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
     let chunked = post(&[("content-length", ""), ("transfer-encoding", "chunked")], &chunk);
     for request in [post(&[], &large), announced, chunked] {
-        let mut host = stage.connect();
+        let mut host = harness.connect();
         host.say(&request).await;
         let reply = host.reply().await;
         assert_eq!((reply.status, reply.code()), (413, json!(-32600)));
@@ -76,9 +76,9 @@ async fn a_body_over_the_limit_is_not_read() {
 
 #[tokio::test(start_paused = true)]
 async fn every_other_door_is_closed() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let check = async |request: String, status: u16, header: &str| {
-        let reply = stage.ask(&request).await;
+        let reply = harness.ask(&request).await;
         assert_eq!(reply.status, status, "{request}");
         assert_eq!(reply.headers.get("allow").map_or("", |allow| allow), header, "{request}");
     };

@@ -1,14 +1,14 @@
 //! Whole conversations over HTTP with scripted hosts and servers, in memory and on a paused clock.
 
-mod asks;
-mod desks;
+mod agent;
 mod ending;
-mod errands;
 mod guarded;
+mod harness;
+mod host_views;
 mod hostile;
 mod legacy;
 mod modern;
 mod resuming;
+mod server_requests;
 mod slow;
-mod stage;
 mod tasks;

@@ -4,7 +4,7 @@ use plugbay_core::era::SUBSCRIPTION_KEY;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::stage::{Host, Stage, fitting, http, post, stateless};
+use super::harness::{Harness, Host, fitting, http, post, stateless};
 use crate::scripted::{Forwarded, SECOND, call, cancel, listen, modern, request, snapshot, snapshot_of};
 
 fn calling(id: u32) -> String {
@@ -18,17 +18,17 @@ fn calling_with_progress(id: u32) -> String {
 }
 
 /// A host whose call has reached its server.
-async fn called(stage: &mut Stage, request: String) -> (Host, Forwarded) {
-    let mut host = stage.connect();
+async fn called(harness: &mut Harness, request: String) -> (Host, Forwarded) {
+    let mut host = harness.connect();
     host.say(request).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     (host, forwarded)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_soon_is_one_json_body() {
-    let mut stage = Stage::new();
-    let (mut host, forwarded) = called(&mut stage, calling(7)).await;
+    let mut harness = Harness::new();
+    let (mut host, forwarded) = called(&mut harness, calling(7)).await;
     forwarded.answer(r#"{"n":12345678901234567890123}"#);
     let reply = host.reply().await;
     assert_eq!((reply.status, &*reply.headers["content-type"]), (200, "application/json"));
@@ -42,8 +42,8 @@ async fn an_answer_that_comes_soon_is_one_json_body() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_makes_a_stream_that_ends_with_the_answer() {
-    let mut stage = Stage::new();
-    let (mut host, forwarded) = called(&mut stage, calling_with_progress(1)).await;
+    let mut harness = Harness::new();
+    let (mut host, forwarded) = called(&mut harness, calling_with_progress(1)).await;
     forwarded.progress();
     let head = host.reply().await;
     assert_eq!(
@@ -62,8 +62,8 @@ async fn progress_makes_a_stream_that_ends_with_the_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_answer_comes_as_a_stream_with_signs_of_life() {
-    let mut stage = Stage::new();
-    let (mut host, forwarded) = called(&mut stage, calling(1)).await;
+    let mut harness = Harness::new();
+    let (mut host, forwarded) = called(&mut harness, calling(1)).await;
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
     for _ in 0..3 {
         assert_eq!(host.sign_of_life().await, ":\n\n");
@@ -75,40 +75,40 @@ async fn a_slow_answer_comes_as_a_stream_with_signs_of_life() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_gets_the_format_that_it_takes() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let only = |format: &str| {
         let request = calling_with_progress(1);
         request.replace("application/json, text/event-stream", format)
     };
-    let (mut host, forwarded) = called(&mut stage, only("application/json")).await;
+    let (mut host, forwarded) = called(&mut harness, only("application/json")).await;
     forwarded.progress();
     tokio::time::sleep(10 * SECOND).await;
     forwarded.answer("{}");
     assert_eq!(host.reply().await.json()["id"], 1);
 
-    let (mut host, forwarded) = called(&mut stage, only("text/event-stream")).await;
+    let (mut host, forwarded) = called(&mut harness, only("text/event-stream")).await;
     forwarded.answer("{}");
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
     assert_eq!(host.hear().await["id"], 1);
 
-    assert_eq!(stage.ask(only("text/html")).await.status, 406);
+    assert_eq!(harness.ask(only("text/html")).await.status, 406);
     let listening = stateless("subscriptions/listen", "", &listen(1));
     let deaf = listening.replace("application/json, text/event-stream", "application/json");
-    assert_eq!(stage.ask(deaf).await.status, 406);
+    assert_eq!(harness.ask(deaf).await.status, 406);
 }
 
 #[tokio::test(start_paused = true)]
 async fn to_leave_is_to_take_back() {
     for streaming in [false, true] {
-        let mut stage = Stage::new();
-        let (mut host, forwarded) = called(&mut stage, calling_with_progress(1)).await;
+        let mut harness = Harness::new();
+        let (mut host, forwarded) = called(&mut harness, calling_with_progress(1)).await;
         if streaming {
             forwarded.progress();
             host.hear_progress().await;
         }
         let start = Instant::now();
         drop(host);
-        let (ticket, text) = stage.servers.cancelled().await;
+        let (ticket, text) = harness.servers.cancelled().await;
         assert_eq!((ticket, start.elapsed().as_millis()), (forwarded.ticket(), 0), "at once");
         let told: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(told["method"], "notifications/cancelled");
@@ -125,34 +125,34 @@ impl Host {
 
 #[tokio::test(start_paused = true)]
 async fn to_leave_after_the_answer_takes_nothing_back() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     for request in [calling(1), calling_with_progress(1)] {
-        let (mut host, forwarded) = called(&mut stage, request).await;
+        let (mut host, forwarded) = called(&mut harness, request).await;
         forwarded.progress();
         forwarded.answer("{}");
         host.reply().await;
         drop(host);
-        stage.servers.nothing_forwarded().await;
+        harness.servers.nothing_forwarded().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_host_cannot_take_back_the_call_of_another() {
-    let mut stage = Stage::new();
-    let (mut host, forwarded) = called(&mut stage, calling(1)).await;
-    let (other, _) = called(&mut stage, calling(1)).await; // the same id
+    let mut harness = Harness::new();
+    let (mut host, forwarded) = called(&mut harness, calling(1)).await;
+    let (other, _) = called(&mut harness, calling(1)).await; // the same id
     let version = [("mcp-protocol-version", "2026-07-28")];
-    assert_eq!(stage.ask(post(&version, &cancel(1))).await.status, 202);
-    stage.servers.nothing_forwarded().await;
+    assert_eq!(harness.ask(post(&version, &cancel(1))).await.status, 202);
+    harness.servers.nothing_forwarded().await;
     drop(other);
-    assert_ne!(stage.servers.cancelled().await.0, forwarded.ticket());
+    assert_ne!(harness.servers.cancelled().await.0, forwarded.ticket());
     forwarded.answer("{}");
     assert_eq!(host.reply().await.json()["id"], 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn headers_must_say_what_the_body_says() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let body = modern(1, "tools/call", r#","name":"s__echo""#);
     let right = fitting("tools/call", "s__echo");
     for (at, wrong) in [
@@ -171,23 +171,23 @@ async fn headers_must_say_what_the_body_says() {
     ] {
         let mut headers = right;
         headers[at].1 = wrong;
-        let reply = stage.ask(post(&headers, &body)).await;
+        let reply = harness.ask(post(&headers, &body)).await;
         assert_eq!((reply.status, reply.code()), (400, json!(-32020)), "{headers:?} → {reply:?}");
         assert_eq!(reply.json()["id"], 1);
     }
-    stage.servers.nothing_forwarded().await;
+    harness.servers.nothing_forwarded().await;
 
     let mut encoded = right;
     encoded[2].1 = "=?base64?c19fZWNobw==?=";
-    called(&mut stage, post(&encoded, &body)).await;
+    called(&mut harness, post(&encoded, &body)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn marked_arguments_must_be_in_their_headers() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let schema = json!({ "properties": { "region": { "x-mcp-header": "Region" } } });
     let tool = json!({ "name": "echo", "inputSchema": schema });
-    stage.snapshots.send_replace(snapshot_of(&[tool], true));
+    harness.snapshots.send_replace(snapshot_of(&[tool], true));
     let call =
         |arguments: &str| modern(1, "tools/call", &format!(r#","name":"s__echo","arguments":{arguments}"#));
     for (arguments, header, passes) in [
@@ -201,10 +201,10 @@ async fn marked_arguments_must_be_in_their_headers() {
     ] {
         let headers = [&fitting("tools/call", "s__echo")[..], &[("mcp-param-region", header)]].concat();
         if passes {
-            called(&mut stage, post(&headers, &call(arguments))).await;
-            stage.servers.cancelled().await; // its host has left
+            called(&mut harness, post(&headers, &call(arguments))).await;
+            harness.servers.cancelled().await; // its host has left
         } else {
-            let reply = stage.ask(post(&headers, &call(arguments))).await;
+            let reply = harness.ask(post(&headers, &call(arguments))).await;
             assert_eq!((reply.status, reply.code()), (400, json!(-32020)), "{arguments} {header:?}");
         }
     }
@@ -212,10 +212,10 @@ async fn marked_arguments_must_be_in_their_headers() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_served_has_the_status_of_its_reason() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let list = modern(1, "tools/list", "");
     let check = async |request: String, status: u16, code: i32| {
-        let reply = stage.ask(&request).await;
+        let reply = harness.ask(&request).await;
         assert_eq!((reply.status, reply.code()), (status, json!(code)), "{request} → {reply:?}");
         reply.json()
     };
@@ -236,39 +236,39 @@ async fn what_cannot_be_served_has_the_status_of_its_reason() {
     let other = stateless("tools/call", "nowhere", &modern(1, "tools/call", r#","name":"nowhere""#));
     check(other, 200, -32602).await;
     for method in ["GET", "DELETE"] {
-        let reply = stage.ask(http(method, "/mcp", &[("mcp-protocol-version", "2026-07-28")], "")).await;
+        let reply = harness.ask(http(method, "/mcp", &[("mcp-protocol-version", "2026-07-28")], "")).await;
         assert_eq!((reply.status, &*reply.headers["allow"]), (405, "POST"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_subscription_is_a_stream_of_changes() {
-    let mut stage = Stage::new();
-    let mut host = stage.connect();
+    let mut harness = Harness::new();
+    let mut host = harness.connect();
     host.open_stream(stateless("subscriptions/listen", "", &listen("\"l\""))).await;
     let acknowledged = host.hear().await;
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     host.hear_nothing().await;
     for tools in [&["a"][..], &["b"]] {
-        stage.snapshots.send_replace(snapshot(tools, true));
+        harness.snapshots.send_replace(snapshot(tools, true));
         let told = host.hear().await;
         assert_eq!(told["method"], "notifications/tools/list_changed");
         assert_eq!(told["params"]["_meta"][SUBSCRIPTION_KEY], "l");
     }
     host.hear_nothing().await;
-    stage.stop();
+    harness.stop();
     let end = host.hear().await;
     assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!("l"), &json!("complete")));
     assert_eq!(host.event().await, None);
-    stage.ended().await;
+    harness.ended().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_hosts_with_the_same_ids_get_their_own_answers() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let mut calls = Vec::new();
     for n in 0..40 {
-        calls.push((n, called(&mut stage, calling(1)).await));
+        calls.push((n, called(&mut harness, calling(1)).await));
     }
     for (n, (_, forwarded)) in calls.iter().rev() {
         forwarded.answer(format!("{{\"canary\":{n}}}"));
@@ -281,14 +281,14 @@ async fn many_hosts_with_the_same_ids_get_their_own_answers() {
 /// `_meta` decides, not a session that the host may have beside it.
 #[tokio::test(start_paused = true)]
 async fn both_eras_share_the_endpoint() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
+    let mut harness = Harness::new();
+    let session = harness.open().await;
     let headers = [&fitting("tools/call", "s__echo")[..], &[("mcp-session-id", &session)]].concat();
     let body = modern(1, "tools/call", r#","name":"s__echo""#);
-    let (host, forwarded) = called(&mut stage, post(&headers, &body)).await;
+    let (host, forwarded) = called(&mut harness, post(&headers, &body)).await;
     drop(host);
-    assert_eq!(stage.servers.cancelled().await.0, forwarded.ticket(), "a modern call");
-    let (host, _) = called(&mut stage, post(&[("mcp-session-id", &session)], &call(1))).await;
+    assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket(), "a modern call");
+    let (host, _) = called(&mut harness, post(&[("mcp-session-id", &session)], &call(1))).await;
     drop(host);
-    stage.servers.nothing_forwarded().await;
+    harness.servers.nothing_forwarded().await;
 }

@@ -2,7 +2,7 @@
 
 use tokio::time::sleep;
 
-use super::stage::{Event, Host, Stage, get, post, within};
+use super::harness::{Event, Harness, Host, get, post, within};
 use crate::scripted::{Forwarded, INITIALIZE, SECOND, request};
 
 fn calling(id: u32) -> String {
@@ -10,18 +10,18 @@ fn calling(id: u32) -> String {
 }
 
 /// A session with a call whose stream has begun.
-async fn streaming(stage: &mut Stage) -> (String, Host, Forwarded) {
-    let session = stage.open().await;
-    let mut host = stage.connect();
+async fn streaming(harness: &mut Harness) -> (String, Host, Forwarded) {
+    let session = harness.open().await;
+    let mut host = harness.connect();
     host.say(within(&session, &calling(1))).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     forwarded.progress();
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
     (session, host, forwarded)
 }
 
-async fn resumed(stage: &Stage, session: &str, last: &str) -> Host {
-    let mut host = stage.connect();
+async fn resumed(harness: &Harness, session: &str, last: &str) -> Host {
+    let mut host = harness.connect();
     host.open_stream(get(session, Some(last))).await;
     host
 }
@@ -32,18 +32,18 @@ fn id(event: &Event) -> &str {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_stream_goes_on_behind_the_last_event_that_arrived() {
-    let mut stage = Stage::new();
-    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let mut harness = Harness::new();
+    let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
     assert_eq!(first.data, "", "something to resume from");
     let progress = host.event().await.unwrap();
     forwarded.progress();
     let lost = host.event().await.unwrap();
     drop(host);
-    stage.servers.nothing_forwarded().await; // it was not taken back
+    harness.servers.nothing_forwarded().await; // it was not taken back
     forwarded.progress();
 
-    let mut host = resumed(&stage, &session, id(&progress)).await;
+    let mut host = resumed(&harness, &session, id(&progress)).await;
     assert_eq!(host.event().await.unwrap(), lost);
     let next = host.event().await.unwrap();
     assert!(next.data.contains("progress") && next.id != lost.id, "{next:?}");
@@ -54,29 +54,29 @@ async fn a_broken_stream_goes_on_behind_the_last_event_that_arrived() {
 
     for _ in 0..2 {
         // It can be lost again and again.
-        let mut host = resumed(&stage, &session, id(&next)).await;
+        let mut host = resumed(&harness, &session, id(&next)).await;
         assert_eq!(host.hear().await["result"]["late"], 1);
         assert_eq!(host.event().await, None);
     }
-    let mut host = resumed(&stage, &session, id(&first)).await;
+    let mut host = resumed(&harness, &session, id(&first)).await;
     assert_eq!(host.event().await.unwrap(), progress);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_waits_for_a_minute_and_a_call_for_as_long_as_it_takes() {
-    let mut stage = Stage::new();
-    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let mut harness = Harness::new();
+    let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
     drop(host);
     sleep(600 * SECOND).await;
     forwarded.answer("{}");
     sleep(50 * SECOND).await;
-    let mut host = resumed(&stage, &session, id(&first)).await;
+    let mut host = resumed(&harness, &session, id(&first)).await;
     host.event().await.unwrap();
     assert_eq!(host.hear().await["id"], 1);
     drop(host);
     sleep(100 * SECOND).await;
-    let gone = stage.ask(get(&session, Some(id(&first)))).await;
+    let gone = harness.ask(get(&session, Some(id(&first)))).await;
     assert_eq!(gone.status, 400, "not 404, which would end the session");
 }
 
@@ -84,42 +84,42 @@ async fn an_answer_waits_for_a_minute_and_a_call_for_as_long_as_it_takes() {
 async fn a_host_that_has_everything_is_told_not_to_come_back() {
     let taken_back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     for cancelled in [false, true] {
-        let mut stage = Stage::new();
-        let (session, mut host, forwarded) = streaming(&mut stage).await;
+        let mut harness = Harness::new();
+        let (session, mut host, forwarded) = streaming(&mut harness).await;
         let mut last = host.event().await.unwrap();
         if cancelled {
-            stage.ask(within(&session, taken_back)).await;
+            harness.ask(within(&session, taken_back)).await;
         } else {
             forwarded.answer("{}");
         }
         while let Some(event) = host.event().await {
             last = event;
         }
-        assert_eq!(stage.ask(get(&session, Some(id(&last)))).await.status, 204, "cancelled: {cancelled}");
+        assert_eq!(harness.ask(get(&session, Some(id(&last)))).await.status, 204, "cancelled: {cancelled}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_resumes_nothing_but_its_own() {
-    let mut stage = Stage::new();
-    let (session, mut host, _forwarded) = streaming(&mut stage).await;
+    let mut harness = Harness::new();
+    let (session, mut host, _forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
-    let other = stage.open().await;
+    let other = harness.open().await;
     for (session, last) in
         [(&other, id(&first)), (&session, "9-1"), (&session, "x"), (&session, "1-"), (&session, "-1-1")]
     {
-        assert_eq!(stage.ask(get(session, Some(last))).await.status, 400, "{last}");
+        assert_eq!(harness.ask(get(session, Some(last))).await.status, 400, "{last}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_takes_over_ends_the_one_before() {
-    let mut stage = Stage::new();
-    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let mut harness = Harness::new();
+    let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
     host.event().await.unwrap();
     // Two at once: the later one has it.
-    let (mut earlier, mut second) = (stage.connect(), stage.connect());
+    let (mut earlier, mut second) = (harness.connect(), harness.connect());
     earlier.say(get(&session, Some(id(&first)))).await;
     second.open_stream(get(&session, Some(id(&first)))).await;
     second.event().await.unwrap();
@@ -132,8 +132,8 @@ async fn a_connection_that_takes_over_ends_the_one_before() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_is_limited_but_the_answer_is_kept() {
-    let mut stage = Stage::new();
-    let (session, mut host, forwarded) = streaming(&mut stage).await;
+    let mut harness = Harness::new();
+    let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
     for _ in 0..5000 {
         forwarded.progress();
@@ -141,7 +141,7 @@ async fn what_is_kept_is_limited_but_the_answer_is_kept() {
     }
     drop(host);
     forwarded.answer(format!("{{\"x\":\"{}\"}}", "x".repeat(300_000)));
-    let mut host = resumed(&stage, &session, id(&first)).await;
+    let mut host = resumed(&harness, &session, id(&first)).await;
     let mut events = 0;
     while let Some(event) = host.event().await {
         events += 1;
@@ -156,12 +156,12 @@ async fn what_is_kept_is_limited_but_the_answer_is_kept() {
 /// Hosts of older revisions cannot read an event without a message.
 #[tokio::test(start_paused = true)]
 async fn an_older_host_gets_no_empty_event() {
-    let mut stage = Stage::new();
-    let opened = stage.ask(post(&[], &INITIALIZE.replace("2025-11-25", "2025-06-18"))).await;
+    let mut harness = Harness::new();
+    let opened = harness.ask(post(&[], &INITIALIZE.replace("2025-11-25", "2025-06-18"))).await;
     let session = &opened.headers["mcp-session-id"];
-    let mut host = stage.connect();
+    let mut host = harness.connect();
     host.say(within(session, &calling(1))).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     forwarded.progress();
     host.reply().await;
     assert_eq!(host.hear().await["method"], "notifications/progress");

@@ -2,7 +2,7 @@
 
 use tokio::time::{Instant, sleep};
 
-use super::stage::{Stage, http, post, stateless, within};
+use super::harness::{Harness, http, post, stateless, within};
 use crate::scripted::{INITIALIZE, SECOND, call, list, modern, request};
 
 fn calling() -> String {
@@ -15,13 +15,13 @@ fn large() -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_reads_nothing_disturbs_nobody_and_is_let_go() {
-    let mut stage = Stage::new();
-    let mut slow = stage.connect_through(1000);
+    let mut harness = Harness::new();
+    let mut slow = harness.connect_through(1000);
     slow.say(calling()).await;
-    stage.servers.forwarded().await.answer(large());
-    let mut host = stage.connect();
+    harness.servers.forwarded().await.answer(large());
+    let mut host = harness.connect();
     host.say(calling()).await;
-    stage.servers.forwarded().await.answer("{}");
+    harness.servers.forwarded().await.answer("{}");
     assert_eq!(host.reply().await.json()["id"], 1);
 
     sleep(31 * SECOND).await;
@@ -31,10 +31,10 @@ async fn a_host_that_reads_nothing_disturbs_nobody_and_is_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_reads_a_little_at_a_time_gets_everything() {
-    let mut stage = Stage::new();
-    let mut slow = stage.connect_through(100_000);
+    let mut harness = Harness::new();
+    let mut slow = harness.connect_through(100_000);
     slow.say(calling()).await;
-    stage.servers.forwarded().await.answer(large());
+    harness.servers.forwarded().await.answer(large());
     let mut read = 0;
     loop {
         sleep(20 * SECOND).await;
@@ -51,43 +51,43 @@ async fn a_host_that_reads_a_little_at_a_time_gets_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_whose_host_has_stopped_reading_is_let_go() {
-    let mut stage = Stage::new();
-    let mut slow = stage.connect_through(300);
+    let mut harness = Harness::new();
+    let mut slow = harness.connect_through(300);
     slow.say(calling()).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     // The head and the signs of life fill what little is on its way, and then nothing moves.
-    assert_eq!(stage.servers.cancelled().await.0, forwarded.ticket());
+    assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket());
 }
 
 #[tokio::test(start_paused = true)]
 async fn answers_that_nobody_reads_are_counted_and_then_no_more_is_asked() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
+    let mut harness = Harness::new();
+    let session = harness.open().await;
     let mut slow = Vec::new();
     for n in 0..5 {
-        let mut host = stage.connect_through(1000);
+        let mut host = harness.connect_through(1000);
         host.say(within(&session, &call(n))).await;
-        stage.servers.forwarded().await.answer(large());
+        harness.servers.forwarded().await.answer(large());
         slow.push(host);
     }
     sleep(SECOND).await;
-    let refused = stage.ask(within(&session, &list(9))).await;
+    let refused = harness.ask(within(&session, &list(9))).await;
     assert_eq!(refused.status, 429, "20 MB are unread");
-    let other = stage.open().await;
-    assert_eq!(stage.ask(within(&other, &list(1))).await.status, 200, "which is nobody else's trouble");
+    let other = harness.open().await;
+    assert_eq!(harness.ask(within(&other, &list(1))).await.status, 200, "which is nobody else's trouble");
     drop(slow);
     sleep(SECOND).await;
-    assert_eq!(stage.ask(within(&session, &list(9))).await.status, 200);
+    assert_eq!(harness.ask(within(&session, &list(9))).await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_that_nobody_reads_is_dropped_and_the_answer_is_not() {
-    let mut stage = Stage::new();
-    let session = stage.open().await;
-    let mut slow = stage.connect_through(1000);
+    let mut harness = Harness::new();
+    let session = harness.open().await;
+    let mut slow = harness.connect_through(1000);
     let body = request(1, "tools/call", r#"{"name":"s__echo","_meta":{"progressToken":"p"}}"#);
     slow.say(within(&session, &body)).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     for _ in 0..100_000 {
         forwarded.progress();
     }
@@ -106,8 +106,8 @@ async fn progress_that_nobody_reads_is_dropped_and_the_answer_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_drips_is_not_waited_for() {
-    let stage = Stage::new();
-    let mut host = stage.connect();
+    let harness = Harness::new();
+    let mut host = harness.connect();
     let start = Instant::now();
     for letter in http("GET", "/healthz", &[], "").chars().take(40) {
         host.say(letter.to_string()).await;
@@ -115,7 +115,7 @@ async fn a_head_that_drips_is_not_waited_for() {
     }
     host.read_to_end().await;
     assert!(start.elapsed() <= 41 * SECOND);
-    let mut idle = stage.connect();
+    let mut idle = harness.connect();
     idle.say(http("GET", "/healthz", &[], "")).await;
     assert_eq!(idle.reply().await.status, 200);
     let start = Instant::now();
@@ -125,8 +125,8 @@ async fn a_head_that_drips_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_drips_is_not_waited_for() {
-    let stage = Stage::new();
-    let mut host = stage.connect();
+    let harness = Harness::new();
+    let mut host = harness.connect();
     host.say(post(&[("content-length", "1000")], "{")).await;
     let start = Instant::now();
     assert_eq!(host.reply().await.status, 408);
@@ -136,13 +136,13 @@ async fn a_body_that_drips_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn only_so_many_connections_are_open_at_a_time() {
-    let stage = Stage::new();
-    let mut open: Vec<_> = (0..50).map(|_| stage.connect()).collect();
+    let harness = Harness::new();
+    let mut open: Vec<_> = (0..50).map(|_| harness.connect()).collect();
     for host in &mut open {
         host.say(http("GET", "/healthz", &[], "")).await;
         assert_eq!(host.reply().await.status, 200);
     }
-    let mut waiting = stage.connect();
+    let mut waiting = harness.connect();
     waiting.say(post(&[], INITIALIZE)).await;
     let reply = tokio::time::timeout(5 * SECOND, waiting.reply()).await;
     assert!(reply.is_err(), "there was room");
@@ -152,18 +152,18 @@ async fn only_so_many_connections_are_open_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let mut slow = Vec::new();
     for _ in 0..10 {
-        let mut host = stage.connect_through(1000);
+        let mut host = harness.connect_through(1000);
         host.say(calling()).await;
-        stage.servers.forwarded().await.answer(large());
+        harness.servers.forwarded().await.answer(large());
         slow.push(host);
     }
     // More than a quarter of the limit waits now; others are served as ever.
-    let mut host = stage.connect();
+    let mut host = harness.connect();
     host.say(calling()).await;
-    stage.servers.forwarded().await.answer(large());
+    harness.servers.forwarded().await.answer(large());
     assert!(host.reply().await.body.len() > 4_000_000);
     sleep(5 * SECOND).await;
     let mut gave_way = 0;
@@ -175,12 +175,12 @@ async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_limit_an_answer_is_turned_away() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let mut slow = Vec::new();
     for _ in 0..25 {
-        let mut host = stage.connect_through(1000);
+        let mut host = harness.connect_through(1000);
         host.say(calling()).await;
-        slow.push((host, stage.servers.forwarded().await));
+        slow.push((host, harness.servers.forwarded().await));
     }
     for (_, forwarded) in &slow {
         forwarded.answer(large());
@@ -190,8 +190,8 @@ async fn at_the_limit_an_answer_is_turned_away() {
     assert_eq!((told.status, told.code()), (200, serde_json::json!(-32000)), "no room for the last answer");
     drop(slow);
     sleep(SECOND).await;
-    let mut host = stage.connect();
+    let mut host = harness.connect();
     host.say(calling()).await;
-    stage.servers.forwarded().await.answer("{}");
+    harness.servers.forwarded().await.answer("{}");
     assert_eq!(host.reply().await.json()["id"], 1, "and all is well when they have gone");
 }

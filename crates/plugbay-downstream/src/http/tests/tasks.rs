@@ -10,7 +10,7 @@ use plugbay_core::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::stage::{Reply, Stage, fitting, post, within};
+use super::harness::{Harness, Reply, fitting, post, within};
 use crate::scripted::{INITIALIZE, INITIALIZED, request, snapshot_with_tasks};
 
 fn bearing(token: &str, request: &str) -> String {
@@ -33,58 +33,58 @@ fn modern(method: &str, name: &str, members: &Value) -> String {
     post(&fitting(method, name), &request(1, method, &params.to_string()))
 }
 
-async fn legacy_session(stage: &Stage, token: &str) -> (String, Value) {
-    let opened = stage.ask(bearing(token, &post(&[], INITIALIZE))).await;
+async fn legacy_session(harness: &Harness, token: &str) -> (String, Value) {
+    let opened = harness.ask(bearing(token, &post(&[], INITIALIZE))).await;
     let id = opened.headers["mcp-session-id"].clone();
-    assert_eq!(stage.ask(bearing(token, &within(&id, INITIALIZED))).await.status, 202);
+    assert_eq!(harness.ask(bearing(token, &within(&id, INITIALIZED))).await.status, 202);
     (id, opened.json()["result"]["capabilities"]["tasks"].clone())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_callers_task_is_its_own() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All), &["one", "two"]);
-    let (mine, declared) = legacy_session(&stage, "one").await;
-    let (theirs, _) = legacy_session(&stage, "two").await;
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All), &["one", "two"]);
+    let (mine, declared) = legacy_session(&harness, "one").await;
+    let (theirs, _) = legacy_session(&harness, "two").await;
     assert_eq!(declared, json!({ "requests": { "tools": { "call": {} } }, "cancel": {} }), "and no list");
 
-    let mut host = stage.connect();
+    let mut host = harness.connect();
     let begin = request(1, "tools/call", r#"{"name":"s__echo","task":{}}"#);
     host.say(bearing("one", &within(&mine, &begin))).await;
-    stage.servers.forwarded().await.answer(r#"{"task":{"taskId":"1"}}"#);
+    harness.servers.forwarded().await.answer(r#"{"task":{"taskId":"1"}}"#);
     let id = host.reply().await.json()["result"]["task"]["taskId"].clone();
     assert!(id.as_str().unwrap().starts_with("s__") && id != "s__1", "{id}");
 
     let get = |id: &Value| request(2, "tasks/get", &json!({ "taskId": id }).to_string());
     for guess in [&id, &json!("s__1"), &json!("1"), &json!(forged("two", "1"))] {
-        let refused = stage.ask(bearing("two", &within(&theirs, &get(guess)))).await;
+        let refused = harness.ask(bearing("two", &within(&theirs, &get(guess)))).await;
         assert_eq!(refused.code(), -32602, "{guess}");
     }
-    let (again, _) = legacy_session(&stage, "one").await;
+    let (again, _) = legacy_session(&harness, "one").await;
     host.say(bearing("one", &within(&again, &get(&id)))).await;
-    let forwarded = stage.servers.forwarded().await;
+    let forwarded = harness.servers.forwarded().await;
     assert!(forwarded.text().contains(r#""taskId":"1""#), "{}", forwarded.text());
     forwarded.answer(r#"{"taskId":"1"}"#);
     assert_eq!(host.reply().await.json()["result"]["taskId"], id, "in another session of the same caller");
 
     let list = request(3, "tasks/list", "{}");
-    assert_eq!(stage.ask(bearing("one", &within(&mine, &list))).await.code(), -32601);
+    assert_eq!(harness.ask(bearing("one", &within(&mine, &list))).await.code(), -32601);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_callers_task_is_its_own() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All), &["one", "two"]);
-    let mut host = stage.connect();
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All), &["one", "two"]);
+    let mut host = harness.connect();
     host.say(bearing("one", &modern("tools/call", "s__echo", &json!({ "name": "s__echo" })))).await;
-    stage.servers.forwarded().await.answer_modern(r#"{"resultType":"task","taskId":"1"}"#);
+    harness.servers.forwarded().await.answer_modern(r#"{"resultType":"task","taskId":"1"}"#);
     let id = host.reply().await.json()["result"]["taskId"].as_str().unwrap().to_owned();
 
     let get = |name: &str| modern("tasks/get", name, &json!({ "taskId": id }));
     let code = |reply: Reply| (reply.status, reply.code());
-    assert_eq!(code(stage.ask(bearing("two", &get(&id))).await).1, -32602);
-    let other = stage.ask(bearing("one", &get("another"))).await;
+    assert_eq!(code(harness.ask(bearing("two", &get(&id))).await).1, -32602);
+    let other = harness.ask(bearing("one", &get("another"))).await;
     assert_eq!(code(other), (400, json!(-32020)), "the headers name the task too");
     host.say(bearing("one", &get(&id))).await;
-    stage
+    harness
         .servers
         .forwarded()
         .await

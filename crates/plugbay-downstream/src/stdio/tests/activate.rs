@@ -15,7 +15,7 @@ use plugbay_core::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::stage::{INITIALIZED, Stage, request};
+use super::harness::{Harness, INITIALIZED, request};
 
 fn name(name: &str) -> ServerName {
     ServerName::parse(name).unwrap()
@@ -46,7 +46,7 @@ fn after(snapshot: &Snapshot, change: Change) -> Snapshot {
 }
 
 struct Host {
-    stage: Stage,
+    harness: Harness,
     era: Era,
     client: &'static str,
     next: u64,
@@ -54,17 +54,17 @@ struct Host {
 
 impl Host {
     async fn new(era: Era, client: &'static str, snapshot: Snapshot) -> Self {
-        let mut host = Self { stage: Stage::with(snapshot), era, client, next: 0 };
+        let mut host = Self { harness: Harness::with(snapshot), era, client, next: 0 };
         match era {
             Era::Legacy => {
                 let params = json!({ "protocolVersion": "2025-11-25", "clientInfo": { "name": client, "version": "1" } });
-                host.stage.ask(request("\"i\"", "initialize", &params.to_string())).await;
-                host.stage.say(INITIALIZED).await;
+                host.harness.ask(request("\"i\"", "initialize", &params.to_string())).await;
+                host.harness.say(INITIALIZED).await;
             }
             Era::Modern => {
                 host.say("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
                     .await;
-                assert_eq!(host.stage.hear().await["method"], "notifications/subscriptions/acknowledged");
+                assert_eq!(host.harness.hear().await["method"], "notifications/subscriptions/acknowledged");
             }
         }
         host
@@ -78,12 +78,12 @@ impl Host {
             meta[CAPABILITIES_KEY] = json!({});
             meta[CLIENT_INFO_KEY] = json!({ "name": self.client, "version": "1" });
         }
-        self.stage.say(request(self.next, method, &params.to_string())).await;
+        self.harness.say(request(self.next, method, &params.to_string())).await;
     }
 
     async fn tools(&mut self) -> String {
         self.say("tools/list", json!({})).await;
-        let answer = self.stage.hear().await;
+        let answer = self.harness.hear().await;
         let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
@@ -93,13 +93,13 @@ impl Host {
     }
 
     async fn told(&mut self) -> (String, bool) {
-        let answer = self.stage.hear().await;
+        let answer = self.harness.hear().await;
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
         (text.to_owned(), answer["result"]["isError"] == true)
     }
 
     async fn is_told_of_a_change(&mut self) {
-        assert_eq!(self.stage.hear().await["method"], "notifications/tools/list_changed");
+        assert_eq!(self.harness.hear().await["method"], "notifications/tools/list_changed");
     }
 
     /// Switches, lists when told to, and gives what the call came back with.
@@ -121,20 +121,20 @@ async fn the_result_waits_until_the_host_has_listed_again() {
         assert_eq!(host.tools().await, THREE);
         host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
         host.is_told_of_a_change().await;
-        host.stage.hear_nothing().await;
+        host.harness.hear_nothing().await;
         assert_eq!(host.tools().await, format!("{THREE} chrome__navigate"));
         let (text, failed) = host.told().await;
         assert!(text.starts_with("chrome: 1 tools, ~") && !failed, "{text}");
 
         host.say("tools/call", json!({ "name": "chrome__navigate", "arguments": {} })).await;
-        let forwarded = host.stage.forwarded().await;
+        let forwarded = host.harness.forwarded().await;
         assert!(forwarded.text().contains(r#""name":"navigate""#), "{}", forwarded.text());
         forwarded.answer(r#"{"content":[]}"#);
-        host.stage.hear().await;
+        host.harness.hear().await;
 
         host.use_panel("gateway_deactivate", json!({ "name": "chrome" })).await;
         host.is_told_of_a_change().await;
-        host.stage.hear_nothing().await;
+        host.harness.hear_nothing().await;
         assert_eq!(host.tools().await, THREE);
         assert_eq!(host.told().await, ("chrome is off".to_owned(), false));
     }
@@ -173,8 +173,8 @@ async fn a_host_that_ignores_changes_calls_through() {
         assert_eq!(start.elapsed(), Duration::ZERO);
         host.use_panel("execute_tool", json!({ "name": "chrome__navigate", "arguments": { "url": "x" } }))
             .await;
-        host.stage.forwarded().await.answer("{}");
-        host.stage.hear().await;
+        host.harness.forwarded().await.answer("{}");
+        host.harness.hear().await;
     }
 }
 
@@ -188,12 +188,12 @@ async fn a_server_that_is_warming_is_waited_for_with_progress() {
         let params =
             json!({ "name": "gateway_activate", "arguments": arguments, "_meta": { "progressToken": "p" } });
         host.say("tools/call", params).await;
-        let progress = host.stage.hear().await["params"].clone();
+        let progress = host.harness.hear().await["params"].clone();
         assert_eq!(progress["progressToken"], "p");
         assert_eq!((&progress["progress"], &progress["total"]), (&json!(1), &json!(2)), "{progress}");
         assert_eq!(progress["message"], "waiting for linear");
-        host.stage.hear_nothing().await;
-        host.stage.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
+        host.harness.hear_nothing().await;
+        host.harness.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
         host.is_told_of_a_change().await;
         assert!(host.tools().await.ends_with("chrome__navigate linear__tickets"));
         let (text, failed) = host.told().await;
@@ -207,8 +207,8 @@ async fn single_tools_of_a_warming_server_are_waited_for_too() {
     let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
     host.tools().await;
     host.use_panel("gateway_activate", json!({ "name": "linear.{tick*, x}" })).await;
-    host.stage.hear_nothing().await;
-    host.stage.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
+    host.harness.hear_nothing().await;
+    host.harness.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
     host.is_told_of_a_change().await;
     assert!(host.tools().await.ends_with(" linear__tickets"));
     assert!(host.told().await.0.starts_with("linear: 1 tools"));
@@ -225,15 +225,17 @@ async fn a_server_that_is_ready_is_switched_on_while_others_are_awaited() {
     assert!(host.told().await.0.starts_with("chrome: 1 tools"));
     // What a strange name means may come with the next server.
     host.use_panel("gateway_activate", json!({ "name": "tickets" })).await;
-    host.stage.hear_nothing().await;
-    host.stage.snapshots.send_replace(after(&ready, Change::Listed(name("linear"), offer("tickets"))));
+    host.harness.hear_nothing().await;
+    host.harness.snapshots.send_replace(after(&ready, Change::Listed(name("linear"), offer("tickets"))));
     assert!(host.told().await.0.starts_with("linear: 1 tools"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_listen_is_not_waited_for() {
     let mut host = Host::new(Era::Modern, "opencode", panel(Some(Mode::Activate))).await;
-    host.stage.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
+    host.harness
+        .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        .await;
     host.tools().await;
     let start = Instant::now();
     host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
@@ -288,10 +290,10 @@ async fn a_server_that_has_failed_is_tried_again_and_its_fresh_outcome_told() {
         let params =
             json!({ "name": "gateway_activate", "arguments": activate, "_meta": { "progressToken": "p" } });
         host.say("tools/call", params).await;
-        assert_eq!(host.stage.hear().await["params"]["message"], "waiting for linear");
-        host.stage.hear_nothing().await;
+        assert_eq!(host.harness.hear().await["params"]["message"], "waiting for linear");
+        host.harness.hear_nothing().await;
         let second = after(&first, Change::Failed(name("linear"), failed("wrong key")));
-        host.stage.snapshots.send_replace(second.clone());
+        host.harness.snapshots.send_replace(second.clone());
         let (text, is_error) = host.told().await;
         assert!(
             text.starts_with("linear does not work: exited with code 1; stderr: wrong key; try: "),
@@ -299,8 +301,8 @@ async fn a_server_that_has_failed_is_tried_again_and_its_fresh_outcome_told() {
         );
         assert!(is_error);
         host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
-        host.stage.hear_nothing().await;
-        host.stage.snapshots.send_replace(after(&second, Change::Listed(name("linear"), offer("tickets"))));
+        host.harness.hear_nothing().await;
+        host.harness.snapshots.send_replace(after(&second, Change::Listed(name("linear"), offer("tickets"))));
         host.is_told_of_a_change().await;
         assert!(host.tools().await.ends_with(" linear__tickets"));
         assert!(host.told().await.0.starts_with("linear: 1 tools"));
@@ -313,11 +315,11 @@ async fn what_is_switched_on_is_kept_running() {
         let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
         host.tools().await;
         host.switch("gateway_activate", "chrome, github").await;
-        assert_eq!(host.stage.held(), "chrome github");
+        assert_eq!(host.harness.held(), "chrome github");
         host.switch("gateway_deactivate", "chrome").await;
-        assert_eq!(host.stage.held(), "github");
-        host.stage.leave().await;
-        assert_eq!(host.stage.held(), "", "the host has gone");
+        assert_eq!(host.harness.held(), "github");
+        host.harness.leave().await;
+        assert_eq!(host.harness.held(), "", "the host has gone");
     }
 }
 
@@ -335,9 +337,9 @@ async fn what_does_not_work_is_explained() {
         let cold = panel(Some(Mode::Activate));
         let mut host = Host::new(era, "claude-code", cold.clone()).await;
         host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
-        host.stage.hear_nothing().await;
+        host.harness.hear_nothing().await;
         let failure = Arc::new(Failure::new("exited with code 1", vec!["Unauthorized".to_owned()]));
-        host.stage.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
+        host.harness.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
         let (text, failed) = host.told().await;
         let expected = "linear does not work: exited with code 1; stderr: Unauthorized; try: check the token";
         assert!(text.starts_with(expected) && failed, "{text}");
@@ -361,7 +363,7 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
         host.switch("gateway_activate", "chrome").await;
         let failure = Arc::new(Failure::new("was killed by SIGKILL", Vec::new()));
         let crashed = after(&panel, Change::Failed(name("chrome"), failure));
-        host.stage.snapshots.send_replace(crashed.clone());
+        host.harness.snapshots.send_replace(crashed.clone());
         host.is_told_of_a_change().await;
         assert_eq!(host.tools().await, THREE);
         host.use_panel("gateway_status", json!({})).await;
@@ -371,7 +373,9 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
                 && text.contains("\ngithub: ready, 1 tools, ~"),
             "{text}"
         );
-        host.stage.snapshots.send_replace(after(&crashed, Change::Listed(name("chrome"), offer("navigate"))));
+        host.harness
+            .snapshots
+            .send_replace(after(&crashed, Change::Listed(name("chrome"), offer("navigate"))));
         host.is_told_of_a_change().await;
         assert_eq!(host.tools().await, format!("{THREE} chrome__navigate"));
     }
@@ -407,7 +411,7 @@ async fn the_mode_is_chosen_for_the_host_and_kept() {
     });
     let large = Arc::new(Offer::new(Era::Legacy, None, None, many.collect()));
     let large = after(&small, Change::Listed(name("linear"), large));
-    host.stage.snapshots.send_replace(large.clone());
+    host.harness.snapshots.send_replace(large.clone());
     host.is_told_of_a_change().await;
     assert!(host.tools().await.contains("linear__tool_299"));
     let mut next = Host::new(Era::Modern, "opencode", large).await;
@@ -419,25 +423,25 @@ async fn slash_commands_are_prompts() {
     for era in ERAS {
         let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
         host.say("prompts/list", json!({})).await;
-        let listed = host.stage.hear().await["result"]["prompts"].clone();
+        let listed = host.harness.hear().await["result"]["prompts"].clone();
         let names: Vec<&str> =
             listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["activate", "deactivate", "search", "status"]);
         host.say("prompts/get", json!({ "name": "activate", "arguments": { "name": "git" } })).await;
-        let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
+        let text = host.harness.hear().await["result"]["messages"][0]["content"]["text"].clone();
         assert_eq!(text, "Call gateway_activate with the name \"git\", and tell me what came of it.");
         host.say("prompts/get", json!({ "name": "status" })).await;
-        let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
+        let text = host.harness.hear().await["result"]["messages"][0]["content"]["text"].clone();
         assert!(text.as_str().unwrap().contains("chrome: ready, 1 tools"), "{text}");
         host.say("prompts/get", json!({ "name": "search", "arguments": { "query": "merge" } })).await;
-        let text = host.stage.hear().await["result"]["messages"][0]["content"]["text"].clone();
+        let text = host.harness.hear().await["result"]["messages"][0]["content"]["text"].clone();
         assert!(text.as_str().unwrap().contains("github__merge - Does it."), "{text}");
         host.say("prompts/get", json!({ "name": "activate" })).await;
-        assert_eq!(host.stage.hear().await["error"]["code"], -32602);
+        assert_eq!(host.harness.hear().await["error"]["code"], -32602);
         let reference = json!({ "type": "ref/prompt", "name": "activate" });
         let argument = json!({ "name": "name", "value": "G" });
         host.say("completion/complete", json!({ "ref": reference, "argument": argument })).await;
-        assert_eq!(host.stage.hear().await["result"]["completion"]["values"], json!(["github"]));
+        assert_eq!(host.harness.hear().await["result"]["completion"]["values"], json!(["github"]));
     }
 }
 
@@ -456,7 +460,7 @@ async fn the_panel_is_there_in_every_mode() {
             let (text, failed) = host.told().await;
             assert!(text.starts_with("chrome: ") && text.ends_with(told) && !failed, "{text}");
             host.say("prompts/list", json!({})).await;
-            let listed = host.stage.hear().await["result"]["prompts"].clone();
+            let listed = host.harness.hear().await["result"]["prompts"].clone();
             let plain = mode == Some(Mode::All);
             assert_eq!(listed.as_array().unwrap().len(), if plain { 0 } else { 2 }, "{listed}");
         }
@@ -478,8 +482,8 @@ async fn nothing_is_said_of_a_mode_that_is_not_chosen_yet() {
     for (settled, expected) in
         [(false, "Several MCP servers behind one.\n"), (true, "Several MCP servers behind one. A tool")]
     {
-        let mut stage = Stage::with(known.with_states_of(Arc::clone(&known.catalog), settled));
-        let answer = stage.ask(super::stage::INITIALIZE).await;
+        let mut harness = Harness::with(known.with_states_of(Arc::clone(&known.catalog), settled));
+        let answer = harness.ask(super::harness::INITIALIZE).await;
         let told = answer["result"]["instructions"].as_str().unwrap();
         assert!(told.starts_with(expected), "{told}");
     }

@@ -6,16 +6,16 @@ use tokio::time::sleep;
 
 use super::{
     SECOND,
-    stage::{Stage, call, cancel, modern, request, server, snapshot, unsettled},
+    harness::{Harness, call, cancel, modern, request, server, snapshot, unsettled},
 };
 
 #[tokio::test(start_paused = true)]
 async fn nothing_but_id_name_and_token_is_changed() {
-    let mut stage = Stage::legacy().await;
-    stage
+    let mut harness = Harness::legacy().await;
+    harness
         .say(r#" { "x":1.0, "method":"tools/call","id" : "h" , "jsonrpc":"2.0","params":{ "arguments":{"é":12345678901234567890123,"b":{"id":"h"}}, "name":"s__echo" ,"_meta":{"progressToken":"h","k":[]}} } "#)
         .await;
-    let forwarded = stage.forwarded().await;
+    let forwarded = harness.forwarded().await;
     let id = forwarded.ticket().0;
     let expected = format!(
         r#"{{ "x":1.0, "method":"tools/call","id" : {id} , "jsonrpc":"2.0","params":{{ "arguments":{{"é":12345678901234567890123,"b":{{"id":"h"}}}}, "name":"echo" ,"_meta":{{"progressToken":{id},"k":[]}}}} }}"#
@@ -24,7 +24,7 @@ async fn nothing_but_id_name_and_token_is_changed() {
 
     let result = r#"{"b":1.0,"a":12345678901234567890123,"content":[ {"type":"text"} ]}"#;
     forwarded.answer(result);
-    let answer = stage.hear_text().await;
+    let answer = harness.hear_text().await;
     assert!(answer.contains(result) && answer.contains(r#""id":"h""#), "{answer}");
 }
 
@@ -32,50 +32,50 @@ async fn nothing_but_id_name_and_token_is_changed() {
 async fn an_id_comes_back_as_it_was_written() {
     let ids =
         ["1", "0", "-1", "\"1\"", "\"\"", "\"é\"", r#""\u00e9\"\\\n""#, "123456789012345678901234567890"];
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     for id in ids {
-        stage.say(call(id)).await; // all of them at once
+        harness.say(call(id)).await; // all of them at once
     }
     for id in ids {
-        stage.forwarded().await.answer(format!("{{\"for\":{id}}}"));
-        let answer = stage.hear_text().await;
+        harness.forwarded().await.answer(format!("{{\"for\":{id}}}"));
+        let answer = harness.hear_text().await;
         assert!(answer.contains(&format!("\"id\":{id}")), "{answer}");
         assert!(answer.contains(&format!("\"for\":{id}")), "{answer}");
     }
     for id in ids {
-        stage.say(request(id, "tools/call", r#"{"name":"nowhere"}"#)).await;
-        let refusal = stage.hear_text().await;
+        harness.say(request(id, "tools/call", r#"{"name":"nowhere"}"#)).await;
+        let refusal = harness.hear_text().await;
         assert!(refusal.contains(&format!("\"id\":{id},\"error\"")), "{refusal}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_id_in_flight_is_not_used_twice() {
-    let mut stage = Stage::legacy().await;
-    stage.say(call(1)).await;
-    let first = stage.forwarded().await;
-    assert_eq!(stage.ask(call(1)).await["error"]["code"], -32600);
-    stage.say(call("\"1\"")).await; // another id
-    let other = stage.forwarded().await;
+    let mut harness = Harness::legacy().await;
+    harness.say(call(1)).await;
+    let first = harness.forwarded().await;
+    assert_eq!(harness.ask(call(1)).await["error"]["code"], -32600);
+    harness.say(call("\"1\"")).await; // another id
+    let other = harness.forwarded().await;
     first.answer(r#"{"first":1}"#);
-    assert_eq!(stage.hear().await["result"]["first"], 1);
-    stage.say(call(1)).await; // free again
-    stage.forwarded().await.answer(r#"{"second":1}"#);
-    assert_eq!(stage.hear().await["result"]["second"], 1);
+    assert_eq!(harness.hear().await["result"]["first"], 1);
+    harness.say(call(1)).await; // free again
+    harness.forwarded().await.answer(r#"{"second":1}"#);
+    assert_eq!(harness.hear().await["result"]["second"], 1);
     other.answer("{}");
-    assert_eq!(stage.hear().await["id"], "1");
-    stage.hear_nothing().await;
+    assert_eq!(harness.hear().await["id"], "1");
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_taken_back_is_never_answered() {
-    let mut stage = Stage::legacy().await;
-    stage.say(call(1)).await;
-    let taken_back = stage.forwarded().await;
-    stage
+    let mut harness = Harness::legacy().await;
+    harness.say(call(1)).await;
+    let taken_back = harness.forwarded().await;
+    harness
         .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"x","requestId":1}}"#)
         .await;
-    let (ticket, text) = stage.cancelled().await;
+    let (ticket, text) = harness.cancelled().await;
     assert_eq!(ticket, taken_back.ticket());
     let expected = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"reason":"x","requestId":{}}}}}"#,
@@ -84,48 +84,48 @@ async fn a_call_taken_back_is_never_answered() {
     assert_eq!(text, expected, "the host's own words, with the server's id");
     taken_back.progress();
     taken_back.answer("{}");
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
 
-    stage.say(call(1)).await; // the id is free, and the late answer was not for it
-    let next = stage.forwarded().await;
+    harness.say(call(1)).await; // the id is free, and the late answer was not for it
+    let next = harness.forwarded().await;
     taken_back.answer("{}");
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
     next.answer(r#"{"next":1}"#);
-    assert_eq!(stage.hear().await["result"]["next"], 1);
+    assert_eq!(harness.hear().await["result"]["next"], 1);
     for id in ["1", "\"1\"", "99", "null", "{}"] {
-        stage.say(cancel(id)).await; // answered, or never asked
+        harness.say(cancel(id)).await; // answered, or never asked
     }
-    stage.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#).await;
-    stage.nothing_forwarded().await;
-    stage.hear_nothing().await;
+    harness.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#).await;
+    harness.nothing_forwarded().await;
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_comes_once() {
-    let mut stage = Stage::legacy().await;
-    stage.say(call(1)).await;
-    let forwarded = stage.forwarded().await;
+    let mut harness = Harness::legacy().await;
+    harness.say(call(1)).await;
+    let forwarded = harness.forwarded().await;
     forwarded.answer(r#"{"first":1}"#);
     forwarded.answer(r#"{"second":1}"#);
     forwarded.fail(CallError::Gone(server()));
     forwarded.progress();
-    assert_eq!(stage.hear().await["result"]["first"], 1);
-    stage.hear_nothing().await;
+    assert_eq!(harness.hear().await["result"]["first"], 1);
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_whoever_asked_for_it() {
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     for (token, passed) in [(r#","_meta":{"progressToken":"t\u00e9"}"#, true), ("", false)] {
-        stage.say(request(1, "tools/call", &format!(r#"{{"name":"s__echo"{token}}}"#))).await;
-        let forwarded = stage.forwarded().await;
+        harness.say(request(1, "tools/call", &format!(r#"{{"name":"s__echo"{token}}}"#))).await;
+        let forwarded = harness.forwarded().await;
         forwarded.progress();
         if passed {
-            let progress = stage.hear_text().await;
+            let progress = harness.hear_text().await;
             assert!(progress.contains(r#""progressToken":"t\u00e9""#), "{progress}");
         }
         forwarded.answer("{}");
-        assert_eq!(stage.hear().await["id"], 1);
+        assert_eq!(harness.hear().await["id"], 1);
     }
 }
 
@@ -137,51 +137,51 @@ async fn a_modern_host_gets_modern_results_from_legacy_servers() {
         ("[1]", json!([1])),
         ("7", json!(7)),
     ];
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     for (result, expected) in cases {
-        stage.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
-        stage.forwarded().await.answer(result);
-        assert_eq!(stage.hear().await["result"], expected, "{result}");
+        harness.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
+        harness.forwarded().await.answer(result);
+        assert_eq!(harness.hear().await["result"], expected, "{result}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_says_why() {
     let failure = Failure::new("exited with code 1", vec!["last words".to_owned()]).into();
-    let mut stage = Stage::legacy().await;
-    stage.say(call(1)).await;
-    stage.forwarded().await.fail(CallError::Down { server: server(), failure });
-    let error = stage.hear().await["error"].take();
+    let mut harness = Harness::legacy().await;
+    harness.say(call(1)).await;
+    harness.forwarded().await.fail(CallError::Down { server: server(), failure });
+    let error = harness.hear().await["error"].take();
     assert_eq!((&error["code"], &error["data"]["server"]), (&json!(-32000), &json!("s")));
     assert_eq!(error["data"]["reason"], "exited with code 1");
     assert_eq!(error["data"]["stderr"], json!(["last words"]));
 
-    let error = stage.ask(request(2, "tools/call", r#"{"name":"s__ecko"}"#)).await["error"].take();
+    let error = harness.ask(request(2, "tools/call", r#"{"name":"s__ecko"}"#)).await["error"].take();
     assert_eq!(error["code"], -32602);
     assert!(error["message"].as_str().unwrap().contains("s__echo"), "{error}");
 }
 
 /// A tool that nobody has heard of may be one of a server that has not been heard of.
 #[tokio::test(start_paused = true)]
-async fn an_unknown_tool_waits_for_the_catalogue() {
-    let mut stage = Stage::with(unsettled());
+async fn an_unknown_tool_waits_for_the_catalog() {
+    let mut harness = Harness::with(unsettled());
     for id in 1..=3 {
-        stage.say(call(id)).await;
+        harness.say(call(id)).await;
     }
-    stage.say(request(4, "tools/call", r#"{"name":"s__nothing"}"#)).await;
-    stage.nothing_forwarded().await;
-    assert_eq!(stage.ask(call(1)).await["error"]["code"], -32600, "its id is in use");
-    stage.say(cancel(2)).await;
+    harness.say(request(4, "tools/call", r#"{"name":"s__nothing"}"#)).await;
+    harness.nothing_forwarded().await;
+    assert_eq!(harness.ask(call(1)).await["error"]["code"], -32600, "its id is in use");
+    harness.say(cancel(2)).await;
     sleep(SECOND).await;
-    stage.snapshots.send_replace(snapshot(&["echo"], true));
+    harness.snapshots.send_replace(snapshot(&["echo"], true));
     for id in [1, 3] {
-        stage.forwarded().await.answer(format!("{{\"n\":{id}}}"));
+        harness.forwarded().await.answer(format!("{{\"n\":{id}}}"));
     }
-    stage.nothing_forwarded().await;
-    let mut answers = [stage.hear().await, stage.hear().await, stage.hear().await];
+    harness.nothing_forwarded().await;
+    let mut answers = [harness.hear().await, harness.hear().await, harness.hear().await];
     answers.sort_by_key(|answer| answer["id"].as_i64());
     let ids = answers.each_ref().map(|answer| answer["id"].as_i64().unwrap());
     assert_eq!(ids, [1, 3, 4], "the second was taken back");
     assert_eq!(answers[2]["error"]["code"], -32602);
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
 }

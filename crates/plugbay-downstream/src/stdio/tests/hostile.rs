@@ -1,16 +1,16 @@
 //! Input of every bad shape: each is answered, and the connection goes on.
 
-use super::stage::{INITIALIZE, MESSAGE_LIMIT, Stage, request};
+use super::harness::{Harness, INITIALIZE, MESSAGE_LIMIT, request};
 
 /// Sends the bytes; expects one answer of this code with this id, and that the session goes on.
-async fn check(stage: &mut Stage, bytes: &[u8], code: i32, id: &str) {
+async fn check(harness: &mut Harness, bytes: &[u8], code: i32, id: &str) {
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(100)]).into_owned();
-    stage.write(bytes).await;
-    stage.write(b"\n").await;
-    let answer = stage.hear().await;
+    harness.write(bytes).await;
+    harness.write(b"\n").await;
+    let answer = harness.hear().await;
     assert_eq!(answer["error"]["code"], code, "{shown} → {answer}");
     assert_eq!(answer["id"].to_string(), id, "{shown} → {answer}");
-    assert_eq!(stage.ask(request("\"on\"", "ping", "{}")).await["id"], "on", "{shown}");
+    assert_eq!(harness.ask(request("\"on\"", "ping", "{}")).await["id"], "on", "{shown}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,9 +43,9 @@ async fn what_is_no_json_is_refused() {
         b"NaN",
         b"POST / HTTP/1.1",
     ];
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     for bytes in cases {
-        check(&mut stage, bytes, -32700, "null").await;
+        check(&mut harness, bytes, -32700, "null").await;
     }
 }
 
@@ -75,9 +75,9 @@ async fn json_that_is_no_request_is_refused_with_its_id() {
         (r#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#, "1"),
         (r#"{"jsonrpc":"2.0","ID":1,"method":"ping"}"#, "null"),
     ];
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     for (line, id) in cases {
-        check(&mut stage, line.as_bytes(), -32600, id).await;
+        check(&mut harness, line.as_bytes(), -32600, id).await;
     }
 }
 
@@ -86,19 +86,19 @@ async fn a_message_over_the_limit_is_refused_and_its_rest_skipped() {
     let large = |filler: &[u8]| {
         [&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"x\":\""[..], &filler.repeat(MESSAGE_LIMIT)].concat()
     };
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     for filler in [&b"x"[..], b"{\"jsonrpc\":\"2.0\"}", b"\0", b"\r", b"[[[["] {
-        check(&mut stage, &large(filler), -32600, "null").await;
+        check(&mut harness, &large(filler), -32600, "null").await;
     }
     let header = format!("Content-Length: {}\r\n\r\n", 10 * MESSAGE_LIMIT);
     let counted =
         [header.as_bytes(), &b"{}\n".repeat(10 * MESSAGE_LIMIT / 3 + 1)[..10 * MESSAGE_LIMIT]].concat();
-    check(&mut stage, &counted, -32600, "null").await;
+    check(&mut harness, &counted, -32600, "null").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_needs_no_answer_gets_none() {
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     let lines = [
         r#"{"jsonrpc":"2.0","method":"notifications/message"}"#,
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"s__echo"}}"#,
@@ -111,30 +111,30 @@ async fn what_needs_no_answer_gets_none() {
         "\r",
     ];
     for line in lines {
-        stage.say(line).await;
+        harness.say(line).await;
     }
-    stage.hear_nothing().await;
-    stage.nothing_forwarded().await;
+    harness.hear_nothing().await;
+    harness.nothing_forwarded().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_every_bad_shape_are_refused() {
-    let mut stage = Stage::legacy().await;
+    let mut harness = Harness::legacy().await;
     for params in ["{}", r#"{"name":7}"#, r#"{"name":null}"#, r#"{"name":""}"#, r#"{"name":"s__"}"#] {
         let line = request(1, "tools/call", params);
-        check(&mut stage, line.as_bytes(), -32602, "1").await;
+        check(&mut harness, line.as_bytes(), -32602, "1").await;
     }
     let lone = request(1, "tools/call", r#"{"name":"\ud800"}"#);
-    check(&mut stage, lone.as_bytes(), -32602, "1").await;
+    check(&mut harness, lone.as_bytes(), -32602, "1").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_may_come_in_any_pieces() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     for byte in INITIALIZE.as_bytes() {
-        stage.write(&[*byte]).await;
+        harness.write(&[*byte]).await;
         tokio::task::yield_now().await;
     }
-    stage.write(b"\r\n").await;
-    assert_eq!(stage.hear().await["id"], "init");
+    harness.write(b"\r\n").await;
+    assert_eq!(harness.hear().await["id"], "init");
 }

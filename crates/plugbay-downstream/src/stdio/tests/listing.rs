@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::stage::{INITIALIZE, INITIALIZED, Stage, cancel, list, modern, snapshot, unsettled};
+use super::harness::{Harness, INITIALIZE, INITIALIZED, cancel, list, modern, snapshot, unsettled};
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
-impl Stage {
+impl Harness {
     /// The names that this host sees.
     pub(super) async fn tools(&mut self) -> String {
         let answer = self.ask(list(1)).await;
@@ -21,80 +21,84 @@ impl Stage {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_waits_until_every_server_has_been_heard_of() {
-    let mut stage = Stage::with(unsettled());
-    stage.say(INITIALIZE).await;
-    stage.hear().await;
-    stage.say(INITIALIZED).await;
+    let mut harness = Harness::with(unsettled());
+    harness.say(INITIALIZE).await;
+    harness.hear().await;
+    harness.say(INITIALIZED).await;
     for id in [1, 2, 3] {
-        stage.say(list(id)).await;
+        harness.say(list(id)).await;
     }
-    assert_eq!(stage.ask(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await["id"], 9, "others do not wait");
-    assert_eq!(stage.ask(list(1)).await["error"]["code"], -32600, "its id is in use");
-    stage.say(cancel(2)).await;
-    stage.snapshots.send_replace(snapshot(&["early"], false));
-    stage.hear_nothing().await;
-    stage.change(&["early", "late"]);
+    assert_eq!(
+        harness.ask(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await["id"],
+        9,
+        "others do not wait"
+    );
+    assert_eq!(harness.ask(list(1)).await["error"]["code"], -32600, "its id is in use");
+    harness.say(cancel(2)).await;
+    harness.snapshots.send_replace(snapshot(&["early"], false));
+    harness.hear_nothing().await;
+    harness.change(&["early", "late"]);
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let answer = stage.hear().await;
+        let answer = harness.hear().await;
         assert_eq!(answer["result"]["tools"], json!([{ "name": "s__early" }, { "name": "s__late" }]));
         ids.push(answer["id"].as_i64().unwrap());
     }
     ids.sort_unstable();
     assert_eq!(ids, [1, 3], "the second was taken back");
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_is_told_once_and_only_if_the_host_would_see_it() {
-    let mut stage = Stage::legacy().await;
-    stage.change(&["a"]);
-    stage.hear_nothing().await; // it has not listed yet
-    assert_eq!(stage.tools().await, "s__a");
-    stage.change(&["a"]);
-    stage.hear_nothing().await; // no change to see
+    let mut harness = Harness::legacy().await;
+    harness.change(&["a"]);
+    harness.hear_nothing().await; // it has not listed yet
+    assert_eq!(harness.tools().await, "s__a");
+    harness.change(&["a"]);
+    harness.hear_nothing().await; // no change to see
     for tools in [&["a", "b"][..], &["b"], &["a"]] {
-        stage.change(tools);
-        assert_eq!(stage.hear_text().await, CHANGED);
-        stage.hear_nothing().await;
+        harness.change(tools);
+        assert_eq!(harness.hear_text().await, CHANGED);
+        harness.hear_nothing().await;
     }
-    assert_eq!(stage.tools().await, "s__a");
-    stage.change(&["c"]);
-    stage.change(&["a"]); // gone before anybody looked
-    stage.hear_nothing().await;
+    assert_eq!(harness.tools().await, "s__a");
+    harness.change(&["c"]);
+    harness.change(&["a"]); // gone before anybody looked
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_before_the_host_takes_notifications_is_told_when_it_does() {
-    let mut stage = Stage::new();
-    stage.say(INITIALIZE).await;
-    stage.hear().await;
-    assert_eq!(stage.tools().await, "s__echo");
-    stage.change(&["new"]);
-    stage.hear_nothing().await;
-    stage.say(INITIALIZED).await;
-    assert_eq!(stage.hear_text().await, CHANGED);
-    stage.say(INITIALIZED).await;
-    stage.hear_nothing().await;
-    assert_eq!(stage.tools().await, "s__new");
+    let mut harness = Harness::new();
+    harness.say(INITIALIZE).await;
+    harness.hear().await;
+    assert_eq!(harness.tools().await, "s__echo");
+    harness.change(&["new"]);
+    harness.hear_nothing().await;
+    harness.say(INITIALIZED).await;
+    assert_eq!(harness.hear_text().await, CHANGED);
+    harness.say(INITIALIZED).await;
+    harness.hear_nothing().await;
+    assert_eq!(harness.tools().await, "s__new");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_that_was_seen_in_time_is_not_told() {
-    let mut stage = Stage::new();
-    stage.say(INITIALIZE).await;
-    stage.hear().await;
-    assert_eq!(stage.tools().await, "s__echo");
-    stage.change(&["new"]);
-    assert_eq!(stage.tools().await, "s__new");
-    stage.say(INITIALIZED).await;
-    stage.hear_nothing().await;
+    let mut harness = Harness::new();
+    harness.say(INITIALIZE).await;
+    harness.hear().await;
+    assert_eq!(harness.tools().await, "s__echo");
+    harness.change(&["new"]);
+    assert_eq!(harness.tools().await, "s__new");
+    harness.say(INITIALIZED).await;
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_host_that_does_not_listen_is_not_told() {
-    let mut stage = Stage::new();
-    stage.ask(modern(1, "tools/list", "")).await;
-    stage.change(&["new"]);
-    stage.hear_nothing().await;
+    let mut harness = Harness::new();
+    harness.ask(modern(1, "tools/list", "")).await;
+    harness.change(&["new"]);
+    harness.hear_nothing().await;
 }

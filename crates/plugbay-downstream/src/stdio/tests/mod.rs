@@ -1,22 +1,22 @@
 //! Whole sessions with a scripted host and scripted servers, in memory and on a paused clock.
 
 mod activate;
-mod asks;
+mod agent;
+mod builtin;
 mod calls;
 mod ending;
-mod errands;
+mod harness;
 mod hostile;
 mod listing;
-mod news;
+mod notifications;
 mod opening;
-mod own;
 mod parked;
 mod passing;
 mod ranking;
+mod resources;
 mod sampling;
-mod shelf;
+mod server_requests;
 mod slow;
-mod stage;
 mod subscriptions;
 mod suite;
 mod tasks;

@@ -6,16 +6,16 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{INITIALIZE, INITIALIZED, Stage, list, modern, request};
+use super::harness::{Harness, INITIALIZE, INITIALIZED, list, modern, request};
 
 /// Sends each line to one host; the value at the pointer of each answer must be this.
 async fn check(dialogue: &[(&str, &str, Value)]) {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     for (line, pointer, expected) in dialogue {
-        let answer = stage.ask(line).await;
+        let answer = harness.ask(line).await;
         assert_eq!(answer.pointer(pointer), Some(expected), "{line} → {answer}");
     }
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,14 +89,14 @@ async fn a_host_may_try_both() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_counts_its_messages_is_answered_alike() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     for (line, id) in [(INITIALIZE.to_owned(), json!("init")), (list(7), json!(7))] {
-        stage.write(format!("Content-Length: {}\r\n\r\n{line}", line.len()).as_bytes()).await;
-        assert_eq!(stage.hear().await["id"], id);
-        assert_eq!(stage.framing(), Some(Framing::ContentLength));
+        harness.write(format!("Content-Length: {}\r\n\r\n{line}", line.len()).as_bytes()).await;
+        assert_eq!(harness.hear().await["id"], id);
+        assert_eq!(harness.framing(), Some(Framing::ContentLength));
     }
-    stage.say(INITIALIZED).await; // in another framing, and yet understood
-    stage.say(list(8)).await;
-    assert_eq!(stage.hear().await["id"], 8);
-    assert_eq!(stage.framing(), Some(Framing::ContentLength));
+    harness.say(INITIALIZED).await; // in another framing, and yet understood
+    harness.say(list(8)).await;
+    assert_eq!(harness.hear().await["id"], 8);
+    assert_eq!(harness.framing(), Some(Framing::ContentLength));
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Features, Item, Offer, Stock, Tool, Ware},
+    catalog::{Catalog, Change, Item, ItemKind, Offer, ServerCapabilities, Stock, Tool},
     era::Era,
-    exchange::{News, Topic},
+    exchange::{ServerNotification, Topic},
     exposure::{Exposure, Mode},
     extension::Extensions,
     name::ServerName,
@@ -14,7 +14,7 @@ use plugbay_core::{
     surface::{Layout, Snapshot},
 };
 
-use super::stage::{INITIALIZED, Stage, call, modern, request, server};
+use super::harness::{Harness, INITIALIZED, call, modern, request, server};
 
 /// These servers: each has the tools `echo` and `wipe`, which is denied, the resource `x://1`, one with its own
 /// name, the prompt `ask`, and an extension `com.example/{name}`.
@@ -22,19 +22,24 @@ fn panel(servers: &[&str]) -> Snapshot {
     let mut catalog = Catalog::default();
     let mut layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     for name in servers {
-        let item = |ware, json: String| Item::parse(Bytes::from(json), ware).expect("an item");
+        let item = |item_kind, json: String| Item::parse(Bytes::from(json), item_kind).expect("an item");
         let stock = Stock {
             resources: vec![
-                item(Ware::Resource, r#"{"uri":"x://1"}"#.to_owned()),
-                item(Ware::Resource, format!(r#"{{"uri":"{name}:1"}}"#)),
+                item(ItemKind::Resource, r#"{"uri":"x://1"}"#.to_owned()),
+                item(ItemKind::Resource, format!(r#"{{"uri":"{name}:1"}}"#)),
             ],
-            prompts: vec![item(Ware::Prompt, r#"{"name":"ask"}"#.to_owned())],
+            prompts: vec![item(ItemKind::Prompt, r#"{"name":"ask"}"#.to_owned())],
             ..Stock::default()
         };
         let tools = ["echo", "wipe"]
             .map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}"}}"#))).expect("a tool"));
-        let features =
-            Features { tools: true, resources: true, subscribe: true, prompts: true, ..Features::default() };
+        let features = ServerCapabilities {
+            tools: true,
+            resources: true,
+            subscribe: true,
+            prompts: true,
+            ..ServerCapabilities::default()
+        };
         let declared = format!(r#"{{"extensions":{{"com.example/{name}":{{}}}}}}"#);
         let offer = Offer::new(Era::Legacy, None, None, tools.to_vec())
             .stocked(features, stock)
@@ -72,7 +77,7 @@ const REQUESTS: &[Case] = &[
 #[tokio::test(start_paused = true)]
 async fn a_request_is_led_to_its_server_by_what_it_is_about() {
     for era in [Era::Legacy, Era::Modern] {
-        let mut stage = Stage::with(panel(&["a", "b"]));
+        let mut harness = Harness::with(panel(&["a", "b"]));
         for (method, members, reached) in REQUESTS {
             let said = |id: u64, members: &str| match era {
                 Era::Legacy => request(id, method, &format!("{{{members}}}")),
@@ -80,15 +85,15 @@ async fn a_request_is_led_to_its_server_by_what_it_is_about() {
             };
             // Tasks have an era, which is their server's.
             let reached = reached.filter(|_| era == Era::Legacy || !members.contains("taskId"));
-            stage.say(said(7, members)).await;
+            harness.say(said(7, members)).await;
             if let Some((server, own)) = reached {
-                let forwarded = stage.forwarded().await;
+                let forwarded = harness.forwarded().await;
                 assert_eq!(forwarded.server(), server, "{method} {members}");
                 assert_eq!(forwarded.text(), said(forwarded.ticket().0, own));
                 forwarded.answer(r#"{"v":1.0}"#);
-                assert!(stage.hear_text().await.contains(r#""id":7,"result":{"v":1.0"#));
+                assert!(harness.hear_text().await.contains(r#""id":7,"result":{"v":1.0"#));
             } else {
-                assert_eq!(stage.hear().await["error"]["code"], -32601, "{method} {members}");
+                assert_eq!(harness.hear().await["error"]["code"], -32601, "{method} {members}");
             }
         }
     }
@@ -96,22 +101,22 @@ async fn a_request_is_led_to_its_server_by_what_it_is_about() {
 
 #[tokio::test(start_paused = true)]
 async fn where_there_is_one_server_it_gets_everything_but_what_is_denied() {
-    let mut stage = Stage::with(panel(&["s"]));
+    let mut harness = Harness::with(panel(&["s"]));
     for params in ["{}", r#"{"n":1.0}"#, r#"{"name":"nobody"}"#] {
-        stage.say(request(1, "y/get", params)).await;
-        let forwarded = stage.forwarded().await;
+        harness.say(request(1, "y/get", params)).await;
+        let forwarded = harness.forwarded().await;
         assert_eq!(forwarded.text(), request(forwarded.ticket().0, "y/get", params));
         forwarded.answer("{}");
-        stage.hear().await;
+        harness.hear().await;
     }
-    let refused = stage.ask(request(2, "y/get", r#"{"name":"wipe"}"#)).await;
+    let refused = harness.ask(request(2, "y/get", r#"{"name":"wipe"}"#)).await;
     assert_eq!(refused["error"]["code"], -32601);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notification_of_the_host_is_led_as_its_requests_are() {
-    let mut stage = Stage::with(panel(&["a", "b"]));
-    stage.open().await;
+    let mut harness = Harness::with(panel(&["a", "b"]));
+    harness.open().await;
     let note =
         |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
     for unknown in [
@@ -119,44 +124,47 @@ async fn a_notification_of_the_host_is_led_as_its_requests_are() {
         note("notifications/x/seen", r#"{"name":"b__echo","Name":"a__echo"}"#),
         note("notifications/message", r#"{"name":"b__echo"}"#),
     ] {
-        stage.say(unknown).await;
+        harness.say(unknown).await;
     }
-    stage.say(note("notifications/x/seen", r#"{"n":1.0,"name":"b__echo"}"#)).await;
+    harness.say(note("notifications/x/seen", r#"{"n":1.0,"name":"b__echo"}"#)).await;
     let own = note("notifications/x/seen", r#"{"n":1.0,"name":"echo"}"#);
-    assert_eq!(stage.notified().await, ("b".to_owned(), own));
+    assert_eq!(harness.notified().await, ("b".to_owned(), own));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notification_of_a_server_goes_along_with_its_call() {
     let message = r#"{"jsonrpc":"2.0","method":"notifications/x/hello","params":{"n":1.0}}"#;
-    let news =
-        News { server: server(), message: Bytes::from_static(message.as_bytes()), topic: Topic::Unknown };
-    let mut legacy = Stage::legacy().await;
-    legacy.tell(&news);
+    let server_notification = ServerNotification {
+        server: server(),
+        message: Bytes::from_static(message.as_bytes()),
+        topic: Topic::Unknown,
+    };
+    let mut legacy = Harness::legacy().await;
+    legacy.tell(&server_notification);
     assert_eq!(legacy.hear_text().await, message);
-    let mut stateless = Stage::new();
+    let mut stateless = Harness::new();
     stateless.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
     let forwarded = stateless.forwarded().await;
-    stateless.tell(&news);
+    stateless.tell(&server_notification);
     stateless.hear_nothing().await; // it has not asked to hear of what belongs to no request
-    forwarded.log(&news);
+    forwarded.log(&server_notification);
     assert_eq!(stateless.hear_text().await, message);
 }
 
 #[tokio::test(start_paused = true)]
 async fn how_far_the_host_is_reaches_whoever_asked() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}}}"#;
-    stage.ask(request("\"init\"", "initialize", params)).await;
-    stage.say(INITIALIZED).await;
-    stage.say(call(1)).await;
-    let forwarded = stage.forwarded().await;
+    harness.ask(request("\"init\"", "initialize", params)).await;
+    harness.say(INITIALIZED).await;
+    harness.say(call(1)).await;
+    let forwarded = harness.forwarded().await;
     // Two that have chosen the same token.
     for number in [900, 901] {
         let params = r#"{"_meta":{"a":1.0,"progressToken":"\u0070t"},"messages":[]}"#;
         forwarded.ask(number, "sampling/createMessage", params).unwrap();
         let own = params.replace(r#""\u0070t""#, &number.to_string());
-        assert!(stage.hear_text().await.contains(&own));
+        assert!(harness.hear_text().await.contains(&own));
     }
     let progress = |token: &str| {
         format!(
@@ -164,16 +172,16 @@ async fn how_far_the_host_is_reaches_whoever_asked() {
         )
     };
     for stray in ["1", "902", r#""pt""#] {
-        stage.say(progress(stray)).await;
+        harness.say(progress(stray)).await;
     }
-    stage.say(progress("901")).await;
-    assert_eq!(stage.notified().await, ("s".to_owned(), progress(r#""\u0070t""#)));
+    harness.say(progress("901")).await;
+    assert_eq!(harness.notified().await, ("s".to_owned(), progress(r#""\u0070t""#)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from() {
-    let mut stage = Stage::with(panel(&["a", "b"]));
-    stage.open().await;
+    let mut harness = Harness::with(panel(&["a", "b"]));
+    harness.open().await;
     let read = |uri: &str| request(1, "resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
     for (said, server) in [
         (read("x://1"), "a"), // the first by name
@@ -182,21 +190,21 @@ async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from
         (request(1, "tools/call", r#"{"name":"a__echo"}"#), "a"),
         (read("x://1"), "a"),
     ] {
-        stage.say(&said).await;
-        let forwarded = stage.forwarded().await;
+        harness.say(&said).await;
+        let forwarded = harness.forwarded().await;
         assert_eq!(forwarded.server(), server, "{said}");
         forwarded.answer("{}");
-        stage.hear().await;
+        harness.hear().await;
     }
     // What it is told of by that name is worth more.
-    let mut stage = Stage::with(panel(&["b"]));
-    stage.open().await;
-    stage.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
-    assert_eq!(stage.watched().await, r#""x://1""#);
-    stage.snapshots.send_replace(panel(&["a", "b"]));
-    stage.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
-    stage.forwarded().await.answer("{}");
-    while stage.hear().await["id"] != 2 {} // behind the news of its lists
-    stage.say(read("x://1")).await;
-    assert_eq!(stage.forwarded().await.server(), "b");
+    let mut harness = Harness::with(panel(&["b"]));
+    harness.open().await;
+    harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
+    assert_eq!(harness.watched().await, r#""x://1""#);
+    harness.snapshots.send_replace(panel(&["a", "b"]));
+    harness.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
+    harness.forwarded().await.answer("{}");
+    while harness.hear().await["id"] != 2 {} // behind the server_notification of its lists
+    harness.say(read("x://1")).await;
+    assert_eq!(harness.forwarded().await.server(), "b");
 }

@@ -10,8 +10,8 @@ use tokio::{
 };
 
 use super::{
-    own::searchable,
-    stage::{Stage, cancel, request},
+    builtin::searchable,
+    harness::{Harness, cancel, request},
 };
 use crate::{
     ranking::{Choice, Chosen},
@@ -53,33 +53,33 @@ impl Asked {
     }
 }
 
-struct World {
-    stage: Stage,
-    questions: mpsc::UnboundedReceiver<Asked>,
+struct RankingHarness {
+    harness: Harness,
+    server_requests: mpsc::UnboundedReceiver<Asked>,
 }
 
-impl World {
+impl RankingHarness {
     /// `s__draw` paints, `s__echo` says it again.
     async fn new() -> Self {
-        let mut stage = Stage::with(searchable());
-        let (asked, questions) = mpsc::unbounded_channel();
+        let mut harness = Harness::with(searchable());
+        let (asked, server_requests) = mpsc::unbounded_channel();
         let model = Chosen::Model(Arc::new(Scripted(asked)));
-        stage.ranker.choose(Some(Choice { model, deadline: DEADLINE }));
-        stage.open().await;
-        Self { stage, questions }
+        harness.ranker.choose(Some(Choice { model, deadline: DEADLINE }));
+        harness.open().await;
+        Self { harness, server_requests }
     }
 
     async fn search(&mut self, query: &str) {
-        self.stage.say(search(7, query)).await;
+        self.harness.say(search(7, query)).await;
     }
 
     async fn asked(&mut self) -> Asked {
-        soon("a question to the model", self.questions.recv()).await.expect("the model is there")
+        soon("a server request to the model", self.server_requests.recv()).await.expect("the model is there")
     }
 
     /// The lines of the next answer to a search.
     async fn found(&mut self) -> Vec<String> {
-        let answer = self.stage.hear().await;
+        let answer = self.harness.hear().await;
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
         text.lines().map(str::to_owned).collect()
     }
@@ -88,7 +88,7 @@ impl World {
     async fn found_without(&mut self, query: &str) -> Vec<String> {
         self.search(query).await;
         let found = self.found().await;
-        assert!(self.questions.try_recv().is_err(), "the model was asked");
+        assert!(self.server_requests.try_recv().is_err(), "the model was asked");
         found
     }
 }
@@ -100,15 +100,15 @@ fn search(id: u64, query: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn the_model_decides_the_order_and_the_session_goes_on_meanwhile() {
-    let mut world = World::new().await;
-    world.search("paint a landscape").await;
-    let asked = world.asked().await;
+    let mut ranking = RankingHarness::new().await;
+    ranking.search("paint a landscape").await;
+    let asked = ranking.asked().await;
     assert!(asked.text().starts_with("Query: \"paint a landscape\"\n"), "{}", asked.text());
     let tools = asked.text().split("Tools:\n").nth(1).unwrap();
     assert_eq!(tools, "s__draw() - Paints a landscape.\ns__echo(count: int) - Says it again.\n");
-    assert_eq!(world.stage.ask(request(8, "ping", "{}")).await["id"], 8);
+    assert_eq!(ranking.harness.ask(request(8, "ping", "{}")).await["id"], 8);
     asked.say(r#"```json ["s__echo", "s__nothing", "s__echo"]```"#);
-    let found = world.found().await;
+    let found = ranking.found().await;
     assert!(
         found[0].starts_with("s__echo") && found.iter().any(|line| line.starts_with("s__draw")),
         "{found:?}"
@@ -118,62 +118,62 @@ async fn the_model_decides_the_order_and_the_session_goes_on_meanwhile() {
 
 #[tokio::test(start_paused = true)]
 async fn what_only_the_model_finds_is_found() {
-    let mut world = World::new().await;
-    world.search("zebra").await;
-    world.asked().await.say(r#"["s__draw"]"#);
-    let found = world.found().await;
+    let mut ranking = RankingHarness::new().await;
+    ranking.search("zebra").await;
+    ranking.asked().await.say(r#"["s__draw"]"#);
+    let found = ranking.found().await;
     assert!(found[0].starts_with("s__draw - ") && found[1].starts_with('{'), "with its schema: {found:?}");
-    world.search("okapi").await;
-    world.asked().await.say("[]");
-    assert!(world.found().await[0].starts_with("No tool found."));
+    ranking.search("okapi").await;
+    ranking.asked().await.say("[]");
+    assert!(ranking.found().await[0].starts_with("No tool found."));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_query_is_asked_once_for_each_catalogue() {
-    let mut world = World::new().await;
-    world.search("paint a landscape").await;
-    world.asked().await.say(r#"["s__echo","s__draw"]"#);
-    let first = world.found().await;
-    assert_eq!(world.found_without("  Paint a\n LANDSCAPE ").await, first);
-    world.search("paint a portrait").await;
-    world.asked().await.say(r#"["s__draw"]"#);
-    world.found().await;
-    assert_eq!(world.found_without("paint a landscape").await, first);
-    world.stage.snapshots.send_replace(searchable());
-    world.stage.hear_nothing().await;
-    world.search("paint a landscape").await;
-    world.asked().await.say("[]");
-    assert!(world.found().await[0].starts_with("s__draw"), "the local order, from now on");
+async fn a_query_is_asked_once_for_each_catalog() {
+    let mut ranking = RankingHarness::new().await;
+    ranking.search("paint a landscape").await;
+    ranking.asked().await.say(r#"["s__echo","s__draw"]"#);
+    let first = ranking.found().await;
+    assert_eq!(ranking.found_without("  Paint a\n LANDSCAPE ").await, first);
+    ranking.search("paint a portrait").await;
+    ranking.asked().await.say(r#"["s__draw"]"#);
+    ranking.found().await;
+    assert_eq!(ranking.found_without("paint a landscape").await, first);
+    ranking.harness.snapshots.send_replace(searchable());
+    ranking.harness.hear_nothing().await;
+    ranking.search("paint a landscape").await;
+    ranking.asked().await.say("[]");
+    assert!(ranking.found().await[0].starts_with("s__draw"), "the local order, from now on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_so_many_answers_are_remembered() {
-    let mut world = World::new().await;
+    let mut ranking = RankingHarness::new().await;
     for number in 0..=256 {
-        world.search(&format!("paint {number}")).await;
-        world.asked().await.say(r#"["s__draw"]"#);
-        world.found().await;
+        ranking.search(&format!("paint {number}")).await;
+        ranking.asked().await.say(r#"["s__draw"]"#);
+        ranking.found().await;
     }
-    world.found_without("paint 1").await;
-    world.search("paint 0").await;
-    world.asked().await.say("[]");
+    ranking.found_without("paint 1").await;
+    ranking.search("paint 0").await;
+    ranking.asked().await.say("[]");
 }
 
 #[tokio::test(start_paused = true)]
 async fn trouble_of_one_query_leaves_the_local_answer() {
-    let mut world = World::new().await;
+    let mut ranking = RankingHarness::new().await;
     for trouble in [Trouble::Refused("no".to_owned()), Trouble::Malformed("no".to_owned())] {
-        world.search("paint").await;
-        world.asked().await.fail(trouble);
-        assert!(world.found().await[0].starts_with("s__draw"));
+        ranking.search("paint").await;
+        ranking.asked().await.fail(trouble);
+        assert!(ranking.found().await[0].starts_with("s__draw"));
     }
-    world.search("paint").await;
-    world.asked().await.say("I would paint.");
-    assert!(world.found().await[0].starts_with("s__draw"));
+    ranking.search("paint").await;
+    ranking.asked().await.say("I would paint.");
+    assert!(ranking.found().await[0].starts_with("s__draw"));
     // None of it is remembered.
-    world.search("paint").await;
-    world.asked().await.say(r#"["s__echo"]"#);
-    assert!(world.found().await[0].starts_with("s__echo"));
+    ranking.search("paint").await;
+    ranking.asked().await.say(r#"["s__echo"]"#);
+    assert!(ranking.found().await[0].starts_with("s__echo"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,61 +187,61 @@ async fn a_model_in_trouble_is_left_alone_for_a_while() {
         (Trouble::Failed { status: Some(500), message: message.clone() }, 12 * DEADLINE),
         (Trouble::Unreachable(message.clone()), 12 * DEADLINE),
     ] {
-        let mut world = World::new().await;
-        world.search("paint").await;
-        world.asked().await.fail(trouble);
-        assert!(world.found().await[0].starts_with("s__draw"));
+        let mut ranking = RankingHarness::new().await;
+        ranking.search("paint").await;
+        ranking.asked().await.fail(trouble);
+        assert!(ranking.found().await[0].starts_with("s__draw"));
         sleep(rest.saturating_sub(Duration::from_millis(1))).await;
-        assert!(world.found_without("paint").await[0].starts_with("s__draw"));
+        assert!(ranking.found_without("paint").await[0].starts_with("s__draw"));
         sleep(Duration::from_millis(2)).await;
-        world.search("paint").await;
-        world.asked().await.say("[]");
+        ranking.search("paint").await;
+        ranking.asked().await.say("[]");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_model_is_not_waited_for() {
-    let mut world = World::new().await;
-    world.search("paint").await;
-    let mut asked = world.asked().await;
+    let mut ranking = RankingHarness::new().await;
+    ranking.search("paint").await;
+    let mut asked = ranking.asked().await;
     let begun = tokio::time::Instant::now();
-    assert!(world.found().await[0].starts_with("s__draw"));
+    assert!(ranking.found().await[0].starts_with("s__draw"));
     assert!(begun.elapsed() <= DEADLINE + Duration::from_millis(1), "{:?}", begun.elapsed());
-    soon("the end of the question", asked.answer.closed()).await;
+    soon("the end of the server request", asked.answer.closed()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_search_that_is_taken_back_ends_the_question() {
-    let mut world = World::new().await;
-    world.search("paint").await;
-    let mut asked = world.asked().await;
-    world.stage.say(cancel(7)).await;
-    soon("the end of the question", asked.answer.closed()).await;
-    world.stage.hear_nothing().await;
+    let mut ranking = RankingHarness::new().await;
+    ranking.search("paint").await;
+    let mut asked = ranking.asked().await;
+    ranking.harness.say(cancel(7)).await;
+    soon("the end of the server request", asked.answer.closed()).await;
+    ranking.harness.hear_nothing().await;
     // So does a host that leaves.
-    world.search("paint").await;
-    let mut asked = world.asked().await;
-    world.stage.close();
-    soon("the end of the question", asked.answer.closed()).await;
-    world.stage.ended().await.unwrap();
+    ranking.search("paint").await;
+    let mut asked = ranking.asked().await;
+    ranking.harness.close();
+    soon("the end of the server request", asked.answer.closed()).await;
+    ranking.harness.ended().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_is_not_asked_about_nothing() {
-    let mut world = World::new().await;
+    let mut ranking = RankingHarness::new().await;
     let arguments = json!({ "query": "paint", "server": "x".repeat(1000) });
     let params = json!({ "name": "search_tools", "arguments": arguments });
-    world.stage.say(request(7, "tools/call", &params.to_string())).await;
-    assert!(world.found().await[0].starts_with("`server`: there is nothing named"));
-    assert!(world.questions.try_recv().is_err(), "the model was asked");
+    ranking.harness.say(request(7, "tools/call", &params.to_string())).await;
+    assert!(ranking.found().await[0].starts_with("`server`: there is nothing named"));
+    assert!(ranking.server_requests.try_recv().is_err(), "the model was asked");
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_choice_counts_at_once() {
-    let mut world = World::new().await;
-    world.search("paint").await;
-    world.asked().await.say(r#"["s__echo"]"#);
-    assert!(world.found().await[0].starts_with("s__echo"));
-    world.stage.ranker.choose(None);
-    assert!(world.found_without("paint").await[0].starts_with("s__draw"));
+    let mut ranking = RankingHarness::new().await;
+    ranking.search("paint").await;
+    ranking.asked().await.say(r#"["s__echo"]"#);
+    assert!(ranking.found().await[0].starts_with("s__echo"));
+    ranking.harness.ranker.choose(None);
+    assert!(ranking.found_without("paint").await[0].starts_with("s__draw"));
 }

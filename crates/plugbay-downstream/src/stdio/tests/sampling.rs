@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plugbay_core::{
-    ability::Abilities,
+    capabilities::ClientCapabilities,
     extension::Extensions,
     model::{Model as _, Prompt, Stop, ToolCall, ToolResult, ToolSpec, Trouble, Turn},
 };
@@ -11,8 +11,8 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::{
-    own::searchable,
-    stage::{INITIALIZED, Stage, cancel, modern, request},
+    builtin::searchable,
+    harness::{Harness, INITIALIZED, cancel, modern, request},
 };
 use crate::{
     dispatch,
@@ -25,13 +25,13 @@ use crate::{
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-async fn host(capabilities: &str) -> Stage {
-    let mut stage = Stage::with(searchable());
-    stage.ranker.choose(Some(Choice { model: Chosen::Host, deadline: DEADLINE }));
+async fn host(capabilities: &str) -> Harness {
+    let mut harness = Harness::with(searchable());
+    harness.ranker.choose(Some(Choice { model: Chosen::Host, deadline: DEADLINE }));
     let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
-    stage.ask(request("\"init\"", "initialize", &params)).await;
-    stage.say(INITIALIZED).await;
-    stage
+    harness.ask(request("\"init\"", "initialize", &params)).await;
+    harness.say(INITIALIZED).await;
+    harness
 }
 
 fn search() -> String {
@@ -43,76 +43,76 @@ fn first_line(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// Searches; gives the question that the host is asked.
-async fn asked(stage: &mut Stage) -> Value {
-    stage.say(search()).await;
-    let question = stage.hear().await;
-    assert_eq!(question["method"], "sampling/createMessage", "{question}");
-    question
+/// Searches; gives the server request that the host is asked.
+async fn asked(harness: &mut Harness) -> Value {
+    harness.say(search()).await;
+    let server_request = harness.hear().await;
+    assert_eq!(server_request["method"], "sampling/createMessage", "{server_request}");
+    server_request
 }
 
-fn sampled(question: &Value, text: &str) -> String {
+fn sampled(server_request: &Value, text: &str) -> String {
     let content = json!({ "type": "text", "text": text });
     let result = json!({ "role": "assistant", "content": content, "model": "m", "stopReason": "endTurn" });
-    json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }).to_string()
+    json!({ "jsonrpc": "2.0", "id": server_request["id"], "result": result }).to_string()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_samples_ranks_for_itself() {
-    let mut stage = host(r#"{"sampling":{}}"#).await;
-    let question = asked(&mut stage).await;
-    let params = &question["params"];
+    let mut harness = host(r#"{"sampling":{}}"#).await;
+    let server_request = asked(&mut harness).await;
+    let params = &server_request["params"];
     assert_eq!(params["messages"][0]["role"], "user");
     let text = params["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("paint a landscape") && text.contains("\ns__echo(count: int)"), "{text}");
     assert!(params["systemPrompt"].as_str().unwrap().contains("JSON array"), "{params}");
     assert!(params["maxTokens"].as_u64().unwrap() > 0 && params.get("tools").is_none(), "{params}");
-    let answer = stage.ask(sampled(&question, r#"["s__echo"]"#)).await;
+    let answer = harness.ask(sampled(&server_request, r#"["s__echo"]"#)).await;
     assert_eq!(answer["id"], 7);
     assert!(first_line(&answer).starts_with("s__echo"), "{answer}");
     // It is not asked the same again.
-    let answer = stage.ask(search()).await;
+    let answer = harness.ask(search()).await;
     assert!(first_line(&answer).starts_with("s__echo"), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_cannot_be_asked_gets_the_local_answer() {
-    let mut stage = host("{}").await;
-    assert!(first_line(&stage.ask(search()).await).starts_with("s__draw"));
-    let mut stage = Stage::with(searchable());
-    stage.ranker.choose(Some(Choice { model: Chosen::Host, deadline: DEADLINE }));
+    let mut harness = host("{}").await;
+    assert!(first_line(&harness.ask(search()).await).starts_with("s__draw"));
+    let mut harness = Harness::with(searchable());
+    harness.ranker.choose(Some(Choice { model: Chosen::Host, deadline: DEADLINE }));
     let arguments = r#","name":"search_tools","arguments":{"query":"paint a landscape"}"#;
-    let answer = stage.ask(modern(7, "tools/call", arguments)).await;
+    let answer = harness.ask(modern(7, "tools/call", arguments)).await;
     assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_user_who_declines_gets_the_local_answer_and_is_left_alone() {
-    let mut stage = host(r#"{"sampling":{}}"#).await;
-    let question = asked(&mut stage).await;
+    let mut harness = host(r#"{"sampling":{}}"#).await;
+    let server_request = asked(&mut harness).await;
     let error = json!({ "code": -1, "message": "User rejected sampling request" });
-    let answer = stage.ask(json!({ "jsonrpc": "2.0", "id": question["id"], "error": error })).await;
+    let answer = harness.ask(json!({ "jsonrpc": "2.0", "id": server_request["id"], "error": error })).await;
     assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
-    assert_eq!(stage.ask(search()).await["id"], 7, "no question");
+    assert_eq!(harness.ask(search()).await["id"], 7, "no server request");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_needs_any_more_is_withdrawn() {
-    let mut stage = host(r#"{"sampling":{}}"#).await;
-    let question = asked(&mut stage).await;
-    stage.say(cancel(7)).await;
+    let mut harness = host(r#"{"sampling":{}}"#).await;
+    let server_request = asked(&mut harness).await;
+    harness.say(cancel(7)).await;
     let withdrawn = |told: &Value| {
         assert_eq!(told["method"], "notifications/cancelled");
-        assert_eq!(told["params"]["requestId"], question["id"]);
+        assert_eq!(told["params"]["requestId"], server_request["id"]);
     };
-    withdrawn(&stage.hear().await);
-    stage.say(sampled(&question, r#"["s__echo"]"#)).await;
-    stage.hear_nothing().await;
+    withdrawn(&harness.hear().await);
+    harness.say(sampled(&server_request, r#"["s__echo"]"#)).await;
+    harness.hear_nothing().await;
     // The same for one that takes too long; there the local answer stands.
-    let question = asked(&mut stage).await;
-    let (one, other) = (stage.hear().await, stage.hear().await);
+    let server_request = asked(&mut harness).await;
+    let (one, other) = (harness.hear().await, harness.hear().await);
     let (told, answer) = if one["id"] == 7 { (other, one) } else { (one, other) };
-    assert_eq!(told["params"]["requestId"], question["id"]);
+    assert_eq!(told["params"]["requestId"], server_request["id"]);
     assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
 }
 
@@ -121,8 +121,9 @@ async fn a_question_that_nobody_needs_any_more_is_withdrawn() {
 async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
     let (gateway, _snapshots, _servers) = scripted::gateway(searchable());
     let session = Session::new(gateway, Outbox::default());
-    let abilities = Abilities { sampling: true, sampling_tools: true, ..Abilities::NONE };
-    session.opened_legacy("2025-11-25", abilities, &Extensions::default());
+    let client_capabilities =
+        ClientCapabilities { sampling: true, sampling_tools: true, ..ClientCapabilities::NONE };
+    session.opened_legacy("2025-11-25", client_capabilities, &Extensions::default());
     let sink = Arc::new(Outbox::default());
     let model = Arc::new(HostModel { session: Arc::clone(&session), sink: Arc::clone(&sink) });
     let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
@@ -144,9 +145,9 @@ async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
     let (said, mut heard) = mpsc::unbounded_channel();
     let hear = Box::new(move |text: &str| _ = said.send(text.to_owned()));
     let reply = tokio::spawn(async move { asking.ask(prompt, Some(hear)).await });
-    let frames = soon("a question", sink.take()).await.unwrap();
-    let question = frames.into_iter().next().unwrap().into_bytes();
-    let text = String::from_utf8(question.to_vec()).unwrap();
+    let frames = soon("a server request", sink.take()).await.unwrap();
+    let server_request = frames.into_iter().next().unwrap().into_bytes();
+    let text = String::from_utf8(server_request.to_vec()).unwrap();
     let expected = concat!(
         r#""params":{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}},"#,
         r#"{"role":"assistant","content":[{"type":"text","text":"Well"},{"type":"tool_use","id":"1","name":"t","input":{"n":12345678901234567890123}}]},"#,
@@ -165,7 +166,7 @@ async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
     // A host that knows of no tools is not told of any.
     session.opened_legacy(
         "2025-11-25",
-        Abilities { sampling: true, ..Abilities::NONE },
+        ClientCapabilities { sampling: true, ..ClientCapabilities::NONE },
         &Extensions::default(),
     );
     let tool = ToolSpec { name: "t".to_owned(), description: String::new(), schema: raw("{}") };

@@ -3,9 +3,9 @@
 use plugbay_core::era::SUBSCRIPTION_KEY;
 use serde_json::{Value, json};
 
-use super::stage::{INITIALIZE, INITIALIZED, Stage, cancel, listen, modern, snapshot};
+use super::harness::{Harness, INITIALIZE, INITIALIZED, cancel, listen, modern, snapshot};
 
-impl Stage {
+impl Harness {
     /// The next notification: its last word, and the subscription that it belongs to.
     async fn told(&mut self) -> (String, Value) {
         let message = self.hear().await;
@@ -27,78 +27,78 @@ fn changed(id: impl Into<Value>) -> (String, Value) {
 
 #[tokio::test(start_paused = true)]
 async fn each_subscription_is_acknowledged_told_and_ended_by_its_own_id() {
-    let mut stage = Stage::new();
-    stage.ask(modern(1, "tools/list", "")).await;
-    stage.subscribe("10").await;
-    stage.subscribe("\"10\"").await;
-    stage.subscribe("\"other\"").await;
-    stage.say(modern(11, "subscriptions/listen", r#","notifications":{"moonListChanged":true}"#)).await;
-    let acknowledged = stage.hear().await;
+    let mut harness = Harness::new();
+    harness.ask(modern(1, "tools/list", "")).await;
+    harness.subscribe("10").await;
+    harness.subscribe("\"10\"").await;
+    harness.subscribe("\"other\"").await;
+    harness.say(modern(11, "subscriptions/listen", r#","notifications":{"moonListChanged":true}"#)).await;
+    let acknowledged = harness.hear().await;
     assert_eq!(acknowledged["params"]["notifications"], json!({}), "what is not there is not granted");
 
-    stage.snapshots.send_replace(snapshot(&["a"], true));
+    harness.snapshots.send_replace(snapshot(&["a"], true));
     for id in [json!(10), json!("10"), json!("other")] {
-        assert_eq!(stage.told().await, changed(id));
+        assert_eq!(harness.told().await, changed(id));
     }
-    stage.say(cancel("\"10\"")).await;
-    stage.hear_nothing().await;
-    stage.snapshots.send_replace(snapshot(&["b"], true));
+    harness.say(cancel("\"10\"")).await;
+    harness.hear_nothing().await;
+    harness.snapshots.send_replace(snapshot(&["b"], true));
     for id in [json!(10), json!("other")] {
-        assert_eq!(stage.told().await, changed(id));
+        assert_eq!(harness.told().await, changed(id));
     }
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
 
-    stage.close();
+    harness.close();
     for id in [json!(10), json!("other"), json!(11)] {
-        let end = stage.hear().await;
+        let end = harness.hear().await;
         assert_eq!((&end["id"], &end["result"]["resultType"]), (&id, &json!("complete")));
         assert_eq!(end["result"]["_meta"][SUBSCRIPTION_KEY], id);
     }
-    assert_eq!(stage.heard().await, None);
-    stage.ended().await.unwrap();
+    assert_eq!(harness.heard().await, None);
+    harness.ended().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_between_list_and_subscription_is_told_behind_the_acknowledgement() {
-    let mut stage = Stage::new();
-    stage.ask(modern(1, "tools/list", "")).await;
-    stage.snapshots.send_replace(snapshot(&["a"], true));
-    stage.hear_nothing().await;
-    stage.subscribe("2").await;
-    assert_eq!(stage.told().await, changed(2));
-    stage.subscribe("3").await;
-    stage.hear_nothing().await; // told already
+    let mut harness = Harness::new();
+    harness.ask(modern(1, "tools/list", "")).await;
+    harness.snapshots.send_replace(snapshot(&["a"], true));
+    harness.hear_nothing().await;
+    harness.subscribe("2").await;
+    assert_eq!(harness.told().await, changed(2));
+    harness.subscribe("3").await;
+    harness.hear_nothing().await; // told already
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_has_seen_nothing_hears_of_no_change() {
-    let mut stage = Stage::new();
-    stage.subscribe("1").await;
-    stage.snapshots.send_replace(snapshot(&["a"], true));
-    stage.hear_nothing().await;
+    let mut harness = Harness::new();
+    harness.subscribe("1").await;
+    harness.snapshots.send_replace(snapshot(&["a"], true));
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_id_of_a_subscription_is_in_use() {
-    let mut stage = Stage::new();
-    stage.subscribe("1").await;
+    let mut harness = Harness::new();
+    harness.subscribe("1").await;
     for line in [listen(1), modern(1, "tools/call", r#","name":"s__echo""#)] {
-        assert_eq!(stage.ask(&line).await["error"]["code"], -32600, "{line}");
+        assert_eq!(harness.ask(&line).await["error"]["code"], -32600, "{line}");
     }
-    stage.nothing_forwarded().await;
-    stage.say(cancel(1)).await;
-    stage.subscribe("1").await;
+    harness.nothing_forwarded().await;
+    harness.say(cancel(1)).await;
+    harness.subscribe("1").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_of_both_eras_is_told_in_both_ways() {
-    let mut stage = Stage::new();
-    stage.ask(INITIALIZE).await;
-    stage.say(INITIALIZED).await;
-    stage.ask(modern(1, "tools/list", "")).await;
-    stage.subscribe("2").await;
-    stage.snapshots.send_replace(snapshot(&["a"], true));
-    assert_eq!(stage.told().await, changed(Value::Null));
-    assert_eq!(stage.told().await, changed(2));
-    stage.hear_nothing().await;
+    let mut harness = Harness::new();
+    harness.ask(INITIALIZE).await;
+    harness.say(INITIALIZED).await;
+    harness.ask(modern(1, "tools/list", "")).await;
+    harness.subscribe("2").await;
+    harness.snapshots.send_replace(snapshot(&["a"], true));
+    assert_eq!(harness.told().await, changed(Value::Null));
+    assert_eq!(harness.told().await, changed(2));
+    harness.hear_nothing().await;
 }

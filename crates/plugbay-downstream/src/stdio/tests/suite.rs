@@ -14,7 +14,7 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{Stage, modern, request};
+use super::harness::{Harness, modern, request};
 
 fn server(name: &str) -> ServerName {
     ServerName::parse(name).unwrap()
@@ -42,46 +42,46 @@ fn suite(name: &str, arguments: &Value) -> String {
     request(9, "tools/call", &json!({ "name": name, "arguments": arguments }).to_string())
 }
 
-async fn said(stage: &mut Stage, arguments: Value) -> (String, bool) {
-    let answer = stage.ask(suite("notes_suite", &arguments)).await;
+async fn said(harness: &mut Harness, arguments: Value) -> (String, bool) {
+    let answer = harness.ask(suite("notes_suite", &arguments)).await;
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     (text.to_owned(), answer["result"]["isError"] == true)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_tells_what_it_has_and_is_not_asked() {
-    let mut stage = Stage::with(suites());
-    stage.open().await;
-    assert_eq!(stage.tools().await, "new_suite notes_suite");
+    let mut harness = Harness::with(suites());
+    harness.open().await;
+    assert_eq!(harness.tools().await, "new_suite notes_suite");
     let both = "add(text: string, tags?: string[]) - Adds a note. It is kept.\nlist() - Lists all notes.";
     for arguments in [json!({ "action": "introspect" }), json!({}), json!({ "action": "Introspect" })] {
-        assert_eq!(said(&mut stage, arguments).await, (both.to_owned(), false));
+        assert_eq!(said(&mut harness, arguments).await, (both.to_owned(), false));
     }
-    let (one, _) = said(&mut stage, json!({ "action": "introspect", "query": "show all notes" })).await;
+    let (one, _) = said(&mut harness, json!({ "action": "introspect", "query": "show all notes" })).await;
     assert!(one.starts_with("list()"), "{one}");
     let within = json!({ "action": "introspect", "args": { "query": "show all notes" } });
-    assert_eq!(said(&mut stage, within).await.0, one);
+    assert_eq!(said(&mut harness, within).await.0, one);
     for arguments in [
         json!({ "action": "introspect", "names": ["add"] }),
         json!({ "action": "introspect", "subtool": "ADD" }),
         json!({ "action": "introspect", "names": "a*" }),
         json!({ "action": "introspect", "args": { "names": ["add"], "detail": true } }),
     ] {
-        let (full, _) = said(&mut stage, arguments).await;
+        let (full, _) = said(&mut harness, arguments).await;
         assert!(
             full.starts_with("add - Adds a note. It is kept.\n{\"properties\"") && !full.contains("list"),
             "{full}"
         );
     }
-    let (all, _) = said(&mut stage, json!({ "action": "introspect", "detail": true })).await;
+    let (all, _) = said(&mut harness, json!({ "action": "introspect", "detail": true })).await;
     assert!(all.contains("list - Lists all notes.\n{"), "{all}");
-    stage.nothing_forwarded().await;
+    harness.nothing_forwarded().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_subtool_is_called_as_if_directly() {
-    let mut stage = Stage::with(suites());
-    stage.open().await;
+    let mut harness = Harness::with(suites());
+    harness.open().await;
     let text = "12345678901234567890123";
     for arguments in [
         format!(r#"{{"action":"call","subtool":"add","args":{{"text":"{text}"}}}}"#),
@@ -92,19 +92,19 @@ async fn a_subtool_is_called_as_if_directly() {
         format!(r#"{{"args":{{"subtool":"add","args":{{"text":"{text}"}}}}}}"#),
     ] {
         let params = format!(r#"{{"name":"notes_suite","arguments":{arguments},"_meta":{{"k":1.0}}}}"#);
-        stage.say(request(5, "tools/call", &params)).await;
-        let forwarded = stage.forwarded().await;
+        harness.say(request(5, "tools/call", &params)).await;
+        let forwarded = harness.forwarded().await;
         let expected = format!(r#"{{"name":"add","arguments":{{"text":"{text}"}},"_meta":{{"k":1.0}}}}"#);
         assert!(forwarded.text().ends_with(&format!("{expected}}}")), "{arguments}: {}", forwarded.text());
         forwarded.answer(r#"{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}],"x":1.0}"#);
-        assert!(stage.hear_text().await.contains(r#""mimeType":"image/png"}],"x":1.0"#));
+        assert!(harness.hear_text().await.contains(r#""mimeType":"image/png"}],"x":1.0"#));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_called_is_told_precisely() {
-    let mut stage = Stage::with(suites());
-    stage.open().await;
+    let mut harness = Harness::with(suites());
+    harness.open().await;
     for (arguments, expected) in [
         (json!({ "action": "call" }), "`subtool` is missing: the tool to call, as introspect shows it"),
         (json!({ "action": "call", "subtool": "wipe" }), "notes has no tool \"wipe\". It has:"),
@@ -113,17 +113,17 @@ async fn what_cannot_be_called_is_told_precisely() {
         (json!({ "action": "call", "subtool": "add", "args": { "text": {} } }), "text"),
         (json!({ "action": "run" }), "\"action\" must be \"introspect\" or \"call\", not \"run\""),
     ] {
-        let (told, failed) = said(&mut stage, arguments.clone()).await;
+        let (told, failed) = said(&mut harness, arguments.clone()).await;
         assert!(told.contains(expected) && failed, "{arguments}: {told}");
     }
-    stage.nothing_forwarded().await;
+    harness.nothing_forwarded().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_never_met_is_waited_for() {
-    let mut stage = Stage::with(suites());
-    stage.say(modern(1, "tools/call", r#","name":"new_suite","arguments":{"action":"introspect"}"#)).await;
-    stage.hear_nothing().await;
+    let mut harness = Harness::with(suites());
+    harness.say(modern(1, "tools/call", r#","name":"new_suite","arguments":{"action":"introspect"}"#)).await;
+    harness.hear_nothing().await;
     let offer = Arc::new(Offer::new(
         Era::Legacy,
         None,
@@ -131,16 +131,16 @@ async fn a_server_that_was_never_met_is_waited_for() {
         vec![Tool::parse(Bytes::from_static(br#"{"name":"t"}"#)).unwrap()],
     ));
     let met = suites().catalog.apply(Change::Listed(server("new"), offer));
-    stage.snapshots.send_replace(Snapshot::new(Arc::new(met), Arc::clone(&suites().layout), true));
-    assert_eq!(stage.hear().await["result"]["content"][0]["text"], "t()");
+    harness.snapshots.send_replace(Snapshot::new(Arc::new(met), Arc::clone(&suites().layout), true));
+    assert_eq!(harness.hear().await["result"]["content"][0]["text"], "t()");
 
-    let mut stage = Stage::with(suites());
-    stage.open().await;
-    stage.say(suite("new_suite", &json!({ "action": "call", "subtool": "t" }))).await;
+    let mut harness = Harness::with(suites());
+    harness.open().await;
+    harness.say(suite("new_suite", &json!({ "action": "call", "subtool": "t" }))).await;
     let failure = Arc::new(Failure::new("exited with code 1", Vec::new()));
     let failed = suites().catalog.apply(Change::Failed(server("new"), failure));
-    stage.snapshots.send_replace(Snapshot::new(Arc::new(failed), Arc::clone(&suites().layout), true));
-    let answer = stage.hear().await;
+    harness.snapshots.send_replace(Snapshot::new(Arc::new(failed), Arc::clone(&suites().layout), true));
+    let answer = harness.hear().await;
     assert_eq!(
         answer["result"]["content"][0]["text"],
         "new does not work: exited with code 1; try: run `plugbay list`, which starts it and shows all that it says"

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, SUBSCRIPTION_KEY, VERSION_KEY},
-    exchange::{News, Topic},
+    exchange::{ServerNotification, Topic},
     exposure::Mode,
     failure::{CallError, Failure},
     name::ServerName,
-    task::{EXTENSION, Errand},
+    task::{EXTENSION, TaskRole},
     wire::{Head, Members},
 };
 use serde_json::{Value, json};
 
-use super::stage::{INITIALIZE, Stage, modern, request, server};
+use super::harness::{Harness, INITIALIZE, modern, request, server};
 use crate::scripted::snapshot_with_tasks;
 
-async fn legacy(servers: &[&str]) -> Stage {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, servers, Mode::All));
-    stage.open().await;
-    stage
+async fn legacy(servers: &[&str]) -> Harness {
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, servers, Mode::All));
+    harness.open().await;
+    harness
 }
 
 /// A request of a modern host that takes tasks for an answer.
@@ -31,15 +31,15 @@ fn with_tasks(id: u32, method: &str, members: &str) -> String {
 }
 
 /// Says it, answers it, and gives what the server got and what the host got.
-async fn round_trip(stage: &mut Stage, said: String, result: &str, era: Era) -> (String, String) {
-    stage.say(said).await;
-    let forwarded = stage.forwarded().await;
+async fn round_trip(harness: &mut Harness, said: String, result: &str, era: Era) -> (String, String) {
+    harness.say(said).await;
+    let forwarded = harness.forwarded().await;
     match era {
         Era::Legacy => forwarded.answer(result),
         Era::Modern => forwarded.answer_modern(result),
     }
     let ticket = format!(r#""id":{},"#, forwarded.ticket().0);
-    (forwarded.text().replacen(&ticket, r#""id":9,"#, 1), stage.hear_text().await)
+    (forwarded.text().replacen(&ticket, r#""id":9,"#, 1), harness.hear_text().await)
 }
 
 fn answer(result: &str) -> String {
@@ -48,7 +48,7 @@ fn answer(result: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_task_is_begun_asked_for_and_ended() {
-    let mut stage = legacy(&["s"]).await;
+    let mut harness = legacy(&["s"]).await;
     let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"?"}}"#;
     for (method, params, result) in [
         (
@@ -61,7 +61,8 @@ async fn a_legacy_task_is_begun_asked_for_and_ended() {
         ("tasks/cancel", r#"{"x":{},"taskId":"?"}"#, r#"{"taskId":"?","status":"cancelled"}"#),
     ] {
         let said = request(9, method, &params.replace('?', "s__j\\u006fb"));
-        let (got, heard) = round_trip(&mut stage, said, &result.replace('?', "jo\\u0062"), Era::Legacy).await;
+        let (got, heard) =
+            round_trip(&mut harness, said, &result.replace('?', "jo\\u0062"), Era::Legacy).await;
         let own = params.replace('?', "job").replace("s__echo", "echo");
         assert_eq!(got, request(9, method, &own));
         assert_eq!(heard, answer(&result.replace('?', "s__jo\\u0062")), "as the server wrote it");
@@ -70,29 +71,32 @@ async fn a_legacy_task_is_begun_asked_for_and_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn two_servers_may_have_the_same_id() {
-    let mut stage = legacy(&["a", "b"]).await;
+    let mut harness = legacy(&["a", "b"]).await;
     for server in ["a", "b"] {
         let params = format!(r#"{{"name":"{server}__echo","task":{{}}}}"#);
-        stage.say(request(9, "tools/call", &params)).await;
-        stage.forwarded().await.answer(r#"{"task":{"taskId":"1"}}"#);
-        let shown = stage.hear().await["result"]["task"]["taskId"].clone();
-        stage.say(request(9, "tasks/get", &json!({ "taskId": shown }).to_string())).await;
-        let forwarded = stage.forwarded().await;
-        assert_eq!((forwarded.server(), forwarded.errand()), (server, &Errand::About("1".into())));
+        harness.say(request(9, "tools/call", &params)).await;
+        harness.forwarded().await.answer(r#"{"task":{"taskId":"1"}}"#);
+        let shown = harness.hear().await["result"]["task"]["taskId"].clone();
+        harness.say(request(9, "tasks/get", &json!({ "taskId": shown }).to_string())).await;
+        let forwarded = harness.forwarded().await;
+        assert_eq!((forwarded.server(), forwarded.task_role()), (server, &TaskRole::About("1".into())));
         forwarded.answer("{}");
-        stage.hear().await;
+        harness.hear().await;
     }
     for strange in ["1", "c__1", "a_1", "__1"] {
-        let refused = stage.ask(request(9, "tasks/get", &json!({ "taskId": strange }).to_string())).await;
+        let refused = harness.ask(request(9, "tasks/get", &json!({ "taskId": strange }).to_string())).await;
         assert_eq!(refused["error"]["code"], -32602, "{strange}");
     }
-    assert_eq!(stage.ask(request(9, "tasks/get", "{}")).await["error"]["code"], -32602);
-    assert_eq!(stage.ask(request(9, "tasks/update", r#"{"taskId":"a__1"}"#)).await["error"]["code"], -32601);
+    assert_eq!(harness.ask(request(9, "tasks/get", "{}")).await["error"]["code"], -32602);
+    assert_eq!(
+        harness.ask(request(9, "tasks/update", r#"{"taskId":"a__1"}"#)).await["error"]["code"],
+        -32601
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn tasks_are_listed_server_by_server() {
-    let mut stage = legacy(&["a", "b", "c"]).await;
+    let mut harness = legacy(&["a", "b", "c"]).await;
     let list = |cursor: &Value| {
         let mut params = json!({ "_meta": { "x": 1 } });
         if !cursor.is_null() {
@@ -107,8 +111,8 @@ async fn tasks_are_listed_server_by_server() {
         ("b", None, Err("gone")),
         ("c", None, Ok(r#"{"tasks":[{"taskId":"1"}]}"#)),
     ] {
-        stage.say(list(&cursor)).await;
-        let forwarded = stage.forwarded().await;
+        harness.say(list(&cursor)).await;
+        let forwarded = harness.forwarded().await;
         let params = serde_json::from_str::<Value>(&forwarded.text()).unwrap()["params"].clone();
         assert_eq!((forwarded.server(), params.get("cursor").and_then(Value::as_str)), (server, own));
         assert_eq!(params["_meta"]["x"], 1);
@@ -120,7 +124,7 @@ async fn tasks_are_listed_server_by_server() {
                 forwarded.fail(CallError::Down { server, failure });
             }
         }
-        let page = stage.hear().await["result"].clone();
+        let page = harness.hear().await["result"].clone();
         seen.extend(
             page["tasks"].as_array().unwrap().iter().map(|task| task["taskId"].as_str().unwrap().to_owned()),
         );
@@ -129,63 +133,65 @@ async fn tasks_are_listed_server_by_server() {
         cursor = page["nextCursor"].clone();
     }
     assert_eq!((seen, cursor), (["a__1", "a__2", "a__3", "c__1"].map(str::to_owned).to_vec(), Value::Null));
-    assert_eq!(stage.ask(list(&json!("nonsense"))).await["error"]["code"], -32602);
+    assert_eq!(harness.ask(list(&json!("nonsense"))).await["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_host_is_told_of_its_tasks_and_their_progress() {
-    let mut stage = legacy(&["s"]).await;
+    let mut harness = legacy(&["s"]).await;
     let params = r#"{"name":"s__echo","task":{},"_meta":{"progressToken":"p"}}"#;
-    stage.say(request(9, "tools/call", params)).await;
-    let forwarded = stage.forwarded().await;
-    assert_eq!(forwarded.errand(), &Errand::Begin);
+    harness.say(request(9, "tools/call", params)).await;
+    let forwarded = harness.forwarded().await;
+    assert_eq!(forwarded.task_role(), &TaskRole::Begin);
     forwarded.answer(r#"{"task":{"taskId":"1"}}"#);
-    stage.hear().await;
+    harness.hear().await;
     forwarded.progress();
-    assert_eq!(stage.hear().await["params"]["progressToken"], "p", "the token outlives the call");
-    forwarded.caller().told(None, &news(Era::Legacy, r#"{"taskId":"1","status":"completed","n":1.0}"#));
+    assert_eq!(harness.hear().await["params"]["progressToken"], "p", "the token outlives the call");
+    forwarded
+        .caller()
+        .told(None, &server_notification(Era::Legacy, r#"{"taskId":"1","status":"completed","n":1.0}"#));
     let told = r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"s__1","status":"completed","n":1.0}}"#;
-    assert_eq!(stage.hear_text().await, told);
-    stage.tell(&news(Era::Modern, r#"{"taskId":"1"}"#));
-    stage.hear_nothing().await;
+    assert_eq!(harness.hear_text().await, told);
+    harness.tell(&server_notification(Era::Modern, r#"{"taskId":"1"}"#));
+    harness.hear_nothing().await;
 }
 
-fn news(era: Era, params: &str) -> News {
+fn server_notification(era: Era, params: &str) -> ServerNotification {
     let method = if era == Era::Legacy { "notifications/tasks/status" } else { "notifications/tasks" };
     let message = Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
     let params = Head::read(&message).unwrap().payload.unwrap();
     let id = Members::find(&message, &params, "taskId").unwrap();
-    News { server: server(), message, topic: Topic::Task { era, id, params } }
+    ServerNotification { server: server(), message, topic: Topic::Task { era, id, params } }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_and_its_answer_name_the_task_as_each_side_knows_it() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
     let capabilities = r#"{"elicitation":{}}"#;
-    stage
+    harness
         .ask(request(
             1,
             "initialize",
             &format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#),
         ))
         .await;
-    stage.say(request(9, "tasks/result", r#"{"taskId":"s__1"}"#)).await;
-    let forwarded = stage.forwarded().await;
-    assert_eq!(forwarded.errand(), &Errand::Await("1".into()));
+    harness.say(request(9, "tasks/result", r#"{"taskId":"s__1"}"#)).await;
+    let forwarded = harness.forwarded().await;
+    assert_eq!(forwarded.task_role(), &TaskRole::Await("1".into()));
     let related = |id: &str| {
         format!(r#"{{"n":1.0,"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{id}"}}}}}}"#)
     };
     forwarded.ask(900, "elicitation/create", &related("1")).unwrap();
-    let asked = stage.hear_text().await;
+    let asked = harness.hear_text().await;
     assert!(asked.contains(&related("s__1")), "{asked}");
     let result = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":900,"result":{}}}"#, related(id));
-    stage.say(result("s__1")).await;
-    assert_eq!(stage.replied().await, (900, result("1")));
+    harness.say(result("s__1")).await;
+    assert_eq!(harness.replied().await, (900, result("1")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_task_is_begun_asked_for_fed_and_ended() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
     for (method, members, result) in [
         ("tools/call", r#","name":"s__echo""#, r#"{"resultType":"task","taskId":"?","ttlMs":6.0e4}"#),
         ("tools/call", r#","name":"s__echo""#, r#"{"resultType":"complete","taskId":"1","content":[]}"#),
@@ -198,31 +204,32 @@ async fn a_modern_task_is_begun_asked_for_fed_and_ended() {
         ("tasks/cancel", r#","taskId":"?""#, r#"{"resultType":"complete"}"#),
     ] {
         let said = with_tasks(9, method, &members.replace('?', "s__1"));
-        let (got, heard) = round_trip(&mut stage, said, &result.replace('?', "1"), Era::Modern).await;
+        let (got, heard) = round_trip(&mut harness, said, &result.replace('?', "1"), Era::Modern).await;
         assert_eq!(got, with_tasks(9, method, &members.replace('?', "1").replace("s__echo", "echo")));
         assert_eq!(heard, answer(&result.replace('?', "s__1")));
     }
     for method in ["tasks/result", "tasks/list"] {
-        let refused = stage.ask(with_tasks(9, method, r#","taskId":"s__1""#)).await;
+        let refused = harness.ask(with_tasks(9, method, r#","taskId":"s__1""#)).await;
         assert_eq!(refused["error"]["code"], -32601, "{method} is a thing of the other era");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_host_hears_of_the_tasks_that_it_named() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
     let wanted = r#","notifications":{"taskIds":["s__1","x__1","s__2"]}"#;
-    let refused = stage.ask(modern(1, "subscriptions/listen", wanted)).await;
+    let refused = harness.ask(modern(1, "subscriptions/listen", wanted)).await;
     assert_eq!(refused["error"]["code"], -32021);
     assert_eq!(refused["error"]["data"]["requiredCapabilities"], json!({ "extensions": { EXTENSION: {} } }));
 
-    stage.say(with_tasks(2, "subscriptions/listen", wanted)).await;
-    let granted = stage.hear().await["params"]["notifications"].clone();
+    harness.say(with_tasks(2, "subscriptions/listen", wanted)).await;
+    let granted = harness.hear().await["params"]["notifications"].clone();
     assert_eq!(granted, json!({ "taskIds": ["s__1", "s__2"] }), "of servers that are there");
-    assert_eq!([stage.watched().await, stage.watched().await], ["\"1\"", "\"2\""]);
-    stage.tell(&news(Era::Modern, r#"{"taskId":"3","status":"working"}"#));
-    stage.tell(&news(Era::Modern, r#"{"taskId":"1","status":"completed","result":{"n":1.0}}"#));
-    let told = stage.hear().await;
+    assert_eq!([harness.watched().await, harness.watched().await], ["\"1\"", "\"2\""]);
+    harness.tell(&server_notification(Era::Modern, r#"{"taskId":"3","status":"working"}"#));
+    harness
+        .tell(&server_notification(Era::Modern, r#"{"taskId":"1","status":"completed","result":{"n":1.0}}"#));
+    let told = harness.hear().await;
     let meta = json!({ SUBSCRIPTION_KEY: 2 });
     let expected = json!({ "_meta": meta, "taskId": "s__1", "status": "completed", "result": { "n": 1.0 } });
     assert_eq!((&told["method"], &told["params"]), (&json!("notifications/tasks"), &expected));
@@ -231,10 +238,10 @@ async fn a_modern_host_hears_of_the_tasks_that_it_named() {
 #[tokio::test(start_paused = true)]
 async fn each_era_is_told_of_its_own_tasks_alone() {
     let told = async |server, era| {
-        let mut stage = Stage::with(snapshot_with_tasks(server, &["s"], Mode::All));
+        let mut harness = Harness::with(snapshot_with_tasks(server, &["s"], Mode::All));
         let answer = match era {
-            Era::Legacy => stage.ask(INITIALIZE).await,
-            Era::Modern => stage.ask(modern(1, "server/discover", "")).await,
+            Era::Legacy => harness.ask(INITIALIZE).await,
+            Era::Modern => harness.ask(modern(1, "server/discover", "")).await,
         };
         let capabilities = &answer["result"]["capabilities"];
         (capabilities["tasks"].clone(), capabilities["extensions"].clone())
@@ -244,15 +251,15 @@ async fn each_era_is_told_of_its_own_tasks_alone() {
     assert_eq!(told(Era::Modern, Era::Modern).await, (Value::Null, json!({ EXTENSION: {} })));
     assert_eq!(told(Era::Legacy, Era::Modern).await, (Value::Null, Value::Null));
     assert_eq!(told(Era::Modern, Era::Legacy).await, (Value::Null, Value::Null));
-    let mut older = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let mut older = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
     let opened = older.ask(request(1, "initialize", r#"{"protocolVersion":"2025-06-18"}"#)).await;
     assert_eq!(opened["result"]["capabilities"]["tasks"], Value::Null);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_of_the_other_era_is_refused_with_the_reason() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
-    let refused = stage.ask(with_tasks(1, "tasks/get", r#","taskId":"s__1""#)).await;
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let refused = harness.ask(with_tasks(1, "tasks/get", r#","taskId":"s__1""#)).await;
     assert_eq!(refused["error"]["code"], -32602);
     assert!(refused["error"]["message"].as_str().unwrap().contains("speaks 2025-11-25"), "{refused}");
 }
@@ -260,16 +267,16 @@ async fn a_task_of_the_other_era_is_refused_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_behind_search_may_answer_by_a_task_too() {
     let execute = r#""name":"execute_tool","arguments":{"name":"s__echo","arguments":{}}"#;
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::Search));
-    stage.open().await;
-    stage.say(request(9, "tools/call", &format!(r#"{{{execute},"task":{{"ttl":1}}}}"#))).await;
-    let forwarded = stage.forwarded().await;
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::Search));
+    harness.open().await;
+    harness.say(request(9, "tools/call", &format!(r#"{{{execute},"task":{{"ttl":1}}}}"#))).await;
+    let forwarded = harness.forwarded().await;
     assert!(forwarded.text().contains(r#""task":{"ttl":1}"#), "{}", forwarded.text());
     forwarded.answer(r#"{"task":{"taskId":"1"}}"#);
-    assert_eq!(stage.hear().await["result"]["task"]["taskId"], "s__1");
+    assert_eq!(harness.hear().await["result"]["task"]["taskId"], "s__1");
 
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::Search));
-    stage.say(with_tasks(9, "tools/call", &format!(",{execute}"))).await;
-    stage.forwarded().await.answer_modern(r#"{"resultType":"task","taskId":"1"}"#);
-    assert_eq!(stage.hear().await["result"]["taskId"], "s__1");
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::Search));
+    harness.say(with_tasks(9, "tools/call", &format!(",{execute}"))).await;
+    harness.forwarded().await.answer_modern(r#"{"resultType":"task","taskId":"1"}"#);
+    assert_eq!(harness.hear().await["result"]["taskId"], "s__1");
 }

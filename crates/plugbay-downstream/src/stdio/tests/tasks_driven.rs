@@ -4,13 +4,13 @@ use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exposure::Mode,
     failure::{CallError, Limit},
-    task::{EXTENSION, Errand},
+    task::{EXTENSION, TaskRole},
 };
 use serde_json::{Value, json};
 
 use super::{
     SECOND,
-    stage::{Forwarded, Stage, cancel, modern, request, server},
+    harness::{Forwarded, Harness, cancel, modern, request, server},
 };
 use crate::scripted::snapshot_with_tasks;
 
@@ -23,14 +23,14 @@ fn parts(forwarded: &Forwarded) -> (String, Value) {
 }
 
 /// A call of a legacy server's tool, and the request that waits for its task.
-async fn awaited(stage: &mut Stage, call: String) -> Forwarded {
-    stage.say(call).await;
-    let begun = stage.forwarded().await;
-    assert_eq!((&parts(&begun).1["task"], begun.errand()), (&json!({}), &Errand::Begin));
+async fn awaited(harness: &mut Harness, call: String) -> Forwarded {
+    harness.say(call).await;
+    let begun = harness.forwarded().await;
+    assert_eq!((&parts(&begun).1["task"], begun.task_role()), (&json!({}), &TaskRole::Begin));
     begun.answer(r#"{"task":{"taskId":"1","status":"working"}}"#);
-    let awaited = stage.forwarded().await;
+    let awaited = harness.forwarded().await;
     assert_eq!(parts(&awaited), ("tasks/result".to_owned(), json!({ "taskId": "1" })));
-    assert_eq!(awaited.errand(), &Errand::Await("1".into()));
+    assert_eq!(awaited.task_role(), &TaskRole::Await("1".into()));
     awaited
 }
 
@@ -39,43 +39,43 @@ async fn a_legacy_servers_task_is_one_long_call_to_any_host() {
     for mode in [Mode::All, Mode::Search] {
         let execute = r#""name":"execute_tool","arguments":{"name":"s__slow","arguments":{}}"#;
         let named = if mode == Mode::All { r#""name":"s__slow","arguments":{}"# } else { execute };
-        let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], mode));
-        awaited(&mut stage, modern(7, "tools/call", &format!(",{named}")))
+        let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], mode));
+        awaited(&mut harness, modern(7, "tools/call", &format!(",{named}")))
             .await
             .answer(r#"{"content":[1.0]}"#);
         let result = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[1.0],"resultType":"complete"}}"#;
-        assert_eq!(stage.hear_text().await, result);
+        assert_eq!(harness.hear_text().await, result);
 
-        let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], mode));
-        stage.open().await;
-        awaited(&mut stage, request(7, "tools/call", &format!("{{{named}}}")))
+        let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], mode));
+        harness.open().await;
+        awaited(&mut harness, request(7, "tools/call", &format!("{{{named}}}")))
             .await
             .answer(r#"{"content":[1.0]}"#);
-        assert_eq!(stage.hear_text().await, r#"{"jsonrpc":"2.0","id":7,"result":{"content":[1.0]}}"#);
+        assert_eq!(harness.hear_text().await, r#"{"jsonrpc":"2.0","id":7,"result":{"content":[1.0]}}"#);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_servers_task_ends_with_its_call() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
-    stage.open().await;
-    let waiting = awaited(&mut stage, request(7, "tools/call", SLOW)).await;
-    stage.say(cancel(7)).await;
-    assert_eq!(stage.cancelled().await.0, waiting.ticket());
-    let ended = stage.forwarded().await;
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    harness.open().await;
+    let waiting = awaited(&mut harness, request(7, "tools/call", SLOW)).await;
+    harness.say(cancel(7)).await;
+    assert_eq!(harness.cancelled().await.0, waiting.ticket());
+    let ended = harness.forwarded().await;
     assert_eq!(parts(&ended), ("tasks/cancel".to_owned(), json!({ "taskId": "1" })));
     ended.answer(r#"{"taskId":"1","status":"cancelled"}"#);
-    stage.hear_nothing().await;
+    harness.hear_nothing().await;
 
-    let waiting = awaited(&mut stage, request(8, "tools/call", SLOW)).await;
+    let waiting = awaited(&mut harness, request(8, "tools/call", SLOW)).await;
     waiting.fail(CallError::TimedOut { server: server(), after: SECOND, limit: Limit::Settings });
-    assert_eq!(parts(&stage.forwarded().await).0, "tasks/cancel");
-    assert!(stage.hear().await["error"]["message"].as_str().unwrap().contains("did not answer"));
+    assert_eq!(parts(&harness.forwarded().await).0, "tasks/cancel");
+    assert!(harness.hear().await["error"]["message"].as_str().unwrap().contains("did not answer"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_asks_parks_the_call_of_its_modern_host() {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
     let call = |id: u32, members: &str| {
         let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "elicitation": {} } });
         request(
@@ -84,37 +84,37 @@ async fn a_task_that_asks_parks_the_call_of_its_modern_host() {
             &format!(r#"{{"_meta":{meta},"name":"s__slow","arguments":{{}}{members}}}"#),
         )
     };
-    let waiting = awaited(&mut stage, call(1, "")).await;
+    let waiting = awaited(&mut harness, call(1, "")).await;
     waiting.ask(900, "elicitation/create", "{}").unwrap();
-    let carried = stage.hear().await["result"]["requestState"].clone();
-    stage.say(call(2, &format!(r#","inputResponses":{{"900":{{"x":1}}}},"requestState":{carried}"#))).await;
-    assert_eq!(stage.replied().await, (900, r#"{"x":1}"#.to_owned()));
+    let carried = harness.hear().await["result"]["requestState"].clone();
+    harness.say(call(2, &format!(r#","inputResponses":{{"900":{{"x":1}}}},"requestState":{carried}"#))).await;
+    assert_eq!(harness.replied().await, (900, r#"{"x":1}"#.to_owned()));
     waiting.answer(r#"{"content":[]}"#);
-    assert_eq!(stage.hear().await["result"], json!({ "resultType": "complete", "content": [] }));
+    assert_eq!(harness.hear().await["result"], json!({ "resultType": "complete", "content": [] }));
 }
 
 const DEMAND: &str = r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
 /// A legacy host that can be asked, and its call to a modern server that insists on a task.
-async fn insisted() -> (Stage, Forwarded) {
-    let mut stage = Stage::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
+async fn insisted() -> (Harness, Forwarded) {
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}"#;
-    stage.ask(request(1, "initialize", params)).await;
-    stage.say(request(7, "tools/call", r#"{"name":"s__echo","arguments":{"n":1.0}}"#)).await;
-    let refused = stage.forwarded().await;
-    assert_eq!(refused.errand(), &Errand::None, "it need not know of tasks unless it must");
+    harness.ask(request(1, "initialize", params)).await;
+    harness.say(request(7, "tools/call", r#"{"name":"s__echo","arguments":{"n":1.0}}"#)).await;
+    let refused = harness.forwarded().await;
+    assert_eq!(refused.task_role(), &TaskRole::None, "it need not know of tasks unless it must");
     refused.answer_modern_with("error", DEMAND);
-    let again = stage.forwarded().await;
+    let again = harness.forwarded().await;
     assert_eq!(
         parts(&again),
         ("tools/call".to_owned(), json!({ "name": "echo", "arguments": { "n": 1.0 } }))
     );
-    assert_eq!(again.errand(), &Errand::Begin, "{EXTENSION} is declared for it");
-    (stage, again)
+    assert_eq!(again.task_role(), &TaskRole::Begin, "{EXTENSION} is declared for it");
+    (harness, again)
 }
 
-async fn polled(stage: &mut Stage, method: &str) -> Forwarded {
-    let next = stage.forwarded().await;
+async fn polled(harness: &mut Harness, method: &str) -> Forwarded {
+    let next = harness.forwarded().await;
     let (said, params) = parts(&next);
     assert_eq!((&*said, &params["taskId"]), (method, &json!("1")));
     next
@@ -122,25 +122,27 @@ async fn polled(stage: &mut Stage, method: &str) -> Forwarded {
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_servers_task_is_one_long_call_to_a_legacy_host() {
-    let (mut stage, begun) = insisted().await;
+    let (mut harness, begun) = insisted().await;
     begun.answer_modern(r#"{"resultType":"task","taskId":"1","status":"working","pollIntervalMs":200}"#);
-    polled(&mut stage, "tasks/get").await.answer_modern(r#"{"taskId":"1","status":"working"}"#);
+    polled(&mut harness, "tasks/get").await.answer_modern(r#"{"taskId":"1","status":"working"}"#);
     let asks = r#"{"taskId":"1","status":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"n":1.0}}}}"#;
-    polled(&mut stage, "tasks/get").await.answer_modern(asks);
-    let question = stage.hear().await;
+    polled(&mut harness, "tasks/get").await.answer_modern(asks);
+    let server_request = harness.hear().await;
     assert_eq!(
-        (&question["method"], &question["params"]),
+        (&server_request["method"], &server_request["params"]),
         (&json!("elicitation/create"), &json!({ "n": 1.0 }))
     );
-    stage.say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept" } })).await;
-    let update = polled(&mut stage, "tasks/update").await;
+    harness
+        .say(json!({ "jsonrpc": "2.0", "id": server_request["id"], "result": { "action": "accept" } }))
+        .await;
+    let update = polled(&mut harness, "tasks/update").await;
     assert_eq!(parts(&update).1["inputResponses"], json!({ "q": { "action": "accept" } }));
     update.answer_modern(r#"{"resultType":"complete"}"#);
     // It has not noticed yet, and nobody is asked twice.
-    polled(&mut stage, "tasks/get").await.answer_modern(asks);
+    polled(&mut harness, "tasks/get").await.answer_modern(asks);
     let done = r#"{"taskId":"1","status":"completed","result":{"content":[],"n":1.0}}"#;
-    polled(&mut stage, "tasks/get").await.answer_modern(done);
-    assert_eq!(stage.hear_text().await, r#"{"jsonrpc":"2.0","id":7,"result":{"content":[],"n":1.0}}"#);
+    polled(&mut harness, "tasks/get").await.answer_modern(done);
+    assert_eq!(harness.hear_text().await, r#"{"jsonrpc":"2.0","id":7,"result":{"content":[],"n":1.0}}"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,26 +152,26 @@ async fn a_modern_servers_task_may_fail_be_cancelled_or_be_left() {
         (r#"{"taskId":"1","status":"cancelled"}"#, "the task has been cancelled by its server"),
         (r#"{"taskId":"1","status":"completed"}"#, "the task has ended, and its server does not say how"),
     ] {
-        let (mut stage, begun) = insisted().await;
+        let (mut harness, begun) = insisted().await;
         begun.answer_modern(r#"{"resultType":"task","taskId":"1","status":"working"}"#);
-        polled(&mut stage, "tasks/get").await.answer_modern(state);
-        assert_eq!(stage.hear().await["error"]["message"], words);
+        polled(&mut harness, "tasks/get").await.answer_modern(state);
+        assert_eq!(harness.hear().await["error"]["message"], words);
     }
-    let (mut stage, begun) = insisted().await;
+    let (mut harness, begun) = insisted().await;
     begun.answer_modern(r#"{"resultType":"task","taskId":"1","status":"working"}"#);
-    let asking = polled(&mut stage, "tasks/get").await;
-    stage.say(cancel(7)).await;
-    assert_eq!(stage.cancelled().await.0, asking.ticket());
-    polled(&mut stage, "tasks/cancel").await;
-    stage.hear_nothing().await;
+    let asking = polled(&mut harness, "tasks/get").await;
+    harness.say(cancel(7)).await;
+    assert_eq!(harness.cancelled().await.0, asking.ticket());
+    polled(&mut harness, "tasks/cancel").await;
+    harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_insists_may_yet_answer_at_once() {
-    let (mut stage, again) = insisted().await;
+    let (mut harness, again) = insisted().await;
     again.answer_modern(r#"{"resultType":"complete","content":[]}"#);
-    assert_eq!(stage.hear().await["result"]["content"], json!([]));
-    let (mut stage, again) = insisted().await;
+    assert_eq!(harness.hear().await["result"]["content"], json!([]));
+    let (mut harness, again) = insisted().await;
     again.answer_modern_with("error", DEMAND);
-    assert_eq!(stage.hear().await["error"]["code"], -32021, "once is enough");
+    assert_eq!(harness.hear().await["error"]["code"], -32021, "once is enough");
 }

@@ -4,53 +4,53 @@ use serde_json::json;
 
 use super::{
     SECOND,
-    world::{Setup, World},
+    harness::{Harness, Setup},
 };
 use crate::spec::Timeouts;
 
 #[tokio::test]
 async fn a_modern_server_sees_the_connection_of_that_call_close() {
-    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
+    let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
     for streaming in [true, false] {
-        let (taken_back, other) = (world.call("a"), world.call("b"));
+        let (taken_back, other) = (harness.call("a"), harness.call("b"));
         let (mut request, other_request) = (server.take_call("a").await, server.take_call("b").await);
         if streaming {
             request = request.stream().0;
         }
-        world.cancel(taken_back);
+        harness.cancel(taken_back);
         request.gone().await;
         other_request.answer(json!({ "b": 1 }));
-        assert_eq!(world.calls.end(other).await, r#"{"b":1}"#);
-        world.works(&mut server).await;
+        assert_eq!(harness.calls.end(other).await, r#"{"b":1}"#);
+        harness.works(&mut server).await;
         assert_eq!(server.untaken(), [""; 0]);
-        assert_eq!(world.calls.ends_of(taken_back), [""; 0]);
+        assert_eq!(harness.calls.ends_of(taken_back), [""; 0]);
     }
 }
 
 #[tokio::test]
 async fn a_legacy_server_is_told_in_words() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let _request = server.take_call("a").await.stream();
-    world.cancel(call);
+    harness.cancel(call);
     let cancelled = server.take("notifications/cancelled").await;
     assert_eq!(cancelled.message["params"]["requestId"], call.0);
     assert_eq!(cancelled.header("mcp-session-id"), Some("one"));
     cancelled.status(202);
-    world.works(&mut server).await;
-    assert_eq!(world.calls.ends_of(call), [""; 0]);
+    harness.works(&mut server).await;
+    assert_eq!(harness.calls.ends_of(call), [""; 0]);
 }
 
 #[tokio::test]
 async fn silence_ends_a_call_and_the_server_is_told() {
     let timeouts = Timeouts { call: SECOND / 5, ..Timeouts::default() };
-    let (world, mut server) = World::legacy(Setup { timeouts, ..Setup::default() }).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup { timeouts, ..Setup::default() }).await;
+    let call = harness.call("a");
     let _silent = server.take_call("a").await;
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("did not answer within 0.2 s"), "{end}");
     let cancelled = server.take("notifications/cancelled").await;
     assert_eq!(cancelled.message["params"], json!({ "requestId": call.0, "reason": "timed out" }));
     cancelled.status(202);
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
 }

@@ -2,14 +2,15 @@
 
 use serde_json::json;
 
-use super::world::{Setup, World};
+use super::harness::{Harness, Setup};
 
 const CALLS: usize = 200;
 
 #[tokio::test]
 async fn answers_out_of_order_and_by_all_ways_reach_their_callers() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let calls: Vec<_> = (0..CALLS).map(|number| (number, world.call(&format!("canary-{number}")))).collect();
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let calls: Vec<_> =
+        (0..CALLS).map(|number| (number, harness.call(&format!("canary-{number}")))).collect();
     let mut requests = Vec::new();
     for _ in 0..CALLS {
         requests.push(server.take("tools/call").await);
@@ -38,9 +39,9 @@ async fn answers_out_of_order_and_by_all_ways_reach_their_callers() {
         }
     }
     for (number, call) in calls {
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.starts_with(&format!(r#"{{"canary":"canary-{number}","#)), "{number}: {end:.60}");
     }
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }

@@ -1,19 +1,19 @@
 //! A server of which nothing is known: its era and its transport are found out, and remembered.
 
-use plugbay_core::{catalog::Manners, era::Era};
+use plugbay_core::{catalog::Dialect, era::Era};
 use serde_json::json;
 
 use super::{
     SECOND,
+    harness::{Harness, Setup, capabilities},
     peer::{Request, Server},
     sse,
-    world::{Setup, World, capabilities},
 };
 use crate::spec::{HttpFlavour, Timeouts};
 
 type Refusal = (&'static str, fn(Request));
 
-/// Every way in which a legacy server may turn down a question that it does not know.
+/// Every way in which a legacy server may turn down a server request that it does not know.
 const REFUSALS: &[Refusal] = &[
     ("400", |request| request.status(400)),
     ("404", |request| request.status(404)),
@@ -65,15 +65,15 @@ const NOBODYS: &str =
 async fn a_legacy_server_is_known_by_its_refusal() {
     for (what, refuse) in REFUSALS {
         let mut server = Server::start().await;
-        let mut world = World::new(Setup::unknown(), &server.url());
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup::unknown(), &server.url());
+        harness.handle.refresh();
         refuse(server.take("server/discover").await);
         server.open_legacy("one").await;
         server.take("GET").await.status(405);
         server.list(&["a"]).await;
-        let offer = world.offer().await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
-        assert_eq!(offer.manners, Manners::from(Era::Legacy), "{what}");
-        world.works(&mut server).await;
+        let offer = harness.offer().await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+        assert_eq!(offer.dialect, Dialect::from(Era::Legacy), "{what}");
+        harness.works(&mut server).await;
         assert_eq!(server.untaken(), [""; 0], "{what}");
     }
 }
@@ -81,21 +81,21 @@ async fn a_legacy_server_is_known_by_its_refusal() {
 #[tokio::test]
 async fn a_modern_server_is_never_asked_to_initialise() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::unknown(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::unknown(), &server.url());
+    harness.handle.refresh();
     server.take("server/discover").await.answer(capabilities());
     server.list(&["a"]).await;
-    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
     server.take("subscriptions/listen").await.status(404);
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_a_version_which_it_names_is_asked_once_more() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::unknown(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::unknown(), &server.url());
+    harness.handle.refresh();
     let first = server.take("server/discover").await;
     let (id, refusal) = (first.message["id"].clone(), unsupported(&first, &["2027-01-01", "2026-07-28"]));
     first.json(400, refusal);
@@ -104,14 +104,14 @@ async fn a_server_that_refuses_a_version_which_it_names_is_asked_once_more() {
     assert_eq!(second.header("mcp-protocol-version"), Some("2026-07-28"));
     second.answer(capabilities());
     server.list(&["a"]).await;
-    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
 #[tokio::test]
 async fn a_version_is_not_insisted_on_twice() {
     let mut server = Server::start().await;
-    let world = World::new(Setup::unknown(), &server.url());
-    world.handle.refresh();
+    let harness = Harness::new(Setup::unknown(), &server.url());
+    harness.handle.refresh();
     for _ in 0..2 {
         let request = server.take("server/discover").await;
         let refusal = unsupported(&request, &["2026-07-28"]);
@@ -120,7 +120,7 @@ async fn a_version_is_not_insisted_on_twice() {
     server.take("initialize").await;
 }
 
-/// Over HTTP a quick refusal of the second question may overtake a slow answer to the first.
+/// Over HTTP a quick refusal of the second server request may overtake a slow answer to the first.
 #[tokio::test]
 async fn a_slow_modern_server_is_still_known_by_its_answer() {
     let refusals: [fn(Request); 2] = [
@@ -133,22 +133,22 @@ async fn a_slow_modern_server_is_still_known_by_its_answer() {
     ];
     for refuse in refusals {
         let mut server = Server::start().await;
-        let mut world = World::new(Setup::unknown(), &server.url());
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup::unknown(), &server.url());
+        harness.handle.refresh();
         let discover = server.take("server/discover").await;
         refuse(server.take("initialize").await); // after two seconds
         tokio::time::sleep(SECOND / 10).await;
         discover.answer(capabilities());
         server.list(&["a"]).await;
-        assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+        assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
     }
 }
 
 #[tokio::test]
 async fn a_slow_server_of_both_eras_is_modern_though_it_opens_a_session_sooner() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::unknown(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::unknown(), &server.url());
+    harness.handle.refresh();
     let discover = server.take("server/discover").await;
     let initialize = server.take("initialize").await; // after two seconds
     let opened = initialize.response(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
@@ -161,15 +161,15 @@ async fn a_slow_server_of_both_eras_is_modern_though_it_opens_a_session_sooner()
     let list = server.take("tools/list").await;
     assert_eq!(list.header("mcp-session-id"), None);
     list.answer(json!({ "tools": [{ "name": "a" }] }));
-    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
-/// Its words need not be about the session that the other question has opened.
+/// Its words need not be about the session that the other server request has opened.
 #[tokio::test]
 async fn a_slow_legacy_server_is_known_by_its_refusal_too() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::unknown(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::unknown(), &server.url());
+    harness.handle.refresh();
     let discover = server.take("server/discover").await;
     let initialize = server.take("initialize").await; // after two seconds
     let opened =
@@ -179,18 +179,18 @@ async fn a_slow_legacy_server_is_known_by_its_refusal_too() {
     server.take("notifications/initialized").await.status(202);
     server.take("GET").await.status(405);
     server.list(&["a"]).await;
-    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Legacy));
+    assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Legacy));
 }
 
 #[tokio::test]
 async fn a_server_that_was_legacy_is_asked_again() {
     let mut server = Server::start().await;
-    let known = Some(Manners::from(Era::Legacy));
-    let mut world = World::new(Setup { known, ..Setup::default() }, &server.url());
-    world.handle.refresh();
+    let known = Some(Dialect::from(Era::Legacy));
+    let mut harness = Harness::new(Setup { known, ..Setup::default() }, &server.url());
+    harness.handle.refresh();
     server.take("server/discover").await.answer(capabilities());
     server.list(&["a"]).await;
-    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
 /// It was legacy when it was last met, and did not bear to be asked.
@@ -199,12 +199,12 @@ async fn a_server_that_has_become_modern_is_recognised() {
     let refusals: [fn(Request); 2] = [|request| request.status(400), |request| request.json(400, NOBODYS)];
     for refuse in refusals {
         let mut server = Server::start().await;
-        let mut world = World::new(Setup::default(), &server.url());
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup::default(), &server.url());
+        harness.handle.refresh();
         refuse(server.take("initialize").await);
         server.take("server/discover").await.answer(capabilities());
         server.list(&["a"]).await;
-        assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+        assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
     }
 }
 
@@ -213,51 +213,52 @@ async fn a_server_of_the_old_transport_is_found_and_remembered() {
     for (code, body) in [(404, ""), (405, ""), (400, ""), (405, NOBODYS), (404, r#"{"detail":"Not Found"}"#)]
     {
         let mut server = Server::start().await;
-        let mut world = World::new(Setup::unknown(), &server.url());
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup::unknown(), &server.url());
+        harness.handle.refresh();
         server.take("server/discover").await.json(code, body);
         server.take("initialize").await.json(code, body);
         let stream = sse::open(&mut server, "/messages?s=1").await;
         sse::list(&mut server, &stream, &["a"]).await;
-        let offer = world.offer().await.unwrap();
-        assert_eq!(offer.manners, Manners { sse: true, ..Era::Legacy.into() });
-        world.handle.stop().await;
+        let offer = harness.offer().await.unwrap();
+        assert_eq!(offer.dialect, Dialect { sse: true, ..Era::Legacy.into() });
+        harness.handle.stop().await;
 
         // The next start goes straight there.
-        let mut world = World::new(Setup { known: Some(offer.manners), ..Setup::default() }, &server.url());
-        world.handle.refresh();
+        let mut harness =
+            Harness::new(Setup { known: Some(offer.dialect), ..Setup::default() }, &server.url());
+        harness.handle.refresh();
         let first = server.next().await;
         assert_eq!(first.kind(), "GET", "{:?}", first.message);
         let stream = first.stream();
         sse::open_on(&mut server, &stream, "/messages?s=2").await;
         sse::list(&mut server, &stream, &["a"]).await;
-        assert_eq!(world.report().await, "a");
+        assert_eq!(harness.report().await, "a");
     }
 }
 
 #[tokio::test]
 async fn a_server_that_has_left_the_old_transport_is_found_at_once() {
     let mut server = Server::start().await;
-    let known = Some(Manners { sse: true, ..Era::Legacy.into() });
-    let mut world = World::new(Setup { known, ..Setup::default() }, &server.url());
-    let call = world.call("a");
+    let known = Some(Dialect { sse: true, ..Era::Legacy.into() });
+    let mut harness = Harness::new(Setup { known, ..Setup::default() }, &server.url());
+    let call = harness.call("a");
     server.take("GET").await.status(405);
     server.take("server/discover").await.answer(capabilities());
     server.list(&["a"]).await;
-    assert_eq!(world.offer().await.unwrap().manners, Manners::from(Era::Modern));
+    assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
     server.take_call("a").await.answer(json!({}));
-    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(harness.calls.end(call).await, "{}");
 }
 
 #[tokio::test]
 async fn a_server_that_speaks_no_transport_at_all_is_described_by_its_first_answer() {
     let mut server = Server::start().await;
-    let world = World::new(Setup::unknown(), &server.url());
-    let call = world.call("a");
+    let harness = Harness::new(Setup::unknown(), &server.url());
+    let call = harness.call("a");
     server.take("server/discover").await.reply(404, &[], "nothing here");
     server.take("initialize").await.reply(404, &[], "nothing here");
     server.take("GET").await.reply(403, &[], "go away");
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("answered HTTP 404 Not Found: nothing here; try: check the path"), "{end}");
 }
 
@@ -265,32 +266,32 @@ async fn a_server_that_speaks_no_transport_at_all_is_described_by_its_first_answ
 async fn a_transport_that_the_user_named_is_the_only_one() {
     let mut server = Server::start().await;
     let setup = Setup { flavour: HttpFlavour::Streamable, ..Setup::unknown() };
-    let world = World::new(setup, &server.url());
-    let call = world.call("a");
+    let harness = Harness::new(setup, &server.url());
+    let call = harness.call("a");
     server.take("server/discover").await.status(405);
     server.take("initialize").await.status(405);
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("answered HTTP 405 Method Not Allowed"), "{end}");
     assert_eq!(server.untaken(), [""; 0]);
 
     let mut server = Server::start().await;
-    let world = World::new(Setup::sse(), &server.url());
-    let call = world.call("a");
+    let harness = Harness::new(Setup::sse(), &server.url());
+    let call = harness.call("a");
     server.take("GET").await.status(405);
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("answered HTTP 405 Method Not Allowed"), "{end}");
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// Asking in another way would not help, and each further question may cost: a lock-out, a bill.
+/// Asking in another way would not help, and each further server request may cost: a lock-out, a bill.
 #[tokio::test]
 async fn some_answers_need_no_second_question() {
     for code in [401, 403, 407, 429, 502, 503] {
         let mut server = Server::start().await;
-        let world = World::new(Setup::unknown(), &server.url());
-        let call = world.call("a");
+        let harness = Harness::new(Setup::unknown(), &server.url());
+        let call = harness.call("a");
         server.take("server/discover").await.status(code);
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains(&format!("answered HTTP {code} ")), "{end}");
         assert_eq!(server.untaken(), [""; 0]);
     }
@@ -300,10 +301,10 @@ async fn some_answers_need_no_second_question() {
 async fn silence_ends_a_start() {
     let mut server = Server::start().await;
     let timeouts = Timeouts { start: SECOND / 5, ..Timeouts::default() };
-    let world = World::new(Setup { timeouts, ..Setup::unknown() }, &server.url());
-    let call = world.call("a");
+    let harness = Harness::new(Setup { timeouts, ..Setup::unknown() }, &server.url());
+    let call = harness.call("a");
     let mut silent = server.take("server/discover").await;
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("did not answer within 0.2 s of its start"), "{end}");
     silent.gone().await;
 }

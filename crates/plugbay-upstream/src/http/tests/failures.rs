@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
+    harness::{Harness, Setup},
     peer::{Request, Server},
-    world::{Setup, World},
 };
 use crate::server::Condition;
 
@@ -98,55 +98,55 @@ const SPOILT: &[Spoil] = &[
 
 #[tokio::test]
 async fn one_spoilt_answer_ends_one_call() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let other = world.call("other");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let other = harness.call("other");
     let other_request = server.take_call("other").await;
     for (what, spoil, words) in SPOILT {
-        let call = world.call("a");
+        let call = harness.call("a");
         spoil(server.take_call("a").await);
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         for words in *words {
             assert!(end.contains(words), "{what}: {end}");
         }
         assert!(!end.contains('<'), "{end}");
-        world.works(&mut server).await;
+        harness.works(&mut server).await;
         assert_eq!(server.untaken(), [""; 0], "{what}");
     }
     other_request.answer(json!({ "other": 1 }));
-    assert_eq!(world.calls.end(other).await, r#"{"other":1}"#);
+    assert_eq!(harness.calls.end(other).await, r#"{"other":1}"#);
 }
 
 #[tokio::test]
 async fn the_servers_own_error_is_passed_on_as_it_is() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
     for code in [200, 400, 403, 500] {
-        let call = world.call("a");
+        let call = harness.call("a");
         let request = server.take_call("a").await;
         let error = r#"{"code": -32602,"message":"so nicht","data":{"n":1.000000000000000000001}}"#;
         let id = request.message["id"].clone();
         request.json(code, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
-        assert_eq!(world.calls.end(call).await, error);
+        assert_eq!(harness.calls.end(call).await, error);
     }
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_found_when_it_is_back() {
-    let (world, server) = World::legacy(Setup::default()).await;
+    let (harness, server) = Harness::legacy(Setup::default()).await;
     let mut server = server;
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     let address = server.vanish().await;
-    let call = world.call("a");
-    let end = world.calls.end(call).await;
+    let call = harness.call("a");
+    let end = harness.calls.end(call).await;
     assert!(end.contains(&format!("cannot be reached at http://{address}/mcp")), "{end}");
     assert!(end.contains("try: start it"), "{end}");
 
     let mut server = Server::start_at(address).await;
-    world.condition(|condition| *condition != Condition::Ready).await;
+    harness.condition(|condition| *condition != Condition::Ready).await;
     let call = loop {
         // While it rests from its failure, calls are refused with the reason.
-        let call = world.call("a");
+        let call = harness.call("a");
         tokio::select! {
-            end = world.calls.end(call) => {
+            end = harness.calls.end(call) => {
                 assert!(end.contains("it is started again in"), "{end}");
                 tokio::time::sleep(super::SECOND / 10).await;
             }
@@ -154,7 +154,7 @@ async fn a_server_that_is_not_there_is_found_when_it_is_back() {
         }
     };
     server.take_call("a").await.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
 #[tokio::test]
@@ -162,22 +162,22 @@ async fn a_server_that_was_never_there_is_told() {
     let server = Server::start().await;
     let url = server.url();
     server.vanish().await;
-    let world = World::new(Setup::unknown(), &url);
-    let call = world.call("a");
-    let end = world.calls.end(call).await;
+    let harness = Harness::new(Setup::unknown(), &url);
+    let call = harness.call("a");
+    let end = harness.calls.end(call).await;
     assert!(end.contains(&format!("cannot be reached at {url}")), "{end}");
 }
 
 /// The server was started anew behind our back: connections are gone, and so is the session.
 #[tokio::test]
 async fn a_server_that_was_renewed_between_two_calls_is_opened_again() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    world.works(&mut server).await;
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    harness.works(&mut server).await;
     let address = server.vanish().await;
     let mut server = Server::start_at(address).await;
-    let call = world.call("a");
+    let call = harness.call("a");
     server.take_call("a").await.status(404);
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }

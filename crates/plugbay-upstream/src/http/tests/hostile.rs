@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{
     SECOND,
+    harness::{Harness, Setup, described, page},
     peer::Server,
-    world::{Setup, World, described, page},
 };
 use crate::spec::Timeouts;
 
@@ -14,27 +14,27 @@ use crate::spec::Timeouts;
 async fn an_opening_whose_end_is_not_taken_does_not_hang() {
     let mut server = Server::start().await;
     let timeouts = Timeouts { start: SECOND / 2, ..Timeouts::default() };
-    let world = World::new(Setup { timeouts, ..Setup::default() }, &server.url());
-    let call = world.call("a");
+    let harness = Harness::new(Setup { timeouts, ..Setup::default() }, &server.url());
+    let call = harness.call("a");
     server.take("initialize").await.answer(described());
     let _untaken = server.take("notifications/initialized").await;
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("did not list its tools within"), "{end}");
 }
 
 /// Questions without end, and our answers are not taken: they do not pile up.
 #[tokio::test]
 async fn answers_that_nobody_takes_do_not_pile_up() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     let id = "i".repeat(100_000);
-    let question = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
+    let server_request = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
     for _ in 0..50 {
-        stream.event(&question);
+        stream.event(&server_request);
     }
     stream.answer(json!({}));
-    world.calls.end(call).await;
+    harness.calls.end(call).await;
     // One is on its way and never taken; the rest waits behind it, or was not even written.
     let first = server.take("answer").await;
     assert_eq!(server.untaken(), [""; 0]);
@@ -45,57 +45,57 @@ async fn answers_that_nobody_takes_do_not_pile_up() {
         taken += 1;
     }
     assert!((2..20).contains(&taken), "{taken}");
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
 }
 
 /// A large call is under way: that is no reason to leave the server without an answer.
 #[tokio::test]
 async fn a_large_call_does_not_stand_in_the_way_of_an_answer() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let large = world.call_with("large", &json!({ "x": "y".repeat(2_000_000) }).to_string());
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let large = harness.call_with("large", &json!({ "x": "y".repeat(2_000_000) }).to_string());
     let large_request = server.take_call("large").await; // JSON: nothing comes before it is done
-    let call = world.call("a");
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     stream.event(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
     server.take("answer").await.status(202);
     stream.answer(json!({}));
-    world.calls.end(call).await;
+    harness.calls.end(call).await;
     large_request.answer(json!({}));
-    world.calls.end(large).await;
+    harness.calls.end(large).await;
 }
 
 #[tokio::test]
 async fn an_event_may_not_answer_for_another_call() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     stream.event(json!({ "jsonrpc": "2.0", "id": 999_999, "result": {} }));
     stream.event("no JSON at all");
     stream.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
 /// A list that cannot be had leaves the tools as they were.
 #[tokio::test]
 async fn a_list_that_fails_later_does_no_harm() {
-    let (mut world, mut server) = World::legacy(Setup::default()).await;
-    world.handle.refresh();
+    let (mut harness, mut server) = Harness::legacy(Setup::default()).await;
+    harness.handle.refresh();
     server.take("tools/list").await.status(500);
-    world.works(&mut server).await;
-    world.handle.refresh();
+    harness.works(&mut server).await;
+    harness.handle.refresh();
     server.take("tools/list").await.answer(page(&["b"]));
-    assert_eq!(world.report().await, "b");
+    assert_eq!(harness.report().await, "b");
 }
 
 #[tokio::test]
 async fn nothing_is_left_behind_after_a_stop() {
-    let (world, mut server, subscription) = World::modern(Setup::modern()).await;
+    let (harness, mut server, subscription) = Harness::modern(Setup::modern()).await;
     let mut subscription = subscription.stream();
-    let call = world.call("a");
+    let call = harness.call("a");
     let mut request = server.take_call("a").await;
-    world.handle.stop().await;
+    harness.handle.stop().await;
     request.gone().await;
     subscription.0.gone().await;
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("is not configured any more"), "{end}");
 }

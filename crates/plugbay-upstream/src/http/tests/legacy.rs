@@ -5,15 +5,15 @@ use plugbay_core::{era::Era, exchange::Reply};
 use serde_json::json;
 
 use super::{
+    harness::{Harness, Setup, described, holes, page},
     peer::Server,
-    world::{Setup, World, described, holes, page},
 };
 use crate::server::Command;
 
 #[tokio::test]
 async fn session_and_version_go_with_everything_after_the_opening() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let request = server.take_call("a").await;
     assert_eq!(request.header("mcp-session-id"), Some("one"));
     assert_eq!(request.header("mcp-protocol-version"), Some("2025-06-18"));
@@ -21,10 +21,10 @@ async fn session_and_version_go_with_everything_after_the_opening() {
     assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
     assert_eq!(request.header("mcp-method"), None);
     request.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 
     let stopping = tokio::spawn({
-        let handle = world.handle.clone();
+        let handle = harness.handle.clone();
         async move { handle.stop().await }
     });
     let delete = server.take("DELETE").await;
@@ -37,8 +37,8 @@ async fn session_and_version_go_with_everything_after_the_opening() {
 #[tokio::test]
 async fn a_server_that_does_not_take_the_end_delays_it_only_for_so_long() {
     let timeouts = crate::spec::Timeouts { shutdown: super::SECOND / 10, ..Default::default() };
-    let (world, mut server) = World::legacy(Setup { timeouts, ..Setup::default() }).await;
-    let stopping = tokio::spawn(async move { world.handle.stop().await });
+    let (harness, mut server) = Harness::legacy(Setup { timeouts, ..Setup::default() }).await;
+    let stopping = tokio::spawn(async move { harness.handle.stop().await });
     let _unanswered = server.take("DELETE").await;
     super::soon("the end", stopping).await.unwrap();
 }
@@ -46,8 +46,8 @@ async fn a_server_that_does_not_take_the_end_delays_it_only_for_so_long() {
 #[tokio::test]
 async fn nothing_is_asked_before_the_server_has_taken_the_end_of_the_opening() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::default(), &server.url());
-    let call = world.call("a");
+    let mut harness = Harness::new(Setup::default(), &server.url());
+    let call = harness.call("a");
     let initialize = server.take("initialize").await;
     let body = initialize.response(described());
     initialize.reply(200, &[("content-type", "application/json"), ("mcp-session-id", "one")], body);
@@ -61,50 +61,50 @@ async fn nothing_is_asked_before_the_server_has_taken_the_end_of_the_opening() {
     initialized.status(202);
     server.list(&["a"]).await;
     server.take_call("a").await.answer(json!({}));
-    assert_eq!(world.calls.end(call).await, "{}");
-    assert_eq!(world.report().await, "a");
+    assert_eq!(harness.calls.end(call).await, "{}");
+    assert_eq!(harness.report().await, "a");
 }
 
 #[tokio::test]
 async fn a_server_without_sessions_is_sent_none_and_not_told_of_an_end() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::default(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::default(), &server.url());
+    harness.handle.refresh();
     server.take("initialize").await.answer(described());
     server.take("notifications/initialized").await.status(202);
     server.take("GET").await.status(405);
     let list = server.take("tools/list").await;
     assert_eq!(list.header("mcp-session-id"), None);
     list.answer(page(&["a"]));
-    assert_eq!(world.report().await, "a");
-    world.handle.stop().await;
+    assert_eq!(harness.report().await, "a");
+    harness.handle.stop().await;
     assert_eq!(server.untaken(), [""; 0]);
 }
 
 /// What a modern host says of its era is for a modern server's headers only.
 #[tokio::test]
 async fn the_call_of_a_modern_host_has_the_version_that_was_agreed_upon() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let text = r#"{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a"}}"#;
     let params = text.find("{\"_meta").unwrap()..text.len() - 1;
-    let call = world.forward(holes(text.to_owned(), &["\"host\""]), Era::Modern, Some(params));
+    let call = harness.forward(holes(text.to_owned(), &["\"host\""]), Era::Modern, Some(params));
     let request = server.take_call("a").await;
     assert_eq!(request.header("mcp-protocol-version"), Some("2025-06-18"));
     assert_eq!(request.header("mcp-method"), None);
     request.answer(json!({}));
-    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(harness.calls.end(call).await, "{}");
 }
 
 #[tokio::test]
 async fn progress_and_questions_on_a_response_stream_find_their_way() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     let token = stream.0.message["params"]["_meta"]["progressToken"].clone();
     assert_eq!(token, call.0);
     for count in 1..=3 {
         stream.notify("notifications/progress", json!({ "progressToken": token, "progress": count }));
-        world.calls.progressed(call, count).await;
+        harness.calls.progressed(call, count).await;
     }
     for (method, answer) in [
         ("ping", json!({ "jsonrpc": "2.0", "id": "p", "result": {} })),
@@ -120,40 +120,40 @@ async fn progress_and_questions_on_a_response_stream_find_their_way() {
         posted.status(202);
     }
     stream.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
-/// Other than a pipe, a stream tells for whom a question is.
+/// Other than a pipe, a stream tells for whom a server request is.
 #[tokio::test]
 async fn a_question_belongs_to_the_call_on_whose_stream_it_comes() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    world.calls.listen();
-    let (first, second) = (world.call("a"), world.call("b"));
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    harness.calls.listen();
+    let (first, second) = (harness.call("a"), harness.call("b"));
     let streams = [server.take_call("a").await.stream(), server.take_call("b").await.stream()];
     for (n, (stream, call)) in streams.iter().zip([first, second]).enumerate() {
         stream.event(json!({ "jsonrpc": "2.0", "id": n, "method": "roots/list" }));
-        let (during, question) = world.calls.question(n).await;
+        let (during, server_request) = harness.calls.server_request(n).await;
         assert_eq!(during, Some(call));
         let reply = Reply::Result(Bytes::from_static(b"{\"roots\":[]}"));
-        world.handle.send(Command::Reply { question, reply });
+        harness.handle.send(Command::Reply { server_request, reply });
         let posted = server.take("answer").await;
         assert_eq!(posted.message, json!({ "jsonrpc": "2.0", "id": n, "result": { "roots": [] } }));
         posted.status(202);
     }
     for (stream, call) in streams.into_iter().zip([first, second]) {
         stream.answer(json!({}));
-        assert_eq!(world.calls.end(call).await, "{}");
+        assert_eq!(harness.calls.end(call).await, "{}");
     }
 }
 
 #[tokio::test]
 async fn a_log_message_belongs_to_the_call_on_whose_stream_it_comes() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let calls = [world.call("a"), world.call("b")];
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let calls = [harness.call("a"), harness.call("b")];
     let streams = [server.take_call("a").await.stream(), server.take_call("b").await.stream()];
     for (n, (stream, call)) in streams.iter().zip(calls).enumerate() {
         stream.notify("notifications/message", json!({ "level": "info", "data": n }));
-        let (during, text) = world.calls.told_as(n).await;
+        let (during, text) = harness.calls.told_as(n).await;
         assert!(during == Some(call) && text.contains(&format!(r#""data":{n}"#)), "{during:?} {text}");
     }
 }
@@ -161,14 +161,14 @@ async fn a_log_message_belongs_to_the_call_on_whose_stream_it_comes() {
 /// A stream that ends a moment after its answer leaves a connection that the next call can use.
 #[tokio::test]
 async fn a_connection_outlives_the_stream_on_it() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let mut connections = Vec::new();
     for _ in 0..3 {
-        let call = world.call("a");
+        let call = harness.call("a");
         let stream = server.take_call("a").await.stream();
         connections.push(stream.0.connection);
         stream.answer(json!({}));
-        world.calls.end(call).await;
+        harness.calls.end(call).await;
         stream.end();
         tokio::time::sleep(super::SECOND / 20).await; // the end of a stream has no other sign here
     }
@@ -179,8 +179,8 @@ async fn a_connection_outlives_the_stream_on_it() {
 #[tokio::test]
 async fn the_opening_may_be_answered_by_a_stream() {
     let mut server = Server::start().await;
-    let world = World::new(Setup::default(), &server.url());
-    let call = world.call("a");
+    let harness = Harness::new(Setup::default(), &server.url());
+    let call = harness.call("a");
     let initialize = server.take("initialize").await;
     let response = initialize.response(described());
     let headers = [("content-type", "text/event-stream"), ("mcp-session-id", "one")];
@@ -190,5 +190,5 @@ async fn the_opening_may_be_answered_by_a_stream() {
     assert_eq!(initialized.header("mcp-protocol-version"), Some("2025-06-18"));
     initialized.status(204);
     server.take_call("a").await.answer(json!({}));
-    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(harness.calls.end(call).await, "{}");
 }

@@ -4,14 +4,14 @@ use serde_json::json;
 
 use super::{
     SECOND,
+    harness::{Harness, Setup},
     peer::{Server, Stream},
-    world::{Setup, World},
 };
 
-async fn listening() -> (World, Server, Stream) {
+async fn listening() -> (Harness, Server, Stream) {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::default(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::default(), &server.url());
+    harness.handle.refresh();
     server.open_legacy("one").await;
     let get = server.take("GET").await;
     assert_eq!(get.header("accept"), Some("text/event-stream"));
@@ -19,16 +19,16 @@ async fn listening() -> (World, Server, Stream) {
     assert_eq!(get.header("mcp-protocol-version"), Some("2025-06-18"));
     assert_eq!(get.header("last-event-id"), None);
     server.list(&["a"]).await;
-    assert_eq!(world.report().await, "a");
-    (world, server, get.stream())
+    assert_eq!(harness.report().await, "a");
+    (harness, server, get.stream())
 }
 
 #[tokio::test]
 async fn a_change_of_tools_is_heard_and_listed() {
-    let (mut world, mut server, stream) = listening().await;
+    let (mut harness, mut server, stream) = listening().await;
     stream.notify("notifications/tools/list_changed", json!({}));
     server.list(&["a", "b"]).await;
-    assert_eq!(world.report().await, "a b");
+    assert_eq!(harness.report().await, "a b");
     stream.event(json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" }));
     let posted = server.take("answer").await;
     assert_eq!(posted.message, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
@@ -37,7 +37,7 @@ async fn a_change_of_tools_is_heard_and_listed() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_is_opened_again_behind_the_last_event() {
-    let (mut world, mut server, stream) = listening().await;
+    let (mut harness, mut server, stream) = listening().await;
     stream.write("retry: 10\nid: 5\ndata:\n\n");
     drop(stream);
     let again = server.take("GET").await;
@@ -45,39 +45,39 @@ async fn a_stream_that_breaks_is_opened_again_behind_the_last_event() {
     let stream = again.stream();
     stream.notify("notifications/tools/list_changed", json!({}));
     server.list(&["c"]).await;
-    assert_eq!(world.report().await, "c");
+    assert_eq!(harness.report().await, "c");
 }
 
 #[tokio::test]
 async fn a_server_without_such_a_stream_is_not_asked_again() {
-    let (world, mut server) = World::legacy(Setup::default()).await; // with a 405
+    let (harness, mut server) = Harness::legacy(Setup::default()).await; // with a 405
     tokio::time::sleep(SECOND * 6 / 10).await; // longer than the first pause
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }
 
 /// A proxy in front of a server that is being renewed.
 #[tokio::test]
 async fn a_passing_trouble_is_waited_out() {
-    let (mut world, mut server, stream) = listening().await;
+    let (mut harness, mut server, stream) = listening().await;
     stream.write("retry: 10\n\n");
     drop(stream);
     server.take("GET").await.status(503);
     let stream = server.take("GET").await.stream();
     stream.notify("notifications/tools/list_changed", json!({}));
     server.list(&["c"]).await;
-    assert_eq!(world.report().await, "c");
+    assert_eq!(harness.report().await, "c");
 }
 
 /// What was said while nobody listened may have been a change.
 #[tokio::test]
 async fn without_ids_the_tools_are_listed_again() {
-    let (mut world, mut server, stream) = listening().await;
+    let (mut harness, mut server, stream) = listening().await;
     stream.write("retry: 10\n\n");
     drop(stream);
     let _stream = server.take("GET").await.stream();
     server.list(&["d"]).await;
-    assert_eq!(world.report().await, "d");
+    assert_eq!(harness.report().await, "d");
 }
 
 /// Servers that know only POST say so in one way or another.
@@ -85,13 +85,13 @@ async fn without_ids_the_tools_are_listed_again() {
 async fn a_server_that_does_not_know_the_method_keeps_its_session() {
     for code in [404, 400, 500, 501] {
         let mut server = Server::start().await;
-        let mut world = World::new(Setup::default(), &server.url());
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup::default(), &server.url());
+        harness.handle.refresh();
         server.open_legacy("one").await;
         server.take("GET").await.status(code);
         server.list(&["a"]).await;
-        assert_eq!(world.report().await, "a");
-        world.works(&mut server).await;
+        assert_eq!(harness.report().await, "a");
+        harness.works(&mut server).await;
         assert_eq!(server.untaken(), [""; 0], "{code}");
     }
 }

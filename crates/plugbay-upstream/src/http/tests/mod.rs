@@ -5,6 +5,7 @@ mod cancelling;
 mod crowd;
 mod detection;
 mod failures;
+mod harness;
 mod hostile;
 mod legacy;
 mod listening;
@@ -16,7 +17,6 @@ mod secrets;
 mod session;
 mod sizes;
 mod sse;
-mod world;
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! A modern server: the first question, the headers of each request, and its subscription.
+//! A modern server: the first server request, the headers of each request, and its subscription.
 
 use serde_json::{Value, json};
 
 use super::{
+    harness::{Harness, Setup, capabilities},
     peer::Server,
-    world::{Setup, World, capabilities},
 };
 
 const VERSION: &str = "2026-07-28";
@@ -12,8 +12,8 @@ const VERSION: &str = "2026-07-28";
 #[tokio::test]
 async fn each_request_is_repeated_in_its_headers() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::unknown(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::unknown(), &server.url());
+    harness.handle.refresh();
     let discover = server.next().await;
     assert_eq!(discover.kind(), "server/discover");
     assert_eq!(discover.header("mcp-method"), Some("server/discover"));
@@ -34,13 +34,13 @@ async fn each_request_is_repeated_in_its_headers() {
         { "name": "a", "inputSchema": schema("string") },
         { "name": "unusable", "inputSchema": schema("number") },
     ] }));
-    assert_eq!(world.report().await, "a");
+    assert_eq!(harness.report().await, "a");
 
     let listen = server.take("subscriptions/listen").await;
     assert_eq!(listen.header("mcp-method"), Some("subscriptions/listen"));
     assert_eq!(listen.message["params"]["notifications"], json!({ "toolsListChanged": true }));
 
-    let call = world.call_with("a", r#"{"where":"Köln"}"#);
+    let call = harness.call_with("a", r#"{"where":"Köln"}"#);
     let request = server.take_call("a").await;
     assert_eq!(request.header("mcp-method"), Some("tools/call"));
     assert_eq!(request.header("mcp-name"), Some("a"));
@@ -49,15 +49,15 @@ async fn each_request_is_repeated_in_its_headers() {
     let meta = &request.message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], VERSION);
     request.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 
-    world.handle.stop().await;
+    harness.handle.stop().await;
     assert_eq!(server.untaken(), [""; 0]); // no GET, no DELETE, no notification
 }
 
 #[tokio::test]
 async fn a_change_of_tools_comes_by_the_subscription() {
-    let (mut world, mut server, subscription) = World::modern(Setup::modern()).await;
+    let (mut harness, mut server, subscription) = Harness::modern(Setup::modern()).await;
     let stream = subscription.stream();
     let id = stream.0.message["id"].clone();
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
@@ -65,55 +65,55 @@ async fn a_change_of_tools_comes_by_the_subscription() {
     stream.write(": keep-alive\n\n");
     stream.notify("notifications/tools/list_changed", json!({ "_meta": meta }));
     server.list(&["a", "b"]).await;
-    assert_eq!(world.report().await, "a b");
+    assert_eq!(harness.report().await, "a b");
 }
 
 #[tokio::test]
 async fn a_subscription_that_is_cut_is_opened_again() {
-    let (mut world, mut server, subscription) = World::modern(Setup::modern()).await;
+    let (mut harness, mut server, subscription) = Harness::modern(Setup::modern()).await;
     drop(subscription.stream());
     let again = server.take("subscriptions/listen").await; // after a pause
     assert_eq!(again.header("last-event-id"), None);
     server.list(&["b"]).await;
-    assert_eq!(world.report().await, "b");
+    assert_eq!(harness.report().await, "b");
 }
 
 /// Streams of a modern server cannot be resumed.
 #[tokio::test]
 async fn a_broken_stream_ends_its_call() {
-    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
-    let call = world.call("a");
+    let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     stream.write("retry: 1\nid: 1\ndata:\n\n");
     drop(stream);
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("the connection broke before the answer was whole"), "{end}");
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }
 
 /// It may not ask on a stream, and a client may not send responses.
 #[tokio::test]
 async fn a_question_on_a_stream_is_not_answered() {
-    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
-    let call = world.call("a");
+    let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     stream.event(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
     stream.answer(json!({}));
-    world.calls.end(call).await;
-    world.works(&mut server).await;
+    harness.calls.end(call).await;
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }
 
 /// By its own error, which is the protocol's business and not ours.
 #[tokio::test]
 async fn an_unknown_method_is_the_servers_own_answer() {
-    let (world, mut server, _subscription) = World::modern(Setup::modern()).await;
-    let call = world.call("a");
+    let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
+    let call = harness.call("a");
     let request = server.take_call("a").await;
     let id: Value = request.message["id"].clone();
     request.json(404, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#));
-    assert_eq!(world.calls.end(call).await, r#"{"code":-32601,"message":"no"}"#);
-    world.works(&mut server).await;
+    assert_eq!(harness.calls.end(call).await, r#"{"code":-32601,"message":"no"}"#);
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{
+    harness::{Harness, Setup},
     peer::Server,
-    world::{Setup, World},
 };
 
 fn secret() -> Setup {
@@ -16,27 +16,27 @@ fn secret() -> Setup {
 
 #[tokio::test]
 async fn on_the_same_server_it_is_followed_with_everything() {
-    let (world, mut server) = World::legacy(secret()).await;
+    let (harness, mut server) = Harness::legacy(secret()).await;
     for code in [307, 308] {
-        let call = world.call("a");
+        let call = harness.call("a");
         server.take_call("a").await.reply(code, &[("location", "/mcp/")], "");
         let request = server.take_call("a").await;
         assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/mcp/"));
         assert_eq!(request.header("x-key"), Some("canary-7f3a"));
         assert_eq!(request.header("mcp-session-id"), Some("one"));
         request.answer(json!({ "a": 1 }));
-        assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+        assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
     }
 }
 
 /// These make a GET of a POST: the message would be lost.
 #[tokio::test]
 async fn a_redirect_that_loses_the_message_is_not_followed() {
-    let (world, mut server) = World::legacy(secret()).await;
+    let (harness, mut server) = Harness::legacy(secret()).await;
     for code in [301, 302, 303] {
-        let call = world.call("a");
+        let call = harness.call("a");
         server.take_call("a").await.reply(code, &[("location", "/mcp/")], "");
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains(&format!("answered HTTP {code} ")) && end.contains("it leads to"), "{end}");
         assert_eq!(server.untaken(), [""; 0]);
     }
@@ -44,34 +44,34 @@ async fn a_redirect_that_loses_the_message_is_not_followed() {
 
 #[tokio::test]
 async fn to_another_server_it_is_never_followed() {
-    let (world, mut server) = World::legacy(secret()).await;
+    let (harness, mut server) = Harness::legacy(secret()).await;
     let mut other = Server::start().await;
     let elsewhere = format!("{}?token=hidden", other.url());
     for code in [301, 302, 303, 307, 308] {
-        let call = world.call("a");
+        let call = harness.call("a");
         server.take_call("a").await.reply(code, &[("location", &elsewhere)], "");
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains(&format!("it leads to {}", other.url())), "{end}");
         assert!(end.contains("try: use the address it leads to"), "{end}");
         assert!(!end.contains("canary") && !end.contains("hidden"), "{end}");
     }
     // By a detour neither.
-    let call = world.call("a");
+    let call = harness.call("a");
     server.take_call("a").await.reply(307, &[("location", "/detour")], "");
     server.take_call("a").await.reply(307, &[("location", &elsewhere)], "");
-    assert!(world.calls.end(call).await.contains("it leads to"));
-    world.works(&mut server).await;
+    assert!(harness.calls.end(call).await.contains("it leads to"));
+    harness.works(&mut server).await;
     assert_eq!(other.untaken(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_circle_is_left() {
-    let (world, mut server) = World::legacy(secret()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(secret()).await;
+    let call = harness.call("a");
     for _ in 0..6 {
         server.take_call("a").await.reply(307, &[("location", "/mcp")], "");
     }
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("redirects without end"), "{end}");
     assert_eq!(server.untaken(), [""; 0]);
 }

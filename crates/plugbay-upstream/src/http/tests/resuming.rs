@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::{
     SECOND,
-    world::{Setup, World},
+    harness::{Harness, Setup},
 };
 
 #[tokio::test]
 async fn a_stream_with_ids_goes_on_where_it_broke_off() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress",
         "params": { "progressToken": call.0, "progress": 1 } });
@@ -20,7 +20,7 @@ async fn a_stream_with_ids_goes_on_where_it_broke_off() {
     // A comment, an event that is only there for its id, and one that counts.
     stream.write(": hello\n\nretry: 10\nid: e0\ndata:\n\n");
     stream.write(format!("id: e1\nevent: message\ndata: {progress}\n\nid: e2\ndata: {{\"cut\":"));
-    world.calls.progressed(call, 1).await;
+    harness.calls.progressed(call, 1).await;
     drop(stream);
 
     let resumed = server.take("GET").await;
@@ -34,16 +34,16 @@ async fn a_stream_with_ids_goes_on_where_it_broke_off() {
     let resumed = server.take("GET").await;
     assert_eq!(resumed.header("last-event-id"), Some("e3"));
     resumed.stream().event(answer);
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
-    world.works(&mut server).await;
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
+    harness.works(&mut server).await;
     assert_eq!(server.untaken(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_stream_without_ids_ends_its_call_which_is_not_sent_again() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
     for in_order in [true, false] {
-        let call = world.call("a");
+        let call = harness.call("a");
         let stream = server.take_call("a").await.stream();
         stream.write(": only a comment\n\n");
         if in_order {
@@ -51,17 +51,17 @@ async fn a_stream_without_ids_ends_its_call_which_is_not_sent_again() {
         } else {
             drop(stream);
         }
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains("the connection broke before the answer was whole"), "{end}");
-        world.works(&mut server).await;
+        harness.works(&mut server).await;
         assert_eq!(server.untaken(), [""; 0]);
     }
 }
 
 #[tokio::test]
 async fn the_server_says_how_long_it_wants_to_be_left_alone() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     let answer = stream.0.response(json!({}));
     stream.write("retry: 800\nid: e0\ndata:\n\n");
@@ -70,14 +70,14 @@ async fn the_server_says_how_long_it_wants_to_be_left_alone() {
     let resumed = server.take("GET").await;
     assert!(start.elapsed() >= SECOND * 7 / 10, "{:?}", start.elapsed());
     resumed.stream().event(answer);
-    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(harness.calls.end(call).await, "{}");
 }
 
 /// However short the pause that it wants: streams that bring nothing are asked for ever more seldom.
 #[tokio::test]
 async fn a_server_that_always_ends_the_stream_is_not_asked_without_pause() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     let answer = stream.0.response(json!({}));
     stream.write("retry: 0\nid: e0\ndata:\n\n");
@@ -88,18 +88,18 @@ async fn a_server_that_always_ends_the_stream_is_not_asked_without_pause() {
     }
     server.take("GET").await.stream().event(answer);
     assert!(start.elapsed() >= SECOND / 2, "{:?}", start.elapsed());
-    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(harness.calls.end(call).await, "{}");
 }
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_had_again_ends_the_call() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
     stream.write("retry: 1\nid: e0\ndata:\n\n");
     stream.end();
     server.take("GET").await.status(405);
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("its stream ended"), "{end}");
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
 }

@@ -14,8 +14,8 @@ use tracing::{
 };
 
 use super::{
+    harness::{Harness, Setup},
     peer::Server,
-    world::{Setup, World},
 };
 use crate::{
     http::{Flavour, peer::Peer},
@@ -75,24 +75,24 @@ async fn neither_logs_nor_errors_tell_a_secret_that_every_request_carries() {
     let _second = tracing::Dispatch::new(Log::default());
     let log = Log::default();
     let logging = tracing::subscriber::set_default(log.clone());
-    let (world, mut server) = World::legacy(setup()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(setup()).await;
+    let call = harness.call("a");
     let request = server.take_call("a").await;
     assert_eq!(request.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
     assert_eq!(request.header("x-key"), Some(SECRET));
     assert!(request.all_headers().contains(SECRET));
     request.status(401);
-    let mut ends = vec![world.calls.end(call).await];
-    world.cancel({
-        let call = world.call("b");
+    let mut ends = vec![harness.calls.end(call).await];
+    harness.cancel({
+        let call = harness.call("b");
         let _ = server.take_call("b").await;
         call
     });
     server.take("notifications/cancelled").await.status(500);
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     let address = server.vanish().await;
-    ends.push(world.calls.end(world.call("c")).await);
-    let status = format!("{:?} {:?}", world.handle.status(), world.handle.spec);
+    ends.push(harness.calls.end(harness.call("c")).await);
+    let status = format!("{:?} {:?}", harness.handle.status(), harness.handle.spec);
     drop(logging);
 
     let log = log.0.lock().unwrap().clone();
@@ -129,16 +129,16 @@ async fn an_address_is_told_without_what_is_secret_in_it() {
     let server = Server::start().await;
     let url = format!("http://user:{SECRET}@{}/mcp?key={SECRET}#{SECRET}", server.address);
     server.vanish().await;
-    let world = World::new(Setup::unknown(), &url);
-    let end = world.calls.end(world.call("a")).await;
+    let harness = Harness::new(Setup::unknown(), &url);
+    let end = harness.calls.end(harness.call("a")).await;
     assert!(end.contains("cannot be reached at http://") && !end.contains(SECRET), "{end}");
 }
 
 #[tokio::test]
 async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     let headers = BTreeMap::from([("X-Key".to_owned(), format!("{SECRET}\nmore"))]);
-    let world = World::new(Setup { headers, ..Setup::default() }, "http://127.0.0.1:9/mcp");
-    let end = world.calls.end(world.call("a")).await;
+    let harness = Harness::new(Setup { headers, ..Setup::default() }, "http://127.0.0.1:9/mcp");
+    let end = harness.calls.end(harness.call("a")).await;
     assert!(end.contains("the header \"X-Key\" in its configuration is not valid"), "{end}");
     assert!(!end.contains(SECRET), "{end}");
 }

@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::{
+    harness::{Harness, Setup},
     peer::Server,
-    world::{Setup, World},
 };
 
 #[tokio::test]
 async fn calls_that_met_a_forgotten_session_are_sent_once_more_after_one_opening() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let answered = world.call("old");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let answered = harness.call("old");
     let old = server.take_call("old").await.stream();
-    let calls = ["a", "b", "c"].map(|tool| world.call(tool));
+    let calls = ["a", "b", "c"].map(|tool| harness.call(tool));
     let mut requests = Vec::new();
     for _ in &calls {
         requests.push(server.take("tools/call").await);
@@ -23,7 +23,7 @@ async fn calls_that_met_a_forgotten_session_are_sent_once_more_after_one_opening
     // What is being answered on the old session still gets its answer.
     tokio::time::sleep(super::SECOND / 20).await;
     old.answer(json!({ "old": 1 }));
-    assert_eq!(world.calls.end(answered).await, r#"{"old":1}"#);
+    assert_eq!(harness.calls.end(answered).await, r#"{"old":1}"#);
 
     server.open_legacy("two").await;
     server.list(&["echo"]).await;
@@ -38,9 +38,9 @@ async fn calls_that_met_a_forgotten_session_are_sent_once_more_after_one_opening
     tools.sort_by_key(ToString::to_string);
     assert_eq!(tools, ["a", "b", "c"]);
     for (call, tool) in calls.into_iter().zip(["a", "b", "c"]) {
-        assert_eq!(world.calls.end(call).await, json!({ "tool": tool }).to_string());
+        assert_eq!(harness.calls.end(call).await, json!({ "tool": tool }).to_string());
     }
-    world.works(&mut server).await;
+    harness.works(&mut server).await;
     let untaken = server.untaken();
     assert!(!untaken.iter().any(|kind| kind == "initialize" || kind == "tools/call"), "{untaken:?}");
 }
@@ -48,98 +48,98 @@ async fn calls_that_met_a_forgotten_session_are_sent_once_more_after_one_opening
 /// A call that is never answered on the old session must not keep the others from the new one.
 #[tokio::test]
 async fn a_silent_call_on_the_old_session_delays_nobody() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let silent = world.call("silent");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let silent = harness.call("silent");
     let silent_request = server.take_call("silent").await.stream();
-    let call = world.call("a");
+    let call = harness.call("a");
     server.take_call("a").await.status(404);
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
     // Its time may still come.
     silent_request.answer(json!({ "late": 1 }));
-    assert_eq!(world.calls.end(silent).await, r#"{"late":1}"#);
+    assert_eq!(harness.calls.end(silent).await, r#"{"late":1}"#);
 }
 
 #[tokio::test]
 async fn a_call_on_the_old_session_can_still_be_taken_back() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let silent = world.call("silent");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let silent = harness.call("silent");
     let mut silent_request = server.take_call("silent").await.stream();
-    let call = world.call("a");
+    let call = harness.call("a");
     server.take_call("a").await.status(404);
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({}));
-    world.calls.end(call).await;
-    world.cancel(silent);
+    harness.calls.end(call).await;
+    harness.cancel(silent);
     silent_request.0.gone().await;
-    world.works(&mut server).await;
-    assert_eq!(world.calls.ends_of(silent), [""; 0]);
+    harness.works(&mut server).await;
+    assert_eq!(harness.calls.ends_of(silent), [""; 0]);
 }
 
 /// Not every server says 404: one of the official examples says this.
 #[tokio::test]
 async fn a_refusal_that_speaks_of_the_session_is_one_too() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     let words = "Bad Request: No valid session ID provided";
     let body = json!({ "jsonrpc": "2.0", "error": { "code": -32000, "message": words }, "id": null });
     server.take_call("a").await.json(400, body);
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
 #[tokio::test]
 async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let call = world.call("a");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let call = harness.call("a");
     server.take_call("a").await.status(404);
     server.open_legacy("two").await;
     server.take_call("a").await.status(404);
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("has forgotten its session"), "{end}");
 }
 
 #[tokio::test]
 async fn a_forgotten_session_is_noticed_on_the_servers_own_stream() {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::default(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::default(), &server.url());
+    harness.handle.refresh();
     server.open_legacy("one").await;
     server.list(&["a"]).await;
-    assert_eq!(world.report().await, "a");
+    assert_eq!(harness.report().await, "a");
     let stream = server.take("GET").await.stream();
     stream.write("retry: 1\n\n");
     drop(stream);
     server.take("GET").await.status(404);
-    assert!(world.report().await.contains("has forgotten its session"));
-    let call = world.call("a");
+    assert!(harness.report().await.contains("has forgotten its session"));
+    let call = harness.call("a");
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({}));
-    assert_eq!(world.calls.end(call).await, "{}");
+    assert_eq!(harness.calls.end(call).await, "{}");
 }
 
 /// The new session cannot be had, but the old one may still bring what it was asked for.
 #[tokio::test]
 async fn an_answer_on_the_old_session_does_not_need_the_new_one() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let old = world.call("old");
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let old = harness.call("old");
     let old_request = server.take_call("old").await.stream();
-    let call = world.call("a");
+    let call = harness.call("a");
     server.take_call("a").await.status(404);
     server.take("initialize").await.status(503);
-    let end = world.calls.end(call).await;
+    let end = harness.calls.end(call).await;
     assert!(end.contains("answered HTTP 503"), "{end}");
     old_request.answer(json!({ "old": 1 }));
-    assert_eq!(world.calls.end(old).await, r#"{"old":1}"#);
+    assert_eq!(harness.calls.end(old).await, r#"{"old":1}"#);
 }
 
 /// A refusal that comes when the new session is long open.
 #[tokio::test]
 async fn a_late_refusal_leads_to_the_new_session_without_another_opening() {
-    let (world, mut server) = World::legacy(Setup::default()).await;
-    let (call, late) = (world.call("a"), world.call("late"));
+    let (harness, mut server) = Harness::legacy(Setup::default()).await;
+    let (call, late) = (harness.call("a"), harness.call("late"));
     let mut requests = [server.take("tools/call").await, server.take("tools/call").await];
     requests.sort_by_key(|request| request.message["id"].as_u64());
     let [request, late_request] = requests;
@@ -148,13 +148,13 @@ async fn a_late_refusal_leads_to_the_new_session_without_another_opening() {
     server.take("GET").await.status(405);
     server.list(&["echo"]).await;
     server.take_call("a").await.answer(json!({ "a": 1 }));
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
     late_request.status(404);
     let again = server.take_call("late").await;
     assert_eq!(again.header("mcp-session-id"), Some("two"));
     again.answer(json!({ "late": 1 }));
-    assert_eq!(world.calls.end(late).await, r#"{"late":1}"#);
-    world.works(&mut server).await;
+    assert_eq!(harness.calls.end(late).await, r#"{"late":1}"#);
+    harness.works(&mut server).await;
     let untaken = server.untaken();
     assert!(!untaken.iter().any(|kind| kind == "initialize" || kind == "tools/call"), "{untaken:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::world::{Setup, World};
+use super::harness::{Harness, Setup};
 
 fn small() -> Setup {
     Setup { message_limit: 10_000, ..Setup::default() }
@@ -10,12 +10,12 @@ fn small() -> Setup {
 
 #[tokio::test]
 async fn a_body_or_an_event_beyond_the_limit_ends_its_call_alone() {
-    let (world, mut server) = World::legacy(small()).await;
-    let other = world.call("other");
+    let (harness, mut server) = Harness::legacy(small()).await;
+    let other = harness.call("other");
     let other_request = server.take_call("other").await;
     let large = json!({ "large": "x".repeat(20_000) });
     for way in ["length", "chunks", "event", "event in pieces"] {
-        let call = world.call("a");
+        let call = harness.call("a");
         let request = server.take_call("a").await;
         let body = request.response(large.clone()).to_string();
         let _kept = match way {
@@ -46,19 +46,19 @@ async fn a_body_or_an_event_beyond_the_limit_ends_its_call_alone() {
                 Some(stream.0)
             }
         };
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains("is larger than 10000 bytes"), "{way}: {end}");
-        world.works(&mut server).await;
+        harness.works(&mut server).await;
     }
     other_request.answer(json!({ "other": 1 }));
-    assert_eq!(world.calls.end(other).await, r#"{"other":1}"#);
+    assert_eq!(harness.calls.end(other).await, r#"{"other":1}"#);
 }
 
 #[tokio::test]
 async fn an_answer_of_just_the_limit_passes() {
-    let (world, mut server) = World::legacy(small()).await;
+    let (harness, mut server) = Harness::legacy(small()).await;
     for streaming in [false, true] {
-        let call = world.call("a");
+        let call = harness.call("a");
         let request = server.take_call("a").await;
         let bare = request.response(json!({ "x": "" })).to_string().len();
         let result = json!({ "x": "y".repeat(10_000 - bare) });
@@ -67,6 +67,6 @@ async fn an_answer_of_just_the_limit_passes() {
         } else {
             request.answer(result.clone());
         }
-        assert_eq!(world.calls.end(call).await, result.to_string());
+        assert_eq!(harness.calls.end(call).await, result.to_string());
     }
 }

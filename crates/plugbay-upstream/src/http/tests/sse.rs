@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
+    harness::{Harness, Setup, described, page},
     peer::{Request, Server, Stream},
-    world::{Setup, World, described, page},
 };
 
 /// Opens a session of the old transport; what is posted goes to `endpoint`.
@@ -33,14 +33,14 @@ fn answer(stream: &Stream, request: Request, result: Value) {
     stream.write(format!("event: message\ndata: {response}\n\n"));
 }
 
-async fn ready() -> (World, Server, Stream) {
+async fn ready() -> (Harness, Server, Stream) {
     let mut server = Server::start().await;
-    let mut world = World::new(Setup::sse(), &server.url());
-    world.handle.refresh();
+    let mut harness = Harness::new(Setup::sse(), &server.url());
+    harness.handle.refresh();
     let stream = open(&mut server, "/messages?session=1").await;
     list(&mut server, &stream, &["a"]).await;
-    assert_eq!(world.report().await, "a");
-    (world, server, stream)
+    assert_eq!(harness.report().await, "a");
+    (harness, server, stream)
 }
 
 #[tokio::test]
@@ -52,17 +52,17 @@ async fn messages_go_where_the_server_wants_them() {
         ("?session=2".to_owned(), "/mcp?session=2"),
         (format!("http://{}/elsewhere", server.address), "/elsewhere"),
     ] {
-        let mut world = World::new(Setup::sse(), &server.url());
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup::sse(), &server.url());
+        harness.handle.refresh();
         let stream = open(&mut server, &endpoint).await;
         list(&mut server, &stream, &["a"]).await;
-        assert_eq!(world.report().await, "a");
-        let call = world.call("a");
+        assert_eq!(harness.report().await, "a");
+        let call = harness.call("a");
         let request = server.take_call("a").await;
         assert_eq!(request.path, path);
         answer(&stream, request, json!({ "a": 1 }));
-        assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
-        world.handle.stop().await;
+        assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
+        harness.handle.stop().await;
     }
 }
 
@@ -71,11 +71,11 @@ async fn another_server_is_not_sent_anything() {
     let mut other = Server::start().await;
     for endpoint in [other.url(), format!("//{}/mcp", other.address), "https://127.0.0.1/mcp".to_owned()] {
         let mut server = Server::start().await;
-        let world = World::new(Setup::sse(), &server.url());
-        let call = world.call("a");
+        let harness = Harness::new(Setup::sse(), &server.url());
+        let call = harness.call("a");
         let stream = server.take("GET").await.stream();
         stream.write(format!("event: endpoint\ndata: {endpoint}\n\n"));
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains("not an address of the same server"), "{end}");
     }
     assert_eq!(other.untaken(), [""; 0]);
@@ -83,59 +83,59 @@ async fn another_server_is_not_sent_anything() {
 
 #[tokio::test]
 async fn the_end_of_the_stream_ends_its_calls_and_the_next_one_connects_again() {
-    let (world, mut server, stream) = ready().await;
-    world
+    let (harness, mut server, stream) = ready().await;
+    harness
         .calls
         .end({
-            let call = world.call("first"); // so that the failure is the first after good service
+            let call = harness.call("first"); // so that the failure is the first after good service
             let request = server.take_call("first").await;
             answer(&stream, request, json!({}));
             call
         })
         .await;
-    let (taken, sent) = (world.call("a"), world.call("b"));
+    let (taken, sent) = (harness.call("a"), harness.call("b"));
     server.take_call("a").await.status(202);
     let _unanswered = server.take_call("b").await;
     stream.end();
     for call in [taken, sent] {
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains("its stream ended"), "{end}");
     }
-    let next = world.call("c");
+    let next = harness.call("c");
     let stream = open(&mut server, "/new").await;
     list(&mut server, &stream, &["a"]).await;
     let request = server.take_call("c").await;
     assert_eq!(request.path, "/new");
     answer(&stream, request, json!({ "c": 1 }));
-    assert_eq!(world.calls.end(next).await, r#"{"c":1}"#);
+    assert_eq!(harness.calls.end(next).await, r#"{"c":1}"#);
     let untaken = server.untaken();
     assert!(!untaken.iter().any(|kind| kind == "tools/call"), "{untaken:?}");
 }
 
 #[tokio::test]
 async fn a_message_that_is_turned_away_ends_its_call() {
-    let (world, mut server, _stream) = ready().await;
+    let (harness, mut server, _stream) = ready().await;
     for (kind, body) in
         [("text/plain", "no such session"), ("application/json", r#"{"error":"no such session"}"#)]
     {
-        let call = world.call("a");
+        let call = harness.call("a");
         server.take_call("a").await.reply(400, &[("content-type", kind)], body);
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains("answered HTTP 400 Bad Request") && end.contains("no such session"), "{end}");
     }
 }
 
 #[tokio::test]
 async fn a_call_that_is_taken_back_is_told_in_words() {
-    let (world, mut server, stream) = ready().await;
-    let call = world.call("a");
+    let (harness, mut server, stream) = ready().await;
+    let call = harness.call("a");
     server.take_call("a").await.status(202);
     // Something that comes later has been dealt with: so has the 202.
-    let other = world.call("b");
+    let other = harness.call("b");
     let request = server.take_call("b").await;
     answer(&stream, request, json!({}));
-    world.calls.end(other).await;
-    world.cancel(call);
+    harness.calls.end(other).await;
+    harness.cancel(call);
     let cancelled = server.take("notifications/cancelled").await;
     assert_eq!(cancelled.message["params"]["requestId"], call.0);
     assert_eq!(cancelled.path, "/messages?session=1");
@@ -144,7 +144,7 @@ async fn a_call_that_is_taken_back_is_told_in_words() {
 
 #[tokio::test]
 async fn what_the_server_says_by_itself_is_heard() {
-    let (mut world, mut server, stream) = ready().await;
+    let (mut harness, mut server, stream) = ready().await;
     stream.write(": ping\n\n");
     stream.event(json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }));
     let posted = server.take("answer").await;
@@ -152,5 +152,5 @@ async fn what_the_server_says_by_itself_is_heard() {
     posted.status(202);
     stream.notify("notifications/tools/list_changed", json!({}));
     list(&mut server, &stream, &["b"]).await;
-    assert_eq!(world.report().await, "b");
+    assert_eq!(harness.report().await, "b");
 }

@@ -6,7 +6,7 @@ use tokio::time::{Instant, advance, sleep};
 
 use super::{
     MINUTE, SECOND,
-    world::{Setup, World},
+    harness::{Harness, Setup},
 };
 use crate::{server::Command, spec::Timeouts};
 
@@ -18,11 +18,11 @@ fn patience(call: u32, at_most: u32) -> Setup {
 #[tokio::test(start_paused = true)]
 async fn silence_ends_a_call_and_the_server_is_told() {
     for (own, seconds) in [(None, 120), (Some(5), 5), (Some(600), 600), (Some(7200), 7200)] {
-        let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+        let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
         let start = Instant::now();
-        let call = world.call_within("slow", own.map(|own| own * SECOND));
+        let call = harness.call_within("slow", own.map(|own| own * SECOND));
         let request = peer.expect_call("slow").await;
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains(&format!("did not answer within {seconds} s;")), "{end}");
         assert_eq!(start.elapsed(), seconds * SECOND);
         let cancelled = peer.expect("notifications/cancelled").await;
@@ -30,43 +30,43 @@ async fn silence_ends_a_call_and_the_server_is_told() {
 
         peer.progress(&request).await; // late, and so nobody's
         peer.answer(&request, json!({})).await;
-        let next = world.call("quick");
+        let next = harness.call("quick");
         let request = peer.expect_call("quick").await;
         peer.answer(&request, json!({ "quick": 1 })).await;
-        assert_eq!(world.calls.end(next).await, r#"{"quick":1}"#);
-        assert_eq!((world.calls.ends_of(call).len(), world.calls.progress_of(call)), (1, 0));
+        assert_eq!(harness.calls.end(next).await, r#"{"quick":1}"#);
+        assert_eq!((harness.calls.ends_of(call).len(), harness.calls.progress_of(call)), (1, 0));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_prolongs_a_call_up_to_the_hard_maximum() {
-    let (world, mut peer) = World::ready(patience(10, 40), Era::Legacy).await;
+    let (harness, mut peer) = Harness::ready(patience(10, 40), Era::Legacy).await;
     let start = Instant::now();
-    let (silent, lively) = (world.call("silent"), world.call("lively"));
+    let (silent, lively) = (harness.call("silent"), harness.call("lively"));
     peer.expect_call("silent").await;
     let request = peer.expect_call("lively").await;
     for _ in 0..4 {
         sleep(9 * SECOND).await;
         peer.progress(&request).await;
     }
-    assert!(world.calls.ends_of(silent)[0].contains("did not answer within 10 s"));
-    let end = world.calls.end(lively).await;
+    assert!(harness.calls.ends_of(silent)[0].contains("did not answer within 10 s"));
+    let end = harness.calls.end(lively).await;
     assert!(end.contains("did not answer within 40 s"), "{end}");
     assert_eq!(start.elapsed(), 40 * SECOND);
-    assert_eq!(world.calls.progress_of(lively), 4);
+    assert_eq!(harness.calls.progress_of(lively), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_stops_talking_does_not_stop_the_clock() {
-    let (world, mut peer) = World::ready(patience(10, 20), Era::Legacy).await;
-    let call = world.call("chatty");
+    let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
+    let call = harness.call("chatty");
     let request = peer.expect_call("chatty").await;
     for _ in 0..1000 {
         for _ in 0..100 {
             peer.progress(&request).await;
         }
         advance(SECOND / 10).await;
-        if !world.calls.ends_of(call).is_empty() {
+        if !harness.calls.ends_of(call).is_empty() {
             return;
         }
     }
@@ -77,18 +77,18 @@ async fn a_server_that_never_stops_talking_does_not_stop_the_clock() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_not_lost_in_the_crowd() {
     for crowd in ["noise", "command", "both"] {
-        let (world, mut peer) = World::ready(patience(10, 20), Era::Legacy).await;
+        let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
         let start = Instant::now();
-        let call = world.call("a");
+        let call = harness.call("a");
         peer.expect_call("a").await;
         advance(10 * SECOND).await;
         if crowd != "command" {
             peer.say("noise").await;
         }
         if crowd != "noise" {
-            world.handle.refresh();
+            harness.handle.refresh();
         }
-        assert!(world.calls.end(call).await.contains("did not answer within 10 s"), "{crowd}");
+        assert!(harness.calls.end(call).await.contains("did not answer within 10 s"), "{crowd}");
         assert!(start.elapsed() < 11 * SECOND, "{crowd}");
     }
 }
@@ -97,63 +97,65 @@ async fn a_deadline_is_not_lost_in_the_crowd() {
 /// somebody may be waiting for it. Requests and cancellations go out meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_does_not_keep_up_delays_reading_and_nothing_else() {
-    let (world, mut peer) = World::ready(patience(10, 20), Era::Legacy).await;
-    world.calls.press(true);
-    let [large, taken_back, behind] = ["a", "b", "c"].map(|tool| world.call(tool));
+    let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
+    harness.calls.press(true);
+    let [large, taken_back, behind] = ["a", "b", "c"].map(|tool| harness.call(tool));
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({ "a": "x".repeat(20_000) })).await;
-    world.calls.end(large).await;
+    harness.calls.end(large).await;
     for tool in ["b", "c"] {
         let request = peer.expect_call(tool).await;
         peer.answer(&request, json!({ "tool": tool })).await;
     }
-    world.cancel(taken_back);
+    harness.cancel(taken_back);
     peer.expect("notifications/cancelled").await;
     sleep(SECOND / 10).await;
-    assert_eq!(world.calls.ends_of(behind), [""; 0]);
+    assert_eq!(harness.calls.ends_of(behind), [""; 0]);
     sleep(SECOND / 2).await;
-    assert_eq!(world.calls.end(behind).await, r#"{"tool":"c"}"#);
-    assert_eq!(world.calls.ends_of(taken_back), [""; 0]);
+    assert_eq!(harness.calls.end(behind).await, r#"{"tool":"c"}"#);
+    assert_eq!(harness.calls.ends_of(taken_back), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn taking_a_call_back_ends_it_without_a_word() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let call = world.call("a");
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let call = harness.call("a");
     let request = peer.expect_call("a").await;
-    world.cancel(call);
+    harness.cancel(call);
     let cancelled = peer.expect("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], request["id"]);
     assert_eq!(request["id"], call.0);
-    world.cancel(call); // again, and of one that never was: nothing goes out
-    world.cancel(plugbay_core::exchange::Ticket(999));
+    harness.cancel(call); // again, and of one that never was: nothing goes out
+    harness.cancel(plugbay_core::exchange::Ticket(999));
     peer.progress(&request).await;
     peer.answer(&request, json!({})).await;
     peer.expect_nothing().await;
     sleep(60 * MINUTE).await;
-    assert_eq!((world.calls.ends_of(call).len(), world.calls.progress_of(call)), (0, 0));
+    assert_eq!((harness.calls.ends_of(call).len(), harness.calls.progress_of(call)), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn taking_back_an_answered_call_does_nothing() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let call = world.call("a");
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let call = harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({})).await;
-    world.calls.end(call).await;
-    world.cancel(call);
+    harness.calls.end(call).await;
+    harness.cancel(call);
     peer.expect_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_read_gets_no_more() {
-    let (world, _peer) = World::ready(Setup { pipe: 1000, ..Setup::default() }, Era::Legacy).await;
-    let ticket = || world.surroundings.tickets.next();
-    let large = world.calls.call(ticket(), &"x".repeat(9_000_000), None).request;
+    let (harness, _peer) = Harness::ready(Setup { pipe: 1000, ..Setup::default() }, Era::Legacy).await;
+    let ticket = || harness.surroundings.tickets.next();
+    let large = harness.calls.call(ticket(), &"x".repeat(9_000_000), None).request;
     for _ in 0..8 {
-        let call = world.calls.call(ticket(), "large", None);
-        world.handle.send(Command::Forward(plugbay_core::exchange::Call { request: large.clone(), ..call }));
+        let call = harness.calls.call(ticket(), "large", None);
+        harness
+            .handle
+            .send(Command::Forward(plugbay_core::exchange::Call { request: large.clone(), ..call }));
     }
-    let end = world.calls.end(world.call("one more")).await;
+    let end = harness.calls.end(harness.call("one more")).await;
     assert!(end.contains("does not read what it is sent"), "{end}");
 }

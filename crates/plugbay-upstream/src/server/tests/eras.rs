@@ -1,9 +1,9 @@
-//! Which era a server speaks: every way in which the first questions can be met.
+//! Which era a server speaks: every way in which the first server requests can be met.
 
 use std::collections::HashMap;
 
 use plugbay_core::{
-    catalog::Manners,
+    catalog::Dialect,
     era::{Era, MODERN_VERSION, VERSION_KEY},
 };
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use super::{
     SECOND,
+    harness::{Harness, Setup, silent},
     peer::Peer,
-    world::{Setup, World, silent},
 };
 
 use Step::{Answer, Exit, Hear, Refuse, Say, Wait};
@@ -23,7 +23,7 @@ const INITIALIZE: &str = "initialize";
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Hear(&'static str),
-    /// With a result, to the question of this method.
+    /// With a result, to the server request of this method.
     Answer(&'static str),
     Refuse(&'static str),
     Say(&'static str),
@@ -33,13 +33,13 @@ enum Step {
 }
 
 /// Plays the script; gives the server's end, unless it went away in the end.
-async fn perform(world: &mut World, script: &[Step]) -> Option<Peer> {
+async fn perform(harness: &mut Harness, script: &[Step]) -> Option<Peer> {
     let mut running: Option<Peer> = None;
     let mut heard: HashMap<&str, Value> = HashMap::new();
     for step in script {
         let mut peer = match running.take() {
             Some(peer) => peer,
-            None => world.launched().await,
+            None => harness.launched().await,
         };
         match *step {
             Hear(method) => drop(heard.insert(method, peer.expect(method).await)),
@@ -55,10 +55,10 @@ async fn perform(world: &mut World, script: &[Step]) -> Option<Peer> {
 }
 
 /// The era that a server is taken for which acts like this, and whether it will be asked again next time.
-async fn era_of(known: Option<Manners>, script: &[Step]) -> (Era, bool) {
-    let mut world = World::new(Setup { known, ..Setup::default() });
-    world.call("tool");
-    let mut peer = perform(&mut world, script).await.expect("a running server");
+async fn era_of(known: Option<Dialect>, script: &[Step]) -> (Era, bool) {
+    let mut harness = Harness::new(Setup { known, ..Setup::default() });
+    harness.call("tool");
+    let mut peer = perform(&mut harness, script).await.expect("a running server");
     let message = peer.next().await.expect("it is of use");
     let (era, list) = match message["method"].as_str() {
         Some("notifications/initialized") => (Era::Legacy, peer.expect("tools/list").await),
@@ -75,22 +75,22 @@ async fn era_of(known: Option<Manners>, script: &[Step]) -> (Era, bool) {
         let version = message["params"]["_meta"][VERSION_KEY].as_str();
         assert_eq!(version, (era == Era::Modern).then_some(MODERN_VERSION), "{message}");
     }
-    assert_eq!(world.handle.status().borrow().era, Some(era));
+    assert_eq!(harness.handle.status().borrow().era, Some(era));
     peer.answer(&list, json!({ "tools": [] })).await;
-    let manners = world.offer().await.manners;
-    assert_eq!(manners.era, era);
-    (era, manners.asked_in_vain.is_none())
+    let dialect = harness.offer().await.dialect;
+    assert_eq!(dialect.era, era);
+    (era, dialect.asked_in_vain.is_none())
 }
 
-type Case<'a> = (&'a str, Option<Manners>, &'a [Step], (Era, bool));
+type Case<'a> = (&'a str, Option<Dialect>, &'a [Step], (Era, bool));
 
 #[tokio::test(start_paused = true)]
 async fn each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
     let (legacy, modern) = (Some(Era::Legacy.into()), Some(Era::Modern.into()));
-    // Answered, the question is worth asking again; else it is not, for a while.
+    // Answered, the server request is worth asking again; else it is not, for a while.
     let (renewable, resting) = ((Era::Legacy, true), (Era::Legacy, false));
-    let long_ago = Some(Manners { asked_in_vain: Some(20_000), ..Era::Legacy.into() });
+    let long_ago = Some(Dialect { asked_in_vain: Some(20_000), ..Era::Legacy.into() });
     let cases: &[Case<'_>] = &[
         ("modern", None, &[Hear(DISCOVER), Answer(DISCOVER)], (Era::Modern, true)),
         ("modern after noise", None, &[Hear(DISCOVER), Say("hello"), Answer(DISCOVER)], (Era::Modern, true)),
@@ -172,7 +172,7 @@ async fn a_server_that_cannot_be_opened_says_why() {
     let refused = "refused to be initialised: no, thanks";
     let gone = "closed its output before it answered";
     let legacy = Some(Era::Legacy.into());
-    let cases: &[(Option<Manners>, &[Step], &str)] = &[
+    let cases: &[(Option<Dialect>, &[Step], &str)] = &[
         (None, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Refuse(INITIALIZE)], refused),
         (Some(silent()), &[Hear(INITIALIZE), Refuse(INITIALIZE), Hear(DISCOVER), Refuse(DISCOVER)], refused),
         (legacy, &[Hear(DISCOVER), Refuse(DISCOVER), Hear(INITIALIZE), Refuse(INITIALIZE)], refused),
@@ -182,10 +182,10 @@ async fn a_server_that_cannot_be_opened_says_why() {
         (None, &[Hear(DISCOVER), Hear(INITIALIZE)], "did not answer within 30 s of its start"),
     ];
     for (known, script, words) in cases {
-        let mut world = World::new(Setup { known: *known, ..Setup::default() });
-        let call = world.call("tool");
-        let _running = perform(&mut world, script).await;
-        let end = world.calls.end(call).await;
+        let mut harness = Harness::new(Setup { known: *known, ..Setup::default() });
+        let call = harness.call("tool");
+        let _running = perform(&mut harness, script).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains(words), "{script:?}: {end}");
     }
 }

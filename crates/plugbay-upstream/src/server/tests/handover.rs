@@ -8,69 +8,69 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
+    harness::{Harness, Setup, cancellation},
     peer::Peer,
-    world::{Setup, World, cancellation},
 };
 use crate::{Pool, Roster};
 
 /// A server that has taken the first call and not one byte of the second and third.
-async fn stuffed(setup: Setup) -> (World, Peer, [plugbay_core::exchange::Ticket; 3]) {
-    let (world, peer) = World::ready(Setup { pipe: 300, ..setup }, Era::Legacy).await;
-    let first = world.call(&"x".repeat(1000));
+async fn stuffed(setup: Setup) -> (Harness, Peer, [plugbay_core::exchange::Ticket; 3]) {
+    let (harness, peer) = Harness::ready(Setup { pipe: 300, ..setup }, Era::Legacy).await;
+    let first = harness.call(&"x".repeat(1000));
     sleep(SECOND).await; // as much of it as the pipe holds is written
-    let calls = [first, world.call("second"), world.call("third")];
+    let calls = [first, harness.call("second"), harness.call("third")];
     sleep(SECOND).await;
-    (world, peer, calls)
+    (harness, peer, calls)
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_what_was_never_sent_goes_to_the_successor_and_once() {
-    let (mut world, peer, [sent, second, third]) = stuffed(Setup::default()).await;
+    let (mut harness, peer, [sent, second, third]) = stuffed(Setup::default()).await;
     drop(peer);
-    assert!(world.calls.end(sent).await.contains("closed its output during a call"));
-    let mut peer = world.launched().await;
-    world.cancel(third);
-    let fourth = world.call("fourth");
+    assert!(harness.calls.end(sent).await.contains("closed its output during a call"));
+    let mut peer = harness.launched().await;
+    harness.cancel(third);
+    let fourth = harness.call("fourth");
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     for (tool, call) in [("second", second), ("fourth", fourth)] {
         let request = peer.expect_call(tool).await;
         assert_eq!(request["id"], call.0);
         peer.answer(&request, json!({ "tool": tool })).await;
-        assert_eq!(world.calls.end(call).await, format!(r#"{{"tool":"{tool}"}}"#));
+        assert_eq!(harness.calls.end(call).await, format!(r#"{{"tool":"{tool}"}}"#));
     }
     peer.expect_nothing().await;
-    assert!(world.calls.ends_of(third).is_empty(), "taken back");
+    assert!(harness.calls.ends_of(third).is_empty(), "taken back");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_second_death_in_a_row_ends_what_was_kept() {
-    let (mut world, peer, [_, second, third]) = stuffed(Setup::default()).await;
+    let (mut harness, peer, [_, second, third]) = stuffed(Setup::default()).await;
     drop(peer);
-    drop(world.launched().await); // it was legacy, so there is no second try
+    drop(harness.launched().await); // it was legacy, so there is no second try
     for call in [second, third] {
-        assert!(world.calls.end(call).await.contains("closed its output before it answered"));
+        assert!(harness.calls.end(call).await.contains("closed its output before it answered"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_keeps_dying_keeps_no_calls() {
-    let (mut world, peer, [_, second, third]) = stuffed(Setup::default()).await;
+    let (mut harness, peer, [_, second, third]) = stuffed(Setup::default()).await;
     drop(peer);
-    let mut peer = world.launched().await;
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     peer.expect_call("second").await;
     peer.expect_call("third").await;
-    world.call(&"y".repeat(1000));
+    harness.call(&"y".repeat(1000));
     sleep(SECOND).await;
-    let unsent = world.call("unsent");
+    let unsent = harness.call("unsent");
     sleep(SECOND).await;
     drop(peer);
     for call in [second, third, unsent] {
-        assert!(world.calls.end(call).await.contains("closed its output during a call"));
+        assert!(harness.calls.end(call).await.contains("closed its output during a call"));
     }
-    let mut peer = world.launched().await;
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     peer.expect_nothing().await;
@@ -79,11 +79,11 @@ async fn a_server_that_keeps_dying_keeps_no_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_kept_call_has_no_more_time_than_others() {
     let timeouts = crate::spec::Timeouts { call: 10 * SECOND, ..crate::spec::Timeouts::default() };
-    let (mut world, peer, [_, second, _]) = stuffed(Setup { timeouts, ..Setup::default() }).await;
+    let (mut harness, peer, [_, second, _]) = stuffed(Setup { timeouts, ..Setup::default() }).await;
     let start = Instant::now();
     drop(peer);
-    let mut peer = world.launched().await;
-    assert!(world.calls.end(second).await.contains("did not answer within 10 s"));
+    let mut peer = harness.launched().await;
+    assert!(harness.calls.end(second).await.contains("did not answer within 10 s"));
     assert_eq!(start.elapsed(), 9 * SECOND);
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
@@ -92,31 +92,31 @@ async fn a_kept_call_has_no_more_time_than_others() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_started_for_calls_that_were_taken_back() {
-    let (mut world, peer, [_, second, third]) = stuffed(Setup::default()).await;
-    world.cancel(second);
-    world.cancel(third);
+    let (mut harness, peer, [_, second, third]) = stuffed(Setup::default()).await;
+    harness.cancel(second);
+    harness.cancel(third);
     let start = Instant::now();
     drop(peer);
-    world.launched().await;
+    harness.launched().await;
     assert!(start.elapsed() > SECOND / 2, "an ordinary retry");
 }
 
 /// The answer is in the pipe already when writing to the server fails.
 #[tokio::test(start_paused = true)]
 async fn last_words_are_heard() {
-    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let answered = world.call("a");
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let answered = harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({ "a": 1 })).await;
     drop(peer);
-    let unsent = world.call("b");
-    assert_eq!(world.calls.end(answered).await, r#"{"a":1}"#);
-    let mut peer = world.launched().await;
+    let unsent = harness.call("b");
+    assert_eq!(harness.calls.end(answered).await, r#"{"a":1}"#);
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     let request = peer.expect_call("b").await;
     peer.answer(&request, json!({ "b": 1 })).await;
-    assert_eq!(world.calls.end(unsent).await, r#"{"b":1}"#);
+    assert_eq!(harness.calls.end(unsent).await, r#"{"b":1}"#);
 }
 
 /// Where the server stands when it is stopped.
@@ -124,69 +124,69 @@ async fn last_words_are_heard() {
 async fn stop_answers_everything() {
     let gone = "server 's' is not configured any more";
     for stage in ["asleep", "opening", "up", "stuffed", "resting"] {
-        let (mut world, mut peer, mut calls) = (World::new(Setup::default()), None, Vec::new());
+        let (mut harness, mut peer, mut calls) = (Harness::new(Setup::default()), None, Vec::new());
         match stage {
             "opening" => {
-                calls.push(world.call("a"));
-                peer = Some(world.launched().await);
+                calls.push(harness.call("a"));
+                peer = Some(harness.launched().await);
             }
             "up" => {
-                let (ready, mut running) = World::ready(Setup::default(), Era::Modern).await;
-                world = ready;
-                calls.push(world.call("a"));
+                let (ready, mut running) = Harness::ready(Setup::default(), Era::Modern).await;
+                harness = ready;
+                calls.push(harness.call("a"));
                 running.expect_call("a").await;
                 peer = Some(running);
             }
             "stuffed" => {
                 let (ready, running, stuck) = stuffed(Setup::default()).await;
-                world = ready;
+                harness = ready;
                 calls.extend(stuck);
                 peer = Some(running);
             }
-            "resting" => world = World::new(Setup { broken: |_| true, ..Setup::default() }),
+            "resting" => harness = Harness::new(Setup { broken: |_| true, ..Setup::default() }),
             _ => {}
         }
         // These are in the task's inbox when the word comes, before it and behind it.
-        let before = world.call("b");
-        let stopping = world.handle.stop();
-        let behind = async { world.call("c") };
+        let before = harness.call("b");
+        let stopping = harness.handle.stop();
+        let behind = async { harness.call("c") };
         let ((), behind) = tokio::join!(stopping, behind);
-        let after = world.call("d");
+        let after = harness.call("d");
         for call in calls.into_iter().chain([behind, after]) {
-            assert_eq!(world.calls.end(call).await, gone, "{stage}");
+            assert_eq!(harness.calls.end(call).await, gone, "{stage}");
         }
-        assert!(!world.calls.end(before).await.is_empty(), "{stage}");
+        assert!(!harness.calls.end(before).await.is_empty(), "{stage}");
         if let Some(mut peer) = peer {
             while peer.heard().await.is_some() {}
         }
-        let launches = world.launches(Instant::now()).len();
+        let launches = harness.launches(Instant::now()).len();
         sleep(60 * MINUTE).await;
-        assert_eq!(world.launches(Instant::now()).len(), launches, "{stage}: it stays ended");
-        world.handle.stop().await; // once more does no harm
+        assert_eq!(harness.launches(Instant::now()).len(), launches, "{stage}: it stays ended");
+        harness.handle.stop().await; // once more does no harm
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_without_a_server_is_answered_too() {
-    let world = World::new(Setup::default());
+    let harness = Harness::new(Setup::default());
     let name = |name| ServerName::parse(name).unwrap();
     let failure = Arc::new(Failure::new("its command is missing", Vec::new()));
     let pool = Pool::default();
     pool.replace(Roster { broken: [(name("broken"), failure)].into(), ..Roster::default() });
     let cases = [("broken", "its command is missing"), ("gone", "is not configured any more")];
     for (server, words) in cases {
-        let ticket = world.surroundings.tickets.next();
-        pool.forward(&name(server), world.calls.call(ticket, "a", None));
+        let ticket = harness.surroundings.tickets.next();
+        pool.forward(&name(server), harness.calls.call(ticket, "a", None));
         pool.cancel(&name(server), ticket, cancellation());
-        let end = world.calls.end(ticket).await;
+        let end = harness.calls.end(ticket).await;
         assert!(end.contains(words), "{end}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_ends_every_call_that_was_sent_and_no_other() {
-    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let calls: Vec<_> = (0..100).map(|n| world.call(&format!("tool{n}"))).collect();
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let calls: Vec<_> = (0..100).map(|n| harness.call(&format!("tool{n}"))).collect();
     for n in 0..100 {
         let request = peer.expect_call(&format!("tool{n}")).await;
         if n % 3 == 0 {
@@ -196,10 +196,10 @@ async fn a_crash_ends_every_call_that_was_sent_and_no_other() {
     sleep(SECOND).await;
     drop(peer);
     for (n, call) in calls.iter().enumerate() {
-        let end = world.calls.end(*call).await;
+        let end = harness.calls.end(*call).await;
         assert!(if n % 3 == 0 { end == format!(r#"{{"n":{n}}}"#) } else { end.contains("closed") }, "{end}");
     }
-    let mut peer = world.launched().await;
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     peer.expect_nothing().await;

@@ -1,56 +1,56 @@
 //! The list of tools: pages, changes, storms of changes, and calls meanwhile.
 
-use plugbay_core::{era::Era, exchange::Interest};
+use plugbay_core::{era::Era, exchange::SubscriptionTarget};
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
     MINUTE, SECOND,
+    harness::{Harness, Setup},
     peer::page,
-    world::{Setup, World},
 };
 use crate::server::Command;
 
 #[tokio::test(start_paused = true)]
 async fn calls_do_not_wait_for_a_list() {
-    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     peer.list_changed().await;
     let list = peer.expect("tools/list").await;
-    let call = world.call("a");
+    let call = harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({ "a": 1 })).await;
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
     peer.answer(&list, page(&["echo", "more"])).await;
-    assert_eq!(world.report().await, "echo more");
+    assert_eq!(harness.report().await, "echo more");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_changes_is_one_list_and_one_more() {
     for era in [Era::Legacy, Era::Modern] {
-        let (mut world, mut peer) = World::ready(Setup::default(), era).await;
+        let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
         peer.list_changed().await;
         let first = peer.expect("tools/list").await;
         for _ in 0..500 {
             peer.list_changed().await;
-            world.handle.refresh();
+            harness.handle.refresh();
         }
         peer.expect_nothing().await;
         peer.answer(&first, page(&["old"])).await;
         peer.list(&["new"]).await;
         peer.expect_nothing().await;
-        assert_eq!((world.report().await, world.report().await), ("old".into(), "new".into()));
+        assert_eq!((harness.report().await, harness.report().await), ("old".into(), "new".into()));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_that_a_dead_server_told_is_not_held_against_the_next() {
-    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     peer.list_changed().await;
     peer.expect("tools/list").await;
     peer.list_changed().await;
     peer.expect_nothing().await;
     drop(peer);
-    let mut peer = world.launched().await;
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     peer.expect_nothing().await;
@@ -58,8 +58,8 @@ async fn a_change_that_a_dead_server_told_is_not_held_against_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_are_collected_and_end() {
-    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    world.handle.refresh();
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    harness.handle.refresh();
     let mut cursors = Vec::new();
     for (tools, next) in [(["a", "b"], "p2"), (["c", "b"], "p3"), (["d", "e"], "p3")] {
         let request = peer.expect("tools/list").await;
@@ -69,7 +69,7 @@ async fn pages_are_collected_and_end() {
         peer.answer(&request, result).await;
     }
     assert_eq!(cursors, [json!(null), json!("p2"), json!("p3")]);
-    assert_eq!(world.report().await, "a b c d e", "a cursor that repeats itself is the end");
+    assert_eq!(harness.report().await, "a b c d e", "a cursor that repeats itself is the end");
     peer.expect_nothing().await;
 }
 
@@ -82,37 +82,37 @@ async fn a_server_that_cannot_list_has_failed() {
         (r#"{"id":#,"result":{"tools":[]}}"#, "unusable: server 's' sent"),
     ];
     for (answer, words) in cases {
-        let mut world = World::new(Setup::default());
-        let call = world.call("a");
-        let mut peer = world.launched().await;
+        let mut harness = Harness::new(Setup::default());
+        let call = harness.call("a");
+        let mut peer = harness.launched().await;
         peer.open(Era::Legacy).await;
         let request = peer.expect("tools/list").await;
         peer.say(answer.replace('#', &request["id"].to_string())).await;
-        let report = world.report().await;
+        let report = harness.report().await;
         assert!(report.contains(words), "{answer}: {report}");
-        assert!(world.calls.end(call).await.contains(words));
+        assert!(harness.calls.end(call).await.contains(words));
     }
 }
 
 /// Many servers do one thing at a time: a list then waits for the call before it.
 #[tokio::test(start_paused = true)]
 async fn a_server_busy_with_a_call_is_not_ended_for_a_slow_list() {
-    let (mut world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let call = world.call("long");
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let call = harness.call("long");
     let request = peer.expect_call("long").await;
     peer.list_changed().await;
     let list = peer.expect("tools/list").await;
     sleep(100 * SECOND).await;
     peer.answer(&request, json!({ "done": 1 })).await;
-    assert_eq!(world.calls.end(call).await, r#"{"done":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"done":1}"#);
     sleep(10 * SECOND).await;
     peer.answer(&list, page(&["new"])).await;
-    assert_eq!(world.report().await, "new");
+    assert_eq!(harness.report().await, "new");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_fails_to_list_again_keeps_its_tools_and_works_on() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     sleep(10 * SECOND).await;
     peer.list_changed().await;
     peer.expect("tools/list").await; // and no answer
@@ -120,29 +120,29 @@ async fn a_server_that_fails_to_list_again_keeps_its_tools_and_works_on() {
     peer.list_changed().await;
     let list = peer.expect("tools/list").await;
     peer.refuse(&list, "not now").await;
-    let call = world.call("still");
+    let call = harness.call("still");
     let request = peer.expect_call("still").await;
     peer.answer(&request, json!({ "here": 1 })).await;
-    assert_eq!(world.calls.end(call).await, r#"{"here":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"here":1}"#);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_tools_is_not_asked_for_them() {
-    let mut world = World::new(Setup { known: None, ..Setup::default() });
-    world.handle.refresh();
-    let mut peer = world.launched().await;
+    let mut harness = Harness::new(Setup { known: None, ..Setup::default() });
+    harness.handle.refresh();
+    let mut peer = harness.launched().await;
     let request = peer.expect("server/discover").await;
     peer.answer(&request, json!({ "capabilities": { "completions": {} } })).await;
-    assert_eq!(world.report().await, "");
+    assert_eq!(harness.report().await, "");
     peer.expect_nothing().await;
-    world.condition(|condition| *condition == crate::Condition::Ready).await;
+    harness.condition(|condition| *condition == crate::Condition::Ready).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind_only() {
-    let mut world = World::new(Setup { known: None, ..Setup::default() });
-    world.handle.refresh();
-    let mut peer = world.launched().await;
+    let mut harness = Harness::new(Setup { known: None, ..Setup::default() });
+    harness.handle.refresh();
+    let mut peer = harness.launched().await;
     let request = peer.expect("server/discover").await;
     let able = json!({ "tools": {}, "resources": { "subscribe": true }, "prompts": {}, "completions": {} });
     peer.answer(&request, json!({ "capabilities": able })).await;
@@ -161,7 +161,7 @@ async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind
     peer.refuse(&request, "what is that?").await;
     let request = peer.expect("prompts/list").await;
     peer.answer(&request, json!({ "prompts": [{ "name": "p" }] })).await;
-    let offer = world.offer().await;
+    let offer = harness.offer().await;
     let keys = |items: &[plugbay_core::catalog::Item]| {
         items.iter().map(|item| item.key.clone()).collect::<Vec<_>>().join(" ")
     };
@@ -171,11 +171,11 @@ async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind
 
 #[tokio::test(start_paused = true)]
 async fn a_call_does_not_overtake_the_wish_to_hear_what_it_changes() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     for uri in [r#""x:1""#, r#""x:2""#] {
-        world.handle.send(Command::Watch(Interest::Resource(uri.into())));
+        harness.handle.send(Command::Watch(SubscriptionTarget::Resource(uri.into())));
     }
-    world.call("echo");
+    harness.call("echo");
     let listened = peer.expect("subscriptions/listen").await;
     assert_eq!(listened["params"]["notifications"]["resourceSubscriptions"], json!(["x:1", "x:2"]));
     peer.expect("notifications/cancelled").await; // the one that asked for less

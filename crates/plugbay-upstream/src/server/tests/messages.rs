@@ -3,7 +3,7 @@
 use plugbay_core::era::Era;
 use serde_json::json;
 
-use super::world::{Setup, World};
+use super::harness::{Harness, Setup};
 
 /// `#` stands for the id of the call.
 fn filled(template: &str, id: u64) -> String {
@@ -44,24 +44,24 @@ async fn an_answer_of_any_shape_ends_its_call() {
 }
 
 async fn end_by(template: &str) -> String {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let call = world.call("a");
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let call = harness.call("a");
     peer.expect_call("a").await;
     peer.say(filled(template, call.0)).await;
     peer.say(filled(r#"{"jsonrpc":"2.0","id":#,"result":{"second":true}}"#, call.0)).await;
-    let end = world.calls.end(call).await;
-    let next = world.call("b");
+    let end = harness.calls.end(call).await;
+    let next = harness.call("b");
     let request = peer.expect_call("b").await;
     peer.answer(&request, json!({})).await;
-    assert_eq!(world.calls.end(next).await, "{}");
-    assert_eq!(world.calls.ends_of(call), std::slice::from_ref(&end), "answered once");
+    assert_eq!(harness.calls.end(next).await, "{}");
+    assert_eq!(harness.calls.ends_of(call), std::slice::from_ref(&end), "answered once");
     end
 }
 
 #[tokio::test(start_paused = true)]
 async fn words_that_answer_nothing_disturb_nobody() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    let call = world.call("a");
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let call = harness.call("a");
     let request = peer.expect_call("a").await;
     let words = [
         r##"{"jsonrpc":"2.0","id":"#","result":{}}"##,
@@ -89,18 +89,18 @@ async fn words_that_answer_nothing_disturb_nobody() {
         peer.say(filled(word, call.0)).await;
     }
     peer.expect_nothing().await;
-    assert_eq!((world.calls.ends_of(call).len(), world.calls.progress_of(call)), (0, 0));
+    assert_eq!((harness.calls.ends_of(call).len(), harness.calls.progress_of(call)), (0, 0));
     peer.progress(&request).await;
     peer.answer(&request, json!({ "a": 1 })).await;
-    assert_eq!(world.calls.end(call).await, r#"{"a":1}"#);
-    assert_eq!(world.calls.progress_of(call), 1);
+    assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.progress_of(call), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_asks_is_answered_also_before_it_has_opened() {
-    let mut world = World::new(Setup::default());
-    world.handle.refresh();
-    let mut peer = world.launched().await;
+    let mut harness = Harness::new(Setup::default());
+    harness.handle.refresh();
+    let mut peer = harness.launched().await;
     let request = peer.expect("initialize").await;
     for opened in [false, true] {
         for (method, id, key) in [("ping", json!("p"), "result"), ("roots/list", json!(1), "error")] {
@@ -119,15 +119,15 @@ async fn a_server_that_asks_is_answered_also_before_it_has_opened() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_the_limit_ends_its_call() {
-    let (world, mut peer) =
-        World::ready(Setup { message_limit: 1000, ..Setup::default() }, Era::Legacy).await;
-    let (large, small) = (world.call("large"), world.call("small"));
+    let (harness, mut peer) =
+        Harness::ready(Setup { message_limit: 1000, ..Setup::default() }, Era::Legacy).await;
+    let (large, small) = (harness.call("large"), harness.call("small"));
     let request = peer.expect_call("large").await;
     // In the order of most servers: the envelope first.
     let (id, text) = (&request["id"], "x".repeat(5000));
     peer.say(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"text":"{text}"}}}}"#)).await;
-    assert!(world.calls.end(large).await.contains("is larger than 1000 bytes"));
+    assert!(harness.calls.end(large).await.contains("is larger than 1000 bytes"));
     let request = peer.expect_call("small").await;
     peer.answer(&request, json!({})).await;
-    assert_eq!(world.calls.end(small).await, "{}");
+    assert_eq!(harness.calls.end(small).await, "{}");
 }

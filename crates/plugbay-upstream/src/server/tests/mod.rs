@@ -1,19 +1,19 @@
 //! A server's task against a scripted server, in memory and on a paused clock.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
-mod asks;
 mod calls;
 mod eras;
 mod handover;
+mod harness;
 mod listing;
 mod messages;
-mod news;
+mod notifications;
 mod peer;
 mod rest;
+mod server_requests;
 mod simulation;
 mod start;
 mod tasks;
-mod world;
 
 use std::time::Duration;
 

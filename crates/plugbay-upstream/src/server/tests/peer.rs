@@ -106,15 +106,15 @@ impl Peer {
 
     /// Opens in this era; the first list is still to come.
     pub(super) async fn open(&mut self, era: Era) {
-        let question = self.next().await.expect("an opening question");
+        let server_request = self.next().await.expect("an opening server request");
         let capabilities = json!({ "capabilities": { "tools": {} } });
-        match (era, question["method"].as_str()) {
-            (Era::Modern, _) => return self.answer(&question, capabilities).await,
-            (Era::Legacy, Some("initialize")) => self.answer(&question, capabilities).await,
+        match (era, server_request["method"].as_str()) {
+            (Era::Modern, _) => return self.answer(&server_request, capabilities).await,
+            (Era::Legacy, Some("initialize")) => self.answer(&server_request, capabilities).await,
             (Era::Legacy, _) => {
-                self.refuse(&question, "what?").await;
-                let question = self.expect("initialize").await;
-                self.answer(&question, capabilities).await;
+                self.refuse(&server_request, "what?").await;
+                let server_request = self.expect("initialize").await;
+                self.answer(&server_request, capabilities).await;
             }
         }
         self.expect("notifications/initialized").await;

@@ -10,29 +10,29 @@ use tokio::{
 use super::{
     super::Command,
     MINUTE, SECOND,
-    world::{Setup, World},
+    harness::{Harness, Setup},
 };
 use crate::{Condition, spec::Timeouts};
 
 #[tokio::test(start_paused = true)]
 async fn an_unused_server_rests_after_five_minutes_and_comes_back() {
     for era in [Era::Legacy, Era::Modern] {
-        let (mut world, mut peer) = World::ready(Setup::default(), era).await;
+        let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
         sleep(4 * MINUTE).await;
-        let call = world.call("a");
+        let call = harness.call("a");
         let request = peer.expect_call("a").await;
         sleep(MINUTE).await;
         peer.answer(&request, json!({})).await;
-        world.calls.end(call).await;
+        harness.calls.end(call).await;
         let used = Instant::now();
         peer.expect_end().await;
         assert_eq!(used.elapsed(), 5 * MINUTE, "{era:?}");
-        world.condition(|condition| *condition == Condition::Asleep).await;
+        harness.condition(|condition| *condition == Condition::Asleep).await;
 
         sleep(24 * 60 * MINUTE).await; // asleep is no failure: nothing is tried again
-        assert_eq!(world.launches(used).len(), 1);
-        let call = world.call("b");
-        let mut peer = world.launched().await;
+        assert_eq!(harness.launches(used).len(), 1);
+        let call = harness.call("b");
+        let mut peer = harness.launched().await;
         peer.open(era).await;
         peer.list(&["echo"]).await;
         if era == Era::Modern {
@@ -40,19 +40,19 @@ async fn an_unused_server_rests_after_five_minutes_and_comes_back() {
         }
         let request = peer.expect_call("b").await;
         peer.answer(&request, json!({ "b": 1 })).await;
-        assert_eq!(world.calls.end(call).await, r#"{"b":1}"#);
+        assert_eq!(harness.calls.end(call).await, r#"{"b":1}"#);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_in_flight_keeps_its_server_however_long_it_takes() {
     let timeouts = Timeouts { call: 50 * MINUTE, ..Timeouts::default() };
-    let (world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
-    let call = world.call("long");
+    let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
+    let call = harness.call("long");
     let request = peer.expect_call("long").await;
     sleep(47 * MINUTE).await;
     peer.answer(&request, json!({ "done": 1 })).await;
-    assert_eq!(world.calls.end(call).await, r#"{"done":1}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"done":1}"#);
     let used = Instant::now();
     peer.expect_end().await;
     assert_eq!(used.elapsed(), 5 * MINUTE);
@@ -61,22 +61,22 @@ async fn a_call_in_flight_keeps_its_server_however_long_it_takes() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_shall_stay_stays() {
     let timeouts = Timeouts { idle: None, ..Timeouts::default() };
-    let (world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
+    let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
     sleep(24 * 60 * MINUTE).await;
-    world.call("a");
+    harness.call("a");
     peer.expect_call("a").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_whose_tools_are_in_sight_does_not_rest() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
-    world.handle.send(Command::Held(true));
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    harness.handle.send(Command::Held(true));
     sleep(3 * MINUTE + 24 * 60 * MINUTE).await;
-    world.call("a");
+    harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({})).await;
     sleep(3 * MINUTE).await;
-    world.handle.send(Command::Held(false));
+    harness.handle.send(Command::Held(false));
     let left = Instant::now();
     peer.expect_end().await;
     assert_eq!(left.elapsed(), 5 * MINUTE, "counted from when it was put away");
@@ -84,29 +84,29 @@ async fn a_server_whose_tools_are_in_sight_does_not_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_wants_it_warm_hears_when_it_is() {
-    let mut world = World::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
-    let warm = |world: &World| {
+    let mut harness = Harness::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
+    let warm = |harness: &Harness| {
         let (hear, heard) = oneshot::channel();
-        world.handle.send(Command::Warm(Warmed::new(move |outcome| drop(hear.send(outcome)))));
+        harness.handle.send(Command::Warm(Warmed::new(move |outcome| drop(hear.send(outcome)))));
         heard
     };
     let start = Instant::now();
     for _ in 0..2 {
-        let failure = warm(&world).await.unwrap().unwrap_err();
+        let failure = warm(&harness).await.unwrap().unwrap_err();
         assert_eq!(failure.to_string(), "there is no such program");
     }
-    let heard = warm(&world);
-    let mut peer = world.launched().await;
+    let heard = warm(&harness);
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     heard.await.unwrap().unwrap();
-    warm(&world).await.unwrap().unwrap();
-    assert_eq!(world.launches(start), [0.0, 0.0, 0.0], "each asked for one start, and no pause was kept");
+    warm(&harness).await.unwrap().unwrap();
+    assert_eq!(harness.launches(start), [0.0, 0.0, 0.0], "each asked for one start, and no pause was kept");
 }
 
 #[tokio::test(start_paused = true)]
 async fn chatter_is_no_use() {
-    let (_world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let (_world, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let start = Instant::now();
     for _ in 0..20 {
         sleep(14 * SECOND).await;
@@ -121,15 +121,15 @@ async fn chatter_is_no_use() {
 #[tokio::test(start_paused = true)]
 async fn a_death_says_what_it_interrupted() {
     for era in [Era::Legacy, Era::Modern] {
-        let (mut world, peer) = World::ready(Setup::default(), era).await;
+        let (mut harness, peer) = Harness::ready(Setup::default(), era).await;
         drop(peer);
-        assert_eq!(world.report().await, "closed its output while it was idle");
+        assert_eq!(harness.report().await, "closed its output while it was idle");
 
-        let (mut world, mut peer) = World::ready(Setup::default(), era).await;
-        let call = world.call("a");
+        let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
+        let call = harness.call("a");
         peer.expect_call("a").await;
         drop(peer);
-        assert_eq!(world.report().await, "closed its output during a call");
-        assert_eq!(world.calls.end(call).await, "server 's' failed: closed its output during a call");
+        assert_eq!(harness.report().await, "closed its output during a call");
+        assert_eq!(harness.calls.end(call).await, "server 's' failed: closed its output during a call");
     }
 }

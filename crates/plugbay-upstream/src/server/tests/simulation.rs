@@ -22,8 +22,8 @@ use tokio::{
 
 use super::{
     MINUTE, SECOND,
+    harness::{Calls, cancellation, spec},
     peer::{Peer, page},
-    world::{Calls, cancellation, spec},
 };
 use crate::{
     Pool, Roster, ServerHandle, Surroundings,
@@ -146,7 +146,7 @@ impl Stage {
         let surroundings = Surroundings {
             launcher,
             tickets: Arc::new(Tickets::default()),
-            audience: Arc::default(),
+            host_registry: Arc::default(),
             reports,
             shown: Arc::default(),
         };

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
-    world::{Setup, World, silent},
+    harness::{Harness, Setup, silent},
 };
 use crate::spec::Framing;
 
@@ -24,68 +24,68 @@ fn check_pauses(launches: &[f64], each_takes: f64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_is_tried_for_ever_and_ever_more_rarely() {
-    let world = World::new(Setup::default());
+    let harness = Harness::new(Setup::default());
     let start = Instant::now();
-    world.handle.refresh();
+    harness.handle.refresh();
     sleep(10 * 60 * MINUTE).await;
-    let launches = world.launches(start);
+    let launches = harness.launches(start);
     check_pauses(&launches, 30.0);
     assert!((110..140).contains(&launches.len()), "{}", launches.len());
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_cannot_make_a_storm() {
-    let world = World::new(Setup { broken: |_| true, ..Setup::default() });
+    let harness = Harness::new(Setup { broken: |_| true, ..Setup::default() });
     let start = Instant::now();
     for _ in 0..5 * 3600 {
-        let (one, other) = (world.call("a"), world.call("b"));
-        assert!(world.calls.end(one).await.contains("no such program"));
-        assert!(world.calls.end(other).await.contains("no such program"));
+        let (one, other) = (harness.call("a"), harness.call("b"));
+        assert!(harness.calls.end(one).await.contains("no such program"));
+        assert!(harness.calls.end(other).await.contains("no such program"));
         sleep(2 * SECOND).await;
     }
-    let launches = world.launches(start);
+    let launches = harness.launches(start);
     assert!((120..170).contains(&launches.len()), "{}", launches.len());
     assert!(launches.last().unwrap() + 301.0 > 36_000.0, "it is still tried");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_failure_is_forgiven_and_the_second_refuses_with_reason_and_time() {
-    let mut world = World::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
+    let mut harness = Harness::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
     let start = Instant::now();
     let down = "server 's' failed: there is no such program";
     for _ in 0..2 {
-        assert_eq!(world.calls.end(world.call("forgiven")).await, down);
+        assert_eq!(harness.calls.end(harness.call("forgiven")).await, down);
     }
-    let refused = world.calls.end(world.call("refused")).await;
+    let refused = harness.calls.end(harness.call("refused")).await;
     let told = refused.strip_prefix(down).and_then(|text| text.strip_prefix("; it is started again in "));
     let told: f64 = told.unwrap().strip_suffix(" s at the latest").unwrap().parse().unwrap();
-    assert_eq!(world.launches(start), [0.0, 0.0]);
+    assert_eq!(harness.launches(start), [0.0, 0.0]);
 
-    let mut peer = world.launched().await; // nobody asked: the pause is over
-    assert!((world.launches(start)[2] - told).abs() < 0.06, "{told}");
-    let call = world.call("works");
+    let mut peer = harness.launched().await; // nobody asked: the pause is over
+    assert!((harness.launches(start)[2] - told).abs() < 0.06, "{told}");
+    let call = harness.call("works");
     peer.open(Era::Legacy).await;
     peer.list(&["works"]).await;
     let request = peer.expect_call("works").await;
     peer.answer(&request, json!({ "fine": true })).await;
-    assert_eq!(world.calls.end(call).await, r#"{"fine":true}"#);
+    assert_eq!(harness.calls.end(call).await, r#"{"fine":true}"#);
 
     drop(peer); // what was before is forgotten
-    world.condition(|condition| matches!(condition, crate::Condition::Failed(_))).await;
-    let call = world.call("again");
-    let mut peer = world.launched().await;
+    harness.condition(|condition| matches!(condition, crate::Condition::Failed(_))).await;
+    let call = harness.call("again");
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["again"]).await;
     peer.expect_call("again").await;
-    assert!(world.calls.ends_of(call).is_empty());
+    assert!(harness.calls.ends_of(call).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_the_start_and_go_out_in_order() {
-    let mut world = World::new(Setup::default());
-    let calls = ["a", "b", "c", "d"].map(|tool| world.call(tool));
-    let mut peer = world.launched().await;
-    world.cancel(calls[1]);
+    let mut harness = Harness::new(Setup::default());
+    let calls = ["a", "b", "c", "d"].map(|tool| harness.call(tool));
+    let mut peer = harness.launched().await;
+    harness.cancel(calls[1]);
     sleep(20 * SECOND).await;
     peer.open(Era::Legacy).await;
     peer.list(&[]).await;
@@ -93,23 +93,23 @@ async fn calls_wait_for_the_start_and_go_out_in_order() {
         peer.expect_call(tool).await;
     }
     peer.expect_nothing().await;
-    assert_eq!(world.launches(Instant::now()).len(), 1);
-    assert!(calls.iter().all(|call| world.calls.ends_of(*call).is_empty()));
+    assert_eq!(harness.launches(Instant::now()).len(), 1);
+    assert!(calls.iter().all(|call| harness.calls.ends_of(*call).is_empty()));
 }
 
 /// What the server does before its time is over, and what callers then hear.
 #[tokio::test(start_paused = true)]
 async fn a_start_has_one_deadline_whatever_is_said_meanwhile() {
     for (known, words) in [(None, "did not answer within 30 s of its start"), (Some(silent()), "try: ")] {
-        let mut world = World::new(Setup { known, ..Setup::default() });
+        let mut harness = Harness::new(Setup { known, ..Setup::default() });
         let start = Instant::now();
-        let call = world.call("a");
-        let mut peer = world.launched().await;
+        let call = harness.call("a");
+        let mut peer = harness.launched().await;
         for _ in 0..29 {
             sleep(SECOND).await;
             peer.say("still loading").await;
         }
-        let end = world.calls.end(call).await;
+        let end = harness.calls.end(call).await;
         assert!(end.contains(words) && end.contains("still loading"), "{end}");
         assert_eq!(start.elapsed(), 30 * SECOND);
     }
@@ -117,12 +117,12 @@ async fn a_start_has_one_deadline_whatever_is_said_meanwhile() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_opens_but_never_lists_has_failed() {
-    let mut world = World::new(Setup::default());
-    let call = world.call("a");
-    let mut peer = world.launched().await;
+    let mut harness = Harness::new(Setup::default());
+    let call = harness.call("a");
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
-    assert!(world.calls.end(call).await.contains("did not list its tools within 30 s"));
-    assert!(world.report().await.contains("did not list"));
+    assert!(harness.calls.end(call).await.contains("did not list its tools within 30 s"));
+    assert!(harness.report().await.contains("did not list"));
     peer.expect("tools/list").await;
     peer.expect_call("a").await;
     peer.expect_end().await;
@@ -139,10 +139,10 @@ async fn a_silent_start_tries_the_other_framing_unless_told_which() {
         (Framing::ContentLength, "", [ContentLength, ContentLength, ContentLength]),
     ];
     for (framing, word, expected) in cases {
-        let mut world = World::new(Setup { framing, known: None, ..Setup::default() });
-        world.handle.refresh();
+        let mut harness = Harness::new(Setup { framing, known: None, ..Setup::default() });
+        harness.handle.refresh();
         for expected in expected {
-            let mut peer = world.launched().await;
+            let mut peer = harness.launched().await;
             peer.say(word).await;
             peer.expect("server/discover").await;
             assert_eq!(peer.framing(), Some(expected), "{framing:?} {word:?}");
@@ -154,14 +154,14 @@ async fn a_silent_start_tries_the_other_framing_unless_told_which() {
 
 #[tokio::test(start_paused = true)]
 async fn the_framing_that_worked_is_kept() {
-    let mut world = World::new(Setup::default());
-    world.handle.refresh();
-    let _silent = world.launched().await;
+    let mut harness = Harness::new(Setup::default());
+    harness.handle.refresh();
+    let _silent = harness.launched().await;
     for _ in 0..2 {
-        let mut peer = world.launched().await;
+        let mut peer = harness.launched().await;
         peer.open(Era::Legacy).await;
         peer.list(&["echo"]).await;
         assert_eq!(peer.framing(), Some(wire::Framing::ContentLength));
-        world.condition(|condition| *condition == crate::Condition::Ready).await;
+        harness.condition(|condition| *condition == crate::Condition::Ready).await;
     }
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era},
-    exchange::{Caller, Interest},
-    task::{EXTENSION, Errand},
+    exchange::{Caller, SubscriptionTarget},
+    task::{EXTENSION, TaskRole},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
-    asks::{Heard, Host},
+    harness::{Harness, Setup},
     peer::Peer,
-    world::{Setup, World},
+    server_requests::{Heard, Host},
 };
 use crate::{server::Command, spec::Timeouts};
 
 /// A host's call, which the server answers by a task that it keeps for so long.
-async fn begin(world: &World, peer: &mut Peer, host: &Arc<Host>, id: &str, ttl: Value) -> Value {
-    let call = world.errand_by(host, "begin", Errand::Begin);
+async fn begin(harness: &Harness, peer: &mut Peer, host: &Arc<Host>, id: &str, ttl: Value) -> Value {
+    let call = harness.agent_by(host, "begin", TaskRole::Begin);
     let request = peer.expect_call("begin").await;
     peer.answer(&request, json!({ "task": { "taskId": id, "status": "working", "ttl": ttl } })).await;
     let Heard::Ended(ended, _) = host.hear().await else { panic!("no answer") };
@@ -29,15 +29,15 @@ async fn begin(world: &World, peer: &mut Peer, host: &Arc<Host>, id: &str, ttl: 
     request
 }
 
-fn about(id: &str) -> Errand {
-    Errand::About(id.into())
+fn about(id: &str) -> TaskRole {
+    TaskRole::About(id.into())
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_task_is_waited_for_however_long_it_takes() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
-    let waiting = world.errand_by(&host, "result", Errand::Await("1".into()));
+    let waiting = harness.agent_by(&host, "result", TaskRole::Await("1".into()));
     let request = peer.expect_call("result").await;
     sleep(20 * 60 * MINUTE).await;
     host.heard_nothing_more();
@@ -50,9 +50,9 @@ async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
     for (ttl, over, stays) in
         [(json!(20 * 60 * 1000), false, 25), (Value::Null, false, 65), (json!(20 * 60 * 1000), true, 5)]
     {
-        let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+        let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
         let host = Host::new(None);
-        begin(&world, &mut peer, &host, "1", ttl.clone()).await;
+        begin(&harness, &mut peer, &host, "1", ttl.clone()).await;
         if over {
             let ended = json!({ "taskId": "1", "status": "completed" });
             peer.notify("notifications/tasks/status", ended).await;
@@ -68,28 +68,28 @@ async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
     let timeouts = Timeouts { shutdown: SECOND, ..Timeouts::default() };
-    let (mut world, mut peer) = World::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
+    let (mut harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
     let host = Host::new(None);
-    begin(&world, &mut peer, &host, "1", Value::Null).await;
-    let waiting = world.errand_by(&host, "result", Errand::Await("1".into()));
+    begin(&harness, &mut peer, &host, "1", Value::Null).await;
+    let waiting = harness.agent_by(&host, "result", TaskRole::Await("1".into()));
     peer.expect_call("result").await;
     drop(peer);
     let Heard::Ended(ended, why) = host.hear().await else { panic!() };
     assert!(ended == waiting && why.starts_with("server 's' failed"), "{why}");
 
-    world.handle.refresh();
-    let mut peer = world.launched().await;
+    harness.handle.refresh();
+    let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     for (id, words) in [("1", "the task was lost with server 's', which failed"), ("other", "no such task")] {
-        world.errand_by(&host, "get", about(id));
+        harness.agent_by(&host, "get", about(id));
         let request = peer.expect_call("get").await;
         peer.refuse(&request, "no such task").await;
         let Heard::Ended(_, why) = host.hear().await else { panic!() };
         assert!(why.contains(words), "{why}");
     }
     // Some keep their tasks elsewhere.
-    world.errand_by(&host, "get", about("1"));
+    harness.agent_by(&host, "get", about("1"));
     let request = peer.expect_call("get").await;
     peer.answer(&request, json!({ "taskId": "1", "status": "working" })).await;
     let Heard::Ended(_, text) = host.hear().await else { panic!() };
@@ -98,10 +98,10 @@ async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Legacy).await;
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let (owner, other) = (Host::new(None), Host::new(None));
-    let begun = begin(&world, &mut peer, &owner, "1", Value::Null).await;
-    let latest = world.errand_by(&other, "else", Errand::None);
+    let begun = begin(&harness, &mut peer, &owner, "1", Value::Null).await;
+    let latest = harness.agent_by(&other, "else", TaskRole::None);
     peer.expect_call("else").await;
 
     let ask = |task: &str| {
@@ -110,7 +110,7 @@ async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
     };
     peer.say(ask("1")).await;
     assert_eq!(owner.hear_question().await.1, None);
-    let waiting = world.errand_by(&owner, "result", Errand::Await("1".into()));
+    let waiting = harness.agent_by(&owner, "result", TaskRole::Await("1".into()));
     peer.expect_call("result").await;
     peer.say(ask("1")).await;
     assert_eq!(owner.hear_question().await.1, Some(waiting), "where its host waits for it");
@@ -124,15 +124,15 @@ async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
     peer.progress(&begun).await;
     assert_eq!(owner.hear().await, Heard::Told(format!("progress of {}", begun["id"])));
     other.heard_nothing_more();
-    world.cancel(latest);
+    harness.cancel(latest);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
-    for (errand, told) in [(Errand::None, Value::Null), (Errand::Begin, json!({ EXTENSION: {} }))] {
-        world.errand_by(&host, "a", errand);
+    for (task_role, told) in [(TaskRole::None, Value::Null), (TaskRole::Begin, json!({ EXTENSION: {} }))] {
+        harness.agent_by(&host, "a", task_role);
         let request = peer.expect_call("a").await;
         let declared = &request["params"]["_meta"][CAPABILITIES_KEY];
         assert_eq!((&declared["extensions"], &declared["elicitation"]), (&told, &json!({ "form": {} })));
@@ -141,12 +141,14 @@ async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_asked_to_tell_of_tasks_and_whoever_reads_hears_it() {
-    let (world, mut peer) = World::ready(Setup::default(), Era::Modern).await;
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     let reader: Arc<dyn Caller> = host.clone();
-    world.surroundings.audience.reads(Arc::downgrade(&reader));
-    for what in [Interest::Task(Bytes::from("\"1\"")), Interest::Resource(Bytes::from("\"x:1\""))] {
-        world.handle.send(Command::Watch(what));
+    harness.surroundings.host_registry.reads(Arc::downgrade(&reader));
+    for what in
+        [SubscriptionTarget::Task(Bytes::from("\"1\"")), SubscriptionTarget::Resource(Bytes::from("\"x:1\""))]
+    {
+        harness.handle.send(Command::Watch(what));
     }
     let listen = peer.expect("subscriptions/listen").await;
     let wanted = &listen["params"]["notifications"];

@@ -13,7 +13,7 @@ use plugbay_core::{
 };
 
 use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
-use crate::{config::Settings, panel::Panel};
+use crate::{app::App, config::Settings};
 use arguments::Given;
 
 /// What the command line asks for.
@@ -38,10 +38,10 @@ pub async fn call(context: &Context, order: Order) -> Result<ExitCode, CommandEr
     let name = Name::parse(&order.tool);
     let server = name.server.map(|server| configured(&settings, server)).transpose()?;
     let given = arguments::read(&order.arguments)?;
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let answered = attempt(context, &panel, &order, &name, server, given).await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let answered = attempt(context, &app, &order, &name, server, given).await;
     context.output.progress_done();
-    panel.shut_down().await;
+    app.shut_down().await;
     let answered = answered?;
     let went_well = context.output.answered(&answered, order.raw);
     Ok(if went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -49,29 +49,29 @@ pub async fn call(context: &Context, order: Order) -> Result<ExitCode, CommandEr
 
 async fn attempt(
     context: &Context,
-    panel: &Panel,
+    app: &App,
     order: &Order,
     name: &Name<'_>,
     server: Option<ServerName>,
     given: Given,
 ) -> Result<Answered, CommandError> {
-    let target = find(context, panel, name, server).await?;
-    let snapshot = panel.snapshots().borrow().clone();
+    let target = find(context, app, name, server).await?;
+    let snapshot = app.snapshots().borrow().clone();
     let arguments = given.into_json(schema(&snapshot, &target))?;
     context.output.progress(&format!("calling {} of {}", target.tool, target.server));
-    let result = request::send(&panel.gateway(), &target, &arguments, order.timeout, context.output).await?;
+    let result = request::send(&app.gateway(), &target, &arguments, order.timeout, context.output).await?;
     Ok(Answered { tool: order.tool.clone(), result })
 }
 
 /// The tool that is meant. Its server is asked only if the cache does not know it.
 async fn find(
     context: &Context,
-    panel: &Panel,
+    app: &App,
     name: &Name<'_>,
     server: Option<ServerName>,
 ) -> Result<Target, CommandError> {
-    let listing = || panel.snapshots().borrow().listing.clone();
-    let names = || panel.snapshots().borrow().names.clone();
+    let listing = || app.snapshots().borrow().listing.clone();
+    let names = || app.snapshots().borrow().names.clone();
     let Some(server) = server else {
         if let Plan::Forward(bare) = listing().plan(name.whole) {
             return Ok(bare.into_owned());
@@ -86,11 +86,11 @@ async fn find(
         return Ok(target);
     }
     context.output.progress(&format!("starting {server}"));
-    let failures = start(panel, |other| *other == server, |_, _| {}).await;
+    let failures = start(app, |other| *other == server, |_, _| {}).await;
     if let Some(failure) = failures.get(&server) {
         return Err(CommandError::down(&server, failure));
     }
-    let snapshot = panel.snapshots().borrow().clone();
+    let snapshot = app.snapshots().borrow().clone();
     resolve(&snapshot.names, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
 }
 

@@ -10,7 +10,7 @@ use plugbay_core::{
     era::Era,
     exchange::{Answer, Call, Caller, Ticket},
     surface::Target,
-    task::Errand,
+    task::TaskRole,
     wire::{Draft, Head, Hole, Kind, Members, Span},
 };
 use plugbay_downstream::Gateway;
@@ -32,8 +32,8 @@ pub(super) async fn send(
     let caller = Arc::new(Waiter { answer: Mutex::new(Some(sender)), output });
     let (request, params) = draft(&target.tool, arguments)?;
     let ticket = gateway.tickets.next();
-    let (params, errand) = (Some(params), Errand::None);
-    let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, errand };
+    let (params, task_role) = (Some(params), TaskRole::None);
+    let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, task_role };
     gateway.servers.forward(&target.server, call);
     match answer.await {
         Ok(Answer::Response { message, .. }) => result(&message),

@@ -10,10 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use plugbay_core::wire::write;
 use serde_json::{Value, json};
 
 use super::CommandError;
-use crate::sample;
 
 /// A peer that takes longer than this for the whole of its part is stopped.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -53,7 +53,7 @@ impl Host {
         let client = json!({ "name": "plugbay-demo", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
         self.request("initialize", &params)?;
-        self.send(json!({ "method": "notifications/initialized" }))
+        self.send(&write::notification("notifications/initialized", None))
     }
 
     /// The result, or the error's message as an error.
@@ -81,7 +81,7 @@ impl Host {
     ) -> Result<(String, usize), CommandError> {
         self.last_id += 1;
         let id = self.last_id;
-        self.send(json!({ "id": id, "method": method, "params": params }))?;
+        self.send(&write::request(id.to_string().as_bytes(), method, params.to_string().as_bytes()))?;
         let mut line = String::new();
         let mut notifications = 0;
         loop {
@@ -110,9 +110,9 @@ impl Host {
         if ended.success() { Ok(()) } else { Err(self.gone()) }
     }
 
-    fn send(&mut self, message: Value) -> Result<(), CommandError> {
+    fn send(&mut self, message: &[u8]) -> Result<(), CommandError> {
         let input = self.input.as_mut().ok_or_else(|| CommandError::failed("the pipe is closed"))?;
-        input.write_all(sample::line_of(message).as_bytes()).map_err(|_| self.gone())
+        input.write_all(&[message, b"\n"].concat()).map_err(|_| self.gone())
     }
 
     fn gone(&self) -> CommandError {

@@ -16,12 +16,12 @@ use serde::Serialize;
 
 use super::{CommandError, milliseconds, sandbox::Sandbox};
 use crate::{
+    app::{App, Outside},
     commands::{
         Trouble,
         start::start,
         tokens::{Listed, MODES, in_mode},
     },
-    panel::{Outside, Panel},
     settings::Source,
     tokenizer,
 };
@@ -78,11 +78,11 @@ pub(super) async fn watch(
 ) -> Result<Startup, CommandError> {
     let settings = Source::new(Some(sandbox.config("all")?)).load();
     // No cache: no server has been connected before.
-    let panel = Panel::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
+    let app = App::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
     let started = Instant::now();
     let mut events = Vec::new();
     let failures = start(
-        &panel,
+        &app,
         |_| true,
         |server, condition| {
             let state = state(condition);
@@ -92,8 +92,8 @@ pub(super) async fn watch(
         },
     );
     let failures = failures.await;
-    let costs = Costs::of(&panel.snapshots().borrow());
-    panel.shut_down().await;
+    let costs = Costs::of(&app.snapshots().borrow());
+    app.shut_down().await;
     let failed = |(name, failure): (&ServerName, &Arc<Failure>)| Failed {
         server: name.to_string(),
         trouble: Trouble::from(&**failure),

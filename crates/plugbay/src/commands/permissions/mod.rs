@@ -6,15 +6,15 @@ mod rules;
 use std::{cell::RefCell, io::Read, path::PathBuf, process::ExitCode};
 
 use plugbay_core::{
+    arguments::{self, Envelope, Tools},
     name::{self, ServerName},
-    repair::{self, Envelope, Tools},
-    surface::{Own, Plan, Snapshot, Target, View, suite},
+    surface::{BuiltinTool, Plan, Snapshot, Target, View, suite},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{CommandError, Context};
-use crate::panel::Panel;
+use crate::app::App;
 pub use files::Places;
 use rules::{Decision, Rules};
 
@@ -34,14 +34,18 @@ pub struct Wish {
 pub async fn fragment(context: &Context, wish: &Wish) -> Result<ExitCode, CommandError> {
     let Wish { entry, allow_reading } = wish;
     let snapshot = seen_by_claude(context).await?;
-    let ours = |own: Own| format!("{PREFIX}{entry}__{}", own.name());
-    let mut allow: Vec<String> = [Own::Search, Own::Describe, Own::Overview].map(ours).into();
+    let ours = |own: BuiltinTool| format!("{PREFIX}{entry}__{}", own.name());
+    let mut allow: Vec<String> =
+        [BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Overview].map(ours).into();
     let reading = snapshot.names.iter().filter(|found| *allow_reading && found.is_read_only());
     allow.extend(reading.map(|found| format!("{PREFIX}{entry}__{}", found.exposed)));
     let hook = json!({ "type": "command", "command": hook_command(context, wish) });
     let suites = snapshot.listing.suites().map(|(exposed, _)| format!("{PREFIX}{entry}__{exposed}"));
-    let matcher: Vec<String> =
-        [Own::Execute, Own::Read, Own::Errand].map(ours).into_iter().chain(suites).collect();
+    let matcher: Vec<String> = [BuiltinTool::Execute, BuiltinTool::Read, BuiltinTool::NaturalLanguage]
+        .map(ours)
+        .into_iter()
+        .chain(suites)
+        .collect();
     context.output.json(&json!({
         "permissions": { "allow": allow },
         "hooks": { "PreToolUse": [{ "matcher": matcher.join("|"), "hooks": [hook] }] },
@@ -65,7 +69,7 @@ struct Asked {
     cwd: PathBuf,
 }
 
-/// Answers Claude Code's question whether a tool of ours may be used that calls others. Says nothing where no rule does.
+/// Answers Claude Code's server request whether a tool of ours may be used that calls others. Says nothing where no rule does.
 pub async fn hook(context: &Context, wish: &Wish, places: &Places) -> Result<ExitCode, CommandError> {
     let entry = &wish.entry;
     let mut input = String::new();
@@ -109,8 +113,8 @@ enum Called {
 /// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
 fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
     let tool = asked.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
-    let suite = match (Own::named(tool), snapshot.listing.plan(tool)) {
-        (Some(Own::Errand), _) => return Called::Anything,
+    let suite = match (BuiltinTool::named(tool), snapshot.listing.plan(tool)) {
+        (Some(BuiltinTool::NaturalLanguage), _) => return Called::Anything,
         (_, Plan::Suite(server)) => Some(server),
         _ => None,
     };
@@ -131,7 +135,7 @@ fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
         }),
     };
     let input = asked.tool_input.to_string();
-    let meant = repair::unwrap_call(input.as_bytes(), envelope, repair::Mode::Repair, tools);
+    let meant = arguments::unwrap_call(input.as_bytes(), envelope, arguments::Mode::Repair, tools);
     match (meant, written.take()) {
         (Ok(call), _) => Called::Tool(call.name),
         (Err(_), names) if names.is_empty() => Called::Nothing,
@@ -204,9 +208,9 @@ fn quoted(word: &str) -> String {
 
 async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {
     let settings = context.settings_in_passing()?;
-    let panel = Panel::assemble(&settings, context.outside.clone());
-    let snapshot = panel.snapshots().borrow().clone();
-    panel.shut_down().await;
+    let app = App::assemble(&settings, context.outside.clone());
+    let snapshot = app.snapshots().borrow().clone();
+    app.shut_down().await;
     let name_limit = settings.hosts.of(Some("claude-code")).name_limit;
     // Where the mode is not settled, this host sees everything.
     Ok(snapshot.seen_by(&View { name_limit, ..View::in_mode(settings.mode.unwrap_or_default()) }))

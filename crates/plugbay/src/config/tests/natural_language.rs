@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use plugbay_core::surface::Effect;
-use plugbay_downstream::errand::Limits;
+use plugbay_downstream::agent::Limits;
 use plugbay_model::{Key, Provider};
 
 use super::{Place, line, settings};

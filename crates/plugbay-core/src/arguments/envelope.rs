@@ -1,0 +1,398 @@
+//! A call within the arguments of another tool: the inner tool's name, and its arguments.
+
+use std::{borrow::Cow, time::Duration};
+
+use super::{
+    Fault, Mode, Problem, Refusal, Repair,
+    example::example,
+    name::folded,
+    raw::{self, Entry, Kind},
+    repair::{WRAPPERS, shown},
+    scalar,
+    schema::Schema,
+    spelling::Level,
+};
+
+/// How a call is put into the arguments of another tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Envelope {
+    /// What the tool's name is called: as it should be first, then as models call it.
+    names: &'static [&'static str],
+    /// What its arguments are called, should they not be called `arguments`.
+    arguments: &'static str,
+    /// Further parameters of the calling tool: they are never taken for the inner tool's.
+    own: &'static [&'static str],
+    /// Such that mean nothing for a call: they are the inner tool's, unless its arguments stand where they belong.
+    aside: &'static [&'static str],
+    /// What a server is called, where tools of several are to be had.
+    server: Option<&'static str>,
+    /// Where the name is to be had from.
+    source: &'static str,
+}
+
+/// How long a call may take, for every calling tool.
+const TIMEOUT: &str = "timeout";
+/// What models say beside a call about the call.
+const REMARKS: [&str; 14] = [
+    "reason",
+    "reasoning",
+    "rationale",
+    "description",
+    "explanation",
+    "justification",
+    "purpose",
+    "intent",
+    "thought",
+    "thoughts",
+    "thinking",
+    "comment",
+    "note",
+    "type",
+];
+
+impl Envelope {
+    /// `execute_tool`.
+    pub const EXECUTE: Self = Self {
+        names: &["name", "tool", "tool_name"],
+        arguments: "arguments",
+        own: &[TIMEOUT],
+        aside: &[],
+        server: Some("server"),
+        source: "search_tools",
+    };
+    /// A server as one tool.
+    pub const SUITE: Self = Self {
+        names: &["subtool", "tool", "name", "tool_name"],
+        arguments: "args",
+        own: &["action", TIMEOUT],
+        aside: &["detail", "query", "names"],
+        server: None,
+        source: "introspect",
+    };
+}
+
+/// A tool that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known<'s> {
+    /// By which it is called, however it was written.
+    pub name: String,
+    /// Was it written as it should be?
+    pub exact: bool,
+    /// Its `inputSchema`; `None` if nobody knows it yet.
+    pub schema: Option<&'s [u8]>,
+}
+
+/// A call as it was meant, its arguments not yet checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// As the tool is called, however it was written.
+    pub name: String,
+    pub arguments: Cow<'a, [u8]>,
+    pub timeout: Option<Duration>,
+    pub repairs: Vec<Repair>,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoCall {
+    /// There is no tool of this name.
+    Unknown(String),
+    Refused(Refusal),
+}
+
+/// What `unwrap_call` asks: the tool of this name, of that server if one was given apart from it.
+pub type Tools<'t, 's> = &'t dyn Fn(&str, Option<&str>) -> Option<Known<'s>>;
+
+/// Finds the tool and its arguments.
+pub fn unwrap_call<'a>(
+    outer: &'a [u8],
+    envelope: Envelope,
+    mode: Mode,
+    tools: Tools<'_, '_>,
+) -> Result<Call<'a>, NoCall> {
+    let Envelope { names, arguments, .. } = envelope;
+    if !raw::is_json(outer) || Kind::of(outer) != Kind::Object {
+        return refuse(format!("expected an object with `{}` and `{arguments}`", names[0]));
+    }
+    if let Some(key) = raw::doubled(outer) {
+        return refuse(format!("`{key}` stands twice in one object"));
+    }
+    let names = if mode == Mode::Repair { names } else { &names[..1] };
+    let mut opened = Opened { envelope, names, mode, entries: raw::entries(outer), repairs: Vec::new() };
+    opened.open_whole_call();
+    let tool = opened.tool(tools)?;
+    // What nobody knows may take anything.
+    let schema = Schema::read(tool.schema.unwrap_or(br#"{"additionalProperties":true}"#));
+    let (arguments, timeout) = opened.arguments(&Inner::new(&tool.name, &schema))?;
+    Ok(Call { name: tool.name, arguments, timeout, repairs: opened.repairs })
+}
+
+/// What is known of the tool that is called.
+struct Inner<'s> {
+    name: &'s str,
+    takes: Level<'s>,
+    schema: &'s Schema,
+}
+
+impl<'s> Inner<'s> {
+    fn new(name: &'s str, schema: &'s Schema) -> Self {
+        Self { name, takes: Level::of(schema, &[schema.root()]), schema }
+    }
+
+    fn takes(&self, key: &str) -> bool {
+        self.takes.names().any(|name| folded(name) == folded(key))
+    }
+}
+
+struct Opened<'a> {
+    envelope: Envelope,
+    names: &'static [&'static str],
+    mode: Mode,
+    /// What has not been understood yet.
+    entries: Vec<Entry<'a>>,
+    repairs: Vec<Repair>,
+}
+
+impl<'a> Opened<'a> {
+    /// The whole call, once more below `arguments`.
+    fn open_whole_call(&mut self) {
+        if let [only] = self.entries.as_slice()
+            && WRAPPERS.contains(&only.key.as_str())
+            && self.mode == Mode::Repair
+            && let Cow::Borrowed(inner) = only.value
+            && let inner = raw::entries(inner)
+            && inner.iter().any(|entry| self.names.iter().any(|name| self.mode.is(&entry.key, name)))
+        {
+            self.note("", Fault::Nested);
+            self.entries = inner;
+        }
+    }
+
+    /// The tool that is meant: what stands under one of the names and is a tool, before what is not.
+    fn tool<'s>(&mut self, tools: Tools<'_, 's>) -> Result<Known<'s>, NoCall> {
+        let right = self.names[0];
+        let server =
+            self.envelope.server.filter(|_| self.mode == Mode::Repair).and_then(|key| self.text(key));
+        let mut written: Vec<(&str, String)> = Vec::new();
+        written.extend(self.names.iter().filter_map(|key| Some((*key, self.text(key)?))));
+        let by_server = |name: &str| tools(name, Some(server.as_deref()?));
+        let known = |(key, name): &(&'static str, String)| {
+            let of_server = by_server(name);
+            let asked_for = of_server.is_some() || server.is_none();
+            // What is only like the name of another server's tool is not what was asked for.
+            let any = || tools(name, None).filter(|tool| tool.exact || asked_for);
+            Some((*key, of_server.or_else(any)?, asked_for))
+        };
+        let mut found: Vec<(&str, Known<'s>, bool)> = written.iter().filter_map(known).collect();
+        // What is only like the name of a tool is another's argument if a tool is named beside it.
+        if found.iter().any(|(_, tool, _)| tool.exact) {
+            found.retain(|(_, tool, _)| tool.exact);
+        }
+        if let [(one, first, _), (other, second, _), ..] = found.as_slice()
+            && first.name != second.name
+        {
+            return refuse(format!(
+                "`{one}` and `{other}` name different tools: {} and {}",
+                first.name, second.name
+            ));
+        }
+        if found.is_empty() {
+            return match written.into_iter().next() {
+                Some((_, name)) => Err(NoCall::Unknown(name)),
+                None if self.find(self.names).is_some() => refuse(format!("`{right}` must be a string")),
+                None => refuse(format!(
+                    "`{right}` is missing: the tool to call, as {} shows it",
+                    self.envelope.source
+                )),
+            };
+        }
+        let (key, tool, asked_for) = found.remove(0);
+        for (again, ..) in found {
+            self.take(again);
+            self.note(again, Fault::Remark);
+        }
+        let apart = self.text(key).is_some_and(|name| name != tool.name);
+        if self.take(key).is_some_and(|entry| entry.key != right) {
+            self.note(right, Fault::KeySpelling);
+        }
+        if !tool.exact {
+            if self.mode == Mode::CheckOnly {
+                return refuse(format!("there is no such tool; did you mean `{}`?", tool.name));
+            }
+            self.note(right, Fault::ValueSpelling);
+        }
+        if let (Some(server), Some(word)) = (server, self.envelope.server) {
+            let takes_it =
+                || Inner::new(&tool.name, &Schema::read(tool.schema.unwrap_or_default())).takes(word);
+            match (asked_for, apart) {
+                (true, true) => {
+                    self.take(word);
+                    self.note(right, Fault::ServerApart);
+                }
+                _ if takes_it() => {}
+                (true, false) => {
+                    self.take(word);
+                    self.note(word, Fault::Remark);
+                }
+                (false, _) => return refuse(format!("{} is no tool of the server `{server}`", tool.name)),
+            }
+        }
+        Ok(tool)
+    }
+
+    /// What is sent, and for how long it may take.
+    fn arguments(&mut self, tool: &Inner<'_>) -> Result<(Cow<'a, [u8]>, Option<Duration>), NoCall> {
+        let right = self.envelope.arguments;
+        let below = self.wrapper(tool).map(|at| self.entries.remove(at));
+        let filled = below.as_ref().filter(|entry| !is_empty(entry));
+        // What the call and the tool both take says whose it is only by where it stands.
+        let unclear = if filled.is_some() { self.envelope.server } else { Some(TIMEOUT) };
+        if let Some(word) = unclear.filter(|word| tool.takes(word) && self.find(&[word]).is_some()) {
+            let name = tool.name;
+            return refuse(format!(
+                "`{word}` may be the call's or a parameter of {name}: put its parameters below `{right}`"
+            ));
+        }
+        let timeout = self.timeout()?;
+        let (Envelope { own, aside, .. }, mode) = (self.envelope, self.mode);
+        let among = |words: &[&str], key: &str| words.iter().any(|word| mode.is(key, word));
+        self.entries.retain(|Entry { key, .. }| {
+            !among(own, key) && (filled.is_none() || !among(aside, key) || tool.takes(key))
+        });
+        if mode == Mode::Repair && !tool.takes.open {
+            let is_remark = |entry: &mut Entry<'_>| among(&REMARKS, &entry.key) && !tool.takes(&entry.key);
+            for entry in self.entries.extract_if(.., is_remark).collect::<Vec<_>>() {
+                self.note(&entry.key, Fault::Remark);
+            }
+        }
+        let arguments = match below {
+            None if self.entries.is_empty() => Cow::Borrowed(b"{}".as_slice()),
+            Some(entry) if self.entries.is_empty() => {
+                if entry.key != right {
+                    self.note("", Fault::KeySpelling);
+                }
+                entry.value
+            }
+            _ if self.mode == Mode::CheckOnly => {
+                let beside: Vec<String> =
+                    self.entries.iter().map(|entry| format!("`{}`", entry.key)).collect();
+                return refuse(format!(
+                    "{}: the tool's parameters belong below `{right}`",
+                    beside.join(", ")
+                ));
+            }
+            Some(entry) if !is_empty(&entry) => self.completed(&entry, tool)?,
+            _ => {
+                self.note("", Fault::Flattened);
+                raw::object(&self.entries).into()
+            }
+        };
+        Ok((arguments, timeout))
+    }
+
+    /// Arguments of which some stand where they belong, and others beside them.
+    fn completed(&mut self, below: &Entry<'_>, tool: &Inner<'_>) -> Result<Cow<'a, [u8]>, NoCall> {
+        let right = self.envelope.arguments;
+        let is_object = Kind::of(&below.value) == Kind::Object;
+        let mut all = if is_object { raw::entries(&below.value) } else { Vec::new() };
+        for entry in std::mem::take(&mut self.entries) {
+            let key = &entry.key;
+            let twice = all.iter().any(|other| folded(&other.key) == folded(key));
+            if twice || !is_object {
+                return refuse(format!("parameters stand both below `{right}` and beside it: `{key}`"));
+            }
+            if !tool.takes(key) {
+                return Err(self.stray(key, tool).into());
+            }
+            self.note(key, Fault::Flattened);
+            all.push(entry);
+        }
+        Ok(raw::object(&all).into())
+    }
+
+    /// A word beside the arguments that belongs to nothing.
+    fn stray(&self, key: &str, tool: &Inner<'_>) -> Problem {
+        let Envelope { arguments: right, names, .. } = self.envelope;
+        let known = tool.takes.listed();
+        let takes = if known.is_empty() { "none are known".to_owned() } else { known.join(", ") };
+        let message =
+            format!("`{key}` beside `{right}` is no parameter of this call, nor of {}: {takes}", tool.name);
+        let arguments = example(tool.schema, tool.schema.root()).filter(serde_json::Value::is_object);
+        let call = arguments.map(|arguments| serde_json::json!({ names[0]: tool.name, right: arguments }));
+        Problem { example: call.map(|call| call.to_string()), ..Problem::root(&message) }
+    }
+
+    fn timeout(&mut self) -> Result<Option<Duration>, NoCall> {
+        let Some(entry) = self.take(TIMEOUT) else { return Ok(None) };
+        let seconds = |json: &[u8]| {
+            let seconds: f64 = std::str::from_utf8(json).ok()?.parse().ok()?;
+            Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+        };
+        let kind = Kind::of(&entry.value);
+        if kind == Kind::Null {
+            return Ok(None);
+        }
+        if let Some(timeout) = seconds(&entry.value) {
+            return Ok(Some(timeout));
+        }
+        let converted = scalar::convert("number", &entry.value).filter(|_| self.mode == Mode::Repair);
+        if let Some((timeout, fault)) = converted.and_then(|(json, fault)| Some((seconds(&json)?, fault))) {
+            self.note(TIMEOUT, fault);
+            return Ok(Some(timeout));
+        }
+        let message = format!("`{TIMEOUT}` must be a number of seconds; it is {}", shown(&entry.value));
+        Err(Problem { example: Some("30".to_owned()), ..Problem::root(&message) }.into())
+    }
+
+    /// What the arguments stand below: what should be there, or what is called so by mistake. A parameter of the
+    /// tool that is called so is no such thing, if it can be told.
+    fn wrapper(&self, tool: &Inner<'_>) -> Option<usize> {
+        let right = self.envelope.arguments;
+        let is_own = |at: &usize| tool.takes(right) && Kind::of(&self.entries[*at].value) == Kind::Array;
+        let others = WRAPPERS.iter().filter(|name| self.mode == Mode::Repair && !tool.takes(name));
+        let others: Vec<&str> = others.copied().collect();
+        self.find(&[right]).or_else(|| self.find(&others)).filter(|at| !is_own(at))
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        let entry = &self.entries[self.find(&[key])?];
+        Some(raw::text(&entry.value)?.trim().to_owned())
+    }
+
+    fn take(&mut self, key: &str) -> Option<Entry<'a>> {
+        self.find(&[key]).map(|at| self.entries.remove(at))
+    }
+
+    /// Where the first of these names stands, in the order of the names; as it should be written, or otherwise.
+    fn find(&self, names: &[&str]) -> Option<usize> {
+        let exact = |name: &&str| self.entries.iter().position(|entry| entry.key == **name);
+        let alike = |name: &&str| self.entries.iter().position(|entry| self.mode.is(&entry.key, name));
+        names.iter().find_map(exact).or_else(|| names.iter().find_map(alike))
+    }
+
+    fn note(&mut self, place: &str, fault: Fault) {
+        self.repairs.push(Repair { place: place.to_owned(), fault });
+    }
+}
+
+impl Mode {
+    /// Is this key that word?
+    fn is(self, key: &str, word: &str) -> bool {
+        key == word || self == Self::Repair && folded(key) == folded(word)
+    }
+}
+
+impl From<Problem> for NoCall {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(Refusal::new(vec![problem]))
+    }
+}
+
+fn refuse<T>(message: impl AsRef<str>) -> Result<T, NoCall> {
+    Err(Problem::root(message.as_ref()).into())
+}
+
+fn is_empty(entry: &Entry<'_>) -> bool {
+    matches!(&*entry.value, b"null" | b"\"\"" | b"\"{}\"")
+        || Kind::of(&entry.value) == Kind::Object && raw::entries(&entry.value).is_empty()
+}

@@ -1,0 +1,167 @@
+//! Arguments that arrive right: checked against a tool's schema, and repaired where only one thing can
+//! have been meant.
+//!
+//! What fits is not touched. What is repaired keeps every value that was right byte for byte, and each
+//! repair is told. What cannot be repaired is refused with the place, the part of the schema that was
+//! missed, and an example. A keyword that we do not know is left to the server, which checks again. A key that
+//! is nearly one of the schema's fits nothing, unless the schema welcomes others.
+
+mod decimal;
+mod envelope;
+mod example;
+mod literal;
+mod name;
+mod pattern;
+mod raw;
+mod refusal;
+mod repair;
+mod scalar;
+mod schema;
+mod spelling;
+mod validate;
+
+use std::{borrow::Cow, fmt};
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use envelope::{Call, Envelope, Known, NoCall, Tools, unwrap_call};
+pub use refusal::{Problem, Refusal};
+
+use self::{repair::Repairer, schema::Schema};
+
+/// Whether arguments may be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    #[default]
+    Repair,
+    /// What does not fit is refused.
+    CheckOnly,
+}
+
+/// Arguments that fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fitting<'a> {
+    pub arguments: Cow<'a, [u8]>,
+    /// What was done to them; nothing, if they were right.
+    pub repairs: Vec<Repair>,
+}
+
+/// One thing that was put right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// Where: `filter.tags[0]`; empty for the arguments as a whole.
+    #[serde(rename = "at")]
+    pub place: String,
+    #[serde(rename = "was")]
+    pub fault: Fault,
+}
+
+/// What was wrong with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// JSON, written into a string.
+    JsonInString,
+    /// The same as Python or JavaScript write it.
+    LiteralInString,
+    /// One object too many around it: `{"arguments": …}`.
+    Nested,
+    /// One object too few: what belongs below the only parameter that is needed.
+    Shallow,
+    /// Beside the tool's name instead of below `arguments`.
+    Flattened,
+    /// A remark beside the call that is no parameter of anything; it is not sent.
+    Remark,
+    /// The server's name apart from the tool's.
+    ServerApart,
+    /// Nothing at all, for a tool that needs nothing.
+    Missing,
+    NumberInString,
+    BooleanInString,
+    /// A number or a boolean where text belongs.
+    BareText,
+    /// 0 or 1 for a boolean.
+    NumberForBoolean,
+    /// `"null"` for null.
+    NullInString,
+    /// A key in another case or with other separators.
+    KeySpelling,
+    /// One of the allowed values in another case or with other separators.
+    ValueSpelling,
+    /// One value where a list belongs.
+    SingleForList,
+    /// A list of one where a value belongs.
+    ListForSingle,
+    /// Null for something that could have been left out.
+    NullForAbsent,
+    /// The value of the only parameter, without its name.
+    BareParameter,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.place.is_empty() { "arguments" } else { &self.place };
+        write!(f, "{place}: {}", self.fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::JsonInString => "JSON in a string",
+            Self::LiteralInString => "a literal of another language in a string",
+            Self::Nested => "nested too deep",
+            Self::Shallow => "not nested deep enough",
+            Self::Flattened => "not below arguments",
+            Self::Remark => "a remark, left out",
+            Self::ServerApart => "without its server",
+            Self::Missing => "missing",
+            Self::NumberInString => "a number in a string",
+            Self::BooleanInString => "a boolean in a string",
+            Self::BareText => "text without quotes",
+            Self::NumberForBoolean => "a number for a boolean",
+            Self::NullInString => "null in a string",
+            Self::KeySpelling => "key spelt differently",
+            Self::ValueSpelling => "value spelt differently",
+            Self::SingleForList => "a single value for a list",
+            Self::ListForSingle => "a list for a single value",
+            Self::NullForAbsent => "null for an absent value",
+            Self::BareParameter => "a value without its name",
+        })
+    }
+}
+
+/// Fits `arguments` to a tool's `inputSchema`. A schema that cannot be read asks for nothing.
+pub fn fit<'a>(schema: &[u8], arguments: &'a [u8], mode: Mode) -> Result<Fitting<'a>, Refusal> {
+    if !raw::is_json(arguments) {
+        return Err(Refusal::new(vec![Problem::root("the arguments are not JSON, or nested too deep")]));
+    }
+    if let Some(key) = raw::doubled(arguments) {
+        return Err(Refusal::new(vec![Problem::root(&format!("`{key}` stands twice in the arguments"))]));
+    }
+    let schema = Schema::read(schema);
+    schema.look_at(arguments.len());
+    if is_right(&schema, schema.root(), arguments) && !repair::is_hidden(&schema, arguments) {
+        return Ok(Fitting { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
+    }
+    let mut mender = Repairer::new(&schema, mode);
+    let fitted = mender.arguments(arguments).map_err(Refusal::new)?;
+    // The last word is the check's: nothing that it does not accept is ever sent.
+    schema.look_at(fitted.len());
+    if mode == Mode::CheckOnly
+        || raw::doubled(&fitted).is_some()
+        || !is_right(&schema, schema.root(), &fitted)
+    {
+        return Err(Refusal::new(vec![Problem::of(&schema, schema.root(), "", "the arguments do not fit")]));
+    }
+    Ok(Fitting { arguments: fitted, repairs: mender.repairs })
+}
+
+/// Does it fit, and is nothing in it spelt so that it would be lost?
+fn is_right(schema: &Schema, at: &Value, json: &[u8]) -> bool {
+    validate::fits(schema, at, json) && spelling::is_clean(schema, &[at], json)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,530 @@
+//! The repairs: from the whole arguments down to single values.
+//!
+//! Every step asks first whether the value fits as it is; only what does not is looked at more closely.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{
+    Fault, Mode, Problem, Repair, is_right, literal,
+    name::folded,
+    raw::{self, Entry, Kind},
+    scalar,
+    schema::{self, Schema},
+    spelling::{Level, Stranger},
+    validate::fits,
+};
+
+/// Names that models put around arguments.
+pub(super) const WRAPPERS: [&str; 8] =
+    ["arguments", "args", "params", "parameters", "input", "tool_input", "toolInput", "kwargs"];
+/// What may stand beside such a name; it is not sent, and told.
+const BESIDE: [&str; 6] = ["name", "tool", "tool_name", "toolName", "server", "type"];
+/// Branches multiply, and lead to themselves; what needs more steps than this, or goes deeper, is left as it is.
+const STEPS: u32 = 1_000;
+const DEPTH: u32 = 100;
+
+pub(super) type Repaired<'a> = Result<Cow<'a, [u8]>, Vec<Problem>>;
+
+pub(super) struct Repairer<'s> {
+    schema: &'s Schema,
+    repairing: bool,
+    pub(super) repairs: Vec<Repair>,
+    steps: u32,
+    depth: u32,
+}
+
+impl<'s> Repairer<'s> {
+    pub(super) fn new(schema: &'s Schema, mode: Mode) -> Self {
+        Self { schema, repairing: mode == Mode::Repair, repairs: Vec::new(), steps: STEPS, depth: 0 }
+    }
+
+    /// The arguments as a whole, which models wrap, quote and leave out in more ways than a value.
+    pub(super) fn arguments<'a>(&mut self, json: &'a [u8]) -> Repaired<'a> {
+        let schema = self.schema;
+        let root = &*schema.whole(schema.root());
+        if !self.repairing {
+            return self.value(schema.root(), json, "");
+        }
+        let text = raw::text(json);
+        let written = text.as_deref().and_then(literal::inside);
+        if let (Some(text), Some((inner, fault))) = (&text, &written)
+            && (matches!(Kind::of(inner), Kind::Object | Kind::Array | Kind::Null) || begins(root, text))
+        {
+            self.note("", *fault);
+            return self.right_arguments(inner).map(owned);
+        }
+        if is_nothing(json) && fits(schema, root, b"{}") {
+            self.note("", Fault::Missing);
+            return Ok(b"{}".as_slice().into());
+        }
+        if Kind::of(json) == Kind::Object {
+            if let Some((inner, beside)) = wrapped(root, json) {
+                self.note("", Fault::Nested);
+                for key in beside {
+                    self.note(&key, Fault::Remark);
+                }
+                return self.right_arguments(&inner).map(owned);
+            }
+            if let Some(whole) = self.shallow(root, json) {
+                return Ok(whole.into());
+            }
+            return self.value(schema.root(), json, "");
+        }
+        let scalar = written.as_ref().map(|(inner, _)| &**inner);
+        if let Some(whole) = self.bare_parameter(root, json).or_else(|| self.bare_parameter(root, scalar?)) {
+            return Ok(whole.into());
+        }
+        if let (Kind::Array, [only]) = (Kind::of(json), raw::list(json).as_slice())
+            && Kind::of(only) == Kind::Object
+        {
+            self.note("", Fault::ListForSingle);
+            return self.right_arguments(only);
+        }
+        self.value(schema.root(), json, "")
+    }
+
+    fn right_arguments<'a>(&mut self, json: &'a [u8]) -> Repaired<'a> {
+        if is_right(self.schema, self.schema.root(), json) { Ok(json.into()) } else { self.arguments(json) }
+    }
+
+    /// The value of the only parameter that a tool needs. What begins like data with parts is none, even if
+    /// text is wanted: half a command is a command too.
+    fn bare_parameter(&mut self, root: &Value, json: &[u8]) -> Option<Vec<u8>> {
+        let (key, own) = only_needed(root)?;
+        let is_plain = raw::text(json).is_none_or(|text| !begins(root, &text));
+        (is_plain && fits(self.schema, own, json)).then(|| {
+            self.note("", Fault::BareParameter);
+            below(key, json)
+        })
+    }
+
+    /// What belongs below the only parameter that a tool needs, without its name.
+    fn shallow(&mut self, root: &Value, json: &[u8]) -> Option<Vec<u8>> {
+        let (key, own) = only_needed(root)?;
+        let own = self.schema.whole(own);
+        let inner = if schema::types(&own) == ["array"] { schema::item(&own, 0)? } else { &own };
+        let (outside, inside) = (Level::of(self.schema, &[root]), Level::of(self.schema, &[inner]));
+        let names = |level: &Level<'_>, key: &str| level.names().any(|name| folded(name) == folded(key));
+        let entries = raw::entries(json);
+        if entries.is_empty()
+            || !entries.iter().all(|own| names(&inside, &own.key) && !names(&outside, &own.key))
+        {
+            return None;
+        }
+        let before = self.repairs.len();
+        self.note(key, Fault::Shallow);
+        let mended = self.value(root, &below(key, json), "").map(Cow::into_owned);
+        if mended.is_err() {
+            self.repairs.truncate(before);
+        }
+        mended.ok()
+    }
+
+    /// A value, as all that its schema says of it.
+    fn value<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        if is_right(self.schema, at, json) {
+            return Ok(json.into());
+        }
+        match self.spell(at, json, place)? {
+            Some(spelt) => self.shape(at, &spelt, place).map(owned),
+            None => self.shape(at, json, place),
+        }
+    }
+
+    /// The keys of an object as its schema has them, if some were spelt otherwise.
+    fn spell(&mut self, at: &Value, json: &[u8], place: &str) -> Result<Option<Vec<u8>>, Vec<Problem>> {
+        if Kind::of(json) != Kind::Object {
+            return Ok(None);
+        }
+        let schema = self.schema;
+        let level = Level::of(schema, &[at]);
+        let (mut entries, mut problems) = (raw::entries(json), Vec::new());
+        let strangers: Vec<_> = entries.iter().map(|entry| level.stranger(&entry.key, &entries)).collect();
+        let before = self.repairs.len();
+        for (entry, stranger) in entries.iter_mut().zip(strangers) {
+            match stranger {
+                Stranger::Is(meant) if self.repairing => {
+                    self.note(&join(place, meant), Fault::KeySpelling);
+                    entry.quoted = raw::quote(meant).into();
+                }
+                Stranger::Is(meant) => problems.push(self.unknown(&level, &entry.key, &[meant], place)),
+                Stranger::MayBe(near) => problems.push(self.unknown(&level, &entry.key, &near, place)),
+                Stranger::Unknown => {}
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok((self.repairs.len() > before).then(|| raw::object(&entries)))
+    }
+
+    /// A value in one of the shapes that its schema leaves.
+    fn shape<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        if is_right(self.schema, at, json) {
+            return Ok(json.into());
+        }
+        self.steps = self.steps.saturating_sub(1);
+        if self.steps == 0 || self.depth == DEPTH {
+            return Err(self.problem(at, place, "cannot be understood"));
+        }
+        self.depth += 1;
+        let shaped = self.shaped(&self.schema.whole(at), json, place);
+        self.depth -= 1;
+        shaped
+    }
+
+    fn shaped<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        let schema = self.schema;
+        if let Some(condition) = at.get("if") {
+            let plain = self.shape(&schema.consequence(at, None), json, place)?.into_owned();
+            let following = schema.consequence(at, Some(fits(schema, condition, &plain)));
+            return self.shape(&following, &plain, place).map(owned);
+        }
+        if let Some(branches) = schema::branches(at) {
+            return self.best(at, json, place, branches.len(), |mender, number| {
+                let branch = schema.alternative(at, &branches[number]);
+                mender.shape(&branch, json, place).map(Cow::into_owned)
+            });
+        }
+        if let Some(choices) = schema::choices(at) {
+            return match scalar::choose(&choices, json).filter(|_| self.repairing) {
+                Some((chosen, fault)) => {
+                    self.note(place, fault);
+                    Ok(chosen.into())
+                }
+                None => self.single(at, json, place),
+            };
+        }
+        let types = schema::types(at);
+        match types.as_slice() {
+            [] => Err(self.mismatch(at, json, place)),
+            [only] => self.typed(at, only, json, place),
+            several => self.best(at, json, place, several.len(), |mender, number| {
+                mender.typed(at, several[number], json, place).map(Cow::into_owned)
+            }),
+        }
+    }
+
+    /// Tries every way and takes the one with the fewest repairs. Two that are equally good and differ
+    /// are one too many.
+    fn best<'a>(
+        &mut self,
+        at: &Value,
+        json: &'a [u8],
+        place: &str,
+        ways: usize,
+        mut way: impl FnMut(&mut Self, usize) -> Result<Vec<u8>, Vec<Problem>>,
+    ) -> Repaired<'a> {
+        let before = self.repairs.len();
+        let mut found: Vec<(Vec<Repair>, Vec<u8>)> = Vec::new();
+        let mut missed: Vec<Vec<Problem>> = Vec::new();
+        for number in 0..ways {
+            let outcome = way(self, number);
+            let repairs = self.repairs.split_off(before);
+            match outcome {
+                Ok(mended) => found.push((repairs, mended)),
+                // What went wrong deep inside came furthest, and tells the most.
+                Err(problems) if problems.iter().any(|problem| problem.is_within(place)) => {
+                    missed.push(problems);
+                }
+                Err(_) => {}
+            }
+        }
+        found.sort_by_key(|(repairs, _)| repairs.len());
+        if at.get("oneOf").is_some() && found.iter().filter(|(repairs, _)| repairs.is_empty()).count() > 1 {
+            let fit = if place.is_empty() { "fit" } else { "fits" };
+            return Err(self.problem(
+                at,
+                place,
+                &format!("{fit} several alternatives, of which one must be chosen"),
+            ));
+        }
+        let clear = match found.as_slice() {
+            [] => false,
+            [(first, mended), rest @ ..] => {
+                rest.iter().all(|(repairs, other)| repairs.len() > first.len() || other == mended)
+            }
+        };
+        match found.into_iter().next() {
+            Some((repairs, mended)) if clear => {
+                self.repairs.extend(repairs);
+                self.accept(at, mended, json, place)
+            }
+            Some(_) => Err(self.problem(at, place, "can be understood in several ways")),
+            None => Err(self.closest(at, json, place, missed)),
+        }
+    }
+
+    /// Of several ways that led nowhere, what was missed on those that went furthest.
+    fn closest(&self, at: &Value, json: &[u8], place: &str, mut missed: Vec<Vec<Problem>>) -> Vec<Problem> {
+        let fewest = missed.iter().map(Vec::len).min().unwrap_or_default();
+        missed.retain(|problems| problems.len() == fewest);
+        missed.dedup();
+        if missed.len() < 2 {
+            return missed.pop().unwrap_or_else(|| self.mismatch(at, json, place));
+        }
+        let way = |problems: &Vec<Problem>| {
+            problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join(" and ")
+        };
+        let told = missed.iter().map(way).collect::<Vec<_>>().join(", or ");
+        vec![Problem::of(self.schema, at, place, told)]
+    }
+
+    /// Keywords that stand beside those that were followed have their say too.
+    fn accept<'a>(&mut self, at: &Value, mended: Vec<u8>, json: &'a [u8], place: &str) -> Repaired<'a> {
+        if fits(self.schema, at, &mended) { Ok(mended.into()) } else { Err(self.mismatch(at, json, place)) }
+    }
+
+    fn typed<'a>(&mut self, at: &Value, wanted: &str, json: &'a [u8], place: &str) -> Repaired<'a> {
+        match (wanted, Kind::of(json)) {
+            ("object", Kind::Object) => return self.object(at, json, place),
+            ("array", Kind::Array) => return self.array(at, json, place),
+            _ if !self.repairing => return Err(self.mismatch(at, json, place)),
+            ("object" | "array", Kind::String) => {
+                let text = raw::text(json).unwrap_or_default();
+                let kind = if wanted == "object" { Kind::Object } else { Kind::Array };
+                if let Some((inner, fault)) =
+                    literal::inside(&text).filter(|(inner, _)| Kind::of(inner) == kind)
+                {
+                    self.note(place, fault);
+                    return self.value(at, &inner, place).map(owned);
+                }
+            }
+            _ => {}
+        }
+        if wanted == "array" {
+            return self.wrap(at, json, place);
+        }
+        if let Some((converted, fault)) = scalar::convert(wanted, json)
+            && fits(self.schema, at, &converted)
+        {
+            self.note(place, fault);
+            return Ok(converted.into());
+        }
+        self.single(at, json, place)
+    }
+
+    /// A list of one, where a single value belongs.
+    fn single<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        if self.repairing
+            && Kind::of(json) == Kind::Array
+            && let [only] = raw::list(json).as_slice()
+            && Kind::of(only) != Kind::Array
+        {
+            let before = self.repairs.len();
+            self.note(place, Fault::ListForSingle);
+            match self.value(at, only, place) {
+                Ok(mended) => return Ok(owned(mended)),
+                Err(_) => self.repairs.truncate(before),
+            }
+        }
+        Err(self.mismatch(at, json, place))
+    }
+
+    /// A single value, where a list belongs. A text with commas may be one value or several, and what begins
+    /// like a list or an object is no text.
+    fn wrap<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        let several = raw::text(json).is_some_and(|text| text.contains([',', ';', '\n']));
+        if Kind::of(json) == Kind::Null || several {
+            return Err(self.mismatch(at, json, place));
+        }
+        let item = schema::item(at, 0).unwrap_or(&Value::Bool(true));
+        let before = self.repairs.len();
+        self.note(place, Fault::SingleForList);
+        let inner = self.value(item, json, place);
+        let is_plain = |value: &[u8]| raw::text(value).is_none_or(|text| !literal::begins(&text, |_| false));
+        match inner.map(|inner| (is_plain(&inner), raw::array([&*inner]))) {
+            Ok((true, list)) if fits(self.schema, at, &list) => Ok(list.into()),
+            _ => {
+                self.repairs.truncate(before);
+                Err(self.mismatch(at, json, place))
+            }
+        }
+    }
+
+    fn array<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        let mut problems = Vec::new();
+        let mut items = Vec::new();
+        for (number, item) in raw::list(json).into_iter().enumerate() {
+            let own = schema::item(at, number).unwrap_or(&Value::Bool(true));
+            match self.value(own, item, &format!("{place}[{number}]")) {
+                Ok(mended) => items.push(mended),
+                Err(more) => problems.extend(more),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        self.accept(at, raw::array(items.iter().map(|item| &**item)), json, place)
+    }
+
+    fn object<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
+        let mut problems = Vec::new();
+        let mut entries = raw::entries(json);
+        if self.repairing {
+            self.drop_nulls(at, &mut entries, place);
+        }
+        for entry in &mut entries {
+            let inside = join(place, &entry.key);
+            match schema::property(at, &entry.key).or_else(|| at.get("additionalProperties")) {
+                Some(Value::Bool(false)) => {
+                    let level = Level::of(self.schema, &[at]);
+                    problems.push(self.unknown(&level, &entry.key, &[], place));
+                }
+                Some(own) => match self.value(own, &entry.value, &inside).map(Cow::into_owned) {
+                    Ok(mended) if *mended == *entry.value => {}
+                    Ok(mended) => entry.value = mended.into(),
+                    Err(more) => problems.extend(more),
+                },
+                None => {}
+            }
+        }
+        let dependent = entries.iter().flat_map(|entry| schema::needed_with(at, &entry.key));
+        let mut needed: Vec<&str> = schema::required(at).collect();
+        needed.extend(dependent.filter(|key| !schema::required(at).any(|needed| needed == *key)));
+        for key in needed {
+            if !entries.iter().any(|entry| entry.key == key) {
+                let place = join(place, key);
+                let own = schema::property(at, key).unwrap_or(&Value::Bool(true));
+                problems.push(Problem::of(self.schema, own, &place, format!("`{place}` is missing")));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        self.accept(at, raw::object(&entries), json, place)
+    }
+
+    fn drop_nulls(&mut self, at: &Value, entries: &mut Vec<Entry<'_>>, place: &str) {
+        let schema = self.schema;
+        let needless = |entry: &Entry<'_>| {
+            let own = schema::property(at, &entry.key).or_else(|| at.get("additionalProperties"));
+            Kind::of(&entry.value) == Kind::Null
+                && !schema::required(at).any(|key| key == entry.key)
+                && own.is_some_and(|own| !fits(schema, own, &entry.value))
+        };
+        for entry in entries.extract_if(.., |entry| needless(entry)) {
+            self.note(&join(place, &entry.key), Fault::NullForAbsent);
+        }
+    }
+
+    /// A key that is not one of the schema's, and which of them it may be.
+    fn unknown(&self, level: &Level<'_>, key: &str, near: &[&str], place: &str) -> Problem {
+        let known = level.listed();
+        let nearest = crate::name::nearest(key, known.iter().copied());
+        let near = near.first().or(nearest.first());
+        let hint = match (near, known.as_slice()) {
+            (Some(near), _) => format!("; did you mean `{near}`?"),
+            (None, []) => "; it takes none".to_owned(),
+            (None, _) => format!("; there are {}", known.join(", ")),
+        };
+        let inside = join(place, key);
+        let message = format!("`{inside}` is not a parameter{hint}");
+        match near.and_then(|near| level.property(near).into_iter().next()) {
+            Some(own) => Problem::of(self.schema, own, &inside, message),
+            None => Problem { place: inside, message, fragment: None, example: None },
+        }
+    }
+
+    fn mismatch(&self, at: &Value, json: &[u8], place: &str) -> Vec<Problem> {
+        let why = if place.is_empty() { "do not fit: they are" } else { "does not fit: it is" };
+        self.problem(at, place, &format!("{why} {}", shown(json)))
+    }
+
+    fn problem(&self, at: &Value, place: &str, what: &str) -> Vec<Problem> {
+        let who = if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") };
+        vec![Problem::of(self.schema, at, place, format!("{who} {what}"))]
+    }
+
+    fn note(&mut self, place: &str, fault: Fault) {
+        self.repairs.push(Repair { place: place.to_owned(), fault });
+    }
+}
+
+/// The only parameter that must be there.
+fn only_needed(root: &Value) -> Option<(&str, &Value)> {
+    let mut needed = schema::required(root);
+    let key = needed.next().filter(|_| needed.next().is_none())?;
+    Some((key, schema::property(root, key)?))
+}
+
+fn below(key: &str, json: &[u8]) -> Vec<u8> {
+    raw::object([&Entry { key: key.to_owned(), quoted: raw::quote(key).into(), value: json.into() }])
+}
+
+/// Does a text begin like the arguments of this tool, in whatever notation?
+fn begins(root: &Value, text: &str) -> bool {
+    literal::begins(text, |word| schema::properties(root).any(|(key, _)| folded(key) == folded(word)))
+}
+
+/// The arguments below one of the names that models put around them, and the keys that stand beside it.
+fn wrapped(root: &Value, json: &[u8]) -> Option<(Vec<u8>, Vec<String>)> {
+    let entries = raw::entries(json);
+    let is_own = |entry: &Entry<'_>| schema::property(root, &entry.key).is_some();
+    let mut around = entries.iter().filter(|entry| WRAPPERS.contains(&entry.key.as_str()) && !is_own(entry));
+    let wrapper = around.next().filter(|_| around.next().is_none())?;
+    let alone = entries
+        .iter()
+        .all(|entry| entry.key == wrapper.key || BESIDE.contains(&entry.key.as_str()) && !is_own(entry));
+    let holds_object = match Kind::of(&wrapper.value) {
+        Kind::Object => true,
+        Kind::String => raw::text(&wrapper.value).is_some_and(|text| literal::inside(&text).is_some()),
+        _ => false,
+    };
+    let beside = entries.iter().map(|entry| &entry.key).filter(|key| **key != wrapper.key);
+    (alone && holds_object).then(|| (wrapper.value.to_vec(), beside.cloned().collect()))
+}
+
+/// Do the parameters of a tool stand below a name that is none of its own? One that forbids no other keys would
+/// take that, and see nothing of them.
+pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
+    let level = Level::of(schema, &[schema.root()]);
+    if Kind::of(json) != Kind::Object || level.open {
+        return false;
+    }
+    let Some((inner, _)) = wrapped(&schema.whole(schema.root()), json) else { return false };
+    let inner = raw::text(&inner)
+        .and_then(|text| literal::inside(&text).map(|(inner, _)| inner.into_owned()))
+        .unwrap_or(inner);
+    let entries = raw::entries(&inner);
+    let named = |entry: &Entry<'_>| level.names().any(|name| folded(name) == folded(&entry.key));
+    !entries.is_empty() && entries.iter().all(named)
+}
+
+/// `null`, `""`, `[]`.
+fn is_nothing(json: &[u8]) -> bool {
+    match Kind::of(json) {
+        Kind::Null => true,
+        Kind::String => raw::text(json).is_some_and(|text| text.trim().is_empty()),
+        Kind::Array => raw::list(json).is_empty(),
+        _ => false,
+    }
+}
+
+fn owned(json: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
+    Cow::Owned(json.into_owned())
+}
+
+fn join(place: &str, key: &str) -> String {
+    if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
+}
+
+fn is_broken(text: &str) -> bool {
+    literal::begins(text, |_| false) && literal::inside(text).is_none()
+}
+
+/// A value in a message: what it is, and itself if it is short.
+pub(super) fn shown(json: &[u8]) -> String {
+    const SHORT: usize = 40;
+    let kind = Kind::of(json);
+    match std::str::from_utf8(json) {
+        Ok("null") => "null".to_owned(),
+        Ok(_) if raw::text(json).is_some_and(|text| is_broken(&text)) => {
+            "a string that begins like JSON and cannot be read as such".to_owned()
+        }
+        Ok(text) if text.len() <= SHORT => format!("{} {text}", kind.name()),
+        _ => kind.name().to_owned(),
+    }
+}

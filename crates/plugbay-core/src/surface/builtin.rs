@@ -1,0 +1,109 @@
+//! The gateway's own tools, as hosts see them.
+
+/// A tool of the gateway itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltinTool {
+    Search,
+    Describe,
+    Execute,
+    /// Like `Execute`, for tools that only read.
+    Read,
+    Status,
+    Refresh,
+    Activate,
+    Deactivate,
+    Overview,
+    /// Has a language model call whatever a sentence needs.
+    NaturalLanguage,
+}
+
+impl BuiltinTool {
+    pub const ALL: [Self; 10] = [
+        Self::Search,
+        Self::Describe,
+        Self::Execute,
+        Self::Read,
+        Self::Status,
+        Self::Refresh,
+        Self::Activate,
+        Self::Deactivate,
+        Self::Overview,
+        Self::NaturalLanguage,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Search => "search_tools",
+            Self::Describe => "describe_tool",
+            Self::Execute => "execute_tool",
+            Self::Read => "execute_read_tool",
+            Self::Status => "proxy_status",
+            Self::Refresh => "proxy_refresh",
+            Self::Activate => "gateway_activate",
+            Self::Deactivate => "gateway_deactivate",
+            Self::Overview => "gateway_status",
+            Self::NaturalLanguage => "natural_language",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|own| own.name() == name)
+    }
+
+    /// Every word of it stands in every conversation. Hosts that hide tools behind a search of their own
+    /// are asked to leave these in sight.
+    pub fn definition(self) -> &'static str {
+        match self {
+            Self::Search => {
+                r#"{"name":"search_tools","description":"Find tools by what you want to do.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"server":{"type":"string"},"detail":{"type":"boolean"}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Describe => {
+                r#"{"name":"describe_tool","description":"Full schema of found tools, comma-separated.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Execute => {
+                r#"{"name":"execute_tool","description":"Call a found tool.","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Read => {
+                r#"{"name":"execute_read_tool","description":"Call a found tool marked [reads].","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Status => {
+                r#"{"name":"proxy_status","description":"State of all servers.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}"#
+            }
+            Self::Refresh => {
+                r#"{"name":"proxy_refresh","description":"Ask all servers again what they have.","inputSchema":{"type":"object"}}"#
+            }
+            Self::Activate => {
+                r#"{"name":"gateway_activate","description":"Show the tools of servers, or single ones (\"github, jira.get_*\"), from the next turn on.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Deactivate => {
+                r#"{"name":"gateway_deactivate","description":"Hide them again. \"*\" hides all.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::Overview => {
+                r#"{"name":"gateway_status","description":"All servers: state, tools, tokens.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+            }
+            Self::NaturalLanguage => {
+                r#"{"name":"natural_language","description":"Say in words what you want; a language model calls the tools for it and reports.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"server":{"type":"string"}},"required":["query"]}}"#
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{catalog::Tool, wire::Members};
+
+    #[test]
+    fn definitions_are_what_they_are_called() {
+        for own in BuiltinTool::ALL {
+            let definition = Bytes::from_static(own.definition().as_bytes());
+            let tool = Tool::parse(definition.clone()).unwrap();
+            assert_eq!((tool.name.as_str(), BuiltinTool::named(&tool.name)), (own.name(), Some(own)));
+            assert!(serde_json::from_slice::<serde_json::Value>(&definition).is_ok());
+            assert!(Members::find(&definition, &(0..definition.len()), "inputSchema").is_some());
+        }
+        assert_eq!(BuiltinTool::named("search"), None);
+    }
+}

@@ -1,0 +1,454 @@
+//! Agent runs: a sentence becomes calls of tools. A language model of the user's choice says which, the gateway
+//! makes them as if the host had, and the answer holds the model's words and a record of what was done.
+//!
+//! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
+//! host's user agrees to that very call.
+
+mod away;
+mod calling;
+mod consent;
+mod host;
+mod outcome;
+mod report;
+mod teller;
+mod toolbox;
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use plugbay_core::{
+    arguments,
+    era::Era,
+    model::{Prompt, Reply, Stop, ToolCall, ToolResult, Trouble, Turn, Usage},
+    name::ServerName,
+    surface::Effect,
+    tokens::estimate,
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout_at},
+};
+
+use self::{
+    away::{Away, Paused},
+    calling::{Calling, Running},
+    host::{Host, Place, Question},
+    outcome::Outcome,
+    report::{Fate, Report, Shortage},
+    toolbox::Toolbox,
+};
+use crate::{context::RequestContext, ranking::Chosen, respond};
+
+/// The most that a model may say in one turn, in tokens.
+const ANSWER: u32 = 4096;
+/// A model that is not understood is told so as often as this.
+const MISUNDERSTANDINGS: usize = 2;
+/// A model that cannot answer just now is asked again after these, unless it says when.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
+
+/// Who runs agent runs, if anybody does. Shared by all sessions.
+#[derive(Debug, Default)]
+pub struct Agents {
+    // A std mutex: held for a look, never across an await.
+    terms: Mutex<Option<Arc<Terms>>>,
+    away: Away,
+}
+
+/// On which terms they are run.
+#[derive(Debug)]
+pub struct Terms {
+    pub model: Chosen,
+    pub limits: Limits,
+    /// What is done without asking the user.
+    pub unasked: Effect,
+    /// What the model is told besides.
+    pub instructions: Option<String>,
+}
+
+/// Where one agent run ends, whether it is done or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub calls: usize,
+    /// How often the model is asked.
+    pub turns: usize,
+    /// Read and written by the model.
+    pub tokens: u64,
+    pub time: Duration,
+}
+
+impl Agents {
+    /// From now on these hold, or no agent runs are run.
+    pub fn choose(&self, terms: Option<Terms>) {
+        *self.lock() = terms.map(Arc::new);
+    }
+
+    fn terms(&self) -> Option<Arc<Terms>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Terms>>> {
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is wanted; of one server, if it is named.
+#[derive(Debug)]
+pub(crate) struct AgentRequest {
+    pub(crate) query: String,
+    pub(crate) server: Option<String>,
+}
+
+/// Answers the request when the agent run is over. A cancelled request ends the question to the model and
+/// the calls in flight.
+pub(crate) fn begin(context: RequestContext<'_>, wanted: AgentRequest) {
+    if context.era == Era::Modern {
+        match away::come_back(context) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(refusal) => return context.refuse(&refusal),
+        }
+    }
+    // The tools that it needs have to be searched for.
+    let tool_index = context.snapshot().tool_index;
+    context.when_searchable(&tool_index, |context| begin_now(context, wanted));
+}
+
+fn begin_now(context: RequestContext<'_>, wanted: AgentRequest) {
+    let (asks, questions) = mpsc::unbounded_channel();
+    let host = Host::new(Place::of(context), context.era, asks);
+    match AgentRun::prepare(host, wanted) {
+        Ok(agent) => Course { agent: Box::pin(agent.run()), questions }.follow(context),
+        Err(why) => context.text(&Err(why)),
+    }
+}
+
+/// An agent run under way.
+struct Course {
+    agent: Pin<Box<dyn Future<Output = Report> + Send>>,
+    /// What a modern host must be asked, which is then away for a while.
+    questions: mpsc::UnboundedReceiver<Question>,
+}
+
+enum Halt {
+    Over(Report),
+    Asks(Paused),
+}
+
+impl Course {
+    /// Answers the request when the agent run is over, or has a question.
+    fn follow(self, context: RequestContext<'_>) {
+        context.later(self.next(), |context, halt| match halt {
+            Halt::Over(report) => {
+                let (content, failed) = (report.content(), report.has_failed());
+                context.answer(respond::tool_content(context.request.id(), context.era, &content, failed));
+            }
+            Halt::Asks(paused) => away::leave(context, paused),
+        });
+    }
+
+    async fn next(mut self) -> Halt {
+        tokio::select! {
+            report = &mut self.agent => Halt::Over(report),
+            Some(question) = self.questions.recv() => Halt::Asks(Paused { question, course: self }),
+        }
+    }
+}
+
+struct AgentRun {
+    host: Host,
+    terms: Arc<Terms>,
+    toolbox: Toolbox,
+    /// Who the model is to be.
+    role: String,
+    query: String,
+    deadline: Instant,
+    spent: Spent,
+    report: Report,
+}
+
+#[derive(Default)]
+struct Spent {
+    calls: usize,
+    turns: usize,
+    tokens: u64,
+    misunderstandings: usize,
+    /// The model has been told that there are no more calls.
+    warned: bool,
+}
+
+impl AgentRun {
+    fn prepare(host: Host, wanted: AgentRequest) -> Result<Self, String> {
+        let session = &host.place.session;
+        let terms = session.gateway().agents.terms();
+        let terms =
+            terms.ok_or("no language model is chosen: the configuration needs naturalLanguage.model")?;
+        if matches!(terms.model, Chosen::Host) && !host.lends_model() {
+            let why = "the host has not declared the capability \"sampling.tools\"";
+            return Err(format!("this host's model cannot be asked: {why}"));
+        }
+        let snapshot = session.snapshot();
+        let server = wanted.server.as_deref().map(|name| {
+            let known = snapshot.servers().into_iter();
+            let known: Vec<_> = known.filter(|server| snapshot.layout.runs_agents_with(server)).collect();
+            let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
+            // No two differ only in case.
+            let found = known.iter().find(|server| server.as_str().eq_ignore_ascii_case(name)).cloned();
+            found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
+        });
+        let server = server.transpose()?;
+        let toolbox = Toolbox::stocked(&snapshot, &wanted.query, server.as_ref(), session.gateway().table);
+        if toolbox.is_empty() {
+            let failure =
+                server.and_then(|server| Some((snapshot.catalog.failure(&server)?.clone(), server)));
+            return Err(match failure {
+                Some((failure, server)) => format!("{server} does not work: {failure}"),
+                None => "there is no tool that could be called".to_owned(),
+            });
+        }
+        let role = toolbox.role(&snapshot, terms.instructions.as_deref());
+        Ok(Self {
+            host,
+            toolbox,
+            role,
+            query: wanted.query,
+            deadline: Instant::now() + terms.limits.time,
+            terms,
+            spent: Spent::default(),
+            report: Report::default(),
+        })
+    }
+
+    async fn run(mut self) -> Report {
+        let end = self.converse().await;
+        self.report.ended(end);
+        self.report
+    }
+
+    /// Until the model has no more calls to make. Its last words, or why there are none.
+    async fn converse(&mut self) -> Result<String, Shortage> {
+        let mut turns = vec![Turn::User(self.query.clone())];
+        loop {
+            let Reply { text, calls, stop, .. } = self.ask(&mut turns).await?;
+            if calls.is_empty() {
+                let cut = if stop == Stop::Limit { " […]" } else { "" };
+                return Ok(format!("{text}{cut}"));
+            }
+            if self.spent.warned {
+                return Err(Shortage::Calls(self.terms.limits.calls));
+            }
+            if self.spent.tokens >= self.terms.limits.tokens {
+                return Err(Shortage::Tokens(self.terms.limits.tokens));
+            }
+            let results = self.make(&calls).await?;
+            turns.extend([Turn::Model { text, calls }, Turn::Results(results)]);
+        }
+    }
+
+    async fn ask(&mut self, turns: &mut Vec<Turn>) -> Result<Reply, Shortage> {
+        let limits = self.terms.limits;
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            if self.spent.turns >= limits.turns {
+                return Err(Shortage::Turns(limits.turns));
+            }
+            if self.spent.tokens >= limits.tokens {
+                return Err(Shortage::Tokens(limits.tokens));
+            }
+            self.spent.turns += 1;
+            self.tell("asking the model");
+            let prompt = Prompt {
+                system: Some(self.role.clone()),
+                turns: turns.clone(),
+                tools: self.toolbox.specs(),
+                limit: ANSWER,
+            };
+            let guess = guessed(&prompt);
+            let reply = timeout_at(self.deadline, self.reply(prompt)).await;
+            match reply.map_err(|_| Shortage::Time(limits.time))?.and_then(whole) {
+                Ok(reply) => {
+                    self.spend(cost(&reply, guess));
+                    return Ok(reply);
+                }
+                Err(Trouble::Malformed(why)) if self.spent.misunderstandings < MISUNDERSTANDINGS => {
+                    self.spent.misunderstandings += 1;
+                    self.spend(guess);
+                    turns.push(Turn::User(format!("Your last answer cannot be read: {why}. Try again.")));
+                }
+                Err(trouble) => {
+                    let pause = pause_after(&trouble, &mut pauses).filter(|pause| self.has_time_for(*pause));
+                    let Some(pause) = pause else { return Err(Shortage::Model(trouble)) };
+                    self.tell("waiting for the model");
+                    sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    async fn reply(&mut self, prompt: Prompt) -> Result<Reply, Trouble> {
+        match &self.terms.model {
+            Chosen::Model(model) => model.ask(prompt, Some(self.host.place.teller.listen())).await,
+            Chosen::Host => {
+                let left = self.deadline.saturating_duration_since(Instant::now());
+                let reply = self.host.sample(&prompt).await;
+                // Only a host that was away can have come back so late, and meanwhile the clock stood still.
+                if Instant::now() >= self.deadline {
+                    self.deadline = Instant::now() + left;
+                }
+                reply
+            }
+        }
+    }
+
+    /// The numbers are a provider's, who may claim anything.
+    fn spend(&mut self, tokens: u64) {
+        self.spent.tokens = self.spent.tokens.saturating_add(tokens);
+    }
+
+    fn has_time_for(&self, pause: Duration) -> bool {
+        Instant::now().checked_add(pause).is_some_and(|then| then < self.deadline)
+    }
+
+    /// Makes the calls of one turn, in their order; all at once, if none of them changes anything.
+    async fn make(&mut self, calls: &[ToolCall]) -> Result<Vec<ToolResult>, Shortage> {
+        let mut results = Vec::new();
+        let mut ready = Vec::new();
+        for call in calls {
+            let planned = match self.plan(call).await {
+                Ok(calling) => {
+                    let line = self.report.planned(&calling.tool, &calling.arguments);
+                    ready.push((results.len(), line, calling));
+                    None
+                }
+                Err(why) => {
+                    let line = self.report.planned(self.toolbox.exposed(&call.name), call.arguments.get());
+                    Some(self.report.done(line, Outcome::refused(&why)))
+                }
+            };
+            results.push(planned);
+        }
+        let together = ready.iter().all(|(_, _, calling)| calling.effect == Effect::Reads);
+        let mut running = Running::default();
+        for (at, line, calling) in ready {
+            if calling.means_something_else(&self.host.place.session.snapshot()) {
+                results[at] = Some(
+                    self.report.done(line, Outcome::refused("the tool has changed meanwhile, or is gone")),
+                );
+                continue;
+            }
+            if Instant::now() >= self.deadline {
+                return Err(Shortage::Time(self.terms.limits.time));
+            }
+            self.tell(&format!("calling {}", calling.tool));
+            self.report.begun(line);
+            running.begin(at, line, calling, &self.host.place);
+            if !together {
+                self.gather(&mut running, &mut results).await?;
+            }
+        }
+        self.gather(&mut running, &mut results).await?;
+        let outcomes = results.into_iter().flatten();
+        Ok(calls.iter().zip(outcomes).map(|(call, outcome)| told(call, outcome)).collect())
+    }
+
+    /// Waits for everything that is under way. What is still so when the time is up is taken back.
+    async fn gather(
+        &mut self,
+        running: &mut Running,
+        results: &mut [Option<Outcome>],
+    ) -> Result<(), Shortage> {
+        let late = |_| Shortage::Time(self.terms.limits.time);
+        while let Some((at, line, outcome)) = timeout_at(self.deadline, running.next()).await.map_err(late)? {
+            results[at] = Some(self.report.done(line, outcome));
+        }
+        Ok(())
+    }
+
+    /// The call as it will be made: with arguments that fit, and allowed. Otherwise the model hears why not.
+    async fn plan(&mut self, call: &ToolCall) -> Result<Calling, String> {
+        let found = self.toolbox.get(&call.name);
+        let found = found.ok_or_else(|| format!("there is no tool {:?}", call.name))?;
+        let limit = self.terms.limits.calls;
+        if self.spent.calls >= limit {
+            self.spent.warned = true;
+            return Err(format!("all {limit} calls are used up: answer with what you have"));
+        }
+        let gateway = self.host.place.session.gateway();
+        let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
+        let fitting = arguments::fit(schema, call.arguments.get().as_bytes(), gateway.repair);
+        let fitting = fitting.map_err(|refusal| refusal.to_string())?;
+        let calling = Calling::new(gateway.tickets.next(), found, &fitting.arguments);
+        let calling = calling.ok_or("these arguments cannot be sent")?;
+        // What the user declines counts too, so that nobody is asked without end.
+        self.spent.calls += 1;
+        if calling.effect > self.terms.unasked {
+            self.consent(&calling).await?;
+        }
+        Ok(calling)
+    }
+
+    /// While the user thinks, the clock stands still.
+    async fn consent(&mut self, calling: &Calling) -> Result<(), String> {
+        self.tell(&format!("asking whether {} may be called", calling.tool));
+        let begun = Instant::now();
+        let answer = consent::to(calling, &mut self.host).await;
+        self.deadline += begun.elapsed();
+        answer
+    }
+
+    fn tell(&self, what: &str) {
+        self.host.place.teller.tell(what);
+    }
+}
+
+/// When it makes sense to ask again: nothing was done, so nothing can be done twice.
+fn pause_after(trouble: &Trouble, pauses: &mut impl Iterator<Item = Duration>) -> Option<Duration> {
+    match trouble {
+        Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
+        trouble if trouble.is_passing() => pauses.next(),
+        _ => None,
+    }
+}
+
+/// Of an answer that was cut off no call is made: the last may look whole, and half a path is a path too.
+fn whole(reply: Reply) -> Result<Reply, Trouble> {
+    if reply.stop == Stop::Limit && !reply.calls.is_empty() {
+        let why = format!("it was cut off after {ANSWER} tokens, and none of its calls was made");
+        return Err(Trouble::Malformed(why));
+    }
+    Ok(reply)
+}
+
+/// What the model reads of a call that it wanted.
+fn told(call: &ToolCall, outcome: Outcome) -> ToolResult {
+    ToolResult {
+        call: call.id.clone(),
+        name: call.name.clone(),
+        text: outcome.text,
+        failed: outcome.fate != Fate::Done,
+    }
+}
+
+/// What was told of the cost, or what it must have been about: a host tells nothing.
+fn cost(reply: &Reply, guess: u64) -> u64 {
+    if reply.usage != Usage::default() {
+        return reply.usage.input.saturating_add(reply.usage.output);
+    }
+    let calls = reply.calls.iter().map(|call| estimate(call.arguments.get()));
+    guess + (estimate(&reply.text) + calls.sum::<usize>()) as u64
+}
+
+fn guessed(prompt: &Prompt) -> u64 {
+    let turns = prompt.turns.iter().map(|turn| match turn {
+        Turn::User(text) => estimate(text),
+        Turn::Model { text, calls } => {
+            estimate(text) + calls.iter().map(|call| estimate(call.arguments.get())).sum::<usize>()
+        }
+        Turn::Results(results) => results.iter().map(|result| estimate(&result.text)).sum(),
+    });
+    let tools = prompt.tools.iter().map(|tool| estimate(&tool.description) + estimate(tool.schema.get()));
+    let system = prompt.system.as_deref().map(estimate).unwrap_or_default();
+    (system + turns.sum::<usize>() + tools.sum::<usize>()) as u64
+}

@@ -1,0 +1,150 @@
+//! One call of an agent run: a request of our own, dispatched as if the host had sent it.
+
+use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    exchange::Ticket,
+    surface::{Effect, Found, Snapshot, Target},
+    wire::{Frame, Head, Kind, Members, string_value},
+};
+use serde_json::Value;
+
+use super::{host::Place, outcome::Outcome};
+use crate::{
+    context::RequestContext,
+    dispatch,
+    message::{Message, Request},
+    outbox::Outbox,
+    respond,
+    session::Session,
+};
+
+pub(super) struct Calling {
+    /// By the name that hosts know.
+    pub(super) tool: String,
+    /// Raw JSON.
+    pub(super) arguments: String,
+    pub(super) effect: Effect,
+    target: Target,
+    request: Request,
+}
+
+impl Calling {
+    /// `None`: the arguments cannot be sent.
+    pub(super) fn new(number: Ticket, found: &Found, arguments: &[u8]) -> Option<Self> {
+        let arguments = String::from_utf8(arguments.to_vec()).ok()?;
+        // No host numbers its requests like this.
+        let id = format!("\"plugbay agent {}\"", number.0);
+        let name = Value::from(found.exposed.as_str());
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}}}"#
+        );
+        let Ok(Message::Request(request)) = Message::read(Bytes::from(message)) else { return None };
+        Some(Self {
+            tool: found.exposed.clone(),
+            arguments,
+            effect: found.effect(),
+            target: found.target.clone(),
+            request,
+        })
+    }
+
+    /// Whether by now the name leads to another tool, to one that may do worse than was agreed on, or to
+    /// nobody knows what.
+    pub(super) fn means_something_else(&self, snapshot: &Snapshot) -> bool {
+        let now = snapshot.names.get(&self.tool);
+        now.is_none_or(|now| now.target != self.target || now.effect() > self.effect)
+    }
+
+    /// Makes the call and waits for what becomes of it. Whoever waits no longer takes the call back.
+    ///
+    /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
+    /// it. A modern host cannot be asked then, so there the server hears at once that it cannot.
+    async fn made(self, place: Place) -> Outcome {
+        let inner = Arc::new(Outbox::within(&place.sink));
+        let _taken_back = TakenBack { session: &place.session, id: self.request.id() };
+        let (session, request) = (&place.session, &self.request);
+        dispatch::call_tool(RequestContext { session, sink: &inner, request, era: Era::Legacy });
+        while let Some(frames) = inner.take().await {
+            for frame in frames {
+                inner.written(frame.len());
+                if let Some(outcome) = self.heard(frame, &place) {
+                    return outcome;
+                }
+            }
+        }
+        Outcome::failed("there is no answer")
+    }
+
+    fn heard(&self, frame: Frame, place: &Place) -> Option<Outcome> {
+        let message = frame.into_bytes();
+        let head = Head::read(&message).ok()?;
+        match (&head.kind, &head.payload) {
+            (Kind::Result { .. }, Some(result)) => Some(Outcome::read(&message[result.clone()])),
+            (Kind::Error { .. }, payload) => {
+                let words = payload.as_ref().and_then(|error| Members::find(&message, error, "message"));
+                let words = words.and_then(|words| string_value(&message[words]));
+                Some(Outcome::failed(words.as_deref().unwrap_or("no reason given")))
+            }
+            (Kind::Notification { method }, Some(params))
+                if &message[method.clone()] == b"notifications/progress" =>
+            {
+                let words = Members::find(&message, params, "message");
+                let words = words.and_then(|words| string_value(&message[words])).unwrap_or_default();
+                place.teller.tell(format!("{}: {words}", self.tool).trim_end_matches([':', ' ']));
+                None
+            }
+            _ => {
+                place.sink.tell_if_room(Frame::from(message));
+                None
+            }
+        }
+    }
+}
+
+/// A call that was answered is no longer there.
+struct TakenBack<'a> {
+    session: &'a Session,
+    id: &'a [u8],
+}
+
+impl Drop for TakenBack<'_> {
+    fn drop(&mut self) {
+        self.session.cancel(self.id, respond::not_needed());
+    }
+}
+
+/// The calls that are under way. Dropped, they are taken back at once, as they would not be in tasks of their
+/// own.
+#[derive(Default)]
+pub(super) struct Running(Vec<UnderWay>);
+
+struct UnderWay {
+    /// Which of its turn it is.
+    at: usize,
+    /// Where it stands in the report.
+    line: usize,
+    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+impl Running {
+    pub(super) fn begin(&mut self, at: usize, line: usize, calling: Calling, place: &Place) {
+        self.0.push(UnderWay { at, line, outcome: Box::pin(calling.made(place.clone())) });
+    }
+
+    /// The next that is over; `None` when there are no more.
+    pub(super) async fn next(&mut self) -> Option<(usize, usize, Outcome)> {
+        poll_fn(|context| {
+            for number in 0..self.0.len() {
+                if let Poll::Ready(outcome) = self.0[number].outcome.as_mut().poll(context) {
+                    let UnderWay { at, line, .. } = self.0.swap_remove(number);
+                    return Poll::Ready(Some((at, line, outcome)));
+                }
+            }
+            if self.0.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await
+    }
+}

@@ -1,0 +1,84 @@
+//! Tells the host how far an agent run is, if it wants to know.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use plugbay_core::model::Heard;
+
+use crate::{message::Request, outbox::Outbox, respond};
+
+/// Words that make no end of a sentence are told after so many bytes.
+const LONGEST: usize = 200;
+
+pub(super) struct Teller {
+    sink: Arc<Outbox>,
+    /// Raw JSON.
+    token: Option<Bytes>,
+    steps: AtomicUsize,
+}
+
+impl Teller {
+    /// Of the agent run that is answered in `sink`.
+    pub(super) fn new(request: &Request, sink: &Arc<Outbox>) -> Self {
+        let token = request.progress_token().map(Bytes::copy_from_slice);
+        Self { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn tell(&self, what: &str) {
+        if let Some(token) = &self.token {
+            let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
+            self.sink.tell_if_room(respond::progress(token, step, None, what));
+        }
+    }
+
+    /// Tells what the model says while it says it, a sentence at a time.
+    pub(super) fn listen(self: &Arc<Self>) -> Heard {
+        let (teller, mut untold) = (Arc::clone(self), String::new());
+        Box::new(move |piece| {
+            untold.push_str(piece);
+            let rest = untold.split_off(end(&untold));
+            let told = std::mem::replace(&mut untold, rest);
+            if !told.trim().is_empty() {
+                teller.tell(told.trim());
+            }
+        })
+    }
+}
+
+/// Where the last sentence or line ends; of one without end, where its last word does.
+fn end(text: &str) -> usize {
+    let ends = |(at, c): (usize, char)| {
+        let after = at + c.len_utf8();
+        let over = text[after..].chars().next().is_none_or(char::is_whitespace);
+        (c == '\n' || "。！？".contains(c) || ".!?:".contains(c) && over).then_some(after)
+    };
+    let sentence = text.char_indices().rev().find_map(ends);
+    let word = || text.rfind(char::is_whitespace).filter(|_| text.len() > LONGEST);
+    sentence.or_else(word).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_told_when_they_are_whole() {
+        for (text, told) in [
+            ("", ""),
+            ("Let me", ""),
+            ("Let me look.", "Let me look."),
+            ("Done. And th", "Done."),
+            ("See a.txt", ""),
+            ("One\nTwo", "One\n"),
+            ("好。再", "好。"),
+        ] {
+            assert_eq!(&text[..end(text)], told, "{text}");
+        }
+        let long = format!("{} and", "ü".repeat(LONGEST));
+        assert_eq!(end(&long), 2 * LONGEST);
+        assert_eq!(end(&"ü".repeat(LONGEST)), 0, "half a word is none");
+    }
+}

@@ -1,0 +1,301 @@
+//! `gateway_activate`, `gateway_deactivate`, `gateway_status`: what a host has switched on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::Arc,
+    time::Duration,
+};
+
+use plugbay_core::{
+    exchange::Warmed,
+    exposure::Mode,
+    failure::Failure,
+    name::ServerName,
+    signature::{LINE, Signature},
+    surface::{
+        BuiltinTool, Found, Snapshot,
+        activate::{self, Extent, State, Switch},
+    },
+    tokens::estimate,
+};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+use super::given::Arguments;
+use crate::{context::RequestContext, message::Request, respond, session::Session};
+
+/// About what the signatures of activated tools may cost, in tokens.
+const SIGNATURES: usize = 2000;
+/// A server that is up says so before this.
+const AT_ONCE: Duration = Duration::from_millis(50);
+/// More names than a model writes by itself are not looked for.
+const MOST_NAMES: usize = 100;
+
+pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
+    let owned = context.to_owned();
+    let switching = async move {
+        let context = owned.borrow();
+        let names = wanted(context.request);
+        match tool {
+            BuiltinTool::Activate => switch_on(context, &names).await,
+            _ => switch_off(context.session, &names).await,
+        }
+    };
+    context.later(switching, |context, told: Told| {
+        let reply = told.text();
+        context.text(&if told.done.is_empty() { Err(reply) } else { Ok(reply) });
+    });
+}
+
+pub(super) fn overview(session: &Session) -> String {
+    let snapshot = session.snapshot();
+    let (view, choice) = session.host_view().view_of(&snapshot);
+    let overview = activate::overview(&snapshot, &view);
+    let why = choice.map_or_else(|| view.mode.to_string(), |choice| choice.to_string());
+    format!("{overview}\nmode: {why}; host: {}", session.host_view().host().name)
+}
+
+/// What became of what was asked for.
+#[derive(Default)]
+struct Told {
+    done: Vec<String>,
+    failed: Vec<String>,
+}
+
+impl Told {
+    fn text(&self) -> String {
+        [&self.done[..], &self.failed[..]].concat().join("\n")
+    }
+}
+
+/// One name, several, or several in one text.
+fn wanted(request: &Request) -> Vec<String> {
+    let arguments = Arguments::of(request);
+    let given = ["name", "names", "server", "servers"].map(|key| arguments.texts(key)).concat();
+    given.iter().flat_map(|text| parts(text)).take(MOST_NAMES + 1).collect()
+}
+
+/// Parted by commas or spaces, but not within the braces of a pattern.
+fn parts(text: &str) -> impl Iterator<Item = String> {
+    let mut depth = 0_usize;
+    let parts = text.split(move |c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c.is_whitespace())
+    });
+    parts.map(|part| part.split_whitespace().collect::<String>()).filter(|name| !name.is_empty())
+}
+
+async fn switch_on(context: RequestContext<'_>, names: &[String]) -> Told {
+    let session = context.session;
+    let down = heard_of(context, names).await;
+    let (switches, failed) = understood(session, names);
+    let mut told = Told { done: Vec::new(), failed };
+    let snapshot = session.snapshot();
+    let view = session.host_view().view_of(&snapshot).0;
+    let mut working = Vec::new();
+    for switch in switches {
+        let state = State::of(&switch.server, &snapshot, &view);
+        let state = down.get(&switch.server).map_or(state, |failure| State::Failed(Arc::clone(failure)));
+        match (state, elsewhere(snapshot.mode_of(&switch.server, &view))) {
+            (State::Failed(failure), _) => {
+                told.failed.push(format!("{} does not work: {}", switch.server, failure.with_advice()));
+            }
+            (_, Some(place)) => told.done.push(format!("{}: {place}", switch.server)),
+            (State::Warming, None) => told.failed.push(format!("{} is no longer configured", switch.server)),
+            (State::Ready | State::Active, None) => working.push(switch),
+        }
+    }
+    if !working.is_empty() {
+        change(session, |active| working.iter().for_each(|switch| active.switch_on(switch))).await;
+    }
+    let snapshot = session.snapshot();
+    told.done.extend(working.iter().map(|switch| activated(session, &snapshot, switch)));
+    told
+}
+
+/// Waits for the servers that these names are about to be up; for all to be heard of, where a name means nothing yet.
+/// Gives those that are down.
+async fn heard_of(context: RequestContext<'_>, names: &[String]) -> Down {
+    let session = context.session;
+    let snapshot = session.snapshot();
+    let names = &names[..names.len().min(MOST_NAMES)];
+    let view = session.host_view().view_of(&snapshot).0;
+    let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot));
+    let servers = servers.filter(|server| elsewhere(snapshot.mode_of(server, &view)).is_none()).collect();
+    let down = warmed_up(context, &servers).await;
+    let snapshot = session.snapshot();
+    if names.iter().any(|name| activate::meant(name, &snapshot).is_err()) {
+        session.gateway().settled().await;
+    }
+    down
+}
+
+/// Where the tools of servers are that are not for switching.
+fn elsewhere(mode: Mode) -> Option<&'static str> {
+    match mode {
+        Mode::Activate => None,
+        Mode::All => Some("always in the list"),
+        Mode::Search => Some("found with search_tools"),
+        Mode::Suite => Some("a tool of its own, which tells what it has"),
+    }
+}
+
+async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
+    let snapshot = session.snapshot();
+    let (switches, failed) = understood(session, names);
+    change(session, |active| {
+        for switch in &switches {
+            let tools = snapshot.names.of(&switch.server).map(|found| found.target.tool.clone());
+            active.switch_off(switch, tools);
+        }
+    })
+    .await;
+    Told { done: switches.iter().map(|switch| deactivated(session, switch)).collect(), failed }
+}
+
+/// What is off now, and what stays in the list all the same.
+fn deactivated(session: &Session, switch: &Switch) -> String {
+    let (snapshot, server) = (session.snapshot(), &switch.server);
+    let view = session.host_view().view_of(&snapshot).0;
+    if let Some(place) = elsewhere(snapshot.mode_of(server, &view)) {
+        return format!("{server}: {place}");
+    }
+    let off = match &switch.extent {
+        Extent::Whole => format!("{server} is off"),
+        Extent::Tools(tools) => format!("{} tools of {server} are off", tools.len()),
+    };
+    let pinned =
+        activate::visible(server, &snapshot, &view).into_iter().filter(|found| view.pins(found)).count();
+    if pinned == 0 { off } else { format!("{off}; {pinned} pinned tools stay in the list") }
+}
+
+fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
+    let snapshot = session.snapshot();
+    let (mut switches, mut unclear) = (Vec::new(), Vec::new());
+    if names.len() > MOST_NAMES {
+        return (switches, vec![format!("more than {MOST_NAMES} names: a pattern such as \"*\" is shorter")]);
+    }
+    for name in names {
+        match activate::meant(name, &snapshot) {
+            Ok(meant) => switches.extend(meant),
+            Err(why) => unclear.push(why.to_string()),
+        }
+    }
+    if names.is_empty() {
+        let servers: Vec<String> = snapshot.servers().iter().map(ToString::to_string).collect();
+        unclear.push(format!("\"name\" is missing: one of {}", servers.join(", ")));
+    }
+    (switches, unclear)
+}
+
+/// Servers that cannot be started, and why.
+type Down = BTreeMap<ServerName, Arc<Failure>>;
+
+/// Waits until each of them is up and has told what it has, or why it cannot.
+pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<ServerName>) -> Down {
+    let session = context.session;
+    let before = session.snapshot().catalog;
+    let (told, mut outcomes) = mpsc::unbounded_channel();
+    for server in servers {
+        let (told, name) = (told.clone(), server.clone());
+        let hear = move |outcome| drop(told.send((name, outcome)));
+        session.gateway().servers.warm(server, Warmed::new(hear));
+    }
+    drop(told);
+    let (mut cold, mut down) = (servers.clone(), Down::new());
+    loop {
+        let outcome = if let Ok(outcome) = timeout(AT_ONCE, outcomes.recv()).await {
+            outcome
+        } else {
+            tell_waiting(context, servers, &cold);
+            outcomes.recv().await
+        };
+        // All have told, or are there no more.
+        let Some((server, outcome)) = outcome else { break };
+        cold.remove(&server);
+        down.extend(outcome.err().map(|failure| (server, failure)));
+    }
+    // The catalog hears of it on another way.
+    let is_known = |server: &ServerName, now: &Snapshot| {
+        let stale = match (before.failure(server), now.catalog.failure(server)) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            _ => false,
+        };
+        (now.catalog.get(server).is_some() || now.catalog.failure(server).is_some()) && !stale
+    };
+    let is_clear =
+        |server, now: &Snapshot| down.contains_key(server) || is_known(server, now) || !now.knows(server);
+    let mut snapshots = session.gateway().snapshots.clone();
+    let _ = snapshots.wait_for(|now| servers.iter().all(|server| is_clear(server, now))).await;
+    down
+}
+
+fn tell_waiting(context: RequestContext<'_>, all: &BTreeSet<ServerName>, cold: &BTreeSet<ServerName>) {
+    let Some(token) = context.request.progress_token() else { return };
+    let names: Vec<&str> = cold.iter().map(ServerName::as_str).collect();
+    let message = format!("waiting for {}", names.join(", "));
+    context.sink.tell_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
+}
+
+/// Changes what is on, tells the host, and waits until it has seen it: its very next turn shall have it.
+async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Active)) {
+    let host_view = session.host_view();
+    let mut listed = std::pin::pin!(host_view.listed.notified());
+    listed.as_mut().enable();
+    let before = session.snapshot().listing;
+    host_view.switch(&session.gateway().servers, change);
+    if session.snapshot().listing == before {
+        return;
+    }
+    let told = session.tell_changes();
+    session.gateway().switched.notify_one(); // over HTTP others may stand at the same host_view
+    if host_view.shows_changes() && (told || host_view.is_shared()) {
+        let host = host_view.host();
+        if timeout(host.pause(), listed).await.is_ok() {
+            sleep(host.settling()).await;
+        }
+    }
+}
+
+/// What can be used now, and how.
+fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String {
+    let fits = |found: &&Found| match &switch.extent {
+        Extent::Whole => true,
+        Extent::Tools(tools) => tools.contains(&found.target.tool),
+    };
+    let tools: Vec<&Found> = snapshot.names.of(&switch.server).filter(fits).collect();
+    let tokens = activate::cost(tools.iter().copied());
+    let mut text = format!("{}: {} tools, ~{tokens} tokens", switch.server, tools.len());
+    if session.host_view().shows_changes() {
+        return text;
+    }
+    text.push_str(if session.host_view().lists_again() {
+        ". They are in the list when it is fetched again:"
+    } else {
+        ". Call them with execute_tool:"
+    });
+    let mut room = SIGNATURES;
+    for (at, found) in tools.iter().enumerate() {
+        let line = Signature::of(&found.exposed, &found.tool).line(LINE);
+        let cost = estimate(&line);
+        if cost > room {
+            let _ = write!(
+                text,
+                "\nand {} more; gateway_activate with {}.PATTERN shows some",
+                tools.len() - at,
+                switch.server
+            );
+            break;
+        }
+        room -= cost;
+        let _ = write!(text, "\n{line}");
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! `search_tools`: what the local engine finds, in the order of a model where one is chosen and answers in
+//! time.
+
+use std::{fmt::Write, sync::Arc, time::Duration};
+
+use plugbay_core::{
+    era::Era,
+    model::Model,
+    name::ServerName,
+    search::{reply, reply::Detail},
+    surface::{Found, Snapshot, activate::server_meant},
+};
+
+use super::{given::Arguments, shown};
+use crate::{
+    context::RequestContext,
+    ranking::{self, Choice, Chosen, RankRequest, Ranked, Whose},
+    sampling::HostModel,
+    session::Session,
+};
+
+const MOST_HITS: usize = 50;
+/// About what a reply in detail may cost, in tokens.
+const DETAILS: usize = 4000;
+
+pub(super) fn serve(context: RequestContext<'_>) {
+    let RequestContext { session, request, .. } = context;
+    let arguments = Arguments::of(request);
+    let (gateway, snapshot) = (session.gateway(), session.snapshot());
+    let server = match arguments.text("server").map(|server| of_server(&server, &snapshot)).transpose() {
+        Ok(server) => server,
+        Err(reply) => return context.text(&Err(reply)),
+    };
+    let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
+    let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
+    let query = match (arguments.text("query"), &server) {
+        (Some(query), _) => query,
+        (None, Some(server)) => {
+            let tools = all_of(server, &snapshot, limit.unwrap_or(MOST_HITS), detail);
+            return context.text(&Ok(tools));
+        }
+        (None, None) => {
+            return context.text(&Err("\"query\" is missing: say what the tool should do".to_owned()));
+        }
+    };
+    let tool_index = Arc::clone(&snapshot.tool_index);
+    let search = Search {
+        wanted: RankRequest { query, server, limit: limit.unwrap_or(gateway.hits) },
+        snapshot,
+        detail,
+        owner: None,
+    };
+    context.when_searchable(&tool_index, |context| search.begin(context));
+}
+
+/// The server that is meant, if it has told what it has.
+fn of_server(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
+    let server = server_meant(wanted, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
+    match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
+        (Some(_), _) => Ok(server),
+        (None, Some(failure)) => Err(format!("{server} does not work: {failure}")),
+        (None, None) => Err(format!("{server} has not told yet what it has; try again")),
+    }
+}
+
+/// What a server has, as far as it fits into one reply.
+fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail) -> String {
+    let all: Vec<&Found> = snapshot.names.of(server).collect();
+    if all.is_empty() {
+        return format!("{server} has no tools");
+    }
+    let mut reply = lines(snapshot, &all[..all.len().min(limit)], false, detail);
+    if let more @ 1.. = all.len().saturating_sub(limit) {
+        let _ = write!(reply, "\nand {more} more: say in \"query\" what the tool should do");
+    }
+    reply
+}
+
+struct Search {
+    snapshot: Snapshot,
+    wanted: RankRequest,
+    detail: Detail,
+    /// Whose model ranks.
+    owner: Whose,
+}
+
+impl Search {
+    fn begin(self, context: RequestContext<'_>) {
+        match context.gateway().ranker.choice() {
+            None => self.answer(context, &[]),
+            Some(choice) => self.with_help(context, choice),
+        }
+    }
+
+    /// Asks the chosen model, unless it has answered this before, or cannot be asked now.
+    fn with_help(mut self, context: RequestContext<'_>, Choice { model, deadline }: Choice) {
+        let RequestContext { session, sink, era, .. } = context;
+        let model: Arc<dyn Model> = match model {
+            Chosen::Model(model) => model,
+            Chosen::Host if era == Era::Legacy && session.lock().client_capabilities.sampling => {
+                self.owner = Some(session.owner().0);
+                Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) })
+            }
+            Chosen::Host => return self.answer(context, &[]),
+        };
+        let ranker = &session.gateway().ranker;
+        match ranker.remembered(&self.wanted, self.owner, &self.snapshot.tool_index) {
+            Some(names) => self.answer(context, &names),
+            None if ranker.is_resting(self.owner) => self.answer(context, &[]),
+            None => self.ask(context, model, deadline),
+        }
+    }
+
+    /// The session serves other requests meanwhile. Cancelling the search cancels the request to the model.
+    fn ask(self, context: RequestContext<'_>, model: Arc<dyn Model>, deadline: Duration) {
+        let session = Arc::clone(context.session);
+        let asking = async move {
+            let gateway = session.gateway();
+            let answer = ranking::ask(&*model, deadline, &self.wanted, &self.snapshot, gateway.table).await;
+            let names = gateway.ranker.learn(&self.wanted, self.owner, &self.snapshot.tool_index, answer);
+            (self, names)
+        };
+        context.later(asking, |context, (search, names)| {
+            search.answer(context, names.as_deref().unwrap_or_default());
+        });
+    }
+
+    /// `names` are the model's.
+    fn answer(&self, context: RequestContext<'_>, names: &[String]) {
+        context.text(&Ok(found(context.session, &self.snapshot, &self.wanted, names, self.detail)));
+    }
+}
+
+/// What there is for a query without asking anybody.
+pub(super) fn found_locally(session: &Session, query: String) -> String {
+    let wanted = RankRequest { query, server: None, limit: session.gateway().hits };
+    found(session, &session.snapshot(), &wanted, &[], Detail::Brief)
+}
+
+fn found(
+    session: &Session,
+    snapshot: &Snapshot,
+    wanted: &RankRequest,
+    names: &[String],
+    detail: Detail,
+) -> String {
+    let table = session.gateway().table;
+    let local = snapshot.tool_index.search(&wanted.query, wanted.limit, wanted.server.as_ref(), table);
+    let Ranked { hits, clear } = ranking::merge(wanted, snapshot, names, &local);
+    let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
+    if hits.is_empty() { nothing(snapshot, wanted) } else { lines(snapshot, &hits, clear, detail) }
+}
+
+fn nothing(snapshot: &Snapshot, wanted: &RankRequest) -> String {
+    let servers: Vec<&str> = match &wanted.server {
+        Some(server) => vec![server.as_str()],
+        None => snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect(),
+    };
+    reply::nothing(&wanted.query, &servers)
+}
+
+/// What the host's model reads of what was found.
+fn lines(snapshot: &Snapshot, hits: &[&Found], clear: bool, detail: Detail) -> String {
+    let hits: Vec<reply::Found<'_>> = hits.iter().map(|found| shown(snapshot, found)).collect();
+    let budget = if detail == Detail::Full { DETAILS } else { reply::BUDGET };
+    reply::found(&hits, clear, detail, budget)
+}

@@ -1,0 +1,195 @@
+//! A server as one tool: what it has, and a call of it.
+
+use std::{collections::BTreeSet, fmt::Write};
+
+use plugbay_core::{
+    arguments::{self, Envelope, Known, NoCall},
+    name::ServerName,
+    policy::Patterns,
+    surface::{
+        AgentAccess, BuiltinTool, Snapshot,
+        suite::{self, Wanted},
+    },
+    wire::string_value,
+};
+
+use super::{activate::warmed_up, given::Arguments, inner_call};
+use crate::{
+    agent::{self, AgentRequest},
+    context::RequestContext,
+    dispatch,
+    message::Request,
+    session::Session,
+};
+
+/// As many as a narrowed introspection shows.
+const FOUND: usize = 10;
+
+/// Answers from the catalog. Only a server that has never been heard of is waited for, which the pool
+/// starts with the others.
+pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
+    let snapshot = context.snapshot();
+    if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
+        return serve_now(context, server);
+    }
+    let (owned, server) = (context.to_owned(), server.clone());
+    let servers = BTreeSet::from([server.clone()]);
+    let warming = async move { warmed_up(owned.borrow(), &servers).await };
+    context.later(warming, move |context, _| serve_now(context, &server));
+}
+
+fn serve_now(context: RequestContext<'_>, server: &ServerName) {
+    let RequestContext { session, request, .. } = context;
+    let snapshot = context.snapshot();
+    let reply = match action(request) {
+        // A query has to be searched for.
+        Action::Introspect if query(request).is_some() => {
+            let server = server.clone();
+            return context.when_searchable(&snapshot.tool_index, move |context| {
+                let RequestContext { session, request, .. } = context;
+                context.text(&introspect(session, &session.snapshot(), request, &server));
+            });
+        }
+        Action::Introspect => introspect(session, &snapshot, request, server),
+        Action::Call => match call(session, &snapshot, request, server) {
+            Ok(Meant::Call(call)) => return dispatch::call_tool(context.with_request(&call)),
+            Ok(Meant::Agent(wanted)) => return agent::begin(context, wanted),
+            Err(reply) => Err(reply),
+        },
+        Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
+    };
+    context.text(&reply);
+}
+
+enum Action {
+    Introspect,
+    Call,
+    Unknown(String),
+}
+
+/// What else models call a subtool, if they also say with what to call it.
+const ALIASES: [&str; 6] = ["sub_tool", "subTool", "tool", "name", "tool_name", "toolName"];
+
+/// Whoever names a subtool wants to call it.
+fn action(request: &Request) -> Action {
+    let arguments = Arguments::of(request);
+    match arguments.text("action").map(|word| word.trim().to_lowercase()) {
+        Some(word) if word == "introspect" => Action::Introspect,
+        Some(word) if word == "call" => Action::Call,
+        Some(word) => Action::Unknown(word),
+        None if [&arguments, &arguments.object("args")].iter().any(|one| one.text("subtool").is_some()) => {
+            Action::Call
+        }
+        None if ["args", "arguments"].iter().any(|key| arguments.has(key))
+            && ALIASES.iter().any(|key| arguments.text(key).is_some()) =>
+        {
+            Action::Call
+        }
+        None => Action::Introspect,
+    }
+}
+
+fn introspect(
+    session: &Session,
+    snapshot: &Snapshot,
+    request: &Request,
+    server: &ServerName,
+) -> Result<String, String> {
+    if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
+        return Err(format!("{server} does not work: {}", failure.with_advice()));
+    }
+    // What is wanted may stand below `args` too: a model puts it where it puts everything else.
+    let outer = Arguments::of(request);
+    let inner = outer.object("args");
+    let either = [&outer, &inner];
+    let given =
+        either.map(|arguments| [arguments.texts("names"), arguments.texts("subtool")]).concat().concat();
+    let names: Vec<&str> = given.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
+    let tools = match query(request) {
+        Some(query) => {
+            let all = snapshot.names.of(server).count();
+            let found = snapshot.tool_index.search(&query, all, Some(server), session.gateway().table);
+            Some(found.into_iter().map(|(found, _)| found.target.tool.clone()).collect())
+        }
+        None if names.is_empty() => None,
+        None => Some(named(snapshot, server, &names)?),
+    };
+    // Who names a tool wants to know all of it.
+    let full = either.iter().any(|arguments| arguments.is_true("detail")) || !names.is_empty();
+    let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
+    let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
+    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most });
+    if agents {
+        let _ = write!(text, "\n{}(query) - say in words what you want", BuiltinTool::NaturalLanguage.name());
+    }
+    Ok(text)
+}
+
+fn query(request: &Request) -> Option<String> {
+    let outer = Arguments::of(request);
+    outer.text("query").or_else(|| outer.object("args").text("query"))
+}
+
+/// Tools by name, however written, or by pattern.
+fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec<String>, String> {
+    let mut tools = Vec::new();
+    for name in names {
+        let patterns = Patterns::compile([name]).ok().filter(|_| name.contains(['*', '?', '{', '[']));
+        match patterns {
+            Some(patterns) => {
+                let fitting = snapshot.names.of(server).filter(|found| patterns.matches(&found.target.tool));
+                tools.extend(fitting.map(|found| found.target.tool.clone()));
+            }
+            None => tools.push(suite::subtool(server, name, snapshot)?.target.tool.clone()),
+        }
+    }
+    Ok(tools)
+}
+
+#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
+enum Meant {
+    Call(Request),
+    /// What is wanted is said in words.
+    Agent(AgentRequest),
+}
+
+fn call(
+    session: &Session,
+    snapshot: &Snapshot,
+    request: &Request,
+    server: &ServerName,
+) -> Result<Meant, String> {
+    if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
+        return Err(format!("{server} does not work: {}", failure.with_advice()));
+    }
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let agent = |name: &str| {
+        name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
+    };
+    let tools = |name: &str, _: Option<&str>| {
+        let for_words = || agent(name).then(|| Known { name: name.to_owned(), exact: true, schema: None });
+        suite::callable(server, name, snapshot).or_else(for_words)
+    };
+    let meant = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
+        NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
+        NoCall::Refused(refusal) => refusal.to_string(),
+    })?;
+    if let Some(found) = snapshot.names.get(&meant.name) {
+        return inner_call(request, Some(found), &meant, mode).map(Meant::Call);
+    }
+    let query = Arguments::within(&meant.arguments).text("query");
+    let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == arguments::Mode::Repair));
+    let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
+    Ok(Meant::Agent(AgentRequest { query, server: Some(server.to_string()) }))
+}
+
+fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {
+    snapshot.layout.agents != AgentAccess::Nobody && snapshot.layout.runs_agents_with(server)
+}
+
+/// What a model says that puts everything into a string, or nothing but the sentence.
+fn sentence(arguments: &[u8]) -> Option<String> {
+    let text = string_value(arguments)?;
+    let bare = || Some(text.clone().into_owned()).filter(|text| !text.trim().is_empty());
+    if text.trim_start().starts_with('{') { Arguments::within(text.as_bytes()).text("query") } else { bare() }
+}

@@ -1,0 +1,330 @@
+//! Where a host stands before the panel: how it sees it, and what it has switched on.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use plugbay_core::{
+    auto::{self, Choice, Habits, Sizes},
+    exchange::Servers,
+    exposure::Mode,
+    name::ServerName,
+    profile::{Profile, Profiles},
+    surface::{AgentAccess, LONGEST_INSTRUCTIONS, Learned, Snapshot, View, activate::Active, instructions},
+};
+use tokio::sync::Notify;
+
+use crate::connected_hosts::{ConnectedHosts, Introduction, Presence};
+
+#[derive(Debug)]
+pub(crate) struct HostView {
+    lasting: Lasting,
+    // A std mutex: held for look-ups, never across an await.
+    state: Mutex<State>,
+    /// Told when the host has listed its tools.
+    pub(crate) listed: Notify,
+    /// How many listen for changes of what is seen from here.
+    ears: AtomicUsize,
+}
+
+/// Somebody who hears of changes, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct ListChangeListener(Arc<HostView>);
+
+impl Drop for ListChangeListener {
+    fn drop(&mut self) {
+        self.0.ears.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A server whose tools are in sight here: it is not put to rest for as long as this lives.
+struct Held {
+    servers: Arc<dyn Servers>,
+    server: ServerName,
+}
+
+impl Held {
+    fn new(servers: &Arc<dyn Servers>, server: &ServerName) -> Self {
+        servers.hold(server);
+        Self { servers: Arc::clone(servers), server: server.clone() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.servers.release(&self.server);
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.server).finish()
+    }
+}
+
+/// For how long something is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Lasting {
+    /// As long as the host stays.
+    Yes,
+    /// At a host view that has a name, until nobody comes to it any more.
+    Named,
+    /// Not at all: whoever sends the next request cannot be told from others.
+    No,
+}
+
+#[derive(Debug)]
+struct State {
+    host: Profile,
+    /// Whether anybody has been here yet.
+    met: bool,
+    /// The host's own model can be asked to use tools.
+    lends: bool,
+    /// Whoever stands here, as others see it.
+    seat: Option<Presence>,
+    /// When it first listed over HTTP, there was no stream on which it could have heard of changes.
+    deaf: Option<bool>,
+    active: Active,
+    /// What had been used most when somebody first came here: it does not change in mid conversation.
+    learned: Arc<Learned>,
+    held: BTreeMap<ServerName, Held>,
+    chosen: Option<Chosen>,
+    /// What was last seen from here, so that a session works it out once. Other host views may be left for long, and
+    /// would keep it.
+    seen: Option<Snapshot>,
+}
+
+/// The mode of a conversation, and what there was and the configuration said when it was chosen.
+#[derive(Debug)]
+struct Chosen {
+    configured: Option<Mode>,
+    sizes: Sizes,
+    mode: Mode,
+    /// If it was not configured.
+    choice: Option<Choice>,
+}
+
+impl Chosen {
+    fn told(&self) -> (Mode, String) {
+        (self.mode, self.choice.as_ref().map_or_else(|| "configured".to_owned(), Choice::why))
+    }
+}
+
+impl HostView {
+    pub(crate) fn new(lasting: Lasting) -> Self {
+        let host = Profile::unknown();
+        let state = State {
+            host,
+            met: false,
+            lends: false,
+            seat: None,
+            deaf: None,
+            active: Active::default(),
+            learned: Arc::default(),
+            held: BTreeMap::new(),
+            chosen: None,
+            seen: None,
+        };
+        Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
+    }
+
+    /// The host has said who it is, or not: then it is whoever it was. `learned` is asked when a conversation begins.
+    pub(crate) fn meet(
+        &self,
+        client: Option<&str>,
+        hosts: &Profiles,
+        learned: impl FnOnce() -> Arc<Learned>,
+    ) {
+        let mut state = self.lock();
+        let host = hosts.of(client);
+        let stranger = !std::mem::replace(&mut state.met, true);
+        if stranger {
+            (state.learned, state.seen) = (learned(), None);
+        }
+        if (stranger || client.is_some()) && state.host != *host {
+            state.host = host.clone();
+            (state.chosen, state.seen) = (None, None);
+        }
+    }
+
+    /// The host is seen to be here.
+    pub(crate) fn sit(&self, host: &Introduction<'_>, connected_hosts: &ConnectedHosts) {
+        let mut state = self.lock();
+        if !state.seat.as_ref().is_some_and(|seat| seat.is_of(host, &state.host.name)) {
+            let chosen = state.chosen.as_ref().map(Chosen::told);
+            state.seat = Some(Presence::take(connected_hosts, host, &state.host.name, chosen));
+        }
+    }
+
+    /// Nobody is here any more, as far as one can tell.
+    pub(crate) fn rise(&self) {
+        self.lock().seat = None;
+    }
+
+    /// Whether the host's own model can be asked to use tools.
+    pub(crate) fn lends_model(&self, lends: bool) {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.lends, lends) != lends {
+            state.seen = None;
+        }
+    }
+
+    pub(crate) fn host(&self) -> Profile {
+        self.lock().host.clone()
+    }
+
+    /// What is switched on stays on, and this host hears of it.
+    pub(crate) fn shows_changes(&self) -> bool {
+        self.is_lasting() && self.lock().host.lists_again && self.is_heard()
+    }
+
+    /// What is switched on stays on, and this host lists again, now or by itself later.
+    pub(crate) fn lists_again(&self) -> bool {
+        let state = self.lock();
+        self.is_lasting() && state.host.lists_again && state.deaf != Some(true)
+    }
+
+    /// A host that could not hear of changes when it first listed is shown how to do without; a list that
+    /// varied with its connections would be worse.
+    pub(crate) fn listed_by_visitor(&self) {
+        let mut state = self.lock();
+        if state.deaf.is_none() {
+            state.deaf = Some(!self.is_heard());
+            state.seen = None;
+        }
+    }
+
+    fn is_heard(&self) -> bool {
+        self.ears.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn listen(self: &Arc<Self>) -> ListChangeListener {
+        self.ears.fetch_add(1, Ordering::Relaxed);
+        ListChangeListener(Arc::clone(self))
+    }
+
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.lasting != Lasting::No
+    }
+
+    /// Others than those that stand here may hear of its changes.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.lasting == Lasting::Named
+    }
+
+    /// The panel as it is now, seen from here.
+    pub(crate) fn see(&self, now: &Snapshot) -> Snapshot {
+        let mut state = self.lock();
+        if let Some(seen) = state.seen.as_ref().filter(|seen| seen.is_same_moment(now)) {
+            return seen.clone();
+        }
+        let view = self.view(&mut state, now);
+        let seen = now.seen_by(&view);
+        state.seen = (self.lasting == Lasting::Yes).then(|| seen.clone());
+        seen
+    }
+
+    /// What the host's model is told, as long as its host lets through.
+    pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
+        let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
+        // The mode is chosen when all servers have been heard of.
+        let decided = seen.settled || seen.layout.mode.is_some();
+        instructions(seen, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
+    }
+
+    /// The view of the panel, and why it is the one.
+    pub(crate) fn view_of(&self, now: &Snapshot) -> (View, Option<Choice>) {
+        let mut state = self.lock();
+        let view = self.view(&mut state, now);
+        (view, state.chosen.as_ref().and_then(|chosen| chosen.choice.clone()))
+    }
+
+    pub(crate) fn switch(&self, servers: &Arc<dyn Servers>, change: impl FnOnce(&mut Active)) {
+        if !self.is_lasting() {
+            return;
+        }
+        let mut state = self.lock();
+        let State { active, held, seen, .. } = &mut *state;
+        change(active);
+        held.retain(|server, _| active.has_server(server));
+        for server in active.servers() {
+            held.entry(server.clone()).or_insert_with(|| Held::new(servers, server));
+        }
+        *seen = None;
+    }
+
+    fn view(&self, state: &mut State, now: &Snapshot) -> View {
+        let mode = self.mode(state, now);
+        View {
+            mode,
+            active: state.active.clone(),
+            learned: Arc::clone(&state.learned),
+            deaf: self.lasting == Lasting::No || !state.host.lists_again || state.deaf == Some(true),
+            defers: state.host.defers_from.is_some(),
+            name_limit: state.host.name_limit,
+            agents: match now.layout.agents {
+                AgentAccess::Nobody => false,
+                AgentAccess::Everybody => true,
+                AgentAccess::Lenders => state.lends,
+            },
+        }
+    }
+
+    /// Chosen once, when all servers have been heard of: a list that changes its nature in the middle of a
+    /// conversation would cost more than a wrong choice. Only the user can have it changed. Where nobody knows when
+    /// a conversation begins, it holds for as long as there is about as much as there was.
+    fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
+        let configured = now.layout.mode;
+        let lasts = configured.is_some() || self.is_lasting();
+        let holds = |chosen: &&Chosen| {
+            chosen.configured == configured && (lasts || chosen.sizes.are_about(now.names.undecided().tokens))
+        };
+        if let Some(chosen) = state.chosen.as_ref().filter(holds) {
+            return chosen.mode;
+        }
+        let sizes = Sizes::of(now);
+        let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Habits::default()));
+        let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
+        if now.settled {
+            if let Some(choice) = &choice {
+                tracing::info!("mode for {}: {choice}", state.host.name);
+            }
+            let chosen = Chosen { configured, sizes, mode, choice };
+            if let Some(seat) = &mut state.seat {
+                seat.gets(chosen.told());
+            }
+            state.chosen = Some(chosen);
+        }
+        mode
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_say_its_name_is_whoever_it_was() {
+        let (host_view, hosts) = (HostView::new(Lasting::Yes), Profiles::default());
+        let met = |client| {
+            host_view.meet(client, &hosts, Arc::default);
+            host_view.host().name
+        };
+        assert_eq!(met(None), "unknown");
+        assert_eq!(met(Some("claude-code")), "claude-code");
+        assert_eq!(met(None), "claude-code");
+        let forced = Profiles::default().forced("codex").unwrap();
+        let other = HostView::new(Lasting::Yes);
+        other.meet(None, &forced, Arc::default);
+        assert_eq!(other.host().name, "codex");
+    }
+}

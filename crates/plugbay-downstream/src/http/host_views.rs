@@ -1,0 +1,142 @@
+//! The host views of modern hosts: such a host has no session, so what it switches on belongs to a name in its URL.
+//! Without one it has at least the same mode in each request, by what it calls itself.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use hyper::Uri;
+use tokio::time::Instant;
+
+use crate::{
+    host_view::{HostView, Lasting},
+    seal::Owner,
+};
+
+const LIMIT: usize = 1024;
+const LONGEST_NAME: usize = 64;
+/// Whoever has not come for so long is not taken to be here any more,
+const AWAY: Duration = Duration::from_secs(3600);
+/// and a host view that nobody has used for so long is cleared.
+const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Debug, Default)]
+pub(super) struct HostViews(Mutex<HashMap<Place, Used>>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    owner: Owner,
+    /// The name of the host view, or of the host.
+    name: String,
+    lasting: Lasting,
+}
+
+#[derive(Debug)]
+struct Used {
+    host_view: Arc<HostView>,
+    at: Instant,
+}
+
+impl HostViews {
+    /// The one that `?desk=NAME` names, for this caller alone; without a name, one where nothing stays on.
+    pub(super) fn of(&self, owner: Owner, uri: &Uri, client: Option<&str>) -> Arc<HostView> {
+        let (name, lasting) = match named(uri) {
+            Some(name) => (name, Lasting::Named),
+            None => (client.unwrap_or_default(), Lasting::No),
+        };
+        let name = name.chars().take(LONGEST_NAME).collect();
+        let place = Place { owner, name, lasting };
+        let (mut host_views, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        if host_views.len() >= LIMIT
+            && !host_views.contains_key(&place)
+            && let Some(oldest) =
+                host_views.iter().min_by_key(|(_, used)| used.at).map(|(key, _)| key.clone())
+        {
+            host_views.remove(&oldest);
+        }
+        let used = host_views.entry(place);
+        let used = used.or_insert_with(|| Used { host_view: Arc::new(HostView::new(lasting)), at: now });
+        used.at = now;
+        Arc::clone(&used.host_view)
+    }
+
+    pub(super) fn sweep(&self, now: Instant) {
+        let mut host_views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        host_views.retain(|_, used| {
+            let idle = now.duration_since(used.at);
+            if idle >= AWAY {
+                used.host_view.rise();
+            }
+            idle < IDLE
+        });
+    }
+}
+
+fn named(uri: &Uri) -> Option<&str> {
+    let values = uri.query()?.split('&').filter_map(|pair| pair.strip_prefix("desk="));
+    values.into_iter().find(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::era::Era;
+
+    use super::*;
+    use crate::connected_hosts::{ConnectedHosts, Introduction};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_leads_its_caller_to_the_same_desk() {
+        let host_views = HostViews::default();
+        let of = |owner: u8, uri: &'static str| {
+            host_views.of(Owner([owner; 32]), &Uri::from_static(uri), Some("host"))
+        };
+        let mine = of(1, "/mcp?desk=a");
+        assert!(mine.is_lasting() && Arc::ptr_eq(&mine, &of(1, "/mcp?x=y&desk=a")));
+        assert!(!Arc::ptr_eq(&mine, &of(2, "/mcp?desk=a")) && !Arc::ptr_eq(&mine, &of(1, "/mcp?desk=b")));
+        for unnamed in ["/mcp", "/mcp?desk=", "/mcp?adesk=a"] {
+            assert!(!of(1, unnamed).is_lasting(), "{unnamed}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_not_come_for_long_is_not_here_and_may_come_back() {
+        let (host_views, connected_hosts) = (HostViews::default(), ConnectedHosts::default());
+        let come = || {
+            let host = Introduction { name: Some("host".into()), version: None, era: Era::Modern };
+            host_views
+                .of(Owner::default(), &Uri::from_static("/mcp"), Some("host"))
+                .sit(&host, &connected_hosts);
+        };
+        for _ in 0..2 {
+            come();
+            host_views.sweep(Instant::now());
+            assert_eq!(connected_hosts.watch().borrow().len(), 1);
+            tokio::time::advance(AWAY).await;
+            host_views.sweep(Instant::now());
+            assert!(connected_hosts.watch().borrow().is_empty());
+        }
+        assert_eq!(host_views.0.lock().unwrap().len(), 1, "the host view is left as it was");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_gives_way_when_there_are_too_many() {
+        let host_views = HostViews::default();
+        let of = |name: usize| {
+            host_views.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap(), None)
+        };
+        let first = of(0);
+        for name in 1..LIMIT {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            of(name);
+        }
+        assert!(Arc::ptr_eq(&first, &of(0)), "who comes back to the oldest finds it");
+        for name in 1..=LIMIT {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            of(name);
+        }
+        assert_eq!(host_views.0.lock().unwrap().len(), LIMIT);
+        assert!(!Arc::ptr_eq(&first, &of(0)));
+    }
+}

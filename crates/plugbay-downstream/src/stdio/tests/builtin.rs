@@ -1,0 +1,234 @@
+//! The gateway's own tools: finding, describing and calling the others.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Catalog, Change, Offer, Tool},
+    era::Era,
+    exposure::{Exposure, Mode},
+    surface::{Layout, Snapshot},
+};
+use serde_json::{Value, json};
+
+use super::harness::{Harness, modern, request, server};
+
+/// The server `s` behind search, with two tools.
+pub(super) fn searchable() -> Snapshot {
+    snapshot(Layout::default())
+}
+
+fn snapshot(layout: Layout) -> Snapshot {
+    let schema =
+        json!({ "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"] });
+    let describe = [("draw".to_owned(), "Paints a landscape.".to_owned())].into();
+    let tools = [
+        json!({ "name": "echo", "description": "Says it again.", "inputSchema": schema }),
+        json!({ "name": "draw", "description": "Draws a picture.", "inputSchema": { "type": "object" },
+                "annotations": { "readOnlyHint": true } }),
+    ];
+    let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
+    let offer = Offer::new(Era::Legacy, None, None, tools.collect());
+    let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
+    let exposure = Exposure { mode: Some(Mode::Search), describe, ..Exposure::default() };
+    let layout = Layout { exposures: [(server(), exposure)].into(), name_limit: 64, ..layout };
+    Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
+}
+
+async fn harness() -> Harness {
+    let mut harness = Harness::with(searchable());
+    harness.open().await;
+    harness
+}
+
+fn own(name: &str, arguments: &Value) -> String {
+    request(9, "tools/call", &json!({ "name": name, "arguments": arguments }).to_string())
+}
+
+async fn said(harness: &mut Harness, name: &str, arguments: Value) -> (String, bool) {
+    let answer = harness.ask(own(name, &arguments)).await;
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    (text.to_owned(), answer["result"]["isError"] == true)
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_three_are_listed_and_the_rest_is_found() {
+    let mut harness = harness().await;
+    assert_eq!(harness.tools().await, "search_tools describe_tool execute_tool");
+    let (found, failed) = said(&mut harness, "search_tools", json!({ "query": "paint a landscape" })).await;
+    assert!(
+        found.starts_with("s__draw")
+            && found.contains("Paints a landscape.")
+            && !found.contains("s__echo")
+            && !failed,
+        "{found}"
+    );
+    let (all, _) = said(&mut harness, "search_tools", json!({ "server": "s" })).await;
+    assert!(all.contains("s__draw") && all.contains("s__echo(count: int)"), "{all}");
+    let (nothing, failed) = said(&mut harness, "search_tools", json!({ "query": "zebra" })).await;
+    assert!(nothing.starts_with("No tool found.") && nothing.ends_with(": s") && !failed, "{nothing}");
+    let (missing, failed) = said(&mut harness, "search_tools", json!({})).await;
+    assert!(missing.contains("query") && failed, "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_described_as_its_server_does() {
+    let mut harness = harness().await;
+    let (text, _) = said(&mut harness, "describe_tool", json!({ "name": ["s__draw", "s__echo"] })).await;
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((&lines[0]["name"], &lines[1]["name"]), (&json!("s__draw"), &json!("s__echo")));
+    assert_eq!(lines[1]["inputSchema"]["required"], json!(["count"]));
+    let (unknown, failed) = said(&mut harness, "describe_tool", json!({ "name": "s__ecko" })).await;
+    assert!(unknown.contains("s__echo(count: int)") && failed, "{unknown}");
+    let (both, failed) = said(&mut harness, "describe_tool", json!({ "name": "s__ecko, s.draw" })).await;
+    assert!(both.contains("There is no tool") && both.contains(r#""name":"s__draw""#) && !failed, "{both}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_found_tool_is_called_as_if_directly() {
+    let mut harness = harness().await;
+    let arguments = r#"{"name":"s__echo","arguments":{"count":12345678901234567890123}}"#;
+    let params = format!(
+        r#"{{"name":"execute_tool","arguments":{arguments},"_meta":{{"progressToken":"t","k":1.0}}}}"#
+    );
+    harness.say(request("\"h\"", "tools/call", &params)).await;
+    let forwarded = harness.forwarded().await;
+    let id = forwarded.ticket().0;
+    let expected = format!(
+        r#"{{"name":"echo","arguments":{{"count":12345678901234567890123}},"_meta":{{"progressToken":{id},"k":1.0}}}}"#
+    );
+    assert_eq!(forwarded.text(), request(id, "tools/call", &expected));
+    forwarded.progress();
+    assert_eq!(harness.hear().await["params"]["progressToken"], "t");
+    forwarded.answer(r#"{"x":1.0}"#);
+    assert!(
+        harness.hear_text().await.contains(r#""result":{"x":1.0}"#),
+        "nothing was put right, nothing is added"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_are_put_right_and_it_is_told() {
+    let mut harness = harness().await;
+    for (arguments, result) in [
+        (json!({ "name": "s__echo", "count": "7" }), json!({ "x": 1 })),
+        (json!({ "name": "s__echo", "arguments": "{\"count\":7}" }), json!({ "_meta": { "y": 2 }, "x": 1 })),
+    ] {
+        harness.say(own("execute_tool", &arguments)).await;
+        let forwarded = harness.forwarded().await;
+        assert!(forwarded.text().contains(r#""arguments":{"count":7}"#), "{}", forwarded.text());
+        forwarded.answer(&result);
+        let told = harness.hear().await["result"].clone();
+        assert!(told["_meta"]["plugbay/repairs"][0]["was"].is_string(), "{told}");
+        assert_eq!(told["x"], 1);
+        assert_eq!(told["_meta"]["y"], result["_meta"]["y"]);
+    }
+    let (refused, failed) =
+        said(&mut harness, "execute_tool", json!({ "name": "s__echo", "arguments": { "count": "many" } }))
+            .await;
+    assert!(refused.contains("count") && refused.contains("integer") && failed, "{refused}");
+    for (arguments, word) in [
+        (json!({ "name": "s__echo", "arguments": { "count": 7 }, "timeout": "abc" }), "`timeout` must be"),
+        (
+            json!({ "name": "s__echo", "server": "t", "arguments": { "count": 7 } }),
+            "no tool of the server `t`",
+        ),
+        (json!({ "name": "s__echo", "arguments": { "count": 7 }, "cuont": 7 }), "`cuont` beside"),
+    ] {
+        let (refused, failed) = said(&mut harness, "execute_tool", arguments).await;
+        assert!(refused.contains(word) && failed, "{refused}");
+    }
+    harness
+        .say(own("execute_tool", &json!({ "server": "s", "name": "echo", "count": 7, "timeout": 9 })))
+        .await;
+    let forwarded = harness.forwarded().await;
+    assert!(forwarded.text().contains(r#""name":"echo","arguments":{"count":7}"#), "{}", forwarded.text());
+    assert_eq!(forwarded.timeout(), Some(Duration::from_secs(9)));
+    forwarded.answer(json!({}));
+    assert_eq!(harness.hear().await["result"]["_meta"]["plugbay/repairs"][0]["was"], "server-apart");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_only_one_tool_can_be_meant_by_is_understood() {
+    let mut harness = harness().await;
+    for name in ["echo", "s.echo", "S__ECHO", "mcp__plugbay__s__echo"] {
+        harness.say(own("execute_tool", &json!({ "name": name, "arguments": { "count": 7 } }))).await;
+        harness.forwarded().await.answer("{}");
+        let repairs = harness.hear().await["result"]["_meta"]["plugbay/repairs"].clone();
+        assert_eq!(repairs, json!([{ "at": "name", "was": "value-spelling" }]), "{name}");
+    }
+    let (unknown, failed) = said(&mut harness, "execute_tool", json!({ "name": "s__ecko" })).await;
+    assert!(unknown.contains("Nearest:\ns__echo(count: int)") && failed, "{unknown}");
+    // Nothing is spelt like it, but something does it.
+    let (unknown, _) = said(&mut harness, "execute_tool", json!({ "name": "paint_landscapes_now" })).await;
+    assert!(unknown.contains("Nearest:\ns__draw()"), "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_is_meant_however_it_is_spelt() {
+    let mut harness = harness().await;
+    let (found, _) = said(&mut harness, "search_tools", json!({ "query": "paint", "server": "S" })).await;
+    assert!(found.starts_with("s__draw"), "{found}");
+    let (unknown, failed) = said(&mut harness, "search_tools", json!({ "server": "weather" })).await;
+    assert!(unknown.starts_with("`server`: there is nothing named \"weather\"") && failed, "{unknown}");
+    let (some, _) = said(&mut harness, "search_tools", json!({ "server": "s", "limit": 1 })).await;
+    assert!(
+        some.starts_with("s__draw") && some.ends_with("and 1 more: say in \"query\" what the tool should do")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_among_many_tools_waits_beside_the_session() {
+    let tool = |number: u32| json!({ "name": format!("draw_{number}"), "description": "Draws." });
+    let tools = (0..300).map(|number| Tool::parse(Bytes::from(tool(number).to_string())).expect("a tool"));
+    let offer = Offer::new(Era::Legacy, None, None, tools.collect());
+    let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
+    let layout = Layout { mode: Some(Mode::Search), name_limit: 64, ..Layout::default() };
+    let mut harness = Harness::with(Snapshot::new(Arc::new(catalog), Arc::new(layout), true));
+    harness.say(own("search_tools", &json!({ "query": "draw 7" }))).await;
+    assert!(harness.hear_text().await.contains("s__draw_7"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_waits_for_the_servers_to_be_heard_of() {
+    let known = searchable();
+    let mut harness = Harness::with(known.with_states_of(Arc::clone(&known.catalog), false));
+    harness.say(own("search_tools", &json!({ "query": "draw" }))).await;
+    harness.hear_nothing().await;
+    harness.snapshots.send_replace(searchable());
+    assert!(harness.hear_text().await.contains("s__draw"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_host_is_answered_in_its_own_way() {
+    let mut harness = Harness::with(searchable());
+    let arguments = r#","name":"search_tools","arguments":{"query":"draw"}"#;
+    let answer = harness.ask(modern(1, "tools/call", arguments)).await;
+    assert_eq!(answer["result"]["resultType"], "complete");
+    harness.say(modern(2, "tools/call", r#","name":"execute_tool","arguments":{"name":"s__draw"}"#)).await;
+    harness.forwarded().await.answer("{}");
+    assert_eq!(harness.hear().await["result"], json!({ "resultType": "complete" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_only_read_can_have_a_way_of_their_own() {
+    let mut harness = Harness::with(snapshot(Layout { split: true, ..Layout::default() }));
+    harness.open().await;
+    assert_eq!(harness.tools().await, "search_tools describe_tool execute_tool execute_read_tool");
+    let (all, _) = said(&mut harness, "search_tools", json!({ "server": "s" })).await;
+    assert!(
+        all.contains("s__draw() - [reads] Paints") && all.contains("s__echo(count: int) - Says"),
+        "{all}"
+    );
+    let (full, _) = said(&mut harness, "search_tools", json!({ "query": "paint", "detail": true })).await;
+    assert!(full.starts_with("s__draw - [reads] Paints"), "{full}");
+    let (nearest, _) = said(&mut harness, "execute_tool", json!({ "name": "s__drew" })).await;
+    assert!(nearest.contains("[reads]"), "{nearest}");
+    harness.say(own("execute_read_tool", &json!({ "name": "s__draw" }))).await;
+    harness.forwarded().await.answer("{}");
+    harness.hear().await;
+    let writing = json!({ "name": "s__echo", "arguments": { "count": 1 } });
+    let (refused, failed) = said(&mut harness, "execute_read_tool", writing).await;
+    assert!(refused == "s__echo may change things: call it with execute_tool" && failed, "{refused}");
+    harness.nothing_forwarded().await;
+}

@@ -1,0 +1,149 @@
+//! What servers tell unasked: logs by level and era, and resources that change.
+
+use bytes::Bytes;
+use plugbay_core::{
+    exchange::{ServerNotification, Topic},
+    level::Level,
+    wire::{Head, Members},
+};
+use serde_json::json;
+
+use super::harness::{Harness, call, modern, request, server};
+
+fn log(word: &str) -> ServerNotification {
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{word}","data":1.0}}}}"#
+    );
+    ServerNotification {
+        server: server(),
+        message: Bytes::from(message),
+        topic: Topic::Log(Level::parse(word)),
+    }
+}
+
+fn updated(params: &str) -> ServerNotification {
+    let message =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{params}}}"#);
+    let message = Bytes::from(message);
+    let params = Head::read(&message).expect("a notification").payload.expect("params");
+    let uri = Members::find(&message, &params, "uri").expect("a URI");
+    ServerNotification { server: server(), message, topic: Topic::Updated { uri, params } }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_host_reads_the_log_from_the_level_it_wants() {
+    let mut harness = Harness::legacy().await;
+    harness.tell(&log("debug"));
+    assert_eq!(harness.hear_text().await, log("debug").message, "as it came");
+    assert_eq!(
+        harness.ask(request(1, "logging/setLevel", r#"{"level":"error"}"#)).await["result"],
+        json!({})
+    );
+    assert_eq!(harness.log_level().await, Some(Level::Error));
+    harness.tell(&log("warning"));
+    harness.tell(&log("critical"));
+    assert_eq!(harness.hear().await["params"]["level"], "critical");
+    let wrong = harness.ask(request(2, "logging/setLevel", r#"{"level":"loud"}"#)).await;
+    assert_eq!(wrong["error"]["code"], -32602);
+    for (word, level) in [("debug", Level::Debug), ("alert", Level::Alert)] {
+        harness.ask(request(3, "logging/setLevel", &format!(r#"{{"level":"{word}"}}"#))).await;
+        assert_eq!(harness.log_level().await, Some(level), "more or less");
+    }
+    harness.close();
+    assert_eq!(harness.log_level().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_host_reads_the_log_of_the_requests_that_want_it() {
+    let mut harness = Harness::new();
+    harness.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
+    let silent = harness.forwarded().await;
+    silent.log(&log("error"));
+    harness
+        .say(
+            modern(2, "tools/call", r#","name":"s__echo""#)
+                .replace(r#""_meta":{"#, r#""_meta":{"io.modelcontextprotocol/logLevel":"warning","#),
+        )
+        .await;
+    assert_eq!(harness.log_level().await, Some(Level::Warning), "its server is a legacy one");
+    let wordy = harness.forwarded().await;
+    wordy.log(&log("info"));
+    wordy.log(&log("warning"));
+    assert_eq!(harness.hear().await["params"]["level"], "warning");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_hears_of_the_resources_it_watches_by_its_own_names() {
+    let mut harness = Harness::with(super::resources::stocked(&[]));
+    harness.open().await;
+    let uri = r#"{"uri":"plugbay://s/x://1"}"#;
+    assert_eq!(harness.ask(request(1, "resources/subscribe", uri)).await["result"], json!({}));
+    assert_eq!(harness.watched().await, r#""x://1""#);
+    harness.tell(&updated(r#"{"uri":"x://2"}"#));
+    harness.tell(&updated(r#"{ "uri":"x://1" ,"n":1.0}"#));
+    let expected = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{ "uri":"plugbay://s/x://1" ,"n":1.0}}"#;
+    assert_eq!(harness.hear_text().await, expected);
+    harness.ask(request(2, "resources/unsubscribe", uri)).await;
+    harness.tell(&updated(r#"{"uri":"x://1"}"#));
+    assert!(harness.ask(call(3)).await["error"].is_object(), "and nothing came before this answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_may_spell_a_resource_differently_and_tell_of_a_part_of_it() {
+    let mut harness = Harness::with(super::resources::stocked(&[]));
+    harness.open().await;
+    for (id, uri) in [(1, "plugbay://s/x://1"), (2, "x://é"), (3, "x://é/a/")] {
+        harness.ask(request(id, "resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#))).await;
+        harness.watched().await;
+    }
+    for (told, heard) in [
+        (r"x:\/\/1", "plugbay://s/x://1"),
+        ("x://1/part", "plugbay://s/x://1/part"),
+        ("x://1?n=\\\"", "plugbay://s/x://1?n=\""),
+        (r"x://\u00e9", "x://é"),
+        ("x://é#there", "x://é#there"),
+        ("x://é/a/b", "x://é/a/b"), // once, though two are meant
+    ] {
+        harness.tell(&updated(&format!(r#"{{"uri":"{told}"}}"#)));
+        assert_eq!(harness.hear().await["params"]["uri"], heard);
+    }
+    for other in ["x://12", "x://", "x://e", "y://1"] {
+        harness.tell(&updated(&format!(r#"{{"uri":"{other}"}}"#)));
+    }
+    harness.ask(request(4, "resources/unsubscribe", r#"{"uri":"x:\/\/\u00e9"}"#)).await;
+    harness.tell(&updated(r#"{"uri":"x://é"}"#));
+    harness.hear_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_does_not_tell_of_cannot_be_watched() {
+    let mut harness = Harness::with(super::resources::silent());
+    harness.open().await;
+    let refused = harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let mut harness = Harness::with(super::resources::silent());
+    let filter = r#","notifications":{"resourcesListChanged":true,"resourceSubscriptions":["x://1"]}"#;
+    harness.say(modern(7, "subscriptions/listen", filter)).await;
+    let granted = harness.hear().await;
+    assert_eq!(granted["params"]["notifications"], json!({ "resourcesListChanged": true }));
+    harness.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriptions_news_bear_its_id() {
+    let mut harness = Harness::with(super::resources::stocked(&[]));
+    let filter = r#","notifications":{"resourceSubscriptions":["x://1","x://7"]}"#;
+    harness.say(modern(7, "subscriptions/listen", filter)).await;
+    let granted = harness.hear().await;
+    assert_eq!(granted["params"]["notifications"], json!({ "resourceSubscriptions": ["x://1", "x://7"] }));
+    let key = "io.modelcontextprotocol/subscriptionId";
+    for params in [
+        r#"{"uri":"x://1"}"#.to_owned(),
+        r#"{"_meta":{},"uri":"x://1"}"#.to_owned(),
+        format!(r#"{{"_meta":{{"{key}":"another"}},"uri":"x://1"}}"#),
+    ] {
+        harness.tell(&updated(&params));
+        let told = harness.hear().await;
+        assert_eq!((&told["params"]["_meta"][key], &told["params"]["uri"]), (&json!(7), &json!("x://1")));
+    }
+}

@@ -1,0 +1,317 @@
+//! The gateway's side: the real task of one server, whoever calls it, and what it reports.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Dialect, Offer},
+    era::Era,
+    exchange::{
+        Answer, Call, Caller, ServerNotification, ServerRequest, ServerRequestError, Ticket, Tickets,
+    },
+    failure::Failure,
+    name::ServerName,
+    wire::{Draft, Hole, Span},
+};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    peer::{Request, Server},
+    soon,
+};
+use crate::{
+    server::{Command, Condition, Report, ServerHandle, Surroundings},
+    spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
+};
+
+/// What a test may want to be different.
+pub(super) struct Setup {
+    pub(super) timeouts: Timeouts,
+    pub(super) flavour: HttpFlavour,
+    pub(super) known: Option<Dialect>,
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) message_limit: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            flavour: HttpFlavour::Auto,
+            known: Some(Dialect { asked_in_vain: Some(u64::MAX), ..Era::Legacy.into() }),
+            headers: BTreeMap::new(),
+            message_limit: DEFAULT_MESSAGE_LIMIT,
+        }
+    }
+}
+
+impl Setup {
+    pub(super) fn unknown() -> Self {
+        Self { known: None, ..Self::default() }
+    }
+
+    pub(super) fn modern() -> Self {
+        Self { known: Some(Era::Modern.into()), ..Self::default() }
+    }
+
+    pub(super) fn sse() -> Self {
+        Self { flavour: HttpFlavour::Sse, ..Self::unknown() }
+    }
+}
+
+pub(super) struct Harness {
+    pub(super) handle: ServerHandle,
+    pub(super) calls: Arc<Calls>,
+    tickets: Arc<Tickets>,
+    reports: mpsc::UnboundedReceiver<Report>,
+}
+
+impl Harness {
+    pub(super) fn new(setup: Setup, url: &str) -> Self {
+        let Setup { timeouts, flavour, known, headers, message_limit } = setup;
+        let (report_sender, reports) = mpsc::unbounded_channel();
+        let tickets = Arc::new(Tickets::default());
+        let surroundings = Surroundings {
+            launcher: Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new()))),
+            tickets: Arc::clone(&tickets),
+            host_registry: Arc::default(),
+            reports: report_sender,
+            shown: Arc::default(),
+        };
+        let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None };
+        let name = ServerName::parse("s").unwrap();
+        let spec = ServerSpec { name, transport: Transport::Http(http), timeouts, message_limit };
+        let handle = ServerHandle::spawn(spec, known, surroundings);
+        Self { handle, calls: Arc::default(), tickets, reports }
+    }
+
+    /// With a legacy server that has a session "one", no stream of its own, and one tool.
+    pub(super) async fn legacy(setup: Setup) -> (Self, Server) {
+        let mut server = Server::start().await;
+        let mut harness = Self::new(setup, &server.url());
+        harness.handle.refresh();
+        server.open_legacy("one").await;
+        server.take("GET").await.status(405);
+        server.list(&["echo"]).await;
+        assert_eq!(harness.report().await, "echo");
+        (harness, server)
+    }
+
+    /// With a modern server that offers one tool; and its subscription.
+    pub(super) async fn modern(setup: Setup) -> (Self, Server, Request) {
+        let mut server = Server::start().await;
+        let mut harness = Self::new(Setup { known: Some(Era::Modern.into()), ..setup }, &server.url());
+        harness.handle.refresh();
+        server.take("server/discover").await.answer(capabilities());
+        server.list(&["echo"]).await;
+        let subscription = server.take("subscriptions/listen").await;
+        assert_eq!(harness.report().await, "echo");
+        (harness, server, subscription)
+    }
+
+    // --- what hosts do
+
+    /// Calls a tool; its name is the canary by which an answer is known.
+    pub(super) fn call(&self, tool: &str) -> Ticket {
+        self.call_with(tool, "{}")
+    }
+
+    pub(super) fn call_with(&self, tool: &str, arguments: &str) -> Ticket {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}","arguments":{arguments}}}}}"#
+        );
+        let params = message.find("{\"_meta").expect("params")..message.len() - 1;
+        let request = holes(message, &["\"host\"", "\"token\""]);
+        self.forward(request, Era::Legacy, Some(params))
+    }
+
+    pub(super) fn forward(&self, request: Draft, era: Era, params: Option<Span>) -> Ticket {
+        let ticket = self.tickets.next();
+        let caller = Arc::clone(&self.calls) as Arc<dyn Caller>;
+        let task_role = plugbay_core::task::TaskRole::None;
+        let call = Call { ticket, caller, request, era, params, timeout: None, task_role };
+        self.handle.send(Command::Forward(call));
+        ticket
+    }
+
+    pub(super) fn cancel(&self, ticket: Ticket) {
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
+        let notification = holes(text.to_owned(), &["\"host\""]);
+        self.handle.send(Command::Cancel { ticket, notification });
+    }
+
+    // --- what happens
+
+    pub(super) async fn offer(&mut self) -> Result<Arc<Offer>, Arc<Failure>> {
+        soon("a report", self.reports.recv()).await.expect("the task reports").outcome
+    }
+
+    /// The next report in words: the names of the tools, or what failed.
+    pub(super) async fn report(&mut self) -> String {
+        match self.offer().await {
+            Ok(offer) => offer.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" "),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    /// One call that works, so that whatever was under way before has been dealt with.
+    pub(super) async fn works(&self, server: &mut Server) {
+        let call = self.call("still works");
+        server.take_call("still works").await.answer(json!({ "ok": 1 }));
+        assert_eq!(self.calls.end(call).await, r#"{"ok":1}"#);
+    }
+
+    pub(super) async fn condition(&self, wanted: impl Fn(&Condition) -> bool) {
+        let mut status = self.handle.status();
+        let waiting = status.wait_for(|status| wanted(&status.condition));
+        soon("the condition", waiting).await.expect("the task lives");
+    }
+}
+
+impl Server {
+    /// A legacy opening, with every promise that a client makes checked.
+    pub(super) async fn open_legacy(&mut self, session: &str) {
+        let initialize = self.take("initialize").await;
+        assert_eq!(initialize.header("mcp-session-id"), None);
+        assert_eq!(initialize.header("mcp-protocol-version"), None);
+        let body = initialize.response(described());
+        let kind = ("content-type", "application/json");
+        initialize.reply(200, &[kind, ("Mcp-Session-Id", session)], body);
+        let initialized = self.take("notifications/initialized").await;
+        assert_eq!(initialized.header("mcp-session-id"), Some(session));
+        initialized.status(202);
+    }
+
+    pub(super) async fn list(&mut self, tools: &[&str]) {
+        let request = self.take("tools/list").await;
+        request.answer(page(tools));
+    }
+}
+
+pub(super) fn capabilities() -> Value {
+    json!({ "capabilities": { "tools": {} } })
+}
+
+pub(super) fn described() -> Value {
+    json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} } })
+}
+
+pub(super) fn page(tools: &[&str]) -> Value {
+    let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name })).collect();
+    json!({ "tools": tools })
+}
+
+/// The host's own words, in which the gateway fills in the number that the server knows.
+pub(super) fn holes(text: String, places: &[&str]) -> Draft {
+    let spans: Vec<Span> = places
+        .iter()
+        .map(|place| {
+            let at = text.find(place).expect("a place to fill");
+            at..at + place.len()
+        })
+        .collect();
+    let draft = Draft::new(Bytes::from(text));
+    spans.into_iter().fold(draft, |draft, span| draft.with(span, Hole::Ticket))
+}
+
+/// Everybody who calls: keeps every word that comes back, in order.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    heard: watch::Sender<HashMap<Ticket, Heard>>,
+    /// Whether callers can be asked, and for which call they were, by the server request's number.
+    asked: watch::Sender<Option<Vec<AskedFor>>>,
+    /// What was told unasked, and for which call.
+    told: watch::Sender<Vec<(Option<Ticket>, String)>>,
+}
+
+pub(super) type AskedFor = (Option<Ticket>, Ticket);
+
+#[derive(Debug, Default, Clone)]
+struct Heard {
+    progress: usize,
+    ends: Vec<String>,
+}
+
+impl Calls {
+    /// How the call ended, when it has: the result's JSON, or the error's words.
+    pub(super) async fn end(&self, ticket: Ticket) -> String {
+        let mut heard = self.heard.subscribe();
+        let ended =
+            |heard: &HashMap<Ticket, Heard>| heard.get(&ticket).is_some_and(|one| !one.ends.is_empty());
+        let waited = soon("an answer", heard.wait_for(ended)).await.expect("the sender is ours").clone();
+        let ends = &waited[&ticket].ends;
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        ends[0].clone()
+    }
+
+    /// From now on callers can be asked.
+    pub(super) fn listen(&self) {
+        self.asked.send_replace(Some(Vec::new()));
+    }
+
+    /// The call and the number of the server request that comes as the `n`th.
+    pub(super) async fn server_request(&self, n: usize) -> AskedFor {
+        let mut asked = self.asked.subscribe();
+        let enough = |asked: &Option<Vec<_>>| asked.as_ref().is_some_and(|asked| asked.len() > n);
+        let asked = soon("a server request", asked.wait_for(enough)).await.expect("the sender is ours");
+        asked.as_ref().expect("callers can be asked")[n]
+    }
+
+    /// What is told as the `n`th, and for which call.
+    pub(super) async fn told_as(&self, n: usize) -> (Option<Ticket>, String) {
+        let mut told = self.told.subscribe();
+        soon("a notification", told.wait_for(|told| told.len() > n)).await.expect("the sender is ours")[n]
+            .clone()
+    }
+
+    /// Waits for so many progress notifications; the call must not have ended.
+    pub(super) async fn progressed(&self, ticket: Ticket, count: usize) {
+        let mut heard = self.heard.subscribe();
+        let enough =
+            |heard: &HashMap<Ticket, Heard>| heard.get(&ticket).is_some_and(|one| one.progress == count);
+        drop(soon("progress", heard.wait_for(enough)).await.expect("the sender is ours"));
+        assert!(self.ends_of(ticket).is_empty());
+    }
+
+    /// Every end that this call has met so far: never more than one.
+    pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
+        self.heard.borrow().get(&ticket).map(|heard| heard.ends.clone()).unwrap_or_default()
+    }
+}
+
+impl Caller for Calls {
+    fn answered(&self, ticket: Ticket, answer: Answer) {
+        let text = match answer {
+            Answer::Response { message, head, .. } => {
+                String::from_utf8_lossy(&message[head.payload.expect("a payload")]).into_owned()
+            }
+            Answer::Failed(error) => error.to_string(),
+        };
+        self.heard.send_modify(|heard| heard.entry(ticket).or_default().ends.push(text));
+    }
+
+    fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
+        assert!(self.ends_of(ticket).is_empty(), "progress of a call that has ended");
+        self.heard.send_modify(|heard| heard.entry(ticket).or_default().progress += 1);
+    }
+
+    fn told(&self, during: Option<Ticket>, server_notification: &ServerNotification) {
+        let text = String::from_utf8_lossy(&server_notification.message).into_owned();
+        self.told.send_modify(|told| told.push((during, text)));
+    }
+
+    fn asked(&self, during: Option<Ticket>, server_request: ServerRequest) -> Result<(), ServerRequestError> {
+        let mut listens = false;
+        self.asked.send_modify(|asked| {
+            if let Some(asked) = asked {
+                asked.push((during, server_request.number));
+                listens = true;
+            }
+        });
+        if listens { Ok(()) } else { Err(ServerRequestError::NoHost) }
+    }
+}

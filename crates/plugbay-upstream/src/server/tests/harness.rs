@@ -1,0 +1,287 @@
+//! The gateway's side: one server's task, whoever calls it, and what it reports.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{Dialect, Offer},
+    era::Era,
+    exchange::{Answer, Call, Caller, Ticket, Tickets},
+    failure::Failure,
+    name::ServerName,
+    task::TaskRole,
+    wire::{Draft, Hole, Span},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+use super::{
+    super::{Command, Condition, Report, ServerHandle, Surroundings},
+    peer::Peer,
+    soon,
+};
+use crate::{
+    link::{Launched, Launcher},
+    spec::{DEFAULT_MESSAGE_LIMIT, Framing, ServerSpec, StdioSpec, Timeouts, Transport},
+};
+
+/// What a test may want to be different.
+pub(super) struct Setup {
+    pub(super) timeouts: Timeouts,
+    pub(super) framing: Framing,
+    pub(super) known: Option<Dialect>,
+    /// How much the pipe holds that nobody reads.
+    pub(super) pipe: usize,
+    pub(super) message_limit: usize,
+    /// Which launches fail at once, counted from 0.
+    pub(super) broken: fn(usize) -> bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            framing: Framing::Auto,
+            known: Some(silent()),
+            pipe: 64 * 1024,
+            message_limit: DEFAULT_MESSAGE_LIMIT,
+            broken: |_| false,
+        }
+    }
+}
+
+/// A legacy server that is not asked whether it is modern.
+pub(super) fn silent() -> Dialect {
+    Dialect { asked_in_vain: Some(u64::MAX), ..Era::Legacy.into() }
+}
+
+pub(super) struct Harness {
+    pub(super) handle: ServerHandle,
+    pub(super) calls: Arc<Calls>,
+    pub(super) surroundings: Surroundings,
+    peers: mpsc::UnboundedReceiver<Peer>,
+    launches: Arc<Mutex<Vec<Instant>>>,
+    reports: mpsc::UnboundedReceiver<Report>,
+}
+
+impl Harness {
+    pub(super) fn new(setup: Setup) -> Self {
+        let Setup { timeouts, framing, known, pipe, message_limit, broken } = setup;
+        let (arrivals, peers) = mpsc::unbounded_channel();
+        let (report_sender, reports) = mpsc::unbounded_channel();
+        let launches = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&launches);
+        let launcher: Launcher = Arc::new(move |_, _| {
+            let mut log = log.lock().unwrap();
+            log.push(Instant::now());
+            if broken(log.len() - 1) {
+                return Err(Failure::new("there is no such program", Vec::new()));
+            }
+            let (ours, theirs) = tokio::io::duplex(pipe);
+            let _ = arrivals.send(Peer::new(theirs));
+            let (reader, writer) = tokio::io::split(ours);
+            Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
+        });
+        let tickets = Arc::new(Tickets::default());
+        let surroundings = Surroundings {
+            launcher,
+            tickets,
+            host_registry: Arc::default(),
+            reports: report_sender,
+            shown: Arc::default(),
+        };
+        let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
+        let handle = ServerHandle::spawn(spec, known, surroundings.clone());
+        Self { handle, calls: Arc::default(), surroundings, peers, launches, reports }
+    }
+
+    /// With a server that has been started, opened and listed, and offers one tool.
+    pub(super) async fn ready(setup: Setup, era: Era) -> (Self, Peer) {
+        let known = if era == Era::Modern { era.into() } else { silent() };
+        let mut harness = Self::new(Setup { known: Some(known), ..setup });
+        harness.handle.refresh();
+        let mut peer = harness.launched().await;
+        peer.open(era).await;
+        peer.list(&["echo"]).await;
+        if era == Era::Modern {
+            peer.expect("subscriptions/listen").await;
+        }
+        assert_eq!(harness.report().await, "echo");
+        (harness, peer)
+    }
+
+    // --- what hosts do
+
+    /// Calls a tool; its name is the canary by which an answer is known.
+    pub(super) fn call(&self, tool: &str) -> Ticket {
+        self.call_within(tool, None)
+    }
+
+    pub(super) fn call_within(&self, tool: &str, timeout: Option<Duration>) -> Ticket {
+        let ticket = self.surroundings.tickets.next();
+        let call = self.calls.call(ticket, tool, timeout);
+        self.handle.send(Command::Forward(call));
+        ticket
+    }
+
+    pub(super) fn cancel(&self, ticket: Ticket) {
+        self.handle.send(Command::Cancel { ticket, notification: cancellation() });
+    }
+
+    // --- what happens
+
+    /// The server's end of the next launch.
+    pub(super) async fn launched(&mut self) -> Peer {
+        soon("a launch", self.peers.recv()).await.expect("the launcher is there")
+    }
+
+    /// When the server was launched, in seconds since `start`.
+    pub(super) fn launches(&self, start: Instant) -> Vec<f64> {
+        self.launches.lock().unwrap().iter().map(|at| (*at - start).as_secs_f64()).collect()
+    }
+
+    /// The next report in words: the names of the tools, or what failed.
+    pub(super) async fn report(&mut self) -> String {
+        let report = soon("a report", self.reports.recv()).await.expect("the task reports");
+        match report.outcome {
+            Ok(offer) => offer.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" "),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    /// The next report, which must be an offer.
+    pub(super) async fn offer(&mut self) -> Arc<Offer> {
+        let report = soon("a report", self.reports.recv()).await.expect("the task reports");
+        report.outcome.expect("an offer")
+    }
+
+    /// Waits for the status to be so.
+    pub(super) async fn condition(&self, wanted: impl Fn(&Condition) -> bool) {
+        let mut status = self.handle.status();
+        let waiting = status.wait_for(|status| wanted(&status.condition));
+        soon("the condition", waiting).await.expect("the task lives");
+    }
+}
+
+pub(super) fn spec(framing: Framing) -> ServerSpec {
+    let stdio = StdioSpec {
+        command: "scripted".to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+        framing,
+    };
+    ServerSpec {
+        name: ServerName::parse("s").unwrap(),
+        transport: Transport::Stdio(stdio),
+        timeouts: Timeouts::default(),
+        message_limit: DEFAULT_MESSAGE_LIMIT,
+    }
+}
+
+pub(super) fn cancellation() -> Draft {
+    let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"host"}}"#;
+    holes(text.to_owned(), &["\"host\""])
+}
+
+/// The host's own words, in which the gateway fills in the number that the server knows.
+fn holes(text: String, places: &[&str]) -> Draft {
+    let spans: Vec<Span> = places
+        .iter()
+        .map(|place| {
+            let at = text.find(place).expect("a place to fill");
+            at..at + place.len()
+        })
+        .collect();
+    let draft = Draft::new(Bytes::from(text));
+    spans.into_iter().fold(draft, |draft, span| draft.with(span, Hole::Ticket))
+}
+
+/// Everybody who calls: keeps every word that comes back.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    ends: watch::Sender<HashMap<Ticket, Vec<String>>>,
+    progress: Mutex<Vec<Ticket>>,
+    /// Whether callers cannot take more at the moment.
+    pressed: watch::Sender<bool>,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Calls {
+    pub(super) fn call(self: &Arc<Self>, ticket: Ticket, tool: &str, timeout: Option<Duration>) -> Call {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}"}}}}"#
+        );
+        let params = message.find("{\"_meta").expect("params")..message.len() - 1;
+        let request = holes(message, &["\"host\"", "\"token\""]);
+        let caller = Arc::clone(self) as Arc<dyn Caller>;
+        Call {
+            ticket,
+            caller,
+            request,
+            era: Era::Legacy,
+            params: Some(params),
+            timeout,
+            task_role: TaskRole::None,
+        }
+    }
+
+    /// How the call ended, when it has: the result's JSON, or the error's words.
+    pub(super) async fn end(&self, ticket: Ticket) -> String {
+        let mut ends = self.ends.subscribe();
+        soon("an answer", ends.wait_for(|ends| ends.contains_key(&ticket)))
+            .await
+            .expect("the sender is ours");
+        let ends = self.ends_of(ticket);
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        ends.into_iter().next().unwrap()
+    }
+
+    /// Every end that this call has met so far: never more than one.
+    pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
+        self.ends.borrow().get(&ticket).cloned().unwrap_or_default()
+    }
+
+    /// From now on the callers can take more, or not.
+    pub(super) fn press(&self, pressed: bool) {
+        self.pressed.send_replace(pressed);
+        self.wakers.lock().unwrap().drain(..).for_each(Waker::wake);
+    }
+
+    pub(super) fn progress_of(&self, ticket: Ticket) -> usize {
+        self.progress.lock().unwrap().iter().filter(|told| **told == ticket).count()
+    }
+}
+
+impl Caller for Calls {
+    fn answered(&self, ticket: Ticket, answer: Answer) {
+        let text = match answer {
+            Answer::Response { message, head, .. } => {
+                String::from_utf8_lossy(&message[head.payload.expect("a payload")]).into_owned()
+            }
+            Answer::Failed(error) => error.to_string(),
+        };
+        self.ends.send_modify(|ends| ends.entry(ticket).or_default().push(text));
+    }
+
+    fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        if !*self.pressed.borrow() {
+            return Poll::Ready(());
+        }
+        self.wakers.lock().unwrap().push(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
+        assert_eq!(notification[token], *ticket.0.to_string().as_bytes());
+        assert!(self.ends_of(ticket).is_empty(), "progress of a call that has ended");
+        self.progress.lock().unwrap().push(ticket);
+    }
+}
