@@ -253,8 +253,8 @@ fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, w
 
 fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
     let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
-    let catalog = session.snapshot().catalog;
-    let server_era = catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
+    let snapshot = session.snapshot();
+    let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
     match retry::come_back(session, sink, request, era, &route, server_era) {
         Ok(true) => return, // the call that it was away from goes on
         Ok(false) => {}
@@ -281,11 +281,11 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         return refuse(Refusal::IdInUse);
     }
     // What a server has that was never heard of is only what somebody says.
-    if let (Some(usage_counts), b"tools/call", Some(_)) =
-        (&session.gateway().usage_counts, request.method(), server_era)
+    if snapshot.layout.settings.learn > 0
+        && let (b"tools/call", Some(_)) = (request.method(), server_era)
         && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
     {
-        usage_counts.used(&route.server, &tool);
+        session.gateway().usage_counts.used(&route.server, &tool);
     }
     let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
     if let Some((subject, own)) = route.subject {

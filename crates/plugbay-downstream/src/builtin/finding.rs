@@ -29,7 +29,7 @@ const DETAILS: usize = 4000;
 
 pub(super) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
     let arguments = Arguments::of(request);
-    let (gateway, snapshot) = (session.gateway(), session.snapshot());
+    let snapshot = session.snapshot();
     let tell = |text: &str, failed| sink.answer(respond::tool_text(request.id(), era, text, failed));
     let server = match arguments.text("server").map(|server| of_server(&server, &snapshot)).transpose() {
         Ok(server) => server,
@@ -49,7 +49,7 @@ pub(super) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         sink: Arc::clone(sink),
         id: Bytes::copy_from_slice(request.id()),
         era,
-        wish: Wish { query, server, limit: limit.unwrap_or(gateway.hits) },
+        wish: Wish { query, server, limit: limit.unwrap_or(snapshot.layout.settings.search_limit) },
         snapshot,
         detail,
         owner: None,
@@ -143,8 +143,9 @@ impl Search {
 
 /// What there is for a query without asking anybody.
 pub(super) fn found_locally(session: &Session, query: String) -> String {
-    let wish = Wish { query, server: None, limit: session.gateway().hits };
-    found(session, &session.snapshot(), &wish, &[], Detail::Brief)
+    let snapshot = session.snapshot();
+    let wish = Wish { query, server: None, limit: snapshot.layout.settings.search_limit };
+    found(session, &snapshot, &wish, &[], Detail::Brief)
 }
 
 fn found(session: &Session, snapshot: &Snapshot, wish: &Wish, names: &[String], detail: Detail) -> String {

@@ -68,7 +68,7 @@ fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era:
             );
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
-        Action::Call => match call(session, &snapshot, request, server) {
+        Action::Call => match call(&snapshot, request, server) {
             Ok(Meant::Call(call)) => return dispatch::call_tool(session, sink, &call, era),
             Ok(Meant::AgentRun(wish)) => return agent::begin(session, sink, request, era, wish),
             Err(reply) => Err(reply),
@@ -176,16 +176,11 @@ enum Meant {
     AgentRun(Wish),
 }
 
-fn call(
-    session: &Session,
-    snapshot: &Snapshot,
-    request: &Request,
-    server: &ServerName,
-) -> Result<Meant, String> {
+fn call(snapshot: &Snapshot, request: &Request, server: &ServerName) -> Result<Meant, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {
         name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
     };
