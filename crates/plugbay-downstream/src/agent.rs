@@ -329,7 +329,7 @@ impl AgentRun {
         }
         let gateway = self.host.place.session.gateway();
         let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
-        let fitting = arguments::fit(schema, call.arguments.get().as_bytes(), gateway.repair);
+        let fitting = arguments::fit(schema, call.arguments.get().as_bytes(), gateway.settings().repair);
         let fitting = fitting.map_err(|refusal| refusal.to_string())?;
         let calling = Calling::new(gateway.tickets.next(), found, &fitting.arguments);
         let calling = calling.ok_or("these arguments cannot be sent")?;

@@ -103,7 +103,7 @@ fn execute(
     request: &Request,
     own: BuiltinTool,
 ) -> Result<Request, String> {
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
     let meant =
         arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {

@@ -195,8 +195,8 @@ fn go(context: RequestContext<'_>, destination: Destination) {
 
 fn forward(context: RequestContext<'_>, route: Route) {
     let RequestContext { session, request, era, .. } = context;
-    let catalog = session.snapshot().catalog;
-    let server_era = catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
+    let snapshot = session.snapshot();
+    let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
     match context.gateway().suspended.resume(context, (&route.server, server_era), &route.role) {
         Ok(true) => return,
         Ok(false) => {}
@@ -206,7 +206,7 @@ fn forward(context: RequestContext<'_>, route: Route) {
     if !session.reserve(request.message.slice(request.id.clone()), ticket, &route.server) {
         return context.refuse(&Refusal::IdInUse);
     }
-    if server_era.is_some() {
+    if server_era.is_some() && snapshot.layout.settings.learn > 0 {
         count_use(context, &route);
     }
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
@@ -244,10 +244,10 @@ fn draft(request: &Request, route: &Route) -> Draft {
 
 /// Counts the use of a tool, for `learn`.
 fn count_use(context: RequestContext<'_>, route: &Route) {
-    if let (Some(usage_counts), b"tools/call") = (&context.gateway().usage_counts, context.request.method())
+    if context.request.method() == b"tools/call"
         && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
     {
-        usage_counts.used(&route.server, &tool);
+        context.gateway().usage_counts.used(&route.server, &tool);
     }
 }
 

@@ -26,7 +26,7 @@ const DETAILS: usize = 4000;
 pub(super) fn serve(context: RequestContext<'_>) {
     let RequestContext { session, request, .. } = context;
     let arguments = Arguments::of(request);
-    let (gateway, snapshot) = (session.gateway(), session.snapshot());
+    let snapshot = session.snapshot();
     let server = match arguments.text("server").map(|server| of_server(&server, &snapshot)).transpose() {
         Ok(server) => server,
         Err(reply) => return context.text(&Err(reply)),
@@ -45,7 +45,7 @@ pub(super) fn serve(context: RequestContext<'_>) {
     };
     let tool_index = Arc::clone(&snapshot.tool_index);
     let search = Search {
-        wanted: RankRequest { query, server, limit: limit.unwrap_or(gateway.hits) },
+        wanted: RankRequest { query, server, limit: limit.unwrap_or(snapshot.layout.settings.search_limit) },
         snapshot,
         detail,
         owner: None,
@@ -133,8 +133,9 @@ impl Search {
 
 /// What there is for a query without asking anybody.
 pub(super) fn found_locally(session: &Session, query: String) -> String {
-    let wanted = RankRequest { query, server: None, limit: session.gateway().hits };
-    found(session, &session.snapshot(), &wanted, &[], Detail::Brief)
+    let snapshot = session.snapshot();
+    let wanted = RankRequest { query, server: None, limit: snapshot.layout.settings.search_limit };
+    found(session, &snapshot, &wanted, &[], Detail::Brief)
 }
 
 fn found(

@@ -51,7 +51,7 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName) {
             });
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
-        Action::Call => match call(session, &snapshot, request, server) {
+        Action::Call => match call(&snapshot, request, server) {
             Ok(Meant::Call(call)) => return dispatch::call_tool(context.with_request(&call)),
             Ok(Meant::Agent(wanted)) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
@@ -153,16 +153,11 @@ enum Meant {
     Agent(AgentRequest),
 }
 
-fn call(
-    session: &Session,
-    snapshot: &Snapshot,
-    request: &Request,
-    server: &ServerName,
-) -> Result<Meant, String> {
+fn call(snapshot: &Snapshot, request: &Request, server: &ServerName) -> Result<Meant, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {
         name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
     };

@@ -32,7 +32,7 @@ async fn collect(
     mut body: Incoming,
     held: &mut Reservation,
 ) -> Result<BytesMut, Rejection> {
-    let limit = shared.gateway.message_limit;
+    let limit = shared.gateway.settings().message_limit;
     let too_long = || malformed(StatusCode::PAYLOAD_TOO_LARGE, Fault::TooLong(limit)).closing();
     if body.size_hint().lower() > limit as u64 {
         return Err(too_long());

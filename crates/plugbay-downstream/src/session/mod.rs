@@ -180,7 +180,7 @@ impl Session {
     /// The host has said who it is.
     pub(crate) fn meet(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
-        self.host_view.meet(request.client().as_deref(), &layout.hosts, || (self.gateway.learned)());
+        self.host_view.meet(request.client().as_deref(), &layout, || (self.gateway.learned)());
         self.host_view.sit(&Introduction::of(request, era), &self.gateway.connected_hosts);
     }
 
@@ -433,6 +433,8 @@ impl Session {
 
     /// Tells the host to list again, where what it has seen is not what it would see now.
     pub(crate) fn catalog_changed(&self) {
+        let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
+        self.host_view.reconfigure(&layout, || (self.gateway.learned)());
         self.tell_changes();
     }
 
