@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
-    arguments::{self, Envelope, NoCall, Repair},
+    arguments::{self, Envelope, NoCall},
     era::Era,
     search::reply,
     surface::{BuiltinTool, Found, Snapshot},
@@ -125,36 +125,33 @@ fn execute(
             NoCall::Unknown(name) => unknown(session, snapshot, &name),
             NoCall::Refused(refusal) => refusal.to_string(),
         })?;
-    let found = snapshot.names.get(&meant.name);
+    let found = meant.tool.tool.found();
     // A host may let this one pass unasked, so it must not be able to change anything.
     if own == BuiltinTool::Read && !found.is_some_and(Found::is_read_only) {
         return Err(format!(
             "{} may change things: call it with {}",
-            meant.name,
+            meant.tool.name,
             BuiltinTool::Execute.name()
         ));
     }
-    inner_call(request, found, &meant, mode)
+    inner_call(request, meant, mode)
 }
 
 /// The request with another tool and its arguments, checked and put right, in place of what stood there.
-fn inner_call(
+fn inner_call<T>(
     request: &Request,
-    found: Option<&Found>,
-    meant: &arguments::Call<'_>,
+    meant: arguments::Call<'_, T>,
     mode: arguments::Mode,
 ) -> Result<Request, String> {
-    let schema = found.and_then(|found| found.tool.raw("inputSchema")).unwrap_or(b"{}");
-    let fitting = arguments::fit(schema, &meant.arguments, mode).map_err(|refusal| refusal.to_string())?;
-    let repairs: Vec<Repair> = meant.repairs.iter().chain(&fitting.repairs).cloned().collect();
+    let meant = meant.checked(mode).map_err(|refusal| refusal.to_string())?;
 
-    let mut message = BytesMut::with_capacity(fitting.arguments.len() + 200);
+    let mut message = BytesMut::with_capacity(meant.arguments.len() + 200);
     message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
     message.put_slice(request.id());
     message.put_slice(br#","method":"tools/call","params":{"name":"#);
-    message.put_slice(serde_json::Value::from(meant.name.as_str()).to_string().as_bytes());
+    message.put_slice(serde_json::Value::from(meant.tool.name.as_str()).to_string().as_bytes());
     message.put_slice(br#","arguments":"#);
-    message.put_slice(&fitting.arguments);
+    message.put_slice(&meant.arguments);
     if let Some((bytes, params)) = request.params() {
         for member in Members::of(bytes, params).flatten() {
             if member.key != "name" && member.key != "arguments" {
@@ -166,7 +163,7 @@ fn inner_call(
     message.put_slice(b"}}");
     match Message::read(message.freeze()) {
         Ok(Message::Request(call)) => {
-            Ok(call.meant(meant.timeout.map(|timeout| timeout.min(LONGEST_CALL)), &repairs))
+            Ok(call.meant(meant.timeout.map(|timeout| timeout.min(LONGEST_CALL)), &meant.repairs))
         }
         _ => Err("\"arguments\" cannot be sent as they are".to_owned()),
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
 use plugbay_core::{
-    arguments::{self, Envelope, Known, NoCall},
+    arguments::{self, Envelope, NoCall, ResolvedTool},
     era::Era,
     name::ServerName,
     policy::Patterns,
@@ -190,15 +190,16 @@ fn call(
         name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
     };
     let tools = |name: &str, _: Option<&str>| {
-        let for_words = || agent(name).then(|| Known { name: name.to_owned(), exact: true, schema: None });
-        suite::callable(server, name, snapshot).or_else(for_words)
+        let for_words = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
+        let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Some));
+        callable.or_else(|| agent(name).then(for_words))
     };
     let meant = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
-    if let Some(found) = snapshot.names.get(&meant.name) {
-        return inner_call(request, Some(found), &meant, mode).map(Meant::Call);
+    if meant.tool.tool.is_some() {
+        return inner_call(request, meant, mode).map(Meant::Call);
     }
     let query = Arguments::within(&meant.arguments).text("query");
     let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == arguments::Mode::Repair));
