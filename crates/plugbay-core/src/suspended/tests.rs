@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::*;
-use crate::wire::{Head, Kind, write};
+use super::{repeat::MAX_ROUNDS, *};
+use crate::{
+    capabilities::ClientCapabilities,
+    name::ServerName,
+    task::TaskRole,
+    wire::{Head, Kind, write},
+};
 
 type Table = CallTable<u32, &'static str>;
 
