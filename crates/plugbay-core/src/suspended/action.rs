@@ -28,6 +28,15 @@ pub enum Action<H> {
     Present { call: Ticket, host: H, requests: Vec<ServerRequest>, until: Instant },
 }
 
+/// A call whose modern host has come back.
+#[derive(Debug)]
+pub struct Resumed<H> {
+    pub server: ServerName,
+    /// The server requests whose answers are still wanted.
+    pub wanted: Vec<Ticket>,
+    pub action: Option<Action<H>>,
+}
+
 /// How a server request gets to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carried {

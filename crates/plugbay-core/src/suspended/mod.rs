@@ -21,7 +21,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 pub use self::{
-    action::{Action, Carried, Interruption, NextRequest, ResumeError},
+    action::{Action, Carried, Interruption, NextRequest, ResumeError, Resumed},
     call::{Bridge, Ended, NewCall},
     polled_task::{PolledTask, cancel_request},
     repeat::{HostRequest, RepeatedCall},
@@ -33,7 +33,6 @@ use self::{
 use crate::{
     era::Era,
     exchange::{Answer, ServerRequest, ServerRequestError, Ticket, Tickets},
-    name::ServerName,
 };
 
 /// How long a host may take to answer what a server asks in the middle of a call.
@@ -104,15 +103,14 @@ impl<H, R> CallTable<H, R> {
         self.end(ticket)
     }
 
-    /// A modern host is back with the answers to server requests. Gives those that are still wanted, with the
-    /// server that wants them.
+    /// A modern host is back with the answers to server requests.
     pub fn resume(
         &mut self,
         ticket: Ticket,
         host: H,
         answered: &[Ticket],
         now: Instant,
-    ) -> Result<(ServerName, Vec<Ticket>, Option<Action<H>>), ResumeError> {
+    ) -> Result<Resumed<H>, ResumeError> {
         let call = self.call(ticket).ok_or(ResumeError::Ended)?;
         if call.host.is_some() {
             return Err(ResumeError::WaitedFor);
@@ -124,11 +122,11 @@ impl<H, R> CallTable<H, R> {
         self.count_requests(ticket, true);
         if let Some(answer) = answer {
             let action = self.end(ticket).map(|ended| Action::Deliver(ended.kept_task(), answer));
-            return Ok((server, wanted, action));
+            return Ok(Resumed { server, wanted, action });
         }
         let state = if more { State::Gathering { until: now + GATHERING } } else { State::InFlight };
         self.set_state(ticket, state);
-        Ok((server, wanted, None))
+        Ok(Resumed { server, wanted, action: None })
     }
 
     /// A legacy host has answered a request of [`Action::AskHost`]; `result` is raw JSON.

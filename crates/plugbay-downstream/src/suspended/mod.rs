@@ -13,7 +13,8 @@ use plugbay_core::{
     exchange::{Answer, Call, Caller, Reply as HostReply, ServerRequest, ServerRequestError, Ticket},
     name::ServerName,
     suspended::{
-        Action, CallTable, Carried, Ended, HOST_PATIENCE, NewCall, NextRequest, ResumeError, cancel_request,
+        Action, CallTable, Carried, Ended, HOST_PATIENCE, NewCall, NextRequest, ResumeError, Resumed,
+        cancel_request,
     },
     wire::{Draft, Head, Span},
 };
@@ -121,7 +122,7 @@ impl SuspendedCalls {
         }
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
         let resumed = self.step(context.gateway(), |state| state.table.resume(ticket, host, &ids, now()));
-        let (server, wanted, action) = resumed.inspect_err(|_| _ = session.release(&id))?;
+        let Resumed { server, wanted, action } = resumed.inspect_err(|_| _ = session.release(&id))?;
         for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {
             context.gateway().servers.reply(&server, id, HostReply::Result(answer));
         }
