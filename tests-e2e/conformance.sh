@@ -4,20 +4,13 @@
 #
 # Usage: tests-e2e/conformance.sh [--client] [--direct] [--behind http|stdio] [--version 2026-07-28] [--plugbay PATH]
 #
-# The programs are those of setup.sh, in $PLUGBAY_E2E_DIR, else target/e2e. `--direct` needs no plugbay.
-# Exit code 1: something passes directly and fails through plugbay, or plugbay fails as a client.
-# 2: it could not be found out.
-set -eu
+# `--direct` needs no plugbay.
+# Exit code 1: a scenario passes directly and fails through plugbay, or plugbay fails as a client.
+# 2: the suite could not run. 3: see setup.sh.
+. "$(dirname -- "$0")/common.sh"
+need packages node
 
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-folder=${PLUGBAY_E2E_DIR:-$here/../target/e2e}
-"$here/setup.sh" "$folder"
-PLUGBAY_E2E_DIR=$(CDPATH='' cd -- "$folder" && pwd)
-export PLUGBAY_E2E_DIR
-
-# The suite needs a newer node than most machines have; setup.sh has brought one where ours is older.
-node=node
-for brought in "$PLUGBAY_E2E_DIR"/node_modules/node-*/bin/node; do
-    [ -x "$brought" ] && node=$brought
-done
+# The suite needs a newer node than most machines have; setup.sh has installed one where ours is older.
+node=$PLUGBAY_E2E_DIR/node/node_modules/.bin/node
+[ -x "$node" ] || node=node
 exec "$node" "$here/conformance/run.mjs" "$@"

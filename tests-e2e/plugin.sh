@@ -4,12 +4,7 @@
 #
 # Usage: tests-e2e/plugin.sh [--plugbay PATH]
 #
-# Exit code 1: Claude Code sees it otherwise. 3: it cannot be installed.
-set -eu
-
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-folder=${PLUGBAY_E2E_DIR:-$here/../target/e2e}
-"$here/setup.sh" "$folder"
-PLUGBAY_E2E_DIR=$(CDPATH='' cd -- "$folder" && pwd)
-export PLUGBAY_E2E_DIR
+# Exit code 1: Claude Code sees it otherwise. 3: Claude Code is not installed.
+. "$(dirname -- "$0")/common.sh"
+need claude-code
 exec node "$here/hosts/plugin.mjs" "$@"

@@ -1,60 +1,172 @@
 #!/bin/sh
-# Installs the pinned real servers and clients of the end-to-end tests.
+# Installs the pinned servers, clients and hosts of the end-to-end tests. Nothing else installs anything.
 #
-# Usage: tests-e2e/setup.sh [FOLDER]    (default: $PLUGBAY_E2E_DIR, else target/e2e)
+# Usage: tests-e2e/setup.sh [PART]...
 #
-# Quick when nothing changed: a stamp in FOLDER holds a hash of everything that is pinned here.
-# Exit code 3: node, npm or python3 is missing.
+# Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2 (PyPI), and each host of
+# hosts/pins.txt. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else target/e2e.
+#
+# Each part is filled in a staging folder and renamed into place together with its stamp: it is whole or absent. One
+# setup works at a time and others wait for it; the lock ends with the process that holds it.
+#
+# With PLUGBAY_E2E_INSTALL=never nothing is installed: the script only checks that the parts are there.
+# Exit code 3: a part is not there, or cannot be installed on this machine. stderr says which and why.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-folder=${1:-${PLUGBAY_E2E_DIR:-$here/../target/e2e}}
+folder=${PLUGBAY_E2E_DIR:-$here/../target/e2e}
 
-# The inspector needs a newer node than most machines have; used only where ours is older.
+# The oldest node that the inspector runs on, and the one to install where ours is older.
 inspector_node=22.19.0
 newer_node=24.20.0
 
+main() {
+    [ $# -gt 0 ] || set -- packages node py1 py2 claude-code
+    require_programs
+    absent=
+    for part in "$@"; do
+        is_part "$part" || stop 2 "there is no part $part"
+        is_installed "$part" || absent="$absent $part"
+    done
+    [ -n "$absent" ] || exit 0
+    if [ "${PLUGBAY_E2E_INSTALL:-}" = never ]; then
+        stop 3 "not installed:$absent; tests-e2e/setup.sh installs what is missing"
+    fi
+    mkdir -p "$folder"
+    folder=$(CDPATH='' cd -- "$folder" && pwd)
+    lock
+    # Nobody but us may stage now: these are left from a setup that was killed.
+    rm -rf "$folder"/staging.*
+    # shellcheck disable=SC2086 # a list of words
+    install_all $absent
+}
+
+require_programs() {
+    for program in node npm python3; do
+        command -v "$program" >/dev/null 2>&1 || missing "$program"
+    done
+    python3 -c 'import venv, ensurepip' 2>/dev/null || missing "python3's venv module"
+}
+
 missing() {
-    echo "setup.sh: $1 is missing; the end-to-end tests need node (20 or newer) with npm, and python3 (3.10 or newer) with venv" >&2
-    exit 3
-}
-for program in node npm python3; do
-    command -v "$program" >/dev/null 2>&1 || missing "$program"
-done
-python3 -c 'import venv, ensurepip' 2>/dev/null || missing "python3's venv module"
-
-pinned="$here/package.json $here/requirements-v1.txt $here/requirements-v2.txt $here/setup.sh"
-# shellcheck disable=SC2086 # a list of files on purpose
-wanted=$(cat $pinned | cksum; node --version; python3 --version)
-
-mkdir -p "$folder"
-folder=$(CDPATH='' cd -- "$folder" && pwd)
-stamp="$folder/installed"
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
-    exit 0
-fi
-rm -rf "$stamp" "$folder/node_modules" "$folder/py1" "$folder/py2"
-
-# True if version $1 is older than version $2.
-older() {
-    node -e 'const number = (v) => v.replace("v", "").split(".").reduce((sum, part) => sum * 1000 + Number(part), 0);
-             const [one, two] = process.argv.slice(1);
-             process.exit(number(one) < number(two) ? 0 : 1);' "$1" "$2"
+    stop 3 "$1 is missing; the end-to-end tests need node (20 or newer) with npm, and python3 (3.10 or newer) with venv"
 }
 
-echo "setup.sh: node packages into $folder"
-cp "$here/package.json" "$here/.npmrc" "$folder/"
-(cd "$folder" && npm install --no-package-lock --ignore-scripts --loglevel=error)
-if older "$(node --version)" "$inspector_node"; then
-    node_package=node-$(node -p '`${process.platform}-${process.arch}`')
-    (cd "$folder" && npm install --no-save --no-package-lock --ignore-scripts --loglevel=error "$node_package@$newer_node") ||
-        echo "setup.sh: no $node_package@$newer_node; the inspector's tests will be skipped" >&2
-fi
+say() {
+    echo "setup.sh: $1" >&2
+}
 
-for line in 1 2; do
-    echo "setup.sh: python packages into $folder/py$line"
-    python3 -m venv "$folder/py$line"
-    "$folder/py$line/bin/pip" install --quiet --disable-pip-version-check --requirement "$here/requirements-v$line.txt"
-done
+stop() {
+    say "$2"
+    exit "$1"
+}
 
-printf '%s' "$wanted" >"$stamp"
+# The lock belongs to the open file, which the kernel closes however this process ends.
+lock() {
+    exec 9>>"$folder/lock"
+    python3 -c '
+import fcntl, sys
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("setup.sh: waits for another setup", file=sys.stderr)
+    fcntl.flock(9, fcntl.LOCK_EX)
+'
+}
+
+install_all() {
+    unavailable=
+    trap 'rm -rf "$folder"/staging.*' EXIT
+    trap 'exit 130' INT TERM
+    for part in "$@"; do
+        # Another setup may have installed it while we waited.
+        is_installed "$part" && continue
+        say "installs $part into $folder"
+        install "$part" && continue
+        # Most tests can do without a newer node or a host.
+        case $part in
+        packages | py1 | py2) stop 1 "cannot install $part" ;;
+        *) unavailable="$unavailable $part" ;;
+        esac
+    done
+    [ -z "$unavailable" ] || stop 3 "cannot install:$unavailable; the tests that need it will be skipped"
+}
+
+install() {
+    final=$folder/$(place "$1")
+    staging=$(mktemp -d "$folder/staging.XXXXXX") && staged=$staging/$(basename "$final") || return 1
+    # A process that outlives this one must not keep the lock.
+    fill "$1" 9>&- || return 1
+    wanted "$1" >"$staged/installed" && mkdir -p "$(dirname "$final")" || return 1
+    [ ! -e "$final" ] || mv "$final" "$staging/replaced" || return 1
+    mv "$staged" "$final" && rm -rf "$staging"
+}
+
+# Makes the part at $staged. The scripts in a venv's bin/ still name this path after the rename: start `python -m`.
+fill() {
+    case $1 in
+    packages) cp "$here/package.json" "$here/.npmrc" "$staging/" && npm_install ;;
+    py*)
+        python3 -m venv "$staged" &&
+            "$staged/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$(requirements "$1")"
+        ;;
+    *) cp "$here/.npmrc" "$staging/" && echo '{"private":true}' >"$staging/package.json" && npm_install "$(pin "$1")" ;;
+    esac
+}
+
+# Install scripts are not run: hosts bring native programs, which are started themselves.
+npm_install() {
+    (cd "$staging" && npm install --no-package-lock --ignore-scripts --loglevel=error "$@" >&2)
+}
+
+is_part() {
+    case $1 in
+    packages | py1 | py2) ;;
+    *) pin "$1" >/dev/null ;;
+    esac
+}
+
+is_installed() {
+    [ "$1" = node ] && node_is_new_enough && return
+    [ "$(cat "$folder/$(place "$1")/installed" 2>/dev/null)" = "$(wanted "$1")" ]
+}
+
+# Where a part is, below $folder.
+place() {
+    case $1 in
+    packages) echo node_modules ;;
+    py1 | py2) echo "$1" ;;
+    node) echo node/node_modules ;;
+    *) echo "hosts/$1/node_modules" ;;
+    esac
+}
+
+# What the stamp of a part says if it is up to date.
+wanted() {
+    cksum <"$here/setup.sh"
+    case $1 in
+    packages) cat "$here/package.json" "$here/.npmrc" | cksum && node --version ;;
+    py*) cksum <"$(requirements "$1")" && python3 --version ;;
+    *) pin "$1" ;;
+    esac
+}
+
+requirements() {
+    echo "$here/requirements-v${1#py}.txt"
+}
+
+# The npm package of a part that is just one.
+pin() {
+    if [ "$1" = node ]; then
+        echo "node-$(node -p '`${process.platform}-${process.arch}`')@$newer_node"
+    else
+        awk -v part="$1" '$1 == part { print $2; found = 1 } END { exit !found }' "$here/hosts/pins.txt"
+    fi
+}
+
+node_is_new_enough() {
+    node -e 'const number = (version) => version.split(".").reduce((sum, part) => sum * 1000 + Number(part), 0);
+             process.exit(number(process.versions.node) < number(process.argv[1]) ? 1 : 0);' "$inspector_node"
+}
+
+main "$@"

@@ -11,7 +11,7 @@ import { join } from "node:path";
 
 import { client as sdk } from "./sdk.mjs";
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 120_000;
 const [url] = process.argv.slice(2);
 const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_CONTEXT: context } = process.env;
 const modern = process.env.PLUGBAY_HOST_ERA === "modern";

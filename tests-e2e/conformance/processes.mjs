@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 120_000;
 const running = new Set();
 
 // Starts a program and waits until it has said on stderr where it listens; gives the address of its endpoint.

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-const PATIENCE_MS = 300_000;
+const PATIENCE_MS = 900_000;
 const SUITE = join(process.env.PLUGBAY_E2E_DIR, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
 
 // The suite leaves a folder `server-SCENARIO-TIME` for each scenario.

@@ -8,13 +8,13 @@ import { parseArgs } from "node:util";
 
 import claudeCode from "./host/claude-code.mjs";
 import { writeJson } from "./host/files.mjs";
-import { installed } from "./install.mjs";
+import { installed } from "./installed.mjs";
 import { startModel } from "./model-stub.mjs";
 
 const { values: options } = parseArgs({ options: { plugbay: { type: "string", default: process.env.PLUGBAY_BIN } } });
 const plugbay = resolve(options.plugbay);
 
-const { path, problem } = installed(claudeCode, join(process.env.PLUGBAY_E2E_DIR, "hosts", claudeCode.name));
+const { path, problem } = installed(claudeCode);
 if (problem) {
     console.log(`claude-code: skipped, ${problem}`);
     process.exit(3);

@@ -12,7 +12,7 @@ import codex from "./host/codex.mjs";
 import geminiCli from "./host/gemini-cli.mjs";
 import opencode from "./host/opencode.mjs";
 import { heard } from "./heard.mjs";
-import { installed } from "./install.mjs";
+import { installed } from "./installed.mjs";
 import { startModel } from "./model-stub.mjs";
 import { Player } from "./player.mjs";
 import { PROBES, SCENARIOS } from "./scenarios.mjs";
@@ -20,7 +20,7 @@ import { render, summary } from "./table.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const HOSTS = [claudeCode, ...codex, geminiCli, opencode];
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 600_000;
 const PROMPT = "Do what the script says.";
 
 const { values: options } = parseArgs({
@@ -43,7 +43,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exi
 
 const played = [];
 for (const host of options.host.map(hostCalled)) {
-    const program = installed(host, join(process.env.PLUGBAY_E2E_DIR, "hosts", host.folder ?? host.name));
+    const program = installed(host);
     if (!program.path) {
         console.log(`${host.name}: skipped, ${program.problem}\n`);
         continue;

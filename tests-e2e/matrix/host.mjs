@@ -11,7 +11,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const PATIENCE_MS = 30_000;
+// Only a row that fails waits that long, also on a machine at ten times its load.
+const PATIENCE_MS = 120_000;
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 const modern = plan.era === "modern";
@@ -256,7 +257,8 @@ async function tools() {
 
 function call(server, tool, given, options = {}, _meta) {
     const params = { name: `${server}__${tool}`, arguments: given, ...(_meta && { _meta }) };
-    return modern ? client.callTool(params, options) : client.callTool(params, undefined, options);
+    const patient = { timeout: PATIENCE_MS, ...options };
+    return modern ? client.callTool(params, patient) : client.callTool(params, undefined, patient);
 }
 
 async function say(server, tool, given = {}) {

@@ -14,7 +14,7 @@ import { render } from "./table.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const E2E = process.env.PLUGBAY_E2E_DIR;
-const PATIENCE_MS = 240_000;
+const PATIENCE_MS = 900_000;
 const AT_ONCE = 2;
 
 const PROGRAMS = {
@@ -77,7 +77,9 @@ async function runHost({ host, over }) {
 // How a host reaches a gateway in a home of its own: a program to start, or an address.
 async function gateway(home, over) {
     const file = join(home, "config.json");
-    writeFileSync(file, JSON.stringify({ mode: "all", mcpServers: Object.fromEntries(NAMES.map((name) => [name, entry(name)])) }));
+    const servers = Object.fromEntries(NAMES.map((name) => [name, entry(name)]));
+    const config = { mode: "all", defaults: { start: "10m" }, mcpServers: servers };
+    writeFileSync(file, JSON.stringify(config));
     const folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
     const env = { PATH: process.env.PATH, ...Object.fromEntries(folders.map((name) => [name, home])) };
     const command = resolve(options.plugbay);

@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test`, in the order in which they fail fastest.
 
 use std::{
-    io,
+    env, io,
     path::Path,
     process::{Command, Output},
     thread,
@@ -10,25 +10,52 @@ use std::{
 
 use crate::tidy;
 
+/// `off` skips the end-to-end tests; with `required` none of them may skip itself.
+const E2E: &str = "PLUGBAY_E2E";
+
 pub(crate) fn test() -> Result<(), String> {
-    // Mostly waits for the network, so it need not be waited for before the compiler has had its turn.
-    let peers = thread::spawn(|| Command::new("sh").arg("tests-e2e/setup.sh").output());
+    let wanted = EndToEnd::wanted();
+    // Waits for the network most of the time, so the compiler need not wait for it.
+    let setup = (wanted != EndToEnd::Off).then(|| thread::spawn(set_up));
     step("format", || run("cargo", &["fmt", "--all", "--check"]))?;
     step("architecture", tidy::check)?;
     step("lints", || {
         run("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;
     step("dependencies", deny)?;
-    step("real servers and clients", || installed(peers.join().map_err(|_| "it panicked")?))?;
-    step("tests", || run("cargo", &["test", "--workspace", "--locked"]))
+    let end_to_end = step("real servers and clients", || match setup {
+        Some(setup) => installed(wanted, setup.join().map_err(|_| "it panicked")?),
+        None => Ok(EndToEnd::Off),
+    })?;
+    step("tests", || test_workspace(end_to_end))
 }
 
-fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+/// How the end-to-end tests are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndToEnd {
+    Off,
+    /// A test whose programs cannot be installed on this machine says `skipped`.
+    IfInstalled,
+    /// Such a test fails.
+    Required,
+}
+
+impl EndToEnd {
+    fn wanted() -> Self {
+        match env::var(E2E).as_deref() {
+            Ok("off") => Self::Off,
+            Ok("required") => Self::Required,
+            _ => Self::IfInstalled,
+        }
+    }
+}
+
+fn step<T>(name: &str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     println!("\n== {name}");
     let start = Instant::now();
-    work()?;
+    let made = work()?;
     println!("== {name}: ok, {:.0} s", start.elapsed().as_secs_f32());
-    Ok(())
+    Ok(made)
 }
 
 /// Licences, bans and sources. The advisory database is not part of this: it needs a network.
@@ -38,35 +65,55 @@ fn deny() -> Result<(), String> {
     if succeeds("cargo", &["deny", "--version"]) {
         return run("cargo", &checks);
     }
-    let root = "target/tools";
-    let own = format!("{root}/bin/cargo-deny");
-    if !Path::new(&own).exists() {
+    // The version is part of the path, so that another one is built when it changes. Cargo locks the folder and moves
+    // the program into it as a whole: two runs at the same time are safe.
+    let root = format!("target/tools/cargo-deny-{VERSION}");
+    let program = format!("{root}/bin/cargo-deny");
+    if !Path::new(&program).exists() {
         println!("cargo-deny is not installed; building {VERSION} into {root}");
-        run(
-            "cargo",
-            &["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--root", root],
-        )?;
+        let install = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--root", &root];
+        run("cargo", &install)?;
     }
-    run(&own, &checks)
+    run(&program, &checks)
 }
 
-/// MCP servers and clients that we did not write, for the end-to-end tests.
-fn installed(outcome: io::Result<Output>) -> Result<(), String> {
-    let Output { status, stdout, stderr } = outcome.map_err(|error| error.to_string())?;
+/// Installs MCP servers, clients and hosts that we did not write.
+fn set_up() -> io::Result<Output> {
+    Command::new("sh").arg("tests-e2e/setup.sh").output()
+}
+
+/// How the end-to-end tests can be run after this setup.
+fn installed(wanted: EndToEnd, setup: io::Result<Output>) -> Result<EndToEnd, String> {
+    let Output { status, stdout, stderr } = setup.map_err(|error| error.to_string())?;
     print!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    match status.code() {
-        Some(0) => Ok(()),
-        Some(3) => {
-            println!("skipped: Node or Python is missing, so the end-to-end tests will skip themselves");
-            Ok(())
+    match (status.code(), wanted) {
+        (Some(0), _) => Ok(EndToEnd::Required),
+        (Some(3), EndToEnd::IfInstalled) => {
+            println!("skipped: the end-to-end tests that need what is missing");
+            Ok(EndToEnd::IfInstalled)
         }
         _ => Err(format!("tests-e2e/setup.sh: {status}")),
     }
 }
 
+fn test_workspace(end_to_end: EndToEnd) -> Result<(), String> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--workspace", "--locked"]);
+    match end_to_end {
+        EndToEnd::Off => command.env(E2E, "off"),
+        EndToEnd::IfInstalled => command.env_remove(E2E),
+        EndToEnd::Required => command.env(E2E, "required"),
+    };
+    wait(&mut command)
+}
+
 fn run(program: &str, args: &[&str]) -> Result<(), String> {
-    let status = Command::new(program).args(args).status().map_err(|error| format!("{program}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{program} {}: {status}", args.join(" "))) }
+    wait(Command::new(program).args(args))
+}
+
+fn wait(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
 
 fn succeeds(program: &str, args: &[&str]) -> bool {

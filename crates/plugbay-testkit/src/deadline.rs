@@ -7,6 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// How long a test waits for what must come: only a test that fails waits that long, also on a machine at ten times
+/// its load.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
 /// Between two looks at something that cannot wake us.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

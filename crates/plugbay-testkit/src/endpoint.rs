@@ -10,14 +10,11 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::deadline::patience;
-
-const DEADLINE: Duration = Duration::from_secs(20);
+use crate::deadline::{DEADLINE, patience};
 
 #[derive(Debug)]
 pub struct Endpoint {

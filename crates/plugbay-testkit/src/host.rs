@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    deadline::{patience, wait_until},
+    deadline::{DEADLINE, patience, wait_until},
     message::{Framing, RawMessage},
     process::{Process, Signal, descendants},
     transcript::Transcript,
@@ -24,7 +24,6 @@ use crate::{
 /// What a modern request carries in `params._meta`, without the braces.
 pub const MODERN_META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"testkit","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}"#;
 
-const DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]

@@ -4,15 +4,12 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
-    time::Duration,
 };
 
 use crate::{
-    deadline::{patience, wait_until},
+    deadline::{DEADLINE, patience, wait_until},
     process::{Process, Signal},
 };
-
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// `plugbay serve --http`, running.
 #[derive(Debug)]

@@ -14,12 +14,12 @@ mod script;
 mod transcript;
 mod workspace;
 
-pub use deadline::{patience, wait_until};
+pub use deadline::{DEADLINE, patience, wait_until};
 pub use endpoint::{Asked, Endpoint, Play};
 pub use host::{Ended, Host, MODERN_META, Tool, dress};
 pub use http_host::{HttpGateway, HttpHost, HttpReply};
 pub use message::{Framing, RawMessage};
 pub use process::{Process, Signal, descendants, mentioning, wait_until_gone};
-pub use programs::{gateway_path, scripted_server_path};
+pub use programs::{gateway_path, scripted_server_path, write_program};
 pub use script::Script;
 pub use workspace::{Config, Workspace};

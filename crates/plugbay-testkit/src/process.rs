@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Pid, kill_process};
 
-use crate::deadline::{patience, wait_until};
+use crate::deadline::{DEADLINE, patience, wait_until};
 
 pub use rustix::process::Signal;
 
@@ -55,7 +55,7 @@ impl Process {
     /// Stops the process and waits until it has really stopped.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
-        wait_until("the process to stop", Duration::from_secs(5), || {
+        wait_until("the process to stop", DEADLINE, || {
             Self::of(self.pid).is_some_and(|now| now.state == 'T').then_some(())
         });
     }
@@ -91,16 +91,16 @@ pub fn mentioning(folder: &Path) -> Vec<Process> {
 
 /// Waits until none of `processes` is left; panics with those that are.
 #[track_caller]
-pub fn wait_until_gone(processes: &[Process], time: Duration) {
+pub fn wait_until_gone(processes: &[Process]) {
     let left = || processes.iter().filter(|process| process.is_alive()).collect::<Vec<_>>();
-    let deadline = Instant::now() + patience(time);
+    let deadline = Instant::now() + patience(DEADLINE);
     while Instant::now() < deadline && !left().is_empty() {
         thread::sleep(Duration::from_millis(20));
     }
     let left = left();
     assert!(
         left.is_empty(),
-        "{} of {} processes left after {time:?}: {left:#?}",
+        "{} of {} processes left after {DEADLINE:?}: {left:#?}",
         left.len(),
         processes.len()
     );

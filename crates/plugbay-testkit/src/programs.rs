@@ -1,7 +1,8 @@
 //! Finds the programs under test.
 
 use std::{
-    env,
+    env, fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -19,6 +20,14 @@ pub fn gateway_path(built: &str) -> PathBuf {
 pub fn scripted_server_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| env::var_os("PLUGBAY_SCRIPTED_SERVER").map_or_else(build, PathBuf::from))
+}
+
+/// Writes an executable script, by another process. If this one wrote it, a test that starts a process at that moment
+/// would hand the open file to its child, and until that has closed it the script cannot be executed (`ETXTBSY`).
+pub fn write_program(path: &Path, script: &str) {
+    let write = Command::new("sh").args(["-c", r#"printf %s "$1" > "$0""#]).arg(path).arg(script).status();
+    assert!(write.is_ok_and(|status| status.success()), "cannot write {}", path.display());
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a program's mode");
 }
 
 fn build() -> PathBuf {

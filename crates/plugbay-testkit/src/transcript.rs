@@ -12,7 +12,7 @@ use crate::{
     message::{Framing, RawMessage},
 };
 
-const STDERR_PATIENCE: Duration = Duration::from_secs(1);
+const STDERR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Filled by reader threads, drained by the test.
 #[derive(Debug, Default)]

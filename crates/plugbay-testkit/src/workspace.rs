@@ -6,18 +6,20 @@ use std::{
     process::{self, Command},
     sync::atomic::{AtomicU32, Ordering},
     thread,
-    time::Duration,
 };
 
 use serde_json::{Map, Value, json};
 
 use crate::{
-    deadline::wait_until,
+    deadline::{DEADLINE, wait_until},
     host::Host,
     process::{Process, Signal, mentioning},
     programs::scripted_server_path,
     script::Script,
 };
+
+/// The start timeout of servers, unless a test sets another.
+const START: &str = "10m";
 
 /// Removed at the end, unless the test failed: then it is left to be looked at.
 #[derive(Debug)]
@@ -119,7 +121,7 @@ impl Workspace {
 
     // ---- what the servers saw
 
-    /// The lines of a scripted server's log: `start PID`, `in MESSAGE`, `listed`, `eof`.
+    /// The lines of a scripted server's log: `start PID`, `in MESSAGE`, `said LINE`, `listed`, `eof`.
     pub fn log(&self, server: &str) -> Vec<String> {
         let text = fs::read_to_string(self.log_path(server)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -133,7 +135,7 @@ impl Workspace {
     #[track_caller]
     pub fn await_log(&self, server: &str, part: &str, count: usize) {
         let what = format!("{count} × {part:?} in the log of {server}");
-        wait_until(&what, Duration::from_secs(20), || (self.count_log(server, part) >= count).then_some(()));
+        wait_until(&what, DEADLINE, || (self.count_log(server, part) >= count).then_some(()));
     }
 
     /// The process ids of every start of a scripted server.
@@ -144,7 +146,7 @@ impl Workspace {
     /// The running process of a scripted server.
     #[track_caller]
     pub fn server_process(&self, server: &str) -> Process {
-        wait_until(&format!("a process of {server}"), Duration::from_secs(20), || {
+        wait_until(&format!("a process of {server}"), DEADLINE, || {
             self.starts(server).into_iter().rev().find_map(Process::of)
         })
     }
@@ -225,6 +227,11 @@ impl Config {
         let mut all = self.top.clone();
         // What a host sees shall not depend on how many tools a test happens to have.
         all.entry("mode").or_insert_with(|| "all".into());
+        // No server fails because the machine is busy: a test of the start timeout sets its own.
+        let defaults = all.entry("defaults").or_insert_with(|| json!({}));
+        if defaults["start"].is_null() {
+            defaults["start"] = START.into();
+        }
         all.insert("mcpServers".into(), self.servers.clone().into());
         all.into()
     }

@@ -6,7 +6,7 @@ import { platform, writeJson } from "./files.mjs";
 
 export default {
     name: "claude-code",
-    install: "@anthropic-ai/claude-code@2.1.325",
+    part: "claude-code",
     search: { tool: "ToolSearch", input: (name) => ({ query: name.replaceAll("_", " "), max_results: 5 }) },
 
     program(folder) {

@@ -26,7 +26,7 @@ export default [
 ];
 
 function codex(name, model, search) {
-    return { name, folder: "codex", install: "@openai/codex@0.166.0", search, program, launch: (run) => launch(run, model) };
+    return { name, part: "codex", search, program, launch: (run) => launch(run, model) };
 }
 
 function program(folder) {

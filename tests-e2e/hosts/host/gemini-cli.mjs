@@ -6,7 +6,7 @@ import { writeJson } from "./files.mjs";
 
 export default {
     name: "gemini-cli",
-    install: "@google/gemini-cli@0.61.0",
+    part: "gemini-cli",
 
     program(folder) {
         return [process.execPath, join(folder, "node_modules/@google/gemini-cli/bundle/gemini.js")];

@@ -6,7 +6,7 @@ import { platform, writeJson } from "./files.mjs";
 
 export default {
     name: "opencode",
-    install: "opencode-ai@1.18.33",
+    part: "opencode",
 
     program(folder) {
         return [join(folder, `node_modules/opencode-${platform()}/bin/opencode`)];

@@ -1,6 +1,6 @@
 //! The scripted host against the scripted server: the tools of the other tests, tested first.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{path::Path, process::Command};
 
 use plugbay_testkit::{Framing, Host, Process, Script, Signal, Workspace, wait_until_gone};
 
@@ -115,7 +115,7 @@ fn stubborn_trees_are_seen_and_ended() {
         process.signal(Signal::KILL);
     }
     host.wait_for_exit();
-    wait_until_gone(&all, Duration::from_secs(5));
+    wait_until_gone(&all);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn takes_arguments_in_every_form() {
     harness.run(&["call", "calc.evaluate", "expression=@sum.txt"]).check(0, "42\n", "");
     harness.run(&["call", "calc.factorize", "number=6"]).check(0, "6 = 2 × 3\n", "");
     harness.run(&["call", "calc.convert_base", "number=101010", "from=2", "to:=10"]).check(0, "42\n", "");
-    harness.run(&["call", "clock.weekday", "date=2026-03-01", "--timeout", "10s"]).check(
+    harness.run(&["call", "clock.weekday", "date=2026-03-01", "--timeout", "100s"]).check(
         0,
         "2026-03-01 is a Sunday, day 60 of the year, ISO week 2026-W09\n",
         "",

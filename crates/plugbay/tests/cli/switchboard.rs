@@ -1,7 +1,8 @@
 //! A project that was set up for Switchboard, taken as it is.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::fs;
 
+use plugbay_testkit::write_program;
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, program};
@@ -12,7 +13,7 @@ fn harness() -> Harness {
     let config = json!({
         "discoverGlobs": [".switchboard/mcps/*/.mcp.json"],
         "suites": { "notes": { "expose": { "deny": ["delete_*"] } } },
-        "timeouts": { "childSpawnMs": 8000, "rpcMs": 60000 },
+        "timeouts": { "childSpawnMs": 80000, "rpcMs": 60000 },
         "introspection": { "mode": "summary", "summaryMaxChars": 160 }
     });
     fs::write(harness.path().join("switchboard.config.json"), config.to_string()).unwrap();
@@ -20,9 +21,8 @@ fn harness() -> Harness {
     server(&harness, "notes", &command);
     // A program beside its description: servers run in their own folders.
     server(&harness, "calc", &json!({ "cmd": "./run" }));
-    let script = harness.path().join(".switchboard/mcps/calc/run");
-    fs::write(&script, format!("#!/bin/sh\nexec '{}' __sample calc\n", program())).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = harness.path().join(".switchboard/mcps/calc/run");
+    write_program(&run, &format!("#!/bin/sh\nexec '{}' __sample calc\n", program()));
     harness
 }
 

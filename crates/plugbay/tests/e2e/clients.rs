@@ -17,8 +17,8 @@ use crate::{
     world::Call,
 };
 
-/// A whole conversation with cold interpreters on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// A whole conversation with cold interpreters, on a machine at ten times its load.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
@@ -149,7 +149,7 @@ fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value
             installed.path("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
         );
         command.args(["--cli", "--config", &file, "--server", "target", "--protocol-era", era.word()]);
-        command.args(["--connect-timeout", "60000", "--format", "json", "--quiet", "--method"]).args(method);
+        command.args(["--connect-timeout", "240000", "--format", "json", "--quiet", "--method"]).args(method);
         let output = run(workspace, &mut command);
         serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
     };

@@ -1,17 +1,14 @@
 //! The gateway as a client reaches it: a program to start, or an address.
 
-use std::{process::Command, time::Duration};
+use std::process::Command;
 
-use plugbay_testkit::{Config, Workspace, gateway_path, wait_until};
+use plugbay_testkit::{Config, DEADLINE, Workspace, gateway_path, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
     peers::Running,
     world::{Server, World},
 };
-
-const START: Duration = Duration::from_secs(20);
-const END: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
@@ -50,7 +47,7 @@ impl Gateway {
     /// Ends it as a service manager would.
     pub(crate) fn close(self) {
         if let Some(mut running) = self.running {
-            running.terminate(END);
+            running.terminate();
         }
     }
 }
@@ -67,7 +64,7 @@ fn serve(workspace: &Workspace) -> Gateway {
     let words = workspace.path().join("tmp/gateway").to_string_lossy().into_owned();
     let mut running = Running::spawn(&mut command, words);
     let what = format!("the gateway's address (its words: {})", running.words);
-    let address = wait_until(&what, START, || {
+    let address = wait_until(&what, DEADLINE, || {
         assert!(!running.has_ended(), "the gateway ended: {}", running.said());
         address(&running.said())
     });

@@ -1,30 +1,35 @@
-//! Where the pinned programs are, installed on first use.
+//! Where the pinned programs are that `tests-e2e/setup.sh` has installed. Tests install nothing.
 
 use std::{
     env,
-    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 
-/// What `setup.sh` says when node or python is missing.
-const PROGRAM_MISSING: i32 = 3;
+/// `off` skips these tests; with `required` none of them may skip itself.
+const E2E: &str = "PLUGBAY_E2E";
+
+/// What makes `setup.sh` check only, and the scripts that call it.
+pub(crate) const INSTALL_NOTHING: (&str, &str) = ("PLUGBAY_E2E_INSTALL", "never");
+
+/// The exit code of `setup.sh` when something is not installed.
+pub(crate) const NOT_INSTALLED: i32 = 3;
 
 /// The oldest node that the inspector runs on.
 const NEWER_NODE: (u32, u32) = (22, 19);
 
-/// What `setup.sh` has installed.
+/// The folder of `setup.sh`, with everything in it that most tests need.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) folder: PathBuf,
 }
 
-/// Installs once per process and, behind a lock, once per machine. `None` says why on stderr.
+/// Looks once per process. `None`: the test is skipped, and stderr says why.
 pub(crate) fn installed() -> Option<&'static Installed> {
     static INSTALLED: OnceLock<Result<Installed, String>> = OnceLock::new();
-    match INSTALLED.get_or_init(install) {
+    match INSTALLED.get_or_init(find) {
         Ok(installed) => Some(installed),
         Err(reason) => {
             skipped(reason);
@@ -33,8 +38,9 @@ pub(crate) fn installed() -> Option<&'static Installed> {
     }
 }
 
-/// Says so past the test harness, which would hide it.
+/// Says that a test is skipped, past the test harness, which would hide it. Fails the test if it is required.
 pub(crate) fn skipped(reason: &str) {
+    assert!(!is("required"), "skipped, but {E2E} is \"required\": {reason}");
     let _ = writeln!(io::stderr(), "skipped: {reason}");
 }
 
@@ -49,15 +55,11 @@ impl Installed {
         self.folder.join(inside).to_string_lossy().into_owned()
     }
 
-    /// A node that is new enough for the inspector: ours, or the one that `setup.sh` brought.
+    /// A node that is new enough for the inspector: the one that `setup.sh` installed, or ours.
     pub(crate) fn newer_node(&self) -> Option<String> {
-        let packages = fs::read_dir(self.folder.join("node_modules")).ok()?.flatten();
-        let brought = packages
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with("node-"))
-            .map(|entry| entry.path().join("bin/node"))
-            .find(|node| node.exists());
-        if let Some(node) = brought {
-            return Some(node.to_string_lossy().into_owned());
+        let newer = self.path("node/node_modules/.bin/node");
+        if Path::new(&newer).exists() {
+            return Some(newer);
         }
         let output = Command::new("node").arg("--version").output().ok()?;
         let version = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches('v').to_owned();
@@ -66,24 +68,27 @@ impl Installed {
     }
 }
 
-fn install() -> Result<Installed, String> {
-    if env::var("PLUGBAY_E2E").is_ok_and(|value| value == "off") {
-        return Err("PLUGBAY_E2E is off".into());
+fn find() -> Result<Installed, String> {
+    if is("off") {
+        return Err(format!("{E2E} is off"));
     }
     let folder =
         env::var_os("PLUGBAY_E2E_DIR").map_or_else(|| repository().join("target/e2e"), PathBuf::from);
-    fs::create_dir_all(&folder).expect("the folder for real servers");
-    let folder = folder.canonicalize().expect("the folder for real servers");
-    let lock = File::create(folder.join("lock")).expect("the lock on real servers");
-    lock.lock().expect("the lock on real servers");
-    let output = Command::new("sh").arg(scripts().join("setup.sh")).arg(&folder).output();
-    let output = output.map_err(|error| format!("no shell to install real servers with: {error}"))?;
+    let (name, value) = INSTALL_NOTHING;
+    let mut check = Command::new("sh");
+    check.arg(scripts().join("setup.sh")).args(["packages", "py1", "py2"]);
+    let output = check.env("PLUGBAY_E2E_DIR", &folder).env(name, value).output();
+    let output = output.map_err(|error| format!("no shell to look for real servers with: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(PROGRAM_MISSING) {
+    if output.status.code() == Some(NOT_INSTALLED) {
         return Err(said.trim().to_owned());
     }
     assert!(output.status.success(), "setup.sh failed ({}): {said}", output.status);
-    Ok(Installed { folder })
+    Ok(Installed { folder: folder.canonicalize().expect("the folder of setup.sh") })
+}
+
+fn is(value: &str) -> bool {
+    env::var(E2E).is_ok_and(|set| set == value)
 }
 
 fn repository() -> PathBuf {

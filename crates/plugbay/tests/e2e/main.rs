@@ -1,7 +1,7 @@
 //! Real servers through real clients: what comes out of the gateway equals what the server itself says.
 //!
-//! The programs are pinned in `tests-e2e/` and installed by its `setup.sh` when they are missing.
-//! `PLUGBAY_E2E=off` skips all of this.
+//! `tests-e2e/setup.sh` installs the programs that are pinned beside it. A test whose programs are missing says
+//! `skipped`; with `PLUGBAY_E2E=required` it fails. `PLUGBAY_E2E=off` skips all of them.
 
 mod agent;
 mod check;

@@ -5,10 +5,9 @@ use std::{
     net::{TcpListener, TcpStream},
     os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
-use plugbay_testkit::{Workspace, wait_until};
+use plugbay_testkit::{DEADLINE, Workspace, wait_until};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
@@ -17,9 +16,6 @@ use crate::{
     installed::{Installed, scripts},
     world::{Call, Server, call, everything_calls},
 };
-
-/// Until a cold interpreter has its port.
-const START: Duration = Duration::from_secs(60);
 
 /// Between our finding a free port and the server's taking it somebody else may.
 const ATTEMPTS: usize = 3;
@@ -51,9 +47,9 @@ impl Running {
     }
 
     /// Asks to end; `Drop` sees to it that it does.
-    pub(crate) fn terminate(&mut self, limit: Duration) {
+    pub(crate) fn terminate(&mut self) {
         self.signal(Signal::TERM);
-        wait_until("the process to end when asked", limit, || self.has_ended().then_some(()));
+        wait_until("the process to end when asked", DEADLINE, || self.has_ended().then_some(()));
     }
 
     fn signal(&self, signal: Signal) {
@@ -192,7 +188,7 @@ fn start(recipe: &Recipe, workspace: &Workspace, installed: &Installed) -> (Runn
         command.env("PORT", port.to_string()).env("PLUGBAY_E2E_DIR", &installed.folder);
         let mut running = Running::spawn(&mut command, words.to_string_lossy().into_owned());
         let what = format!("{} at port {port} (its words: {})", recipe.name, running.words);
-        let accepts = wait_until(&what, START, || {
+        let accepts = wait_until(&what, DEADLINE, || {
             let ended = running.has_ended();
             (ended || TcpStream::connect(("127.0.0.1", port)).is_ok()).then_some(!ended)
         });

@@ -1,7 +1,7 @@
 //! A server that never answered which era it speaks, replaced by one that speaks both: for a while it is spoken
 //! to as before, and must not notice that its host is of the newer era.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use plugbay_testkit::{Config, Workspace, gateway_path};
 use serde_json::json;
@@ -36,7 +36,9 @@ impl After {
             Self::TypeScript2 => {
                 format!("node '{}' --stdio", scripts().join("conformance/server.mjs").display())
             }
-            Self::Python2 => format!("'{}' --local-timezone UTC", installed.path("py2/bin/mcp-server-time")),
+            Self::Python2 => {
+                format!("'{}' -m mcp_server_time --local-timezone UTC", installed.path("py2/bin/python"))
+            }
         }
     }
 
@@ -56,12 +58,11 @@ pub(crate) fn check_renewed(after: After) {
     let workspace = Workspace::new();
     let (program, before) = (workspace.path().join("server"), workspace.path().join("before.py"));
     fs::write(&before, BEFORE).expect("a server");
-    let put = |command: &str| {
-        fs::write(&program, format!("#!/bin/sh\nexec {command}\n")).expect("a program");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
-    };
+    let put = |command: &str| fs::write(&program, format!("exec {command}\n")).expect("a program");
     put(&format!("'{}' '{}'", installed.path("py2/bin/python"), before.display()));
-    let entry = json!({ "command": program, "env": { "PLUGBAY_E2E_DIR": installed.folder } });
+    // Read by a shell: a program that we have just written may be busy while another test starts a process.
+    let environment = json!({ "PLUGBAY_E2E_DIR": installed.folder });
+    let entry = json!({ "command": "sh", "args": [program], "env": environment });
     workspace.write_config(&Config::new().entry("s", entry));
     Gateway::meet(&workspace);
 

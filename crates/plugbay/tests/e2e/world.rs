@@ -65,7 +65,10 @@ impl World {
             let args: Vec<&str> = [program.as_str()].iter().chain(args).copied().collect();
             json!({"command": "node", "args": args})
         };
-        let python = |program: &str, args: &[&str]| json!({"command": installed.path(&format!("py2/bin/{program}")), "args": args});
+        let python = |module: &str, args: &[&str]| {
+            let args = [&["-m", module], args].concat();
+            json!({"command": installed.path("py2/bin/python"), "args": args})
+        };
         let (files, repository) = (text(&self.files()), text(&self.repository()));
         let mut memory = node("server-memory", &[]);
         memory["env"] = json!({"MEMORY_FILE_PATH": text(&self.root.join("memory.jsonl"))});
@@ -103,7 +106,7 @@ impl World {
             },
             Server {
                 name: "git",
-                entry: python("mcp-server-git", &["--repository", &repository]),
+                entry: python("mcp_server_git", &["--repository", &repository]),
                 era: Era::Modern,
                 calls: vec![
                     call("git_status", json!({"repo_path": repository})),
@@ -113,7 +116,7 @@ impl World {
             },
             Server {
                 name: "time",
-                entry: python("mcp-server-time", &["--local-timezone", "UTC"]),
+                entry: python("mcp_server_time", &["--local-timezone", "UTC"]),
                 era: Era::Modern,
                 calls: vec![
                     call(

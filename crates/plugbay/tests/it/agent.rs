@@ -2,11 +2,11 @@
 
 mod dialect;
 
-use std::{env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{env, fs, path::Path, process::Command};
 
 use plugbay_testkit::{
-    Asked, Config, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Tool, Workspace,
-    wait_until,
+    Asked, Config, DEADLINE, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Tool,
+    Workspace, wait_until, write_program,
 };
 use serde_json::{Value, json};
 
@@ -221,9 +221,9 @@ fn every_limit_ends_it_with_a_record() {
         }
     }
     let harness = Harness::new(GEMINI, [Play::Silence(Vec::new())]);
-    let host = harness.open(&json!({ "time": "300ms" }), "{}");
+    let host = harness.open(&json!({ "time": "3s" }), "{}");
     let (words, _, failed) = told(&want(&host, "x"));
-    assert_eq!((words.as_str(), failed), ("Not finished: the limit of 0.3 s is reached.", true));
+    assert_eq!((words.as_str(), failed), ("Not finished: the limit of 3 s is reached.", true));
     harness.endpoint.left();
     host.finish();
 }
@@ -457,7 +457,7 @@ fn it_comes_and_goes_with_the_configuration() {
     let broken = harness.config(&json!({})).entry("b", json!({ "command": "/nowhere/at-all" }));
     harness.workspace.write_config(&broken);
     let of_broken = || told(&host.call("natural_language", r#"{"query":"x","server":"b"}"#)).0;
-    let why = wait_until("word of its failure", std::time::Duration::from_secs(20), || {
+    let why = wait_until("word of its failure", DEADLINE, || {
         Some(of_broken()).filter(|why| !why.starts_with("there is no"))
     });
     assert!(why.starts_with("b does not work: ") && why.contains("/nowhere/at-all"), "{why}");
@@ -505,14 +505,13 @@ fn a_host_lends_its_model_if_it_takes_tools() {
 
 /// A program that tells the key, unless it is locked, and logs what it is asked.
 fn teller(folder: &Path, name: &str) {
+    let program = folder.join(name);
     let folder = folder.display();
     let script = format!(
         "#!/bin/sh\necho \"$@\" >> {folder}/log\n\
          if [ -e {folder}/locked ]; then echo 'it is locked' >&2; exit 1; fi\necho {SECRET}\n"
     );
-    let file = format!("{folder}/{name}");
-    fs::write(&file, script).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, &script);
 }
 
 #[test]

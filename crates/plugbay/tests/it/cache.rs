@@ -1,21 +1,18 @@
 //! The cache answers first: a second start lists at once, whatever the servers do.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf};
 
 use plugbay_testkit::{Host, Script, Workspace};
 use serde_json::json;
 
 use crate::{LIST_CHANGED, gateway, open_with, warm};
 
-/// Far less than the start of a slow server is allowed to take.
-const AT_ONCE: Duration = Duration::from_secs(5);
-
 fn dead() -> Script {
     Script::new().set("exit", r#"{"code":1,"stderr":["gone for good"]}"#)
 }
 
 fn second_start(workspace: &Workspace) -> Host {
-    let host = workspace.serve(&gateway()).with_deadline(AT_ONCE);
+    let host = workspace.serve(&gateway());
     host.initialize();
     host
 }
@@ -45,14 +42,18 @@ fn a_second_start_lists_without_any_server_alive() {
 fn slow_and_mute_servers_do_not_delay_the_list() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("slow", Script::friendly()), ("mute", Script::friendly())]);
+    // Far longer than a test waits, so that a list which waits for a server does not come.
+    let config = config.top("listWait", json!("1h")).options("mute", json!({"start": "1h"}));
     warm(&workspace, &config, &["slow__echo", "mute__echo"]);
-    workspace.write_script("slow", &Script::friendly().set("start_delay_ms", 3000));
+    let go = workspace.path().join("go");
+    workspace.write_script("slow", &Script::friendly().set("start_after", json!(go)));
     workspace.write_script("mute", &Script::friendly().set("mute", true));
     let listed = workspace.count_log("slow", "listed");
     let host = second_start(&workspace);
     assert_eq!(host.tool_names(), ["mute__echo", "mute__pid", "slow__echo", "slow__pid"]);
     assert_eq!(workspace.count_log("slow", "listed"), listed, "answered before the slow server did");
-    host.call("slow__echo", "{}");
+    fs::write(go, "").unwrap();
+    host.call("slow__echo", "{}").result();
     host.finish();
 }
 
@@ -62,7 +63,7 @@ fn a_modern_host_is_served_from_the_cache_too() {
     let config = workspace.config(&[("a", Script::friendly())]);
     warm(&workspace, &config, &["a__echo"]);
     workspace.write_script("a", &dead());
-    let host = workspace.serve(&gateway()).with_deadline(AT_ONCE);
+    let host = workspace.serve(&gateway());
     host.discover();
     assert_eq!(host.tool_names(), ["a__echo", "a__pid"]);
     host.finish();
@@ -92,9 +93,11 @@ fn a_change_behind_the_cache_is_announced() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);
     warm(&workspace, &config, &["a__echo"]);
-    workspace.write_script("a", &Script::friendly().tool("new", "{}").set("list_delay_ms", 300));
+    let go = workspace.path().join("go");
+    workspace.write_script("a", &Script::friendly().tool("new", "{}").set("start_after", json!(go)));
     let host = second_start(&workspace);
     assert_eq!(host.tool_names(), ["a__echo", "a__pid"]);
+    fs::write(go, "").unwrap();
     host.expect_notification(LIST_CHANGED);
     assert_eq!(host.tool_names(), ["a__echo", "a__new", "a__pid"]);
     host.finish();
@@ -105,8 +108,7 @@ fn many_processes_share_one_home() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly()), ("b", Script::friendly().set("tools", 20))]);
     workspace.write_config(&config);
-    let hosts: Vec<Host> =
-        (0..16).map(|_| workspace.serve(&gateway()).with_deadline(Duration::from_secs(90))).collect();
+    let hosts: Vec<Host> = (0..16).map(|_| workspace.serve(&gateway())).collect();
     for host in &hosts {
         host.initialize();
     }

@@ -8,7 +8,7 @@ use crate::open;
 fn server() -> Script {
     Script::friendly()
         .tool("hang", r#"{"hang":true}"#)
-        .tool("slow", r#"{"delay_ms":600}"#)
+        .tool("slow", r#"{"delay_ms":3000}"#)
         .tool("work", r#"{"progress":3,"progress_ms":20}"#)
         .tool("log", r#"{"cancelled_log":true}"#)
 }

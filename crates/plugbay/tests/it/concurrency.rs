@@ -9,7 +9,7 @@ fn calls_are_answered_in_any_order() {
     let workspace = Workspace::new();
     let mut script = Script::new();
     for n in 0..8 {
-        let delay = (7 - n) * 150;
+        let delay = (7 - n) * 400;
         script = script.tool(&format!("t{n}"), format!(r#"{{"echo":true,"delay_ms":{delay}}}"#));
     }
     let host = open(&workspace, &[("a", script.clone()), ("b", script)], &["a__t0", "b__t7"]);

@@ -33,7 +33,7 @@ fn pid(host: &Host, suite: &str) -> String {
 fn servers_come_change_and_go_with_their_folders() {
     let workspace = Workspace::new();
     let config = workspace.path().join("switchboard.config.json");
-    fs::write(&config, "{}").unwrap();
+    fs::write(&config, r#"{"timeouts":{"childSpawnMs":600000}}"#).unwrap();
     let mut command = Command::new(gateway());
     command.arg("serve").arg("--config").arg(&config);
     command.current_dir(workspace.path()).env_clear().envs(workspace.environment());

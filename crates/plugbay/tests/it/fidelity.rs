@@ -241,7 +241,7 @@ fn a_reply_with_two_ids_ends_nobody_elses_call() {
     for id in 0..8 {
         script = script.tool(&format!("twice_{id}"), format!(r#"{{"duplicate_id":{id}}}"#));
     }
-    let config = workspace.config(&[("s", script)]).options("s", serde_json::json!({"timeout": "3s"}));
+    let config = workspace.config(&[("s", script)]).options("s", serde_json::json!({"timeout": "10s"}));
     let host = crate::open_with(&workspace, &config, &["s__echo"]);
     let slow: Vec<u64> =
         (0..4).map(|n| host.start_call("s__slow", &format!(r#"{{"canary":{n}}}"#))).collect();

@@ -1,7 +1,5 @@
 //! `Content-Length` headers instead of newlines, on either side.
 
-use std::time::Duration;
-
 use plugbay_testkit::{Framing, Script, Workspace};
 use serde_json::json;
 
@@ -24,8 +22,10 @@ fn a_server_that_wants_headers_is_spoken_to_with_headers() {
 #[test]
 fn the_framing_of_a_silent_server_is_found_out() {
     let workspace = Workspace::new();
-    workspace.write_config(&workspace.config(&[("s", headed()), ("other", Script::friendly())]));
-    let host = workspace.serve(&gateway()).with_deadline(Duration::from_secs(90));
+    // The other framing is tried after a start that timed out.
+    let config = workspace.config(&[("s", headed()), ("other", Script::friendly())]);
+    workspace.write_config(&config.options("s", json!({"start": "10s"})));
+    let host = workspace.serve(&gateway());
     host.initialize();
     host.await_tools(&["other__echo"]);
     host.call("other__echo", "{}");

@@ -1,9 +1,7 @@
 //! No process survives the gateway, however it ends.
 #![cfg(target_os = "linux")]
 
-use std::time::Duration;
-
-use plugbay_testkit::{Host, Process, Script, Signal, Workspace, wait_until, wait_until_gone};
+use plugbay_testkit::{DEADLINE, Host, Process, Script, Signal, Workspace, wait_until, wait_until_gone};
 
 use crate::open;
 
@@ -17,7 +15,7 @@ fn start(workspace: &Workspace, server: &Script) -> (Host, Vec<Process>) {
     for tool in &tools {
         host.call(tool, "{}");
     }
-    let mut processes = wait_until("the whole tree", Duration::from_secs(10), || {
+    let mut processes = wait_until("the whole tree", DEADLINE, || {
         let processes = workspace.processes();
         (processes.len() > 3 * SERVERS.len()).then_some(processes)
     });
@@ -39,7 +37,7 @@ fn nothing_is_left_after_kill_9() {
     let (mut host, processes) = start(&workspace, &polite());
     host.signal(Signal::KILL);
     host.wait_for_exit();
-    wait_until_gone(&processes, Duration::from_secs(5));
+    wait_until_gone(&processes);
     assert_eq!(workspace.processes(), []);
 }
 
@@ -49,7 +47,7 @@ fn nothing_is_left_of_stubborn_servers_after_kill_9() {
     let (mut host, processes) = start(&workspace, &stubborn());
     host.signal(Signal::KILL);
     host.wait_for_exit();
-    wait_until_gone(&processes, Duration::from_secs(5));
+    wait_until_gone(&processes);
     assert_eq!(workspace.processes(), []);
 }
 
@@ -59,7 +57,7 @@ fn nothing_is_left_after_the_end_of_input() {
         let workspace = Workspace::new();
         let (host, processes) = start(&workspace, &script);
         host.finish();
-        wait_until_gone(&processes, Duration::from_secs(5));
+        wait_until_gone(&processes);
     }
 }
 
@@ -70,7 +68,7 @@ fn nothing_is_left_after_sigterm() {
         let (mut host, processes) = start(&workspace, &script);
         host.signal(Signal::TERM);
         host.wait_for_exit();
-        wait_until_gone(&processes, Duration::from_secs(5));
+        wait_until_gone(&processes);
     }
 }
 
@@ -85,7 +83,7 @@ fn nothing_is_left_of_a_server_that_crashed() {
     assert_eq!(tree.len(), 2);
     tree.push(server);
     host.call("s__crash", "{}").failure();
-    wait_until_gone(&tree, Duration::from_secs(5));
+    wait_until_gone(&tree);
     host.call("s__echo", "{}");
     host.finish();
 }

@@ -1,7 +1,5 @@
 //! The gateway as a protocol peer: handshakes of both eras, errors, and an end that is an end.
 
-use std::time::Duration;
-
 use plugbay_testkit::{Host, Script, Workspace, wait_until_gone};
 use serde_json::{Value, json};
 
@@ -256,5 +254,5 @@ fn the_end_of_input_ends_everything() {
     processes.extend(workspace.processes());
     assert!(processes.len() >= 2, "{processes:?}");
     host.finish();
-    wait_until_gone(&processes, Duration::from_secs(5));
+    wait_until_gone(&processes);
 }

@@ -3,16 +3,14 @@
 use std::{
     fs,
     process::{Command, Output},
-    time::Duration,
 };
 
-use plugbay_testkit::{Host, HttpGateway, MODERN_META, Script, Signal, Workspace, wait_until};
+use plugbay_testkit::{DEADLINE, Host, HttpGateway, MODERN_META, Script, Signal, Workspace, wait_until};
 use serde_json::{Value, json};
 
 use crate::gateway;
 
 const PAGES: &str = "state/plugbay/running";
-const SOON: Duration = Duration::from_secs(20);
 
 fn status(workspace: &Workspace, arguments: &[&str]) -> Output {
     let mut command = Command::new(gateway());
@@ -28,7 +26,7 @@ fn gateways(workspace: &Workspace) -> Vec<Value> {
 /// Looks until all that runs fits.
 #[track_caller]
 fn await_status(workspace: &Workspace, what: &str, fits: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-    wait_until(what, SOON, || Some(gateways(workspace)).filter(|told| fits(told)))
+    wait_until(what, DEADLINE, || Some(gateways(workspace)).filter(|told| fits(told)))
 }
 
 fn is_ready(gateway: &Value) -> bool {
@@ -138,7 +136,7 @@ fn a_gateway_that_was_killed_is_not_shown_and_what_it_left_is_cleared() {
     let killed = || {
         let mut host = workspace.serve_with(&gateway(), &[("a", Script::friendly())]);
         host.initialize();
-        wait_until("a page", SOON, || (pages().len() == 1).then_some(()));
+        wait_until("a page", DEADLINE, || (pages().len() == 1).then_some(()));
         host.signal(Signal::KILL);
         host.wait_for_exit();
         assert_eq!(pages().len(), 1, "left behind");
@@ -148,7 +146,7 @@ fn a_gateway_that_was_killed_is_not_shown_and_what_it_left_is_cleared() {
     killed();
     let left = pages();
     let host = workspace.serve(&gateway());
-    wait_until("another page instead", SOON, || {
+    wait_until("another page instead", DEADLINE, || {
         let pages = pages();
         (pages.len() == 1 && pages != left).then_some(())
     });
@@ -222,7 +220,7 @@ fn where_nothing_can_be_written_all_else_works() {
     let host = workspace.serve_with(&gateway(), &[("a", Script::friendly())]);
     host.initialize();
     host.await_tools(&["a__echo"]);
-    wait_until("a word about it", SOON, || host.stderr().contains("plugbay status").then_some(()));
+    wait_until("a word about it", DEADLINE, || host.stderr().contains("plugbay status").then_some(()));
     assert!(host.call("a__echo", r#"{"canary":1}"#).content_text().contains("canary"));
     let run = status(&workspace, &[]);
     let told = String::from_utf8(run.stderr).unwrap();

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use self::connection::{Gateway, Host};
 use crate::{Era, Trouble};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Deserialize)]
 struct Plan {

@@ -6,7 +6,7 @@ use plugbay_core::model::{Model as _, Trouble};
 use plugbay_testkit::{Endpoint, Play};
 use serde_json::{Value, json};
 
-use super::{PROVIDERS, SECRET, events, model, question, spec, streamed, whole};
+use super::{PATIENCE, PROVIDERS, SECRET, events, model, question, spec, streamed, whole};
 use crate::{Endpoint as Spec, Key, Provider, RemoteModel};
 
 /// An error as the provider writes it.
@@ -223,7 +223,7 @@ async fn silence_in_the_middle_of_a_stream_has_an_end() {
     // From the first word on time is what the runtime makes of it.
     let hear = Box::new(|_: &str| tokio::time::pause());
     let trouble = model(Provider::OpenAi, &endpoint).ask(question(), Some(hear)).await.unwrap_err();
-    assert_eq!(trouble, Trouble::Timeout { after: Duration::from_secs(20) });
+    assert_eq!(trouble, Trouble::Timeout { after: PATIENCE });
     aside(endpoint, Endpoint::left).await;
 }
 

@@ -17,6 +17,8 @@ use crate::{Endpoint as Spec, Key, Provider, RemoteModel};
 
 const PROVIDERS: [Provider; 3] = [Provider::Anthropic, Provider::OpenAi, Provider::Gemini];
 const SECRET: &str = "sk-hunter2";
+/// Far longer than a loopback endpoint takes.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// A number that only those keep who do not parse it.
 const ARGUMENTS: &str = r#"{"city":"Köln","n":12345678901234567890123}"#;
 
@@ -30,7 +32,7 @@ fn spec(provider: Provider, endpoint: &Endpoint) -> Spec {
         model: "the-model".to_owned(),
         base_url: Some(endpoint.url() + "/"),
         key: Some(Key::new(SECRET, "MY_KEY")),
-        patience: Duration::from_secs(20),
+        patience: PATIENCE,
     }
 }
 

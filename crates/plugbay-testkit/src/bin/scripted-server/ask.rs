@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use crate::{script::Ask, server::Server};
 
 /// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sends every question at once and waits for all answers: whole messages, as a raw JSON array in the
 /// order of the questions.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long `cancelled_log` waits for a cancellation that was announced to it.
-const CANCELLATION_PATIENCE: Duration = Duration::from_secs(10);
+const CANCELLATION_PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
 struct Call {
@@ -66,7 +66,10 @@ impl Call {
     fn run(self, server: &Server) {
         let plain = Behaviour::default();
         let behaviour = server.script.behaviour_of(self.method, &self.about).unwrap_or(&plain);
-        behaviour.stderr.iter().for_each(|line| say(line));
+        for line in &behaviour.stderr {
+            say(line);
+            server.log(&format!("said {line}"));
+        }
         thread::sleep(Duration::from_millis(behaviour.delay_ms));
         self.progress(server, behaviour);
         behaviour.send.iter().for_each(|line| server.send(&self.fill_in(server, line)));

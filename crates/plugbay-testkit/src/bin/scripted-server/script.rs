@@ -36,10 +36,12 @@ pub(crate) struct Script {
     pub(crate) reads: BTreeMap<String, Behaviour>,
     pub(crate) gets: BTreeMap<String, Behaviour>,
     pub(crate) completes: BTreeMap<String, Behaviour>,
-    /// One line per event is appended here: `start PID`, `in MESSAGE`, `listed`, `eof`.
+    /// One line per event is appended here: `start PID`, `in MESSAGE`, `said LINE` (a call's, on stderr), `listed`, `eof`.
     pub(crate) log: Option<PathBuf>,
 
     pub(crate) start_delay_ms: u64,
+    /// Starts only when this file exists.
+    pub(crate) start_after: Option<PathBuf>,
     pub(crate) list_delay_ms: u64,
     /// Reads everything, answers nothing.
     pub(crate) mute: bool,

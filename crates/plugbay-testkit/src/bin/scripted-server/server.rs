@@ -16,6 +16,7 @@ use crate::{
     call, framing,
     request::{Message, Params},
     script::{Discover, Era, Method, Script},
+    sleeper,
 };
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -67,7 +68,7 @@ impl Server {
         }
         self.log("eof");
         if self.script.ignore_eof {
-            thread::sleep(Duration::from_secs(180));
+            thread::sleep(sleeper::LIFETIME);
         }
         ExitCode::SUCCESS
     }

@@ -10,7 +10,7 @@ use std::{
 pub(crate) const FLAG: &str = "--sleeper";
 
 /// A test that failed must not leave it for ever.
-const LIFETIME: Duration = Duration::from_secs(180);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Starts `count` sleepers. `mark` is only there to be seen in their command lines.
 #[expect(clippy::zombie_processes, reason = "they are to outlive us unless someone ends the whole tree")]

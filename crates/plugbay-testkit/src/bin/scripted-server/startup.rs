@@ -32,6 +32,9 @@ pub(crate) fn run(script: &Script, argument: &str) -> Option<ExitCode> {
     }
     sleeper::spawn(script.children, argument);
     thread::sleep(Duration::from_millis(script.start_delay_ms));
+    while script.start_after.as_ref().is_some_and(|file| !file.exists()) {
+        thread::sleep(Duration::from_millis(10));
+    }
     None
 }
 

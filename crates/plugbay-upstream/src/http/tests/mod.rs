@@ -24,6 +24,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Awaits what must come. The limit is only for a test that fails.
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let waited = tokio::time::timeout(20 * SECOND, future).await;
+    let waited = tokio::time::timeout(120 * SECOND, future).await;
     waited.unwrap_or_else(|_| panic!("{what} never came"))
 }

@@ -10,7 +10,7 @@ use crate::{
     spec::StdioSpec,
 };
 
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(60);
 
 /// A folder of its own for one test, removed with the value.
 struct Folder(PathBuf);
