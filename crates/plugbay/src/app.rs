@@ -151,14 +151,18 @@ impl App {
         }
     }
 
-    /// Takes new settings: added servers start, removed ones stop, changed ones restart, and the
-    /// rest go on without noticing.
-    pub async fn reload(&self, settings: &Settings) {
+    /// Applies new settings: added servers start, removed ones stop, changed ones restart; the others and the
+    /// language models that are still the same go on undisturbed.
+    pub async fn reload(&self, previous: &Settings, settings: &Settings) {
         let (dialect, remembered) = oneshot::channel();
         let _ = self.orders.send(Order { arrangement: arrangement(settings), dialect });
         let dialect = remembered.await.unwrap_or_default();
-        self.gateway.ranker.choose(choice(settings));
-        self.gateway.agents.choose(terms(settings));
+        if previous.search.model != settings.search.model {
+            self.gateway.ranker.choose(choice(settings));
+        }
+        if (&previous.natural_language, previous.unasked) != (&settings.natural_language, settings.unasked) {
+            self.gateway.agents.choose(terms(settings));
+        }
         let old = self.servers();
         let mut next = BTreeMap::new();
         let mut fresh = Vec::new();

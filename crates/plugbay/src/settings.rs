@@ -11,7 +11,7 @@ use plugbay_downstream::http::{Access, Address, Unguarded};
 use crate::{
     app::Outside,
     commands::{CommandError, permissions::Places},
-    config::{self, Paths, Settings, Severity},
+    config::{self, Paths, Settings},
 };
 
 /// Where the configuration comes from; read anew at each reload.
@@ -31,13 +31,14 @@ impl Source {
 
     /// Takes every host for the one of this name.
     pub fn with_host(self, host: Option<String>) -> Result<Self, CommandError> {
-        let (host, known) = (host, self.load().hosts);
-        if let Some(name) = host.as_ref().filter(|name| known.clone().forced(name).is_err()) {
+        let Some(name) = host else { return Ok(self) };
+        let known = self.load().hosts;
+        if known.clone().forced(&name).is_err() {
             let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
-            let error = CommandError::usage(format!("nothing is known of a host {name:?}"));
-            return Err(error.hint(format!("known: {}", names.join(", "))));
+            let error = CommandError::usage(format!("there is no profile of a host {name:?}"));
+            return Err(error.hint(format!("there are profiles of {}", names.join(", "))));
         }
-        Ok(Self { host, ..self })
+        Ok(Self { host: Some(name), ..self })
     }
 
     /// The one file that is used, if the command line names it; absolute.
@@ -45,24 +46,14 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
+        tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
             None => settings,
         }
-    }
-
-    /// For a program without a reader: what is wrong goes to the log.
-    pub fn load_and_log(&self) -> Settings {
-        let settings = self.load();
-        for problem in &settings.diagnostics {
-            match problem.severity {
-                Severity::Error => tracing::error!("{}", problem.one_line()),
-                Severity::Warning => tracing::warn!("{}", problem.one_line()),
-            }
-        }
-        settings
     }
 }
 

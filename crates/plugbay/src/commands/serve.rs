@@ -26,8 +26,8 @@ use crate::{
 /// started when the host has said what it can be asked, so that they need not be opened twice.
 const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// So much use may be forgotten when we are killed.
-const REMEMBER: Duration = Duration::from_secs(15);
+/// How often the counted uses of tools are saved: those since then are lost when the gateway is killed.
+const SAVE_USAGE: Duration = Duration::from_secs(15);
 
 pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
     let outcome = run(source, outside, Transport::Stdio, |gateway| {
@@ -62,7 +62,8 @@ where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
     let running = Running::new(source, transport);
-    let settings = source.load_and_log();
+    let settings = source.load();
+    settings.log_problems();
     let app = App::assemble(&settings, outside);
     let gateway = app.gateway();
     let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
@@ -78,8 +79,8 @@ where
         app.refresh();
         tokio::join!(
             status_file::keep(running, source.paths.running(), &app),
-            follow(source, watch, &app),
-            remember(&app)
+            follow(source, watch, &app, &settings),
+            save_usage(&app)
         );
     };
     let outcome = tokio::select! {
@@ -90,38 +91,42 @@ where
     outcome
 }
 
-/// Writes down from time to time what was used, because nobody is sure of a good end.
-async fn remember(app: &App) {
+/// Saves from time to time which tools were used: a gateway may be killed.
+async fn save_usage(app: &App) {
     loop {
-        sleep(REMEMBER).await;
+        sleep(SAVE_USAGE).await;
         app.save_usage();
     }
 }
 
-/// Takes every change of the configuration.
-async fn follow(source: &Source, mut watch: Watch, app: &App) {
+/// Loads the configuration once after each change, and gives it to the app.
+async fn follow(source: &Source, mut watch: Watch, app: &App, first: &Settings) {
+    let mut current = first.clone();
     loop {
         watch.changed().await;
-        while let Some(settings) = reloaded(source).await {
-            let unwatched = watch.follow(&settings.sources, &settings.folders);
-            app.reload(&settings).await;
-            if !unwatched {
+        while let Some(next) = reloaded(source).await {
+            let has_new_folders = watch.follow(&next.sources, &next.folders);
+            app.reload(&current, &next).await;
+            current = next;
+            // A file in a folder that was not watched may have changed since it was read.
+            if !has_new_folders {
                 break;
             }
         }
     }
 }
 
-/// The settings after a change; `None` if a file cannot be read as it stands, because then the servers
-/// are better left alone. A file that is gone may be about to be replaced, so it gets a second look.
+/// The settings after a change; `None` if a file cannot be parsed, because then plugbay keeps the servers as they
+/// are. A file that is gone may be about to be replaced: it is read again a moment later.
 async fn reloaded(source: &Source) -> Option<Settings> {
-    let gone = |settings: &Settings| settings.unreadable || settings.servers.is_empty();
-    if gone(&source.load()) {
+    let mut settings = source.load();
+    if settings.unreadable || settings.servers.is_empty() {
         sleep(SECOND_LOOK).await;
+        settings = source.load();
     }
-    let settings = source.load_and_log();
+    settings.log_problems();
     if settings.unreadable {
-        tracing::error!("all servers are left as they were until the configuration can be read again");
+        tracing::error!("the configuration cannot be read: all servers stay as they were");
         return None;
     }
     Some(settings)
