@@ -14,60 +14,60 @@ use tokio::{
 
 use super::{CommandError, Context};
 use crate::{
-    app::{App, Outside},
+    app::{App, Environment},
     config::Settings,
     settings::{Http, Source},
-    status_file::{self, Running, Transport},
+    status_file::{self, GatewayStatus, Transport},
     watch::Watch,
 };
 
-/// With a warm cache, servers are started when the host has its first list, or after this long:
-/// starting many programs takes the machine's attention, and the host is waiting. Otherwise they are
-/// started when the host has said what it can be asked, so that they need not be opened twice.
+/// With a full cache, servers start when the host has its first list, or after this time: starting many programs
+/// would slow that list down. Otherwise they start when the host has declared its capabilities, so that no server
+/// needs a second handshake.
 const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// How often the counted uses of tools are saved: those since then are lost when the gateway is killed.
 const SAVE_USAGE: Duration = Duration::from_secs(15);
 
-pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
-    let outcome = run(source, outside, Transport::Stdio, |gateway| {
+pub async fn serve(source: &Source, environment: Environment) -> io::Result<()> {
+    let outcome = run(source, environment, Transport::Stdio, |gateway| {
         let (input, output) = stdio::standard();
-        stdio::serve(gateway, input, output, told_to_stop())
+        stdio::serve(gateway, input, output, stop_signal())
     });
-    // A host that has gone away is not an error of ours.
+    // A host that closes its pipes ends the session; that is no error.
     let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
 
 pub async fn serve_http(context: &Context, Http { address, access }: Http) -> Result<(), CommandError> {
     let listener = Listener::bind(&address).await.map_err(|error| {
-        CommandError::failed(format!("cannot serve {address}: {error}"))
-            .hint("choose another address, or port 0 for any that is free")
+        CommandError::failed(format!("cannot listen at {address}: {error}"))
+            .hint("choose another address, or port 0 for any free port")
     })?;
     let address = listener.address()?.to_string();
     context.output.note(format!("serving MCP at {address}"));
     let limits = Limits::detect();
-    let hosts = |gateway| http::serve(gateway, listener, access, limits, told_to_stop());
-    Ok(run(&context.source, context.outside.clone(), Transport::Http { address }, hosts).await?)
+    let hosts = |gateway| http::serve(gateway, listener, access, limits, stop_signal());
+    Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
 }
 
-/// Runs the servers for as long as `hosts` are there to be served.
+/// Runs the servers for as long as `hosts` are served.
 async fn run<F>(
     source: &Source,
-    outside: Outside,
+    environment: Environment,
     transport: Transport,
     hosts: impl FnOnce(Gateway) -> F,
 ) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let running = Running::new(source, transport);
+    let status = GatewayStatus::new(source, transport);
     let settings = source.load();
     settings.log_problems();
-    let app = App::assemble(&settings, outside);
+    let app = App::assemble(&settings, environment);
     let gateway = app.gateway();
     let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
-    // A task of its own: the runtime takes a longer way to wake what it blocks on.
+    // A spawned task: the runtime takes longer to wake the future that it blocks on.
     let hosts = tokio::spawn(hosts(gateway));
     let watch = Watch::new(&settings.sources, &settings.folders);
     let servers = async {
@@ -78,7 +78,7 @@ where
         }
         app.refresh();
         tokio::join!(
-            status_file::keep(running, source.paths.running(), &app),
+            status_file::keep(status, source.paths.status_folder(), &app),
             follow(source, watch, &app, &settings),
             save_usage(&app)
         );
@@ -132,7 +132,7 @@ async fn reloaded(source: &Source) -> Option<Settings> {
     Some(settings)
 }
 
-async fn told_to_stop() {
+async fn stop_signal() {
     let wait = |kind| async move {
         match signal(kind) {
             Ok(mut signal) => {

@@ -43,10 +43,10 @@ pub struct Restart {
 pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
     let show = Show { context, as_json };
     tokenizer::prepare();
-    let stage = Stage::build(&context.outside.program)?;
+    let stage = Stage::build(&context.environment.program)?;
     show.part(&Intro);
 
-    let startup = startup::watch(&stage, &context.outside, |event| show.part(event)).await;
+    let startup = startup::watch(&stage, &context.environment, |event| show.part(event)).await;
     show.part(&startup.failures);
 
     let (mut host, first_start, tools) = stage.open()?;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{milliseconds, stage::Stage};
 use crate::{
-    app::{App, Outside},
+    app::{App, Environment},
     commands::{
         Trouble,
         start::start,
@@ -72,10 +72,10 @@ pub struct ServerCost {
 }
 
 /// The gateway of `plugbay serve` without a host, so that its servers can be watched.
-pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut(&Event)) -> Startup {
+pub(super) async fn watch(stage: &Stage, environment: &Environment, mut show: impl FnMut(&Event)) -> Startup {
     let settings = Source::new(Some(stage.config())).load();
     // No cache: everybody starts as if never met.
-    let app = App::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
+    let app = App::assemble(&settings, Environment { cache_folder: None, ..environment.clone() });
     let started = Instant::now();
     let mut events = Vec::new();
     let failures = start(
