@@ -18,6 +18,7 @@ pub mod pending;
 pub mod policy;
 pub mod profile;
 pub mod search;
+pub mod server_state;
 pub mod signature;
 pub mod surface;
 pub mod suspended;

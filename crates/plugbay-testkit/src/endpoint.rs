@@ -152,7 +152,8 @@ fn read(stream: &TcpStream) -> Option<Asked> {
         let Some((name, value)) = header.split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()?;
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.map_or(Ok(0), |(_, length)| length.parse()).ok()?;
     let mut body = vec![0; length];
     lines.read_exact(&mut body).ok()?;
     let text = String::from_utf8(body).ok()?;

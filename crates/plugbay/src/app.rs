@@ -1,4 +1,4 @@
-//! Assembles the parts: the one place that names every one of them.
+//! Assembles the gateway: the only place that knows all of its parts.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -28,36 +28,36 @@ use crate::{
     cache::Cache,
     config::{ModelSource, NaturalLanguage, SearchModel, ServerSettings, Settings, identity},
     embeddings,
-    publisher::{Arrangement, Order, Publisher},
+    publisher::{CatalogConfig, Publisher, Reconfigure},
     usage::Usage,
 };
 
-/// What the gateway needs to know of the outside.
+/// The folders and the program that the gateway works with.
 #[derive(Debug, Clone)]
-pub struct Outside {
+pub struct Environment {
     pub cache_folder: Option<PathBuf>,
-    /// The folder that this is about.
+    /// The folder of the project, whose uses of tools are counted together.
     pub project: PathBuf,
-    /// Our own executable, which guards child processes.
+    /// The executable of plugbay, which also guards child processes.
     pub program: PathBuf,
 }
 
-/// All servers, wired up.
+/// The gateway: all servers, the publisher of the catalog, and what host sessions share.
 pub struct App {
     pool: Arc<Pool>,
     gateway: Gateway,
     surroundings: Surroundings,
     usage: Arc<Usage>,
-    orders: mpsc::UnboundedSender<Order>,
+    changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
 }
 
 impl App {
-    /// Wires everything and answers from the cache; no server is started before [`App::refresh`].
-    pub fn assemble(settings: &Settings, outside: Outside) -> Self {
-        let guard = Guard::new(outside.program, vec![GUARD_COMMAND.to_owned()]);
-        let usage = Arc::new(Usage::of(&outside.project, outside.cache_folder.as_deref()));
-        Self::with_launcher(settings, usage, outside.cache_folder, launcher(guard))
+    /// Assembles everything. Hosts are answered from the cache; no server starts before [`App::refresh`].
+    pub fn assemble(settings: &Settings, environment: Environment) -> Self {
+        let guard = Guard::new(environment.program, vec![GUARD_COMMAND.to_owned()]);
+        let usage = Arc::new(Usage::of(&environment.project, environment.cache_folder.as_deref()));
+        Self::with_launcher(settings, usage, environment.cache_folder, launcher(guard))
     }
 
     fn with_launcher(
@@ -67,7 +67,7 @@ impl App {
         launcher: Launcher,
     ) -> Self {
         let (reports, reports_inbox) = mpsc::unbounded_channel();
-        let (orders, orders_inbox) = mpsc::unbounded_channel();
+        let (changes, changes_inbox) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
         let host_registry = Arc::new(HostRegistry::default());
         let surroundings = Surroundings {
@@ -79,7 +79,7 @@ impl App {
         };
 
         let mut publisher = Publisher::new(Cache::new(cache_folder));
-        let dialect = publisher.arrange(arrangement(settings));
+        let dialects = publisher.configure(catalog_config(settings));
         let pool = Arc::new(Pool::default());
         let servers: Arc<dyn Servers> = pool.clone();
         let gateway = Gateway {
@@ -102,12 +102,12 @@ impl App {
         gateway.agents.choose(terms(settings));
         let running = startable(settings).map(|(server, spec)| {
             let handle =
-                ServerHandle::spawn(spec.clone(), dialect.get(&server.name).copied(), surroundings.clone());
+                ServerHandle::spawn(spec.clone(), dialects.get(&server.name).copied(), surroundings.clone());
             (server.name.clone(), handle)
         });
         pool.replace(Roster { running: running.collect(), broken: broken(settings) });
-        let publisher = tokio::spawn(publisher.run(reports_inbox, orders_inbox));
-        Self { pool, gateway, surroundings, usage, orders, publisher }
+        let publisher = tokio::spawn(publisher.run(reports_inbox, changes_inbox));
+        Self { pool, gateway, surroundings, usage, changes, publisher }
     }
 
     pub fn gateway(&self) -> Gateway {
@@ -118,12 +118,12 @@ impl App {
         self.gateway.snapshots.clone()
     }
 
-    /// Those that can be started at all.
+    /// The servers that can be started.
     pub fn servers(&self) -> BTreeMap<ServerName, ServerHandle> {
         self.pool.roster().running.clone()
     }
 
-    /// How every server is, those too that cannot be started at all.
+    /// The status of every server, also of those that cannot be started.
     pub fn statuses(&self) -> BTreeMap<ServerName, Status> {
         let roster = self.pool.roster();
         let running = roster.running.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
@@ -133,13 +133,12 @@ impl App {
         running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
     }
 
-    /// Told when [`App::statuses`] are others.
+    /// Notified when [`App::statuses`] change.
     pub fn shown(&self) -> Arc<Notify> {
         Arc::clone(&self.surroundings.shown)
     }
 
-    /// Starts every server that is not running, all at once, and lists their tools again; but not those
-    /// that can wait for their first call.
+    /// Starts all servers that are idle and lists their tools again, except those that can wait for their first call.
     pub fn refresh(&self) {
         self.warm_up(self.servers().values());
     }
@@ -151,21 +150,25 @@ impl App {
         }
     }
 
-    /// Takes new settings: added servers start, removed ones stop, changed ones restart, and the
-    /// rest go on without noticing.
-    pub async fn reload(&self, settings: &Settings) {
-        let (dialect, remembered) = oneshot::channel();
-        let _ = self.orders.send(Order { arrangement: arrangement(settings), dialect });
-        let dialect = remembered.await.unwrap_or_default();
-        self.gateway.ranker.choose(choice(settings));
-        self.gateway.agents.choose(terms(settings));
+    /// Applies new settings: added servers start, removed ones stop, changed ones restart; the others and the
+    /// language models that are still the same go on undisturbed.
+    pub async fn reload(&self, previous: &Settings, settings: &Settings) {
+        let (dialects, known) = oneshot::channel();
+        let _ = self.changes.send(Reconfigure { config: catalog_config(settings), dialects });
+        let dialects = known.await.unwrap_or_default();
+        if previous.search.model != settings.search.model {
+            self.gateway.ranker.choose(choice(settings));
+        }
+        if (&previous.natural_language, previous.unasked) != (&settings.natural_language, settings.unasked) {
+            self.gateway.agents.choose(terms(settings));
+        }
         let old = self.servers();
         let mut next = BTreeMap::new();
         let mut fresh = Vec::new();
         for (server, spec) in startable(settings) {
             let kept = old.get(&server.name).filter(|handle| *handle.spec == *spec).cloned();
             let handle = kept.unwrap_or_else(|| {
-                let known = dialect.get(&server.name).copied();
+                let known = dialects.get(&server.name).copied();
                 let handle = ServerHandle::spawn(spec.clone(), known, self.surroundings.clone());
                 fresh.push(handle.clone());
                 handle
@@ -186,18 +189,18 @@ impl App {
         self.usage.save();
     }
 
-    /// Ends every server and writes what is left to write.
+    /// Stops every server, and saves the cache and the usage counts.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, surroundings, usage, orders, publisher } = self;
+        let Self { pool, gateway, surroundings, usage, changes, publisher } = self;
         usage.save();
         let roster = pool.replace(Roster::default());
         stop_all(roster.running.values().cloned()).await;
-        drop((surroundings, orders, gateway));
+        drop((surroundings, changes, gateway));
         let _ = publisher.await;
     }
 }
 
-/// The hidden command that runs the guard.
+/// The hidden command that runs the guard of child processes.
 pub const GUARD_COMMAND: &str = "__guard";
 
 async fn stop_all(handles: impl IntoIterator<Item = ServerHandle>) {
@@ -208,13 +211,13 @@ async fn stop_all(handles: impl IntoIterator<Item = ServerHandle>) {
     while stopping.join_next().await.is_some() {}
 }
 
-/// Who ranks what is searched for.
+/// The model that ranks the tools which a search finds.
 pub fn choice(settings: &Settings) -> Option<Choice> {
     let SearchModel { source, deadline } = settings.search.model.clone()?;
     Some(Choice { model: chosen(source), deadline })
 }
 
-/// Who calls tools for a sentence, and on which terms.
+/// The model that calls tools for a sentence, and its limits.
 fn terms(settings: &Settings) -> Option<Terms> {
     let NaturalLanguage { model, limits, instructions, .. } = settings.natural_language.clone()?;
     Some(Terms { model: chosen(model), limits, unasked: settings.unasked, instructions })
@@ -241,7 +244,7 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
     settings.servers.iter().filter_map(reason).collect()
 }
 
-/// Tells a conversation that begins what has been used most.
+/// Returns the most used tools for a conversation that begins.
 fn learned(
     usage: Arc<Usage>,
     snapshots: watch::Receiver<Snapshot>,
@@ -255,7 +258,7 @@ fn learned(
     })
 }
 
-fn arrangement(settings: &Settings) -> Arrangement {
+fn catalog_config(settings: &Settings) -> CatalogConfig {
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
     let layout = Layout {
         mode: settings.mode,
@@ -276,7 +279,7 @@ fn arrangement(settings: &Settings) -> Arrangement {
         let identity = server.spec.as_ref().ok().map(identity);
         (server.name.clone(), identity)
     });
-    Arrangement {
+    CatalogConfig {
         layout: Arc::new(layout),
         servers: servers.collect(),
         broken: broken(settings),

@@ -10,10 +10,10 @@ use crate::{
     app,
     commands::{
         self, CommandError, Context,
-        call::Order,
+        call::CallOptions,
         permissions, search,
-        skill::Wish,
-        tools::{Form, Query},
+        skill::SkillAction,
+        tools::{Format, Query},
     },
     log::Log,
     output::Output,
@@ -217,7 +217,7 @@ pub fn run() -> ExitCode {
 fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let source = settings::Source::new(args.config);
-    let context = Context { source, outside: settings::outside()?, output };
+    let context = Context { source, environment: settings::environment()?, output };
     match args.command {
         Command::Serve { http: Some(address), allow_host, allow_origin, token_file, host } => {
             let context = Context { source: context.source.with_host(host)?, ..context };
@@ -232,17 +232,17 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
                 output
                     .note("this speaks MCP on stdin and stdout, for hosts; try plugbay list, tools or call");
             }
-            runtime.block_on(commands::serve::serve(&source, context.outside))?;
+            runtime.block_on(commands::serve::serve(&source, context.environment))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::List { json } => runtime.block_on(commands::list::list(&context, json)),
         Command::Tools { query, server, signature, json } => {
-            let form = match (signature, json) {
-                (true, _) => Form::Signatures,
-                (false, true) => Form::Definitions,
-                (false, false) => Form::Table,
+            let format = match (signature, json) {
+                (true, _) => Format::Signatures,
+                (false, true) => Format::Definitions,
+                (false, false) => Format::Table,
             };
-            runtime.block_on(commands::tools::tools(&context, &Query { words: query, server }, form))
+            runtime.block_on(commands::tools::tools(&context, &Query { words: query, server }, format))
         }
         Command::Tokens { server, explain, json } => {
             runtime.block_on(commands::tokens::tokens(&context, server.as_deref(), explain, json))
@@ -250,30 +250,31 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Status { json } => commands::status::status(&context, json),
         Command::Hosts { json } => runtime.block_on(commands::hosts::hosts(&context, json)),
         Command::Search { query, limit, server, explain, json } => {
-            let wish = search::Wish { query: query.join(" "), limit: limit.into(), server, explain };
-            runtime.block_on(commands::search::search(&context, &wish, json))
+            let options =
+                search::SearchOptions { query: query.join(" "), limit: limit.into(), server, explain };
+            runtime.block_on(commands::search::search(&context, &options, json))
         }
         Command::Call { tool, arguments, timeout, json } => {
-            let order = Order { tool, arguments, timeout, raw: json };
-            runtime.block_on(commands::call::call(&context, order))
+            let options = CallOptions { tool, arguments, timeout, raw: json };
+            runtime.block_on(commands::call::call(&context, options))
         }
         Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
         Command::Permissions { name, allow_reading, hook, .. } => {
-            let wish = permissions::Wish { entry: name, allow_reading };
+            let options = permissions::PermissionsOptions { entry: name, allow_reading };
             if hook {
-                runtime.block_on(permissions::hook(&context, &wish, &settings::claude_code()))
+                runtime.block_on(permissions::hook(&context, &options, &settings::claude_code()))
             } else {
-                runtime.block_on(permissions::fragment(&context, &wish))
+                runtime.block_on(permissions::fragment(&context, &options))
             }
         }
         Command::Skill { install, copy } => {
-            let wish = match (install, copy) {
-                (_, true) => Wish::Copy,
-                (true, false) => Wish::Link,
-                (false, false) => Wish::Print,
+            let action = match (install, copy) {
+                (_, true) => SkillAction::Copy,
+                (true, false) => SkillAction::Link,
+                (false, false) => SkillAction::Print,
             };
-            commands::skill::skill(&context, wish, settings::home().as_deref())
+            commands::skill::skill(&context, action, settings::home().as_deref())
         }
         Command::Plugin { folder } => commands::skill::plugin(&context, &folder),
         Command::Schema => {

@@ -1,8 +1,8 @@
-//! What servers offered when they were last met, on disk: the first list needs no server.
+//! The cache of server offers on disk: with it, the first list needs no server.
 //!
 //! One file per launch identity, so a changed command never shows another program's tools, and
-//! processes that share the folder overwrite only what they have just learnt themselves. A file is
-//! replaced whole, by rename, under a lock.
+//! processes that share the folder overwrite only the offers that they have just received. A file is
+//! replaced as a whole, by rename, under a lock.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -23,24 +23,24 @@ use plugbay_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The cache folder, and the thread that writes to it.
 #[derive(Debug)]
 pub struct Cache {
-    /// `None`: no folder is known, so nothing is remembered.
+    /// `None`: no folder is known, so nothing is cached.
     folder: Option<PathBuf>,
     writer: Option<Writer>,
 }
 
-/// What the cache knows of a server.
+/// What the cache has of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Memory {
-    /// Never met.
-    Nothing,
-    /// Started before, without ever telling what it has: not worth waiting for.
-    ServerRequestError,
+pub enum CachedOffer {
+    /// The server has never connected.
+    Absent,
+    /// The server was started before and never answered: not worth waiting for.
+    NoAnswer,
     Offer(Arc<Offer>),
 }
 
@@ -69,8 +69,8 @@ struct Stored<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<&'a RawValue>>,
     #[serde(default)]
-    features: ServerCapabilities,
-    /// An object with the members of `capabilities` that hold them.
+    capabilities: ServerCapabilities,
+    /// An object with the members of the server's `capabilities` that hold extensions.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     extensions: Option<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -86,29 +86,29 @@ impl Cache {
         Self { folder, writer: None }
     }
 
-    /// A file that cannot be read as ours is moved aside, and reported; it is never overwritten.
-    pub fn load(&self, identity: &str) -> Memory {
-        let Some(path) = self.path(identity) else { return Memory::Nothing };
+    /// A file that cannot be parsed is moved aside and logged; it is never overwritten.
+    pub fn load(&self, identity: &str) -> CachedOffer {
+        let Some(path) = self.path(identity) else { return CachedOffer::Absent };
         let text = match fs::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Memory::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return CachedOffer::Absent,
             Err(error) => {
                 tracing::warn!(path = %path.display(), "the cache cannot be read: {error}");
-                return Memory::Nothing;
+                return CachedOffer::Absent;
             }
         };
         parse(&text).unwrap_or_else(|| {
             let aside = path.with_extension("json.corrupt");
             let outcome = fs::rename(&path, &aside);
-            tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "a damaged cache file was moved aside");
-            Memory::Nothing
+            tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged cache file aside");
+            CachedOffer::Absent
         })
     }
 
-    /// Written behind; [`Cache::finish`] waits for it.
-    pub fn save(&mut self, server: &ServerName, identity: &str, memory: &Memory) {
+    /// Writes in the background; [`Cache::finish`] waits for it.
+    pub fn save(&mut self, server: &ServerName, identity: &str, cached: &CachedOffer) {
         let Some(path) = self.path(identity) else { return };
-        let Some(content) = render(server, memory) else { return };
+        let Some(content) = render(server, cached) else { return };
         let writer = self.writer.get_or_insert_with(Writer::start);
         let _ = writer.jobs.send(Job { path, content });
     }
@@ -126,14 +126,14 @@ impl Cache {
 }
 
 impl Writer {
-    /// A thread of its own: syncing a file can take long, and nobody should wait for it.
+    /// Writes in a thread of its own, because syncing a file can take long.
     fn start() -> Self {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let thread = std::thread::spawn(move || {
             for job in inbox {
                 if let Err(error) = write(&job) {
                     tracing::warn!(path = %job.path.display(), "the cache cannot be written: {error}");
-                    return; // nor will the next
+                    return; // the next cannot be written either
                 }
             }
         });
@@ -160,8 +160,8 @@ fn write(job: &Job) -> io::Result<()> {
     replaced
 }
 
-/// Somebody may hold the lock for ever, and we must be able to exit. The rename is safe without it; what
-/// is lost by not writing is one start from the cache.
+/// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start
+/// has no cached offer.
 fn lock_soon(lock: &File) -> io::Result<()> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
@@ -176,13 +176,13 @@ fn lock_soon(lock: &File) -> io::Result<()> {
     }
 }
 
-fn parse(text: &[u8]) -> Option<Memory> {
+fn parse(text: &[u8]) -> Option<CachedOffer> {
     let stored: Stored<'_> = serde_json::from_slice(text).ok()?;
     if stored.format != FORMAT {
-        return Some(Memory::Nothing); // another version's; it is replaced in time
+        return Some(CachedOffer::Absent); // of another version; it is replaced when the server next lists
     }
     let (Some(dialect), Some(tools)) = (stored.dialect, stored.tools) else {
-        return Some(Memory::ServerRequestError);
+        return Some(CachedOffer::NoAnswer);
     };
     let bytes = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
     let tools = tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
@@ -197,16 +197,16 @@ fn parse(text: &[u8]) -> Option<Memory> {
     let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
     let declared = stored.extensions.map(|raw| raw.get().as_bytes());
     let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
-    Some(Memory::Offer(Arc::new(offer.stocked(stored.features, stock).extended(extensions))))
+    Some(CachedOffer::Offer(Arc::new(offer.stocked(stored.capabilities, stock).extended(extensions))))
 }
 
-fn render(server: &ServerName, memory: &Memory) -> Option<String> {
+fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
     let server = server.to_string();
     let extensions;
-    let stored = match memory {
-        Memory::Nothing => return None,
-        Memory::ServerRequestError => Stored { format: FORMAT, server, ..Stored::default() },
-        Memory::Offer(offer) => {
+    let stored = match cached {
+        CachedOffer::Absent => return None,
+        CachedOffer::NoAnswer => Stored { format: FORMAT, server, ..Stored::default() },
+        CachedOffer::Offer(offer) => {
             extensions = offer.extensions.added_to("{}".to_owned());
             Stored {
                 format: FORMAT,
@@ -215,7 +215,7 @@ fn render(server: &ServerName, memory: &Memory) -> Option<String> {
                 info: offer.info.as_deref().and_then(raw),
                 instructions: offer.instructions.clone(),
                 tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
-                features: offer.features,
+                capabilities: offer.features,
                 extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
                 resources: definitions(&offer.resources),
                 templates: definitions(&offer.templates),
@@ -240,38 +240,38 @@ mod tests {
 
     use super::*;
 
-    fn offer() -> Memory {
+    fn offer() -> CachedOffer {
         let definition = Bytes::from_static(br#"{"name":"a", "x":1.0,"big":123456789012345678901234567890}"#);
         let tools = vec![Tool::parse(definition).unwrap()];
         let info = Some(Bytes::from_static(br#"{"name":"s"}"#));
         let declared = br#"{"extensions":{"a/b":{"n":1.0}}}"#;
         let extensions = Extensions::read(declared, &(0..declared.len()));
         let offer = Offer::new(Era::Modern, info, Some("be kind".to_owned()), tools);
-        Memory::Offer(Arc::new(offer.extended(extensions)))
+        CachedOffer::Offer(Arc::new(offer.extended(extensions)))
     }
 
     #[test]
-    fn remembers_definitions_byte_for_byte() {
+    fn cached_tool_definitions_keep_every_byte() {
         let folder = tempfile::tempdir().unwrap();
         let name = ServerName::parse("s").unwrap();
         let mut cache = Cache::new(Some(folder.path().join("deep/down")));
-        assert_eq!(cache.load("one"), Memory::Nothing);
+        assert_eq!(cache.load("one"), CachedOffer::Absent);
         cache.save(&name, "one", &offer());
-        cache.save(&name, "two", &Memory::ServerRequestError);
+        cache.save(&name, "two", &CachedOffer::NoAnswer);
         cache.finish();
         assert_eq!(cache.load("one"), offer());
-        assert_eq!(cache.load("two"), Memory::ServerRequestError);
-        assert_eq!(cache.load("three"), Memory::Nothing);
+        assert_eq!(cache.load("two"), CachedOffer::NoAnswer);
+        assert_eq!(cache.load("three"), CachedOffer::Absent);
     }
 
     #[test]
-    fn a_damaged_file_is_moved_aside_and_not_overwritten() {
+    fn a_damaged_cache_file_is_moved_aside_and_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("servers")).unwrap();
         let path = folder.path().join("servers/x.json");
         fs::write(&path, "{\"format\":1,").unwrap();
         let cache = Cache::new(Some(folder.path().to_owned()));
-        assert_eq!(cache.load("x"), Memory::Nothing);
+        assert_eq!(cache.load("x"), CachedOffer::Absent);
         assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), "{\"format\":1,");
     }
 }

@@ -1,5 +1,4 @@
-//! The one writer of the catalog: it hears what servers report, makes the next snapshot, and
-//! remembers it on disk.
+//! The only writer of the catalog: it takes reports of servers, publishes snapshots, and saves offers in the cache.
 
 mod preparer;
 
@@ -24,34 +23,34 @@ use tokio::{
 
 use self::preparer::Preparer;
 use crate::{
-    cache::{Cache, Memory},
+    cache::{Cache, CachedOffer},
     config::identity,
 };
 
-/// What the catalog consists of: which servers there are, and how they appear.
+/// The part of the configuration that the catalog depends on.
 #[derive(Debug, Clone, Default)]
-pub struct Arrangement {
+pub struct CatalogConfig {
     pub layout: Arc<Layout>,
-    /// By launch identity; `None` for a server that cannot be started at all.
+    /// The launch identity of each server; `None` for a server that cannot be started.
     pub servers: BTreeMap<ServerName, Option<String>>,
-    /// Why those cannot be.
+    /// Why those cannot be started.
     pub broken: BTreeMap<ServerName, Arc<Failure>>,
     /// How long a first list may wait for servers that have never connected.
     pub list_wait: Duration,
 }
 
-/// A new arrangement while the task runs, and where to tell how its servers spoke.
-pub struct Order {
-    pub arrangement: Arrangement,
-    pub dialect: oneshot::Sender<BTreeMap<ServerName, Dialect>>,
+/// A new configuration for the running publisher, and where the dialects of its servers go.
+pub struct Reconfigure {
+    pub config: CatalogConfig,
+    pub dialects: oneshot::Sender<BTreeMap<ServerName, Dialect>>,
 }
 
 pub struct Publisher {
     catalog: Arc<Catalog>,
-    arrangement: Arrangement,
+    config: CatalogConfig,
     cache: Cache,
-    /// Servers that need not be waited for: known from the cache, listed, or failed.
-    heard: BTreeSet<ServerName>,
+    /// Servers that a first list does not wait for: cached, listed, or failed.
+    known: BTreeSet<ServerName>,
     snapshots: watch::Sender<Snapshot>,
     /// Since when a first list waits for servers that have never connected.
     waiting_since: Instant,
@@ -64,9 +63,9 @@ impl Publisher {
         let empty = Snapshot::new(Arc::clone(&catalog), Arc::default(), false);
         Self {
             catalog,
-            arrangement: Arrangement::default(),
+            config: CatalogConfig::default(),
             cache,
-            heard: BTreeSet::new(),
+            known: BTreeSet::new(),
             snapshots: watch::Sender::new(empty),
             waiting_since: Instant::now(),
             preparer: Preparer::default(),
@@ -77,92 +76,91 @@ impl Publisher {
         self.snapshots.subscribe()
     }
 
-    /// Takes a new set of servers: what is remembered of them stands in the next snapshot. Gives how
-    /// they spoke.
-    pub fn arrange(&mut self, next: Arrangement) -> BTreeMap<ServerName, Dialect> {
-        let previous = std::mem::replace(&mut self.arrangement, next);
+    /// Takes a new set of servers; the next snapshot holds what the cache has of them. Returns their dialects.
+    pub fn configure(&mut self, next: CatalogConfig) -> BTreeMap<ServerName, Dialect> {
+        let previous = std::mem::replace(&mut self.config, next);
         for (name, identity) in &previous.servers {
-            if self.arrangement.servers.get(name) != Some(identity) {
-                self.heard.remove(name);
+            if self.config.servers.get(name) != Some(identity) {
+                self.known.remove(name);
                 self.catalog = Arc::new(self.catalog.apply(Change::Forgotten(name.clone())));
             }
         }
-        for (name, identity) in &self.arrangement.servers {
+        for (name, identity) in &self.config.servers {
             if previous.servers.get(name) == Some(identity) {
                 continue;
             }
-            match identity.as_ref().map_or(Memory::ServerRequestError, |identity| self.cache.load(identity)) {
-                Memory::Nothing => self.waiting_since = Instant::now(),
-                Memory::ServerRequestError => {
-                    self.heard.insert(name.clone());
+            match identity.as_ref().map_or(CachedOffer::NoAnswer, |identity| self.cache.load(identity)) {
+                CachedOffer::Absent => self.waiting_since = Instant::now(),
+                CachedOffer::NoAnswer => {
+                    self.known.insert(name.clone());
                 }
-                Memory::Offer(offer) => {
-                    self.heard.insert(name.clone());
+                CachedOffer::Offer(offer) => {
+                    self.known.insert(name.clone());
                     self.catalog = Arc::new(self.catalog.apply(Change::Remembered(name.clone(), offer)));
                 }
             }
         }
-        for (name, failure) in self.arrangement.broken.clone() {
+        for (name, failure) in self.config.broken.clone() {
             self.apply(Change::Failed(name, failure));
         }
         self.publish();
         self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.dialect)).collect()
     }
 
-    /// Lives as long as anybody reports or arranges.
+    /// Runs as long as there are senders of both kinds.
     pub async fn run(
         mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
-        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut changes: mpsc::UnboundedReceiver<Reconfigure>,
     ) {
         loop {
             let waiting = !self.snapshots.borrow().settled;
-            let wait_until = self.waiting_since + self.arrangement.list_wait;
+            let wait_until = self.waiting_since + self.config.list_wait;
             tokio::select! {
                 report = reports.recv() => match report {
                     Some(report) => {
                         // Servers that start together often answer together: one snapshot serves them all.
-                        let mut changed = self.hear(report);
+                        let mut changed = self.take_report(report);
                         while let Ok(report) = reports.try_recv() {
-                            changed |= self.hear(report);
+                            changed |= self.take_report(report);
                         }
                         if changed { self.publish() } else { self.publish_unchanged() }
                     }
                     None => break,
                 },
-                order = orders.recv() => match order {
-                    Some(Order { arrangement, dialect }) => { let _ = dialect.send(self.arrange(arrangement)); }
+                change = changes.recv() => match change {
+                    Some(Reconfigure { config, dialects }) => { let _ = dialects.send(self.configure(config)); }
                     None => break,
                 },
-                () = sleep_until(wait_until), if waiting => self.wait_no_longer(),
+                () = sleep_until(wait_until), if waiting => self.stop_waiting(),
             }
         }
         self.cache.finish();
     }
 
-    /// Whether somebody has something else than before.
-    fn hear(&mut self, Report { spec, outcome }: Report) -> bool {
+    /// Returns whether the offer of a server has changed.
+    fn take_report(&mut self, Report { spec, outcome }: Report) -> bool {
         let name = spec.name.clone();
-        // A server that was removed or replaced may still have a word under way.
-        if self.arrangement.servers.get(&name) != Some(&Some(identity(&spec))) {
+        // A server that was removed or replaced may still send a report.
+        if self.config.servers.get(&name) != Some(&Some(identity(&spec))) {
             return false;
         }
-        self.heard.insert(name.clone());
+        self.known.insert(name.clone());
         let known = self.catalog.get(&name).map(|entry| Arc::clone(&entry.offer));
         match (outcome, known) {
-            // Nearly always a server has what it had: then nothing is written and nothing listed anew.
+            // Nearly always the offer is the same: then nothing is saved and no list is made anew.
             (Ok(offer), Some(known)) if *known == *offer => {
                 self.apply(Change::Listed(name, known));
                 false
             }
             (Ok(offer), _) => {
-                self.remember(&name, &Memory::Offer(Arc::clone(&offer)));
+                self.save(&name, &CachedOffer::Offer(Arc::clone(&offer)));
                 self.apply(Change::Listed(name, offer));
                 true
             }
             (Err(failure), known) => {
                 if known.is_none() {
-                    self.remember(&name, &Memory::ServerRequestError);
+                    self.save(&name, &CachedOffer::NoAnswer);
                 }
                 self.apply(Change::Failed(name, failure));
                 false
@@ -174,24 +172,24 @@ impl Publisher {
         self.catalog = Arc::new(self.catalog.apply(change));
     }
 
-    /// Whoever has not answered by now is not waited for, this time or the next.
-    fn wait_no_longer(&mut self) {
+    /// Servers that have not answered by now are not waited for, in this run or the next.
+    fn stop_waiting(&mut self) {
         let silent: Vec<_> =
-            self.arrangement.servers.keys().filter(|name| !self.heard.contains(*name)).cloned().collect();
+            self.config.servers.keys().filter(|name| !self.known.contains(*name)).cloned().collect();
         for name in silent {
-            self.remember(&name, &Memory::ServerRequestError);
-            self.heard.insert(name);
+            self.save(&name, &CachedOffer::NoAnswer);
+            self.known.insert(name);
         }
         self.publish();
     }
 
-    fn remember(&mut self, name: &ServerName, memory: &Memory) {
-        if let Some(Some(identity)) = self.arrangement.servers.get(name) {
-            self.cache.save(name, identity, memory);
+    fn save(&mut self, name: &ServerName, offer: &CachedOffer) {
+        if let Some(Some(identity)) = self.config.servers.get(name) {
+            self.cache.save(name, identity, offer);
         }
     }
 
-    /// The same tools as before.
+    /// Publishes new states of servers that offer the same as before.
     fn publish_unchanged(&self) {
         let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
         let before = self.snapshots.borrow().clone();
@@ -200,7 +198,7 @@ impl Publisher {
         self.snapshots.send_replace(snapshot);
     }
 
-    /// Has the index made before the first search, if there may be one.
+    /// Builds the search index in advance, if a host may search.
     fn prepare(&self, snapshot: &Snapshot) {
         let searched = snapshot.listing.is_searchable() || auto::may_search(snapshot);
         if snapshot.settled && searched && !snapshot.tool_index.is_ready() {
@@ -209,22 +207,23 @@ impl Publisher {
     }
 
     fn settled(&self) -> bool {
-        self.arrangement.servers.keys().all(|name| self.heard.contains(name))
+        self.config.servers.keys().all(|name| self.known.contains(name))
     }
 
     fn publish(&self) {
         let settled = self.settled();
-        let snapshot =
-            Snapshot::new(Arc::clone(&self.catalog), Arc::clone(&self.arrangement.layout), settled);
+        let snapshot = Snapshot::new(Arc::clone(&self.catalog), Arc::clone(&self.config.layout), settled);
         self.prepare(&snapshot);
         let before = Arc::clone(&self.snapshots.borrow().names);
         for name in snapshot.names.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(
-                "two tools want the name {name}: neither is shown; rename one in the configuration"
+                "two tools want the name {name}: plugbay shows neither; rename one in the configuration"
             );
         }
         for name in snapshot.names.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {
-            tracing::warn!("{name} does not say whose tool it is: shown with the server's name in front");
+            tracing::warn!(
+                "{name} is ambiguous without its server's name: plugbay shows it with that name in front"
+            );
         }
         self.snapshots.send_replace(snapshot);
     }

@@ -1,5 +1,4 @@
-//! From the command line and the environment to what the commands work with: nothing behind this
-//! reads either.
+//! Turns the command line and environment variables into what commands work with: no other module reads them.
 
 use std::{
     env, fs,
@@ -9,16 +8,16 @@ use std::{
 use plugbay_downstream::http::{Access, Address, Unguarded};
 
 use crate::{
-    app::Outside,
+    app::Environment,
     commands::{CommandError, permissions::Places},
-    config::{self, Paths, Settings, Severity},
+    config::{self, Paths, Settings},
 };
 
-/// Where the configuration comes from; read anew at each reload.
+/// Where the configuration comes from; each reload reads it anew.
 #[derive(Debug, Clone)]
 pub struct Source {
     explicit: Option<PathBuf>,
-    /// The host that every host is taken for.
+    /// The name of the profile that every host gets.
     host: Option<String>,
     pub paths: Paths,
 }
@@ -29,40 +28,31 @@ impl Source {
         Self { explicit, host: None, paths: Paths::detect(&|name| env::var_os(name), start) }
     }
 
-    /// Takes every host for the one of this name.
+    /// Gives every host the profile of this name.
     pub fn with_host(self, host: Option<String>) -> Result<Self, CommandError> {
-        let (host, known) = (host, self.load().hosts);
-        if let Some(name) = host.as_ref().filter(|name| known.clone().forced(name).is_err()) {
+        let Some(name) = host else { return Ok(self) };
+        let known = self.load().hosts;
+        if known.clone().forced(&name).is_err() {
             let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
-            let error = CommandError::usage(format!("nothing is known of a host {name:?}"));
-            return Err(error.hint(format!("known: {}", names.join(", "))));
+            let error = CommandError::usage(format!("there is no profile of a host {name:?}"));
+            return Err(error.hint(format!("there are profiles of {}", names.join(", "))));
         }
-        Ok(Self { host, ..self })
+        Ok(Self { host: Some(name), ..self })
     }
 
-    /// The one file that is used, if the command line names it; absolute.
+    /// The absolute path of the configuration file, if the command line names it.
     pub fn explicit(&self) -> Option<PathBuf> {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
+        tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
             None => settings,
         }
-    }
-
-    /// For a program without a reader: what is wrong goes to the log.
-    pub fn load_and_log(&self) -> Settings {
-        let settings = self.load();
-        for problem in &settings.diagnostics {
-            match problem.severity {
-                Severity::Error => tracing::error!("{}", problem.one_line()),
-                Severity::Warning => tracing::warn!("{}", problem.one_line()),
-            }
-        }
-        settings
     }
 }
 
@@ -74,26 +64,26 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Where Claude Code has its settings, as it tells the hooks that it runs.
+/// The folders of Claude Code's settings, as its hooks get them in environment variables.
 pub fn claude_code() -> Places {
     let user = absolute("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")));
     Places::new(absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
-/// The cache folder and our own program, as the environment gives them.
-pub fn outside() -> std::io::Result<Outside> {
+/// The cache folder, the project and the executable of this process.
+pub fn environment() -> std::io::Result<Environment> {
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
     let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let project = start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&start);
-    Ok(Outside {
+    Ok(Environment {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
         project: project.to_owned(),
         program: env::current_exe()?,
     })
 }
 
-/// What the command line says of HTTP.
+/// The options of `serve --http`.
 #[derive(Debug)]
 pub struct HttpFlags {
     pub address: Address,
@@ -102,7 +92,7 @@ pub struct HttpFlags {
     pub token_file: Option<PathBuf>,
 }
 
-/// Where to serve hosts over HTTP, and whom.
+/// The address to serve at, and the hosts that may connect.
 #[derive(Debug)]
 pub struct Http {
     pub address: Address,
@@ -121,9 +111,11 @@ pub fn http(flags: HttpFlags) -> Result<Http, CommandError> {
         tokens.extend(tokens_in(file)?);
     }
     let access = Access::new(&address, allow_host, allow_origin, &tokens).map_err(|Unguarded| {
-        CommandError::usage(format!("anybody who can reach {address} could use every server"))
-            .hint(format!("set {TOKEN}, or name a file with --token-file; hosts then present the token"))
-            .hint("or serve this machine alone: --http 127.0.0.1:8080")
+        CommandError::usage(format!(
+            "without a token, everyone who can reach {address} could use every server"
+        ))
+        .hint(format!("set {TOKEN} or give --token-file FILE; hosts then send the token"))
+        .hint("or serve only this machine: --http 127.0.0.1:8080")
     })?;
     Ok(Http { address, access })
 }
@@ -134,7 +126,7 @@ fn tokens_in(file: &Path) -> Result<Vec<String>, CommandError> {
     checked(&text).map_err(|why| problem(why.to_owned()))
 }
 
-/// A token that is set but empty would guard nothing, and surely something else was meant.
+/// An empty token would let everyone in, so it is an error.
 fn checked(text: &str) -> Result<Vec<String>, &'static str> {
     let tokens: Vec<String> =
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();

@@ -1,6 +1,6 @@
-//! What runs: every gateway keeps a page that tells how it is, and `plugbay status` reads them all.
+//! The status file that every running gateway keeps up to date; `plugbay status` reads them all.
 
-mod page;
+mod file;
 
 use std::{
     collections::BTreeMap,
@@ -8,34 +8,34 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use plugbay_core::{name::ServerName, surface::Snapshot};
+use plugbay_core::{name::ServerName, server_state::ServerState, surface::Snapshot};
 use plugbay_downstream::ConnectedHost;
 use plugbay_upstream::{Condition, Status};
 use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::sleep};
 
-pub use page::read;
+pub use file::read;
 
-use self::page::Page;
+use self::file::StatusFile;
 use crate::{app::App, commands::Trouble, settings::Source};
 
-/// What changes together is written together.
+/// Changes within this time are written together.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A gateway that runs.
+/// The content of a status file: one running gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
+pub struct GatewayStatus {
     pub pid: u32,
     /// In seconds since 1970.
     pub since: u64,
     #[serde(flatten)]
     pub transport: Transport,
-    /// Where it was started.
+    /// The folder in which it was started.
     pub folder: String,
-    /// The one file that it uses, if its command line names it.
+    /// The configuration file that its command line names, if it names one.
     pub config: Option<String>,
-    pub hosts: Vec<Present>,
-    pub servers: Vec<Server>,
+    pub hosts: Vec<HostGroup>,
+    pub servers: Vec<ServerStatus>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,79 +45,71 @@ pub enum Transport {
     Http { address: String },
 }
 
-/// Hosts of one kind.
+/// Connected hosts with the same name, version, profile and mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Present {
+pub struct HostGroup {
     #[serde(flatten)]
-    pub guest: ConnectedHost,
+    pub host: ConnectedHost,
     pub count: usize,
 }
 
-/// A server as far as its users need to know: how it is started may be a secret.
+/// One server, without its command and environment, which may hold secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
+pub struct ServerStatus {
     pub name: String,
-    pub state: State,
-    /// What there is to be called, from the cache too; absent if it has never told.
+    pub state: ServerState,
+    /// How many tools it has, by the cache if it does not run; absent if it has never listed them.
     pub tools: Option<usize>,
     pub pid: Option<i32>,
-    /// Why it has failed, also while it is being tried again.
+    /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
     pub trouble: Option<Trouble>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    Warming,
-    Ready,
-    /// It does not run, and the next call starts it.
-    Idle,
-    Error,
-}
-
-impl Running {
+impl GatewayStatus {
     pub fn new(source: &Source, transport: Transport) -> Self {
-        let told = |path: PathBuf| path.to_string_lossy().into_owned();
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
         Self {
             pid: std::process::id(),
             since: now(),
             transport,
-            folder: told(source.paths.start.clone()),
-            config: source.explicit().map(told),
+            folder: text(source.paths.start.clone()),
+            config: source.explicit().map(text),
             hosts: Vec::new(),
             servers: Vec::new(),
         }
     }
 }
 
-/// Keeps the page true until this is dropped, which takes it away. A disk that takes nothing costs the
-/// page and nothing else.
-pub async fn keep(mut running: Running, folder: Option<PathBuf>, app: &App) {
+/// Keeps the status file up to date until this future is dropped, which removes the file. If the disk accepts no
+/// writes, only the file is missing.
+pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App) {
     let Some(folder) = folder else { return };
     let (mut connected_hosts, mut snapshots) = (app.gateway().connected_hosts.watch(), app.snapshots());
     let shown = app.shown();
-    let mut page = Page::new(&folder);
+    let mut file = StatusFile::new(&folder);
     let (mut written, mut warned) = (None, false);
     loop {
         sleep(PAUSE).await;
         let hosts = connected_hosts.borrow_and_update().clone().into_iter();
-        running.hosts = hosts.map(|(guest, count)| Present { guest, count }).collect();
-        running.servers = servers(app.statuses(), &snapshots.borrow_and_update().clone());
-        if written.as_ref() != Some(&running) {
-            let text = serde_json::to_vec(&running).unwrap_or_default();
+        gateway.hosts = hosts.map(|(host, count)| HostGroup { host, count }).collect();
+        gateway.servers = servers(app.statuses(), &snapshots.borrow_and_update().clone());
+        if written.as_ref() != Some(&gateway) {
+            let text = serde_json::to_vec(&gateway).unwrap_or_default();
             let writing = spawn_blocking(move || {
-                let outcome = page.write(&text);
-                (page, outcome)
+                let outcome = file.write(&text);
+                (file, outcome)
             });
             let Ok((back, outcome)) = writing.await else { return };
-            page = back;
+            file = back;
             if let Err(error) = outcome
                 && !std::mem::replace(&mut warned, true)
             {
-                tracing::warn!("`plugbay status` will not tell of this gateway: {error}");
+                tracing::warn!(
+                    "`plugbay status` cannot show this gateway: its status file cannot be written: {error}"
+                );
             }
-            written = Some(running.clone());
+            written = Some(gateway.clone());
         }
         tokio::select! {
             Ok(()) = connected_hosts.changed() => {}
@@ -131,7 +123,7 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<Server> {
+fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<ServerStatus> {
     let mut tools: BTreeMap<&ServerName, usize> = BTreeMap::new();
     for found in snapshot.names.iter() {
         *tools.entry(&found.target.server).or_default() += 1;
@@ -142,15 +134,10 @@ fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<S
             Condition::Asleep | Condition::Warming => snapshot.catalog.failure(&name),
             Condition::Ready => None,
         };
-        Server {
+        ServerStatus {
             trouble: failure.map(|failure| Trouble::from(&**failure)),
             tools: snapshot.catalog.get(&name).map(|_| tools.get(&name).copied().unwrap_or_default()),
-            state: match condition {
-                Condition::Asleep => State::Idle,
-                Condition::Warming => State::Warming,
-                Condition::Ready => State::Ready,
-                Condition::Failed(_) => State::Error,
-            },
+            state: condition.server_state(),
             pid,
             name: name.to_string(),
         }

@@ -12,6 +12,7 @@ use crate::{
     failure::Failure,
     name::{self, ServerName},
     policy::Patterns,
+    server_state::ServerState,
     tokens::estimate_definition,
     wire::elements,
 };
@@ -117,12 +118,12 @@ impl State {
         }
     }
 
-    fn word(&self) -> &'static str {
+    pub fn server_state(&self) -> ServerState {
         match self {
-            Self::Warming => "warming",
-            Self::Ready => "ready",
-            Self::Active => "active",
-            Self::Failed(_) => "error",
+            Self::Warming => ServerState::Warming,
+            Self::Ready => ServerState::Ready,
+            Self::Active => ServerState::Active,
+            Self::Failed(_) => ServerState::Error,
         }
     }
 }
@@ -327,13 +328,14 @@ pub fn overview(snapshot: &Snapshot, view: &View) -> String {
         let (count, tokens) = (tools.len(), cost(tools));
         let (count_on, tokens_on) = (visible.len(), cost(visible));
         all += tokens;
+        let _ = write!(lines, "{server}: {}", state.server_state());
         let _ = match &state {
-            State::Failed(failure) => writeln!(lines, "{server}: error: {}", failure.with_advice()),
-            State::Warming => writeln!(lines, "{server}: warming"),
+            State::Failed(failure) => writeln!(lines, ": {}", failure.with_advice()),
+            State::Warming => writeln!(lines),
             State::Active if count_on < count => {
-                writeln!(lines, "{server}: active, {count_on} of {count} tools, ~{tokens_on} tokens")
+                writeln!(lines, ", {count_on} of {count} tools, ~{tokens_on} tokens")
             }
-            state => writeln!(lines, "{server}: {}, {count} tools, ~{tokens} tokens", state.word()),
+            State::Active | State::Ready => writeln!(lines, ", {count} tools, ~{tokens} tokens"),
         };
     }
     let listed = listed(snapshot, view);

@@ -8,6 +8,7 @@ use plugbay_core::{
     era::Era,
     exchange::{Call, Reply, SubscriptionTarget, Ticket, Warmed},
     failure::Failure,
+    server_state::ServerState,
     wire::Draft,
 };
 use tokio::sync::oneshot;
@@ -69,6 +70,17 @@ pub enum Condition {
     Warming,
     Ready,
     Failed(Arc<Failure>),
+}
+
+impl Condition {
+    pub fn server_state(&self) -> ServerState {
+        match self {
+            Self::Asleep => ServerState::Idle,
+            Self::Warming => ServerState::Warming,
+            Self::Ready => ServerState::Ready,
+            Self::Failed(_) => ServerState::Error,
+        }
+    }
 }
 
 impl Default for Status {

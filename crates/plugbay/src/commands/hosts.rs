@@ -29,7 +29,7 @@ pub struct Row {
 
 pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let app = App::assemble(&settings, context.outside.clone());
+    let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     let configured = settings.mode.map(|mode| mode.to_string());

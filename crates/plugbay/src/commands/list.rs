@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use plugbay_core::{
     era::Era,
     exposure::Mode,
+    server_state::ServerState,
     tokens::{Cost, Ledger},
 };
 use plugbay_upstream::Condition;
@@ -35,7 +36,7 @@ pub struct Overview {
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub name: String,
-    pub state: State,
+    pub state: ServerState,
     /// What the host sees, from the cache too.
     pub tools: usize,
     pub tokens: usize,
@@ -44,27 +45,16 @@ pub struct Row {
     pub trouble: Option<Trouble>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    Warming,
-    /// It works, and its tools stay out of the host's context until they are asked for.
-    Ready,
-    /// It works, and its tools are in the host's context.
-    Active,
-    Error,
-}
-
 pub async fn list(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
     let settings = context.settings()?;
     tokenizer::prepare();
-    let app = App::assemble(&settings, context.outside.clone());
+    let app = App::assemble(&settings, context.environment.clone());
     let overview = look(context, &settings, &app).await;
     context.output.progress_done();
     context.output.show(&overview, as_json);
     app.shut_down().await;
     let broken_file = settings.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
-    let failed = broken_file || overview.servers.iter().any(|row| row.state == State::Error);
+    let failed = broken_file || overview.servers.iter().any(|row| row.state == ServerState::Error);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -96,9 +86,9 @@ async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
         };
         let era = snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
         let state = match (&trouble, era) {
-            (Some(_), _) => State::Error,
+            (Some(_), _) => ServerState::Error,
             (None, Some(_)) => working(server.exposure.mode.or(settings.mode)),
-            (None, None) => State::Warming,
+            (None, None) => ServerState::Warming,
         };
         Row { name: name.to_string(), state, tools, tokens, era, trouble }
     };
@@ -114,9 +104,9 @@ async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
 }
 
 /// What a server that works is for the host.
-fn working(mode: Option<Mode>) -> State {
+fn working(mode: Option<Mode>) -> ServerState {
     match mode {
-        None | Some(Mode::All) => State::Active,
-        Some(Mode::Search | Mode::Activate | Mode::Suite) => State::Ready,
+        None | Some(Mode::All) => ServerState::Active,
+        Some(Mode::Search | Mode::Activate | Mode::Suite) => ServerState::Ready,
     }
 }

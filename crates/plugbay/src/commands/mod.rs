@@ -21,13 +21,13 @@ use std::path::PathBuf;
 pub use error::{CommandError, Detail};
 pub use start::Trouble;
 
-use crate::{app::Outside, config::Settings, output::Output, settings::Source};
+use crate::{app::Environment, config::Settings, output::Output, settings::Source};
 
 /// What the commands for people work with.
 #[derive(Debug)]
 pub struct Context {
     pub source: Source,
-    pub outside: Outside,
+    pub environment: Environment,
     pub output: Output,
 }
 

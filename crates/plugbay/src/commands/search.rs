@@ -1,4 +1,4 @@
-//! `plugbay search`: finds tools by what they are for, among those that the cache remembers.
+//! `plugbay search`: finds tools in the cache by what they do.
 
 use std::process::ExitCode;
 
@@ -17,9 +17,9 @@ use crate::{
     embeddings,
 };
 
-/// What is searched for.
+/// The options of `plugbay search`.
 #[derive(Debug)]
-pub struct Wish {
+pub struct SearchOptions {
     pub query: String,
     pub limit: usize,
     pub server: Option<String>,
@@ -45,62 +45,66 @@ pub struct Row {
     pub explanation: Option<Explanation>,
 }
 
-pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<ExitCode, CommandError> {
+pub async fn search(
+    context: &Context,
+    options: &SearchOptions,
+    as_json: bool,
+) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let server = wish.server.as_deref().map(|name| find(&settings, name)).transpose()?;
-    let app = App::assemble(&settings, context.outside.clone());
+    let server = options.server.as_deref().map(|name| find(&settings, name)).transpose()?;
+    let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
 
     let unknown = unknown(&settings, &snapshot);
     if snapshot.names.is_empty() {
         return Err(CommandError::failed("no tools are known yet")
-            .hint("`plugbay list` meets every server and remembers its tools"));
+            .hint("`plugbay list` starts every server and caches its tools"));
     }
-    let wanted = ranking::RankRequest { query: wish.query.clone(), server, limit: wish.limit };
+    let wanted = ranking::RankRequest { query: options.query.clone(), server, limit: options.limit };
     let names = ask_model(context, &settings, &wanted, &snapshot).await;
-    let results = find_in(&snapshot, &wanted, &names, wish.explain);
+    let results = find_in(&snapshot, &wanted, &names, options.explain);
     let found = !results.hits.is_empty();
     if found || as_json {
         context.output.show(&results, as_json);
     }
     if !unknown.is_empty() {
         let these = unknown.join(", ");
-        context.output.note(format!("nothing is remembered of {these}; `plugbay list` meets every server"));
+        context.output.note(format!("the cache has no tools of {these}; `plugbay list` starts every server"));
     }
     if !found && !as_json {
-        return Err(CommandError::failed(format!("no tool is for {:?}", wish.query))
-            .hint("say what it should do, as a verb and a thing: \"create issue\""));
+        return Err(CommandError::failed(format!("no tool fits {:?}", options.query))
+            .hint("describe what the tool should do with a verb and an object: \"create issue\""));
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the chosen model names; nothing if it does not answer. The model of a host is not within reach.
+/// The tools that the chosen model names; none if it does not answer. The model of a host cannot be asked here.
 async fn ask_model(
     context: &Context,
     settings: &Settings,
-    wish: &ranking::RankRequest,
+    request: &ranking::RankRequest,
     snapshot: &Snapshot,
 ) -> Vec<String> {
     let Some(Choice { model: Chosen::Model(model), deadline }) = choice(settings) else { return Vec::new() };
-    let answer = ranking::ask(&*model, deadline, wish, snapshot, embeddings::table).await;
+    let answer = ranking::ask(&*model, deadline, request, snapshot, embeddings::table).await;
     answer.unwrap_or_else(|trouble| {
         context.output.note(format!("ranked without the model: {trouble}"));
         Vec::new()
     })
 }
 
-fn find_in(snapshot: &Snapshot, wish: &ranking::RankRequest, names: &[String], explain: bool) -> Results {
+fn find_in(snapshot: &Snapshot, request: &ranking::RankRequest, names: &[String], explain: bool) -> Results {
     let tool_index = &snapshot.tool_index;
-    let local = tool_index.search(&wish.query, wish.limit, wish.server.as_ref(), embeddings::table);
-    let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
+    let local = tool_index.search(&request.query, request.limit, request.server.as_ref(), embeddings::table);
+    let Ranked { hits, clear } = ranking::merge(request, snapshot, names, &local);
     let row = |(found, score): &(&Found, Option<f32>)| Row {
         tool: found.exposed.clone(),
         server: found.target.server.to_string(),
         score: *score,
         signature: Signature::of(&found.exposed, &found.tool).to_string(),
         explanation: explain
-            .then(|| tool_index.explain(&wish.query, &found.exposed, embeddings::table))
+            .then(|| tool_index.explain(&request.query, &found.exposed, embeddings::table))
             .flatten(),
     };
     Results { clear, hits: hits.iter().map(row).collect() }

@@ -14,59 +14,60 @@ use tokio::{
 
 use super::{CommandError, Context};
 use crate::{
-    app::{App, Outside},
+    app::{App, Environment},
     config::Settings,
     settings::{Http, Source},
-    status_file::{self, Running, Transport},
+    status_file::{self, GatewayStatus, Transport},
     watch::Watch,
 };
 
-/// With a warm cache, servers are started when the host has its first list, or after this long:
-/// starting many programs takes the machine's attention, and the host is waiting. Otherwise they are
-/// started when the host has said what it can be asked, so that they need not be opened twice.
+/// With a full cache, servers start when the host has its first list, or after this time: starting many programs
+/// would slow that list down. Otherwise they start when the host has declared its capabilities, so that no server
+/// needs a second handshake.
 const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// So much use may be forgotten when we are killed.
-const REMEMBER: Duration = Duration::from_secs(15);
+/// How often the counted uses of tools are saved: those since then are lost when the gateway is killed.
+const SAVE_USAGE: Duration = Duration::from_secs(15);
 
-pub async fn serve(source: &Source, outside: Outside) -> io::Result<()> {
-    let outcome = run(source, outside, Transport::Stdio, |gateway| {
+pub async fn serve(source: &Source, environment: Environment) -> io::Result<()> {
+    let outcome = run(source, environment, Transport::Stdio, |gateway| {
         let (input, output) = stdio::standard();
-        stdio::serve(gateway, input, output, told_to_stop())
+        stdio::serve(gateway, input, output, stop_signal())
     });
-    // A host that has gone away is not an error of ours.
+    // A host that closes its pipes ends the session; that is no error.
     let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
 
 pub async fn serve_http(context: &Context, Http { address, access }: Http) -> Result<(), CommandError> {
     let listener = Listener::bind(&address).await.map_err(|error| {
-        CommandError::failed(format!("cannot serve {address}: {error}"))
-            .hint("choose another address, or port 0 for any that is free")
+        CommandError::failed(format!("cannot listen at {address}: {error}"))
+            .hint("choose another address, or port 0 for any free port")
     })?;
     let address = listener.address()?.to_string();
     context.output.note(format!("serving MCP at {address}"));
     let limits = Limits::detect();
-    let hosts = |gateway| http::serve(gateway, listener, access, limits, told_to_stop());
-    Ok(run(&context.source, context.outside.clone(), Transport::Http { address }, hosts).await?)
+    let hosts = |gateway| http::serve(gateway, listener, access, limits, stop_signal());
+    Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
 }
 
-/// Runs the servers for as long as `hosts` are there to be served.
+/// Runs the servers for as long as `hosts` are served.
 async fn run<F>(
     source: &Source,
-    outside: Outside,
+    environment: Environment,
     transport: Transport,
     hosts: impl FnOnce(Gateway) -> F,
 ) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let running = Running::new(source, transport);
-    let settings = source.load_and_log();
-    let app = App::assemble(&settings, outside);
+    let status = GatewayStatus::new(source, transport);
+    let settings = source.load();
+    settings.log_problems();
+    let app = App::assemble(&settings, environment);
     let gateway = app.gateway();
     let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
-    // A task of its own: the runtime takes a longer way to wake what it blocks on.
+    // A spawned task: the runtime takes longer to wake the future that it blocks on.
     let hosts = tokio::spawn(hosts(gateway));
     let watch = Watch::new(&settings.sources, &settings.folders);
     let servers = async {
@@ -77,9 +78,9 @@ where
         }
         app.refresh();
         tokio::join!(
-            status_file::keep(running, source.paths.running(), &app),
-            follow(source, watch, &app),
-            remember(&app)
+            status_file::keep(status, source.paths.status_folder(), &app),
+            follow(source, watch, &app, &settings),
+            save_usage(&app)
         );
     };
     let outcome = tokio::select! {
@@ -90,44 +91,48 @@ where
     outcome
 }
 
-/// Writes down from time to time what was used, because nobody is sure of a good end.
-async fn remember(app: &App) {
+/// Saves from time to time which tools were used: a gateway may be killed.
+async fn save_usage(app: &App) {
     loop {
-        sleep(REMEMBER).await;
+        sleep(SAVE_USAGE).await;
         app.save_usage();
     }
 }
 
-/// Takes every change of the configuration.
-async fn follow(source: &Source, mut watch: Watch, app: &App) {
+/// Loads the configuration once after each change, and gives it to the app.
+async fn follow(source: &Source, mut watch: Watch, app: &App, first: &Settings) {
+    let mut current = first.clone();
     loop {
         watch.changed().await;
-        while let Some(settings) = reloaded(source).await {
-            let unwatched = watch.follow(&settings.sources, &settings.folders);
-            app.reload(&settings).await;
-            if !unwatched {
+        while let Some(next) = reloaded(source).await {
+            let has_new_folders = watch.follow(&next.sources, &next.folders);
+            app.reload(&current, &next).await;
+            current = next;
+            // A file in a folder that was not watched may have changed since it was read.
+            if !has_new_folders {
                 break;
             }
         }
     }
 }
 
-/// The settings after a change; `None` if a file cannot be read as it stands, because then the servers
-/// are better left alone. A file that is gone may be about to be replaced, so it gets a second look.
+/// The settings after a change; `None` if a file cannot be parsed, because then plugbay keeps the servers as they
+/// are. A file that is gone may be about to be replaced: it is read again a moment later.
 async fn reloaded(source: &Source) -> Option<Settings> {
-    let gone = |settings: &Settings| settings.unreadable || settings.servers.is_empty();
-    if gone(&source.load()) {
+    let mut settings = source.load();
+    if settings.unreadable || settings.servers.is_empty() {
         sleep(SECOND_LOOK).await;
+        settings = source.load();
     }
-    let settings = source.load_and_log();
+    settings.log_problems();
     if settings.unreadable {
-        tracing::error!("all servers are left as they were until the configuration can be read again");
+        tracing::error!("the configuration cannot be read: all servers stay as they were");
         return None;
     }
     Some(settings)
 }
 
-async fn told_to_stop() {
+async fn stop_signal() {
     let wait = |kind| async move {
         match signal(kind) {
             Ok(mut signal) => {

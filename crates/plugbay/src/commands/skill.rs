@@ -1,4 +1,4 @@
-//! `plugbay skill` and `plugbay plugin`: what teaches Claude Code to use the gateway.
+//! `plugbay skill` and `plugbay plugin`: write a skill and a plugin that teach Claude Code to use the gateway.
 
 use std::{
     fs, io,
@@ -22,17 +22,17 @@ const FILE: &str = "SKILL.md";
 const PLUGIN: &str = "plugbay";
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 
-/// What becomes of the skill.
+/// What `plugbay skill` does with the skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum SkillAction {
     Print,
     /// Linked, so that a newer plugbay only has to write its own copy.
     Link,
     Copy,
 }
 
-pub fn skill(context: &Context, wish: Wish, home: Option<&Path>) -> Result<ExitCode, CommandError> {
-    if wish == Wish::Print {
+pub fn skill(context: &Context, action: SkillAction, home: Option<&Path>) -> Result<ExitCode, CommandError> {
+    if action == SkillAction::Print {
         context.output.raw(SKILL);
         return Ok(ExitCode::SUCCESS);
     }
@@ -40,7 +40,7 @@ pub fn skill(context: &Context, wish: Wish, home: Option<&Path>) -> Result<ExitC
     let place = home.join(SKILLS).join(FILE);
     let user_file = context.source.paths.user_file.as_deref();
     let own = user_file.unwrap_or(home).with_file_name(FILE);
-    if wish == Wish::Link {
+    if action == SkillAction::Link {
         write(&own, SKILL)?;
         link(&own, &place)?;
         context.output.note(format!("{} is a link to {}", place.display(), own.display()));

@@ -1,40 +1,43 @@
-//! `plugbay status`: which gateways run, for which hosts, and how their servers are.
+//! `plugbay status`: the running gateways, their hosts, and the states of their servers.
 
 use std::process::ExitCode;
 
 use serde::Serialize;
 
 use super::{CommandError, Context};
-use crate::status_file::{self, Running};
+use crate::status_file::{self, GatewayStatus};
 
 #[derive(Debug, Serialize)]
 pub struct Status {
     /// The oldest first.
-    pub gateways: Vec<Running>,
+    pub gateways: Vec<GatewayStatus>,
     /// In seconds since 1970.
     #[serde(skip)]
     pub now: u64,
 }
 
 pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
-    let folder = context.source.paths.running().ok_or_else(|| {
-        CommandError::failed("gateways have no folder to tell in that they run")
+    let folder = context.source.paths.status_folder().ok_or_else(|| {
+        CommandError::failed("there is no folder for the status files of gateways")
             .hint("set HOME or XDG_STATE_HOME")
     })?;
-    let unreadable =
-        |error| CommandError::failed(format!("it cannot be told what runs: {}: {error}", folder.display()));
+    let unreadable = |error| {
+        CommandError::failed(format!("cannot read the status files in {}: {error}", folder.display()))
+    };
     let mut gateways = Vec::new();
     for found in status_file::read(&folder).map_err(unreadable)? {
         match found {
-            Ok(running) => gateways.push(running),
-            Err(page) => {
-                let page = page.display();
-                context.output.note(format!("a gateway of another version runs, and wrote {page}"));
+            Ok(gateway) => gateways.push(gateway),
+            Err(file) => {
+                let file = file.display();
+                context
+                    .output
+                    .note(format!("a gateway of another version is running; its status file is {file}"));
             }
         }
     }
-    gateways.sort_by_key(|running| (running.since, running.pid));
-    let failed = gateways.iter().flat_map(|running| &running.servers).any(|server| server.trouble.is_some());
+    gateways.sort_by_key(|gateway| (gateway.since, gateway.pid));
+    let failed = gateways.iter().flat_map(|gateway| &gateway.servers).any(|server| server.trouble.is_some());
     context.output.show(&Status { gateways, now: status_file::now() }, as_json);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -29,7 +29,8 @@ use crate::{app::App, tokenizer};
 pub struct Tokens {
     pub listings: Vec<Listed>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reckoning: Option<Reckoning>,
+    #[serde(rename = "reckoning")]
+    pub conversation: Option<ConversationCosts>,
 }
 
 /// What is in the context of a model while its host sees the gateway so.
@@ -45,7 +46,7 @@ pub struct Listed {
 
 /// How modes compare over a conversation.
 #[derive(Debug, Serialize)]
-pub struct Reckoning {
+pub struct ConversationCosts {
     /// What all definitions cost, estimated as `serve` does: it has no vocabulary.
     pub definitions: usize,
     pub turns: usize,
@@ -82,7 +83,7 @@ pub async fn tokens(
     let settings = context.settings_in_passing()?;
     let wanted = server.map(|name| find(&settings, name)).transpose()?;
     tokenizer::prepare();
-    let app = App::assemble(&settings, context.outside.clone());
+    let app = App::assemble(&settings, context.environment.clone());
     let unknown = learn(context, &settings, &app, None).await;
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
@@ -94,8 +95,8 @@ pub async fn tokens(
         let used = server.as_ref().and_then(|server| used(&snapshot, mode, server));
         listings.extend(used.into_iter().flatten());
     }
-    let reckoning = explain.then(|| reckon(&snapshot));
-    context.output.show(&Tokens { listings, reckoning }, as_json);
+    let conversation = explain.then(|| conversation_costs(&snapshot));
+    context.output.show(&Tokens { listings, conversation }, as_json);
     if !unknown.is_empty() {
         let these = unknown.join(", ");
         context.output.note(format!("no tools are known of {these}; `plugbay list` tells why"));
@@ -161,13 +162,13 @@ fn typical(snapshot: &Snapshot) -> Option<ServerName> {
     servers.get(servers.len() / 2).map(|(_, name)| name.clone())
 }
 
-fn reckon(snapshot: &Snapshot) -> Reckoning {
+fn conversation_costs(snapshot: &Snapshot) -> ConversationCosts {
     let (sizes, habits) = (Sizes::of(snapshot), Habits::default());
     let costs = costs(sizes, habits);
     let search = costs.iter().find(|(mode, _)| *mode == Mode::Search).map_or(0, |(_, tokens)| *tokens);
     let named = |(mode, tokens): (Mode, usize)| Cost { mode: mode.to_string(), tokens };
     let chosen = |Row { profile, mode, why }| Chosen { name: profile.name, mode, why };
-    Reckoning {
+    ConversationCosts {
         definitions: sizes.tokens,
         turns: habits.turns,
         tools: habits.tools,

@@ -39,7 +39,7 @@ impl Signatures {
 
 /// How the tools are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum Format {
     /// With what each costs.
     Table,
     Signatures,
@@ -55,15 +55,15 @@ pub struct Query {
     pub server: Option<String>,
 }
 
-pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitCode, CommandError> {
+pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let server = query.server.as_deref().map(|name| find(&settings, name)).transpose()?;
     // Only the table has prices, which take a moment to find out.
-    let count = if form == Form::Table { tokenizer::count } else { |_: &str| 0 };
-    if form == Form::Table {
+    let count = if format == Format::Table { tokenizer::count } else { |_: &str| 0 };
+    if format == Format::Table {
         tokenizer::prepare();
     }
-    let app = App::assemble(&settings, context.outside.clone());
+    let app = App::assemble(&settings, context.environment.clone());
     let unknown = learn(context, &settings, &app, server.as_ref()).await;
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
@@ -72,9 +72,9 @@ pub async fn tools(context: &Context, query: &Query, form: Form) -> Result<ExitC
     entries
         .retain(|entry| server.as_ref().is_none_or(|server| entry.server == *server) && query.matches(entry));
     let found = !entries.is_empty();
-    let as_json = form == Form::Definitions;
-    match form {
-        Form::Signatures => context.output.show(&Signatures::of(&entries), false),
+    let as_json = format == Format::Definitions;
+    match format {
+        Format::Signatures => context.output.show(&Signatures::of(&entries), false),
         _ if found || as_json => context.output.show(&Tools { entries }, as_json),
         _ => {}
     }

@@ -92,6 +92,18 @@ pub struct Settings {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl Settings {
+    /// Logs every problem of the files, for a command whose output nobody reads.
+    pub fn log_problems(&self) {
+        for problem in &self.diagnostics {
+            match problem.severity {
+                Severity::Error => tracing::error!("{}", problem.one_line()),
+                Severity::Warning => tracing::warn!("{}", problem.one_line()),
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchSettings {
     /// How many tools a search shows, unless it asks for another number.

@@ -49,9 +49,9 @@ impl Paths {
         }
     }
 
-    /// Where gateways tell that they run. Not a folder that only some sessions of a user know: hosts often
-    /// start us with a small environment.
-    pub fn running(&self) -> Option<PathBuf> {
+    /// The folder of the status files. It does not depend on `XDG_RUNTIME_DIR`, because hosts often start plugbay
+    /// with a small environment.
+    pub fn status_folder(&self) -> Option<PathBuf> {
         Some(self.state_folder.as_ref()?.join("running"))
     }
 

@@ -4,20 +4,20 @@ use plugbay_core::wire::Members;
 use serde_json::Value;
 
 use super::{Output, Style, clean, clean_line, json::pretty, one_line, units::size};
-use crate::commands::call::Answered;
+use crate::commands::call::CallResult;
 
 impl Output {
     /// Says whether the tool succeeded. A tool's complaint goes to stderr, like any other.
-    pub fn answered(&self, answered: &Answered, raw: bool) -> bool {
-        let result: Value = serde_json::from_slice(&answered.result).unwrap_or_default();
+    pub fn call_result(&self, call: &CallResult, raw: bool) -> bool {
+        let result: Value = serde_json::from_slice(&call.result).unwrap_or_default();
         let failed = result["isError"] == true;
         if raw {
-            self.raw(&answered.result);
+            self.raw(&call.result);
             self.raw("\n");
         } else if failed {
-            self.tell(&complaint(&answered.tool, &text(&answered.result, &result), self.err));
+            self.tell(&complaint(&call.tool, &text(&call.result, &result), self.err));
         } else {
-            self.raw(text(&answered.result, &result));
+            self.raw(text(&call.result, &result));
         }
         !failed
     }

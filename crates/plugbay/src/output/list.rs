@@ -7,7 +7,7 @@ use super::{
     table::{Cell, Column, Table},
     units::{count, plural},
 };
-use crate::commands::list::{Overview, Row, State};
+use crate::commands::list::{Overview, Row};
 
 impl View for Overview {
     fn human(&self, style: Style) -> String {
@@ -65,17 +65,11 @@ impl Row {
     }
 
     fn cells(&self) -> Vec<Cell> {
-        let (word, paint): (_, fn(Style, &str) -> String) = match self.state {
-            State::Warming => ("warming", Style::warn),
-            State::Ready => ("ready", Style::good),
-            State::Active => ("active", Style::good),
-            State::Error => ("error", Style::bad),
-        };
         let known = |text: String| if self.era.is_some() { text } else { "–".to_owned() };
         let era = self.era.map_or("–", super::era);
         vec![
             self.name.clone().into(),
-            Cell::painted(word, paint),
+            super::state(self.state),
             known(count(self.tools)).into(),
             known(count(self.tokens)).into(),
             era.into(),
@@ -85,7 +79,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use plugbay_core::era::Era;
+    use plugbay_core::{era::Era, server_state::ServerState};
 
     use super::*;
     use crate::commands::Trouble;
@@ -107,11 +101,11 @@ mod tests {
         };
         let broken = |name, tools, era| Row {
             trouble: Some(reason.clone()),
-            ..row(name, State::Error, tools, 12 * tools, era)
+            ..row(name, ServerState::Error, tools, 12 * tools, era)
         };
         let overview = Overview {
             servers: vec![
-                row("calc", State::Active, 6, 1200, Some(Era::Legacy)),
+                row("calc", ServerState::Active, 6, 1200, Some(Era::Legacy)),
                 broken("db", 0, None),
                 broken("files", 2, Some(Era::Modern)),
             ],

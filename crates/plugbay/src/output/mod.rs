@@ -23,12 +23,13 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-use plugbay_core::era::Era;
+use plugbay_core::{era::Era, server_state::ServerState};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
 pub use style::Style;
 
+use self::table::Cell;
 use crate::{commands::CommandError, config::Diagnostic};
 
 /// Where a command's words go, and what the reader's terminal can show.
@@ -124,6 +125,17 @@ impl Output {
 /// A reader that has gone away (`| head`) is no error.
 fn write(mut to: impl Write, bytes: &[u8]) {
     let _ = to.write_all(bytes).and_then(|()| to.flush());
+}
+
+/// The state of a server in a table.
+fn state(state: ServerState) -> Cell {
+    let paint = match state {
+        ServerState::Idle => Style::dim,
+        ServerState::Warming => Style::warn,
+        ServerState::Ready | ServerState::Active => Style::good,
+        ServerState::Error => Style::bad,
+    };
+    Cell::painted(state.as_str(), paint)
 }
 
 fn era(era: Era) -> &'static str {

@@ -1,4 +1,4 @@
-//! What runs: gateways, their hosts, their servers.
+//! Running gateways, their hosts and their servers.
 
 use super::{
     Style, View,
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     commands::status::Status,
-    status_file::{Present, Running, Server, State, Transport},
+    status_file::{GatewayStatus, HostGroup, ServerStatus, Transport},
 };
 
 const NOTHING: &str = "\
-nothing runs: a host starts `plugbay serve` when it is opened
-`plugbay list` tells whether every server works, `plugbay hosts` what each host would get
+no gateway runs: a host starts `plugbay serve` when it opens
+`plugbay list` shows whether every server works, `plugbay hosts` which mode each host gets
 ";
 const INDENT: usize = 2;
 
@@ -24,13 +24,13 @@ impl View for Status {
             return NOTHING.to_owned();
         }
         let gateways: Vec<String> =
-            self.gateways.iter().map(|running| running.told(self.now, style)).collect();
+            self.gateways.iter().map(|gateway| gateway.text(self.now, style)).collect();
         gateways.join("\n")
     }
 }
 
-impl Running {
-    fn told(&self, now: u64, style: Style) -> String {
+impl GatewayStatus {
+    fn text(&self, now: u64, style: Style) -> String {
         let mut parts = vec![self.title(now, style)];
         if !self.hosts.is_empty() {
             parts.push(self.host_table(style));
@@ -43,7 +43,7 @@ impl Running {
     }
 
     fn title(&self, now: u64, style: Style) -> String {
-        let way = match &self.transport {
+        let transport = match &self.transport {
             Transport::Stdio => "stdio",
             Transport::Http { address } => address,
         };
@@ -51,9 +51,9 @@ impl Running {
             Some(file) => format!("with {file}"),
             None => format!("in {}", self.folder),
         };
-        let told = format!("{way}, for {}, {place}", age(now.saturating_sub(self.since)));
+        let line = format!("{transport}, for {}, {place}", age(now.saturating_sub(self.since)));
         let nobody = if self.hosts.is_empty() { ", no host yet" } else { "" };
-        format!("{} {}{nobody}\n", style.bold(&format!("gateway {}:", self.pid)), one_line(&told))
+        format!("{} {}{nobody}\n", style.bold(&format!("gateway {}:", self.pid)), one_line(&line))
     }
 
     fn host_table(&self, style: Style) -> String {
@@ -83,38 +83,31 @@ impl Running {
     }
 }
 
-impl Present {
+impl HostGroup {
     fn cells(&self) -> Vec<Cell> {
-        let guest = &self.guest;
-        let said = |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), one_line);
-        let name = said(&guest.name);
+        let host = &self.host;
+        let known = |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), one_line);
+        let name = known(&host.name);
         let many = if self.count > 1 { format!("{name} × {}", count(self.count)) } else { name };
         vec![
             Cell::painted(many, Style::bold),
-            said(&guest.version).into(),
-            one_line(&guest.profile).into(),
-            super::era(guest.era).into(),
-            guest.mode.map_or_else(|| "–".to_owned(), |mode| mode.to_string()).into(),
-            guest
-                .why
+            known(&host.version).into(),
+            one_line(&host.profile).into(),
+            super::era(host.era).into(),
+            host.mode.map_or_else(|| "–".to_owned(), |mode| mode.to_string()).into(),
+            host.why
                 .clone()
-                .unwrap_or_else(|| "chosen when all servers have been heard of".to_owned())
+                .unwrap_or_else(|| "chosen when every server has connected or failed".to_owned())
                 .into(),
         ]
     }
 }
 
-impl Server {
+impl ServerStatus {
     fn cells(&self) -> Vec<Cell> {
-        let (word, paint): (_, fn(Style, &str) -> String) = match self.state {
-            State::Warming => ("warming", Style::warn),
-            State::Ready => ("ready", Style::good),
-            State::Idle => ("idle", Style::dim),
-            State::Error => ("error", Style::bad),
-        };
         vec![
             one_line(&self.name).into(),
-            Cell::painted(word, paint),
+            super::state(self.state),
             self.tools.map_or_else(|| "–".to_owned(), count).into(),
             self.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
         ]
@@ -128,14 +121,14 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use plugbay_core::{era::Era, exposure::Mode};
+    use plugbay_core::{era::Era, exposure::Mode, server_state::ServerState};
     use plugbay_downstream::ConnectedHost;
 
     use super::*;
     use crate::commands::Trouble;
 
-    fn running() -> Running {
-        let guest = ConnectedHost {
+    fn gateway() -> GatewayStatus {
+        let host = ConnectedHost {
             name: Some("claude-code".to_owned()),
             version: Some("2.0\x1b[2J".to_owned()),
             profile: "claude-code".to_owned(),
@@ -151,48 +144,48 @@ mod tests {
             mode: None,
             why: None,
         };
-        let server = |name: &str, state, tools, pid| Server {
+        let server = |name: &str, state, tools, pid| ServerStatus {
             name: name.to_owned(),
             state,
             tools,
             pid,
-            trouble: (state == State::Error).then(|| Trouble {
+            trouble: (state == ServerState::Error).then(|| Trouble {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
                 remedy: Some("open it".to_owned()),
             }),
         };
-        Running {
+        GatewayStatus {
             pid: 4711,
             since: 1000,
             transport: Transport::Http { address: "http://127.0.0.1:8080/mcp".to_owned() },
             folder: "/home/ann".to_owned(),
             config: None,
-            hosts: vec![Present { guest, count: 3 }, Present { guest: unnamed, count: 1 }],
+            hosts: vec![HostGroup { host, count: 3 }, HostGroup { host: unnamed, count: 1 }],
             servers: vec![
-                server("calc", State::Ready, Some(6), Some(4712)),
-                server("db", State::Error, None, None),
-                server("notes", State::Idle, Some(1200), None),
+                server("calc", ServerState::Ready, Some(6), Some(4712)),
+                server("db", ServerState::Error, None, None),
+                server("notes", ServerState::Idle, Some(1200), None),
             ],
         }
     }
 
     #[test]
     fn a_glance_shows_who_is_served_how_and_what_does_not_work() {
-        let bare = Running {
+        let bare = GatewayStatus {
             transport: Transport::Stdio,
             config: Some("/c.jsonc".to_owned()),
             hosts: vec![],
             servers: vec![],
-            ..running()
+            ..gateway()
         };
-        let status = Status { gateways: vec![running(), bare], now: 1300 };
+        let status = Status { gateways: vec![gateway(), bare], now: 1300 };
         let expected = "\
 gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
 
   HOST             VERSION  TAKEN FOR    ERA     MODE  WHY
   claude-code × 3  2.0      claude-code  legacy  all   the host keeps tools out of context itself
-  –                –        unknown      modern  –     chosen when all servers have been heard of
+  –                –        unknown      modern  –     chosen when every server has connected or failed
 
   SERVER  STATE  TOOLS   PID
   calc    ready      6  4712
@@ -211,7 +204,7 @@ gateway 4711: stdio, for 5 min, with /c.jsonc, no host yet
 
     #[test]
     fn a_file_says_what_was_written() {
-        let text = serde_json::to_string(&running()).unwrap();
-        assert_eq!(serde_json::from_str::<Running>(&text).unwrap(), running());
+        let text = serde_json::to_string(&gateway()).unwrap();
+        assert_eq!(serde_json::from_str::<GatewayStatus>(&text).unwrap(), gateway());
     }
 }

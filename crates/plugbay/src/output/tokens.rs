@@ -9,7 +9,7 @@ use super::{
     table::{Column, Table},
     units::count,
 };
-use crate::commands::tokens::{Reckoning, Tokens};
+use crate::commands::tokens::{ConversationCosts, Tokens};
 
 impl View for Tokens {
     fn human(&self, style: Style) -> String {
@@ -36,15 +36,16 @@ impl View for Tokens {
         text.push_str(
             &style.dim("tokens: o200k; definitions as models read them, and what was asked and answered\n"),
         );
-        if let Some(reckoning) = &self.reckoning {
-            explain(&mut text, reckoning, style);
+        if let Some(conversation) = &self.conversation {
+            explain(&mut text, conversation, style);
         }
         text
     }
 }
 
-fn explain(text: &mut String, reckoning: &Reckoning, style: Style) {
-    let Reckoning { definitions, turns, tools, servers, context, costs, break_even, hosts } = reckoning;
+fn explain(text: &mut String, conversation: &ConversationCosts, style: Style) {
+    let ConversationCosts { definitions, turns, tools, servers, context, costs, break_even, hosts } =
+        conversation;
     let _ = writeln!(
         text,
         "\nA conversation of {turns} turns that uses {tools} tools of {servers} servers, with {} other tokens in its\n\

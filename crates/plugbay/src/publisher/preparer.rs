@@ -1,4 +1,4 @@
-//! Makes indexes before they are searched, beside everything else: with many tools it takes a while.
+//! Builds search indexes in a thread of its own: with many tools that takes a while.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,14 +9,14 @@ use plugbay_core::surface::ToolIndex;
 
 use crate::embeddings;
 
-/// One index at a time, and of what has come meanwhile only the latest.
+/// Builds one index at a time, and of those that were requested meanwhile only the latest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Preparer(Arc<Mutex<Work>>);
 
 #[derive(Debug, Default)]
 struct Work {
     next: Option<Arc<ToolIndex>>,
-    /// A thread is at it, and will look for the next.
+    /// A thread is working, and will look for the next.
     under_way: bool,
 }
 
@@ -28,7 +28,7 @@ impl Preparer {
             return;
         }
         let preparer = self.clone();
-        // Where there is no thread to be had, the first search makes it.
+        // Without a thread, the first search builds the index.
         work.under_way = thread::Builder::new().spawn(move || preparer.work()).is_ok();
     }
 

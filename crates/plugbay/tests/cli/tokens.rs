@@ -69,7 +69,7 @@ fn hosts_are_shown_with_what_they_get() {
     assert!(of("unknown")["why"].as_str().unwrap().ends_with("are passed through"), "{shown}");
     let wrong = harness.run(&["serve", "--host", "nobody"]);
     assert!(
-        wrong.err.starts_with("error: nothing is known of a host \"nobody\"\n  known: "),
+        wrong.err.starts_with("error: there is no profile of a host \"nobody\"\n  there are profiles of "),
         "{}",
         wrong.err
     );

@@ -1,7 +1,5 @@
 //! A sentence becomes calls: a real gateway, real servers, and endpoints that speak like each provider.
 
-mod dialect;
-
 use std::{env, fs, path::Path, process::Command};
 
 use plugbay_testkit::{
@@ -10,8 +8,10 @@ use plugbay_testkit::{
 };
 use serde_json::{Value, json};
 
-use self::dialect::{ANTHROPIC, COST, DIALECTS, Dialect, GEMINI, OPENAI, STREAMED};
-use crate::gateway;
+use crate::{
+    dialect::{ANTHROPIC, COST, DIALECTS, Dialect, GEMINI, OPENAI, STREAMED},
+    gateway,
+};
 
 const SECRET: &str = "hunter2-key";
 

@@ -7,6 +7,7 @@ mod cache;
 mod cancel;
 mod catalog;
 mod concurrency;
+mod dialect;
 mod discovery;
 mod environment;
 mod eras;

@@ -1,11 +1,21 @@
 //! A changed config takes effect while the host stays connected, and touches only what changed.
 
-use std::fs;
+mod general;
+mod models;
+mod servers;
+mod table;
 
-use plugbay_testkit::{Host, Script, Workspace, wait_until_gone};
-use serde_json::json;
+use std::{
+    collections::BTreeSet,
+    fs,
+    time::{Duration, Instant},
+};
 
-use crate::{LIST_CHANGED, open_with};
+use plugbay_testkit::{Host, Process, Script, Workspace, wait_until, wait_until_gone};
+use serde_json::{Value, json};
+
+use self::table::Harness;
+use crate::{LIST_CHANGED, gateway, open_with};
 
 #[track_caller]
 fn pid(host: &Host, server: &str) -> String {
@@ -83,5 +93,143 @@ fn a_new_filter_needs_no_restart() {
     host.await_list("the list without echo", |tools| tools.len() == 1);
     host.call("s__echo", "{}").failure();
     assert_eq!(pid(&host, "s"), before);
+    host.finish();
+}
+
+// ---- every key of the configuration
+
+#[test]
+fn a_reload_of_each_general_key_takes_effect() {
+    let harness = Harness::new();
+    harness.check(&general::top(&harness));
+}
+
+#[test]
+fn a_reload_of_each_host_profile_key_takes_effect() {
+    Harness::new().check(&general::hosts());
+}
+
+#[test]
+fn a_reload_of_each_server_entry_key_takes_effect() {
+    let harness = Harness::new();
+    harness.check(&servers::entries(&harness));
+}
+
+#[test]
+fn a_reload_of_each_server_option_takes_effect() {
+    let harness = Harness::new();
+    harness.check(&servers::options(&harness));
+    harness.check(&servers::suites());
+}
+
+#[test]
+fn a_reload_of_each_language_model_key_takes_effect() {
+    let harness = Harness::new();
+    harness.check(&models::rankers(&harness));
+    harness.check(&models::agents(&harness));
+}
+
+#[test]
+fn a_reload_of_list_wait_ends_a_wait_that_is_under_way() {
+    let workspace = Workspace::new();
+    let silent = Script::new().set("start_delay_ms", 3_600_000);
+    let config = workspace.config(&[("a", Script::friendly()), ("silent", silent)]);
+    workspace.write_config(&config.clone().top("listWait", json!("1h")));
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    let id = host.request("tools/list", "{}");
+    workspace.await_log("a", "listed", 1);
+    host.barrier();
+    assert!(host.take_now(|message| message.id() == Some(&id.to_string())).is_none());
+    workspace.write_config(&config.top("listWait", json!("1ms")));
+    assert!(host.expect_response(id).text().contains("a__echo"));
+    host.finish();
+}
+
+#[test]
+fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", Script::friendly().set("ignore_eof", true))]);
+    let patient = |time: &str| config.clone().options("s", json!({ "shutdown": time }));
+    let host = open_with(&workspace, &patient("10ms"), &["s__pid"]);
+    let first = workspace.server_process("s");
+    workspace.write_config(&patient("2s"));
+    wait_until_gone(&[first]);
+    let second: Process = wait_until("the second process", Duration::from_secs(20), || {
+        workspace.starts("s").get(1).copied().and_then(Process::of)
+    });
+    workspace.await_log("s", "listed", 2);
+    let begun = Instant::now();
+    workspace.write_config(&config.without("s"));
+    wait_until_gone(&[second]);
+    assert!(
+        begun.elapsed() >= Duration::from_secs(2),
+        "it was asked to end, and left in peace for two seconds"
+    );
+    host.finish();
+}
+
+/// Keys that hold other keys, and those with a test of their own above.
+const WITHOUT_ROW: [&str; 8] = [
+    "hosts",
+    "limits",
+    "search",
+    "naturalLanguage",
+    "Server.plugbay",
+    "Plugbay.suite",
+    "listWait",
+    "Plugbay.shutdown",
+];
+
+#[test]
+fn every_key_of_the_schema_has_a_reload_test() {
+    let harness = Harness::new();
+    let tables = [
+        general::top(&harness),
+        general::hosts(),
+        servers::entries(&harness),
+        servers::options(&harness),
+        servers::suites(),
+        models::rankers(&harness),
+        models::agents(&harness),
+    ];
+    let tested: BTreeSet<&str> = tables.iter().flatten().map(|row| row.key).chain(WITHOUT_ROW).collect();
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/plugbay.schema.json")).unwrap();
+    let mut keys = keys_of("", &schema);
+    for (name, definition) in schema["definitions"].as_object().unwrap() {
+        keys.extend(keys_of(&format!("{name}."), definition));
+    }
+    let untested: Vec<&String> = keys.iter().filter(|key| !tested.contains(key.as_str())).collect();
+    assert!(untested.is_empty(), "no reload test for {untested:?}");
+    let unknown: Vec<&&str> = tested.iter().filter(|key| !keys.contains(&(**key).to_owned())).collect();
+    assert!(unknown.is_empty(), "not in the schema: {unknown:?}");
+}
+
+/// The keys of one object of the schema, without other spellings of a key and without those that have no effect.
+fn keys_of(prefix: &str, definition: &Value) -> Vec<String> {
+    let Some(properties) = definition["properties"].as_object() else { return Vec::new() };
+    let counts = |schema: &Value| {
+        let description = schema["description"].as_str().unwrap_or_default();
+        !description.starts_with("The same as") && !description.ends_with("has no effect.")
+    };
+    properties.iter().filter(|(_, schema)| counts(schema)).map(|(key, _)| format!("{prefix}{key}")).collect()
+}
+
+#[test]
+fn a_change_loads_the_configuration_once() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", Script::friendly())]);
+    workspace.write_config(&config);
+    let host = Host::spawn(workspace.command(&gateway()).arg("--verbose"));
+    host.initialize();
+    host.await_tools(&["s__pid"]);
+    let loads = || host.stderr().matches("loaded the configuration").count();
+    assert_eq!(loads(), 1, "at the start");
+    for change in 1..=3 {
+        let name = format!("added{change}");
+        workspace.write_config(&config.clone().server(&workspace, &name, &Script::friendly()));
+        host.await_tools(&[&format!("{name}__pid")]);
+        assert_eq!(loads(), 1 + change, "{}", host.stderr());
+    }
     host.finish();
 }

@@ -1,4 +1,4 @@
-//! Arguments as they stand on the command line: pairs, one JSON object, or one on stdin.
+//! The arguments of a call on the command line: pairs, one JSON object, or one on stdin.
 
 use std::{
     fs,
@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 
 use super::{CommandError, typing::Schema};
 
-/// What was given, read but not yet typed.
+/// Parsed arguments; values do not have their types yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum CliArguments {
     /// A JSON object, as text.
     Object(String),
     Pairs(Vec<(String, Value)>),
@@ -20,33 +20,35 @@ pub(super) enum Given {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// To be understood as the tool's schema has it.
+    /// Gets the type that the tool's schema wants.
     Text(String),
-    /// JSON by the user's own word.
+    /// JSON, as the user says with `:=`.
     Json(String),
 }
 
-pub(super) fn read(arguments: &[String]) -> Result<Given, CommandError> {
+pub(super) fn read(arguments: &[String]) -> Result<CliArguments, CommandError> {
     match arguments {
         [only] if only == "-" => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text)?;
-            object(&text, "stdin").map(Given::Object)
+            object(&text, "stdin").map(CliArguments::Object)
         }
-        [only] if only.trim_start().starts_with('{') => object(only, "the argument").map(Given::Object),
+        [only] if only.trim_start().starts_with('{') => {
+            object(only, "the argument").map(CliArguments::Object)
+        }
         pairs => {
             let pairs: Vec<_> = pairs.iter().map(|argument| pair(argument)).collect::<Result<_, _>>()?;
             match (1..pairs.len())
                 .find(|index| pairs[..*index].iter().any(|(key, _)| *key == pairs[*index].0))
             {
                 Some(again) => Err(CommandError::usage(format!("{:?} is given twice", pairs[again].0))),
-                None => Ok(Given::Pairs(pairs)),
+                None => Ok(CliArguments::Pairs(pairs)),
             }
         }
     }
 }
 
-impl Given {
+impl CliArguments {
     /// The arguments as one line of JSON, which is how they travel.
     pub(super) fn into_json(self, schema: Option<&[u8]>) -> Result<String, CommandError> {
         let pairs = match self {
@@ -111,8 +113,8 @@ mod tests {
 
     fn pairs(arguments: &[&str], schema: &str) -> Result<String, String> {
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let given = read(&arguments).and_then(|given| given.into_json(Some(schema.as_bytes())));
-        given.map_err(|error| error.message)
+        let json = read(&arguments).and_then(|arguments| arguments.into_json(Some(schema.as_bytes())));
+        json.map_err(|error| error.message)
     }
 
     #[test]

@@ -14,56 +14,55 @@ use plugbay_core::{
 
 use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
 use crate::{app::App, config::Settings};
-use arguments::Given;
+use arguments::CliArguments;
 
-/// What the command line asks for.
+/// The options of `plugbay call`.
 #[derive(Debug)]
-pub struct Order {
+pub struct CallOptions {
     pub tool: String,
     pub arguments: Vec<String>,
     pub timeout: Option<Duration>,
-    /// The result as the server wrote it, instead of a text.
+    /// Print the result as the server wrote it, instead of its text.
     pub raw: bool,
 }
 
-/// A result of `tools/call` as it came.
+/// The result of one `tools/call`, byte for byte.
 #[derive(Debug)]
-pub struct Answered {
+pub struct CallResult {
     pub tool: String,
     pub result: Bytes,
 }
 
-pub async fn call(context: &Context, order: Order) -> Result<ExitCode, CommandError> {
+pub async fn call(context: &Context, options: CallOptions) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let name = Name::parse(&order.tool);
+    let name = Name::parse(&options.tool);
     let server = name.server.map(|server| configured(&settings, server)).transpose()?;
-    let given = arguments::read(&order.arguments)?;
-    let app = App::assemble(&settings, context.outside.clone());
-    let answered = attempt(context, &app, &order, &name, server, given).await;
+    let arguments = arguments::read(&options.arguments)?;
+    let app = App::assemble(&settings, context.environment.clone());
+    let result = attempt(context, &app, &options, &name, server, arguments).await;
     context.output.progress_done();
     app.shut_down().await;
-    let answered = answered?;
-    let went_well = context.output.answered(&answered, order.raw);
-    Ok(if went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let succeeded = context.output.call_result(&result?, options.raw);
+    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn attempt(
     context: &Context,
     app: &App,
-    order: &Order,
+    options: &CallOptions,
     name: &Name<'_>,
     server: Option<ServerName>,
-    given: Given,
-) -> Result<Answered, CommandError> {
+    arguments: CliArguments,
+) -> Result<CallResult, CommandError> {
     let target = find(context, app, name, server).await?;
     let snapshot = app.snapshots().borrow().clone();
-    let arguments = given.into_json(schema(&snapshot, &target))?;
+    let arguments = arguments.into_json(schema(&snapshot, &target))?;
     context.output.progress(&format!("calling {} of {}", target.tool, target.server));
-    let result = request::send(&app.gateway(), &target, &arguments, order.timeout, context.output).await?;
-    Ok(Answered { tool: order.tool.clone(), result })
+    let result = request::send(&app.gateway(), &target, &arguments, options.timeout, context.output).await?;
+    Ok(CallResult { tool: options.tool.clone(), result })
 }
 
-/// The tool that is meant. Its server is asked only if the cache does not know it.
+/// Finds the tool. Its server starts only if the cache does not know the tool.
 async fn find(
     context: &Context,
     app: &App,
@@ -76,7 +75,7 @@ async fn find(
         if let Plan::Forward(bare) = listing().plan(name.whole) {
             return Ok(bare.into_owned());
         }
-        let error = CommandError::usage(format!("{:?} names no server", name.whole));
+        let error = CommandError::usage(format!("{:?} does not name a server", name.whole));
         let near = nearest(&listing(), name.whole);
         let hint =
             if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") };
@@ -97,10 +96,8 @@ async fn find(
 fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> CommandError {
     let tool = name.tool;
     if snapshot.catalog.get(server).is_some_and(|entry| entry.offer.tool(tool).is_some()) {
-        return CommandError::failed(format!(
-            "the configuration does not show the tool {tool:?} of {server}"
-        ))
-        .hint("its \"plugbay\" settings deny it, or another tool wants the same name");
+        return CommandError::failed(format!("the configuration hides the tool {tool:?} of {server}"))
+            .hint("its \"plugbay\" settings deny it, or another tool wants the same name");
     }
     let error = CommandError::failed(format!("{server} has no tool {tool:?}"));
     let near = nearest(&snapshot.listing, &format!("{server}{JOINT}{tool}"));

@@ -1,4 +1,4 @@
-//! A call through the seam that host sessions use, by somebody who waits for one answer.
+//! Sends one call to a server, as a host session does, and waits for its answer.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +11,7 @@ use plugbay_core::{
     exchange::{Answer, Call, Caller, Ticket},
     surface::Target,
     task::TaskRole,
-    wire::{Draft, Head, Hole, Kind, Members, Span},
+    wire::{Draft, Head, Hole, Kind, Span, write::request_draft},
 };
 use plugbay_downstream::Gateway;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::CommandError;
 use crate::output::Output;
 
-/// The bytes of the result as the server wrote them.
+/// Sends the call, and returns the result as the server wrote it.
 pub(super) async fn send(
     gateway: &Gateway,
     target: &Target,
@@ -30,7 +30,7 @@ pub(super) async fn send(
 ) -> Result<Bytes, CommandError> {
     let (sender, answer) = oneshot::channel();
     let caller = Arc::new(Waiter { answer: Mutex::new(Some(sender)), output });
-    let (request, params) = draft(&target.tool, arguments)?;
+    let (request, params) = draft(&target.tool, arguments);
     let ticket = gateway.tickets.next();
     let (params, task_role) = (Some(params), TaskRole::None);
     let call = Call { ticket, caller, request, era: Era::Legacy, params, timeout, task_role };
@@ -42,24 +42,16 @@ pub(super) async fn send(
     }
 }
 
-/// The request with holes for its number, and where its `params` are.
-fn draft(tool: &str, arguments: &str) -> Result<(Draft, Span), CommandError> {
-    let tool = json!(tool);
-    let message = Bytes::from(format!(
-        r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{{"name":{tool},"arguments":{arguments},"_meta":{{"progressToken":0}}}}}}"#
-    ));
-    let refused = |fault| CommandError::usage(format!("the arguments cannot be sent: {fault}"));
-    let head = Head::read(&message).map_err(|malformed| refused(malformed.fault.to_string()))?;
-    let inside = |object: &Span, key| Members::find(&message, object, key);
-    let token = head.payload.as_ref().and_then(|params| inside(&inside(params, "_meta")?, "progressToken"));
-    let (Kind::Request { id, .. }, Some(params), Some(token)) = (head.kind, head.payload, token) else {
-        return Err(refused("they hide the request".to_owned()));
-    };
-    Ok((Draft::new(message).with(id, Hole::Ticket).with(token, Hole::Ticket), params))
+/// The request, whose id and progress token are filled in when it is sent, and where its `params` are.
+fn draft(tool: &str, arguments: &str) -> (Draft, Span) {
+    let before = format!(r#"{{"name":{},"arguments":{arguments},"_meta":{{"progressToken":"#, json!(tool));
+    let (draft, params) = request_draft("tools/call", format!("{before}}}}}").as_bytes());
+    let token = params.start + before.len();
+    (draft.with(token..token, Hole::Ticket), params)
 }
 
 fn result(message: &Bytes) -> Result<Bytes, CommandError> {
-    let malformed = || CommandError::failed("the server's answer cannot be read");
+    let malformed = || CommandError::failed("plugbay cannot parse the server's answer");
     let head = Head::read(message).map_err(|_| malformed())?;
     let payload = message.slice(head.payload.ok_or_else(malformed)?);
     match head.kind {
@@ -68,14 +60,14 @@ fn result(message: &Bytes) -> Result<Bytes, CommandError> {
     }
 }
 
-/// A JSON-RPC error in words.
+/// A JSON-RPC error as a message for people.
 fn refusal(error: &[u8]) -> CommandError {
     let error: Value = serde_json::from_slice(error).unwrap_or_default();
     let text = error["message"].as_str().unwrap_or("no reason given");
     CommandError::failed(format!("the server refused the call: {text} (code {})", error["code"]))
 }
 
-/// Takes one answer.
+/// The caller of one call.
 #[derive(Debug)]
 struct Waiter {
     // A std mutex: held while the sender is taken out, never across an await.
@@ -105,15 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_request_is_numbered_and_can_report_progress() {
-        let (draft, params) = draft("say \"x\"", r#"{"id":1,"_meta":{"progressToken":7}}"#).unwrap();
+    fn a_tools_call_request_has_an_id_and_a_progress_token() {
+        let (draft, params) = draft("say \"x\"", r#"{"id":1,"_meta":{"progressToken":7}}"#);
         let expected = r#"{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"say \"x\"","arguments":{"id":1,"_meta":{"progressToken":7}},"_meta":{"progressToken":42}}}"#;
         assert_eq!(draft.render(42), expected);
-        assert_eq!(params.start, expected.find("{\"name\"").unwrap() - 1, "the id is one digit shorter");
+        assert_eq!(params.start, expected.find("{\"name\"").unwrap() - 2, "the id is not in the message yet");
     }
 
     #[test]
-    fn results_keep_their_bytes_and_errors_become_words() {
+    fn a_call_result_keeps_its_bytes_and_an_error_becomes_text() {
         let message = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{ "z":1.0, "a":[] },"x":1}"#);
         assert_eq!(result(&message).unwrap(), r#"{ "z":1.0, "a":[] }"#);
         let message =

@@ -55,10 +55,10 @@ pub struct Next {
 pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
     let show = Show { context, as_json };
     tokenizer::prepare();
-    let sandbox = Sandbox::new(&context.outside.program)?;
+    let sandbox = Sandbox::new(&context.environment.program)?;
     show.part(&Intro);
 
-    let startup = startup::watch(&sandbox, &context.outside, |event| show.part(event)).await?;
+    let startup = startup::watch(&sandbox, &context.environment, |event| show.part(event)).await?;
     show.part(&startup.failures);
     show.part(&startup.costs);
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{CommandError, milliseconds, sandbox::Sandbox};
 use crate::{
-    app::{App, Outside},
+    app::{App, Environment},
     commands::{
         Trouble,
         start::start,
@@ -73,12 +73,12 @@ pub struct ServerCost {
 /// Starts the gateway without a host, so that the states of its servers can be watched.
 pub(super) async fn watch(
     sandbox: &Sandbox,
-    outside: &Outside,
+    environment: &Environment,
     mut show: impl FnMut(&Event),
 ) -> Result<Startup, CommandError> {
     let settings = Source::new(Some(sandbox.config("all")?)).load();
     // No cache: no server has been connected before.
-    let app = App::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
+    let app = App::assemble(&settings, Environment { cache_folder: None, ..environment.clone() });
     let started = Instant::now();
     let mut events = Vec::new();
     let failures = start(

@@ -1,4 +1,4 @@
-//! `plugbay permissions`: a host's permission rules keep their meaning for tools that are called through another.
+//! `plugbay permissions`: applies the permission rules of a host to calls within `execute_tool` and suites.
 
 mod files;
 mod rules;
@@ -21,9 +21,9 @@ use rules::{Decision, Rules};
 /// How Claude Code calls a tool of ours: `mcp__{entry}__{tool}`.
 const PREFIX: &str = "mcp__";
 
-/// What is asked for.
+/// The options of `plugbay permissions`.
 #[derive(Debug)]
-pub struct Wish {
+pub struct PermissionsOptions {
     /// What plugbay is called in the host's settings.
     pub entry: String,
     /// Believe servers that say of a tool that it only reads, and let it pass.
@@ -31,15 +31,15 @@ pub struct Wish {
 }
 
 /// Prints what is to be added to the settings of Claude Code.
-pub async fn fragment(context: &Context, wish: &Wish) -> Result<ExitCode, CommandError> {
-    let Wish { entry, allow_reading } = wish;
+pub async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<ExitCode, CommandError> {
+    let PermissionsOptions { entry, allow_reading } = options;
     let snapshot = seen_by_claude(context).await?;
     let ours = |own: BuiltinTool| format!("{PREFIX}{entry}__{}", own.name());
     let mut allow: Vec<String> =
         [BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Overview].map(ours).into();
     let reading = snapshot.names.iter().filter(|found| *allow_reading && found.is_read_only());
     allow.extend(reading.map(|found| format!("{PREFIX}{entry}__{}", found.exposed)));
-    let hook = json!({ "type": "command", "command": hook_command(context, wish) });
+    let hook = json!({ "type": "command", "command": hook_command(context, options) });
     let suites = snapshot.listing.suites().map(|(exposed, _)| format!("{PREFIX}{entry}__{exposed}"));
     let matcher: Vec<String> = [BuiltinTool::Execute, BuiltinTool::Read, BuiltinTool::NaturalLanguage]
         .map(ours)
@@ -57,9 +57,9 @@ pub async fn fragment(context: &Context, wish: &Wish) -> Result<ExitCode, Comman
     Ok(ExitCode::SUCCESS)
 }
 
-/// What Claude Code tells a hook before a tool is used.
+/// The input of a hook of Claude Code before a tool is used.
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct HookInput {
     /// As the host calls it.
     #[serde(default)]
     tool_name: String,
@@ -69,18 +69,22 @@ struct Asked {
     cwd: PathBuf,
 }
 
-/// Answers Claude Code's server request whether a tool of ours may be used that calls others. Says nothing where no rule does.
-pub async fn hook(context: &Context, wish: &Wish, places: &Places) -> Result<ExitCode, CommandError> {
-    let entry = &wish.entry;
-    let mut input = String::new();
-    std::io::stdin().read_to_string(&mut input)?;
-    let asked: Asked = serde_json::from_str(&input)
-        .map_err(|error| CommandError::usage(format!("this is no question of a hook: {error}")))?;
+/// Tells Claude Code whether a built-in tool may make the call that it contains. Prints nothing where no rule applies.
+pub async fn hook(
+    context: &Context,
+    options: &PermissionsOptions,
+    places: &Places,
+) -> Result<ExitCode, CommandError> {
+    let entry = &options.entry;
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let input: HookInput = serde_json::from_str(&text)
+        .map_err(|error| CommandError::usage(format!("the input of the hook cannot be parsed: {error}")))?;
     let snapshot = seen_by_claude(context).await?;
-    let rules = places.rules(&asked.cwd);
-    let decided = match called(&asked, &snapshot, entry) {
+    let rules = places.rules(&input.cwd);
+    let decided = match called(&input, &snapshot, entry) {
         Called::Nothing => None,
-        Called::Tool(name) => decide(&rules, &snapshot, &name, wish),
+        Called::Tool(name) => decide(&rules, &snapshot, &name, options),
         Called::Unclear(names) => Some(decide_unclear(&rules, &names, entry)),
         Called::Anything => Some((Decision::Ask, "a model calls the tools that it needs".to_owned())),
     };
@@ -111,8 +115,8 @@ enum Called {
 }
 
 /// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
-fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
-    let tool = asked.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
+fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
+    let tool = input.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
     let suite = match (BuiltinTool::named(tool), snapshot.listing.plan(tool)) {
         (Some(BuiltinTool::NaturalLanguage), _) => return Called::Anything,
         (_, Plan::Suite(server)) => Some(server),
@@ -134,7 +138,7 @@ fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
             snapshot.executable(name, server)
         }),
     };
-    let input = asked.tool_input.to_string();
+    let input = input.tool_input.to_string();
     let meant = arguments::unwrap_call(input.as_bytes(), envelope, arguments::Mode::Repair, tools);
     match (meant, written.take()) {
         (Ok(call), _) => Called::Tool(call.tool.name),
@@ -144,22 +148,32 @@ fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
 }
 
 /// The rules for a tool as if its server were the host's own, and for its name as we show it.
-fn decide(rules: &Rules, snapshot: &Snapshot, name: &str, wish: &Wish) -> Option<(Decision, String)> {
-    let shown = format!("{PREFIX}{}__{name}", wish.entry);
+fn decide(
+    rules: &Rules,
+    snapshot: &Snapshot,
+    name: &str,
+    options: &PermissionsOptions,
+) -> Option<(Decision, String)> {
+    let shown = format!("{PREFIX}{}__{name}", options.entry);
     let Some(found) = snapshot.names.get(name) else {
-        return decide_unheard(rules, snapshot, name, &shown);
+        return decide_unlisted(rules, snapshot, name, &shown);
     };
     let Target { server, tool, .. } = &found.target;
     if let Some((decision, rule)) = rules.decide(&[&format!("{PREFIX}{server}__{tool}"), &shown]) {
         return Some((decision, format!("the rule {rule} holds for {name}")));
     }
-    let reads = wish.allow_reading && found.is_read_only();
+    let reads = options.allow_reading && found.is_read_only();
     reads.then(|| (Decision::Allow, format!("{name} only reads, says its server")))
 }
 
 /// A tool of a server that was never heard of can be called too, by both names together. What it is called there
 /// may be spelt differently, so its user is asked where that might matter.
-fn decide_unheard(rules: &Rules, snapshot: &Snapshot, name: &str, shown: &str) -> Option<(Decision, String)> {
+fn decide_unlisted(
+    rules: &Rules,
+    snapshot: &Snapshot,
+    name: &str,
+    shown: &str,
+) -> Option<(Decision, String)> {
     let names = [&format!("{PREFIX}{name}"), shown];
     let server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
     let exposure = server.and_then(|server| snapshot.layout.exposures.get(&server));
@@ -190,10 +204,10 @@ fn decide_unclear(rules: &Rules, names: &[String], entry: &str) -> (Decision, St
 }
 
 /// This command as a shell takes it, on the same configuration.
-fn hook_command(context: &Context, wish: &Wish) -> String {
-    let mut words = vec![context.outside.program.display().to_string(), "permissions".to_owned()];
-    words.extend(["--hook", "--name", &wish.entry].map(str::to_owned));
-    words.extend(wish.allow_reading.then(|| "--allow-reading".to_owned()));
+fn hook_command(context: &Context, options: &PermissionsOptions) -> String {
+    let mut words = vec![context.environment.program.display().to_string(), "permissions".to_owned()];
+    words.extend(["--hook", "--name", &options.entry].map(str::to_owned));
+    words.extend(options.allow_reading.then(|| "--allow-reading".to_owned()));
     if let Some(file) = context.source.explicit() {
         words.extend(["--config".to_owned(), file.display().to_string()]);
     }
@@ -208,7 +222,7 @@ fn quoted(word: &str) -> String {
 
 async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {
     let settings = context.settings_in_passing()?;
-    let app = App::assemble(&settings, context.outside.clone());
+    let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     let name_limit = settings.hosts.of(Some("claude-code")).name_limit;

@@ -19,7 +19,7 @@ pub(super) enum Weight {
     Denials,
 }
 
-/// The rules of several files. Of those that fit, a denial wins over a server request, and that over a permission.
+/// The rules of several files. Of those that fit, a denial wins over a question to the user, and that over a permission.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     deny: Vec<String>,

@@ -1,6 +1,6 @@
-//! The page of one gateway: a file that is replaced whole, and locked for as long as its gateway lives.
+//! One status file on disk: it is replaced as a whole, and locked for as long as its gateway lives.
 //!
-//! The lock tells what has been left behind, whatever ended its gateway, and whoever has its number now.
+//! A file that can be locked was left behind, whatever ended its gateway and whichever process has its pid now.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -11,60 +11,60 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::Running;
+use super::GatewayStatus;
 
-const PAGE: &str = "json";
+const EXTENSION: &str = "json";
 const DRAFT: &str = "draft";
-/// A draft that is so old has been left behind.
-const FORSAKEN: Duration = Duration::from_secs(60);
+/// A draft that is this old was left behind.
+const STALE: Duration = Duration::from_secs(60);
 
-/// Taken away when it is dropped.
+/// Removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct StatusFile {
     path: PathBuf,
-    /// What stands there, locked.
+    /// The file as it was last written, locked.
     file: Option<File>,
 }
 
-impl Page {
+impl StatusFile {
     /// Nothing is written yet.
     pub(super) fn new(folder: &Path) -> Self {
         // No other process ever has the same name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        Self { path: folder.join(format!("{}-{moment}.{PAGE}", process::id())), file: None }
+        Self { path: folder.join(format!("{}-{moment}.{EXTENSION}", process::id())), file: None }
     }
 
-    /// What cannot be written leaves nothing, rather than what is no longer true.
+    /// After a write that fails there is no file, rather than one that is out of date.
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
             let folder = self.path.parent().unwrap_or(Path::new("."));
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            read(folder)?; // and clears what others have left
+            read(folder)?; // which also removes files that others left behind
         }
         let draft = self.path.with_extension(DRAFT);
         let replaced = locked(&draft, text).and_then(|file| fs::rename(&draft, &self.path).map(|()| file));
         if replaced.is_err() {
             let _ = fs::remove_file(&draft);
-            self.take_away();
+            self.remove();
         }
         self.file = Some(replaced?);
         Ok(())
     }
 
-    fn take_away(&mut self) {
+    fn remove(&mut self) {
         if self.file.take().is_some() {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-impl Drop for Page {
+impl Drop for StatusFile {
     fn drop(&mut self) {
-        self.take_away();
+        self.remove();
     }
 }
 
-/// A new file that is locked before anybody finds it in its place.
+/// A new file that is locked before it is moved into place.
 fn locked(path: &Path, text: &[u8]) -> io::Result<File> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.try_lock()?;
@@ -72,9 +72,9 @@ fn locked(path: &Path, text: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Every gateway that runs; the path of its page where that cannot be understood. What gateways have left
-/// that run no more is taken away.
-pub fn read(folder: &Path) -> io::Result<Vec<Result<Running, PathBuf>>> {
+/// Every running gateway, or the path of its status file if that cannot be parsed. Files of gateways that no longer
+/// run are removed.
+pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -83,11 +83,11 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<Running, PathBuf>>> {
     let mut found = Vec::new();
     for path in paths {
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some(PAGE) => {
-                let text = text_of_living(&path).unwrap_or_default();
+            Some(EXTENSION) => {
+                let text = text_if_alive(&path).unwrap_or_default();
                 found.extend(text.map(|text| serde_json::from_slice(&text).map_err(|_| path)));
             }
-            Some(DRAFT) if is_forsaken(&path) => {
+            Some(DRAFT) if is_stale(&path) => {
                 let _ = fs::remove_file(&path);
             }
             _ => {}
@@ -96,11 +96,11 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<Running, PathBuf>>> {
     Ok(found)
 }
 
-/// `None` if its gateway is dead; then nothing is left of it.
-fn text_of_living(path: &Path) -> io::Result<Option<Vec<u8>>> {
+/// The text of a status file; `None` if its gateway is dead, and then the file is removed.
+fn text_if_alive(path: &Path) -> io::Result<Option<Vec<u8>>> {
     loop {
         let mut file = File::open(path)?;
-        // Shared, so that two who look do not take each other for the gateway.
+        // Shared, so that two readers do not take each other for the gateway.
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
@@ -108,7 +108,7 @@ fn text_of_living(path: &Path) -> io::Result<Option<Vec<u8>>> {
                 return Ok(Some(text));
             }
             Err(TryLockError::Error(error)) => return Err(error),
-            // Left behind, unless its gateway has just put another in its place.
+            // Left behind, unless its gateway has just replaced it.
             Ok(()) if fs::metadata(path)?.ino() == file.metadata()?.ino() => {
                 fs::remove_file(path)?;
                 return Ok(None);
@@ -118,9 +118,9 @@ fn text_of_living(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-fn is_forsaken(draft: &Path) -> bool {
+fn is_stale(draft: &Path) -> bool {
     let written = fs::metadata(draft).and_then(|metadata| metadata.modified());
-    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= FORSAKEN))
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= STALE))
 }
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
     use crate::status_file::Transport;
 
-    fn running(pid: u32) -> Running {
-        Running {
+    fn gateway(pid: u32) -> GatewayStatus {
+        GatewayStatus {
             pid,
             since: 1,
             transport: Transport::Http { address: "http://127.0.0.1:1/mcp".to_owned() },
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn text(pid: u32) -> Vec<u8> {
-        serde_json::to_vec(&running(pid)).unwrap()
+        serde_json::to_vec(&gateway(pid)).unwrap()
     }
 
     fn names(folder: &Path) -> usize {
@@ -151,76 +151,76 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_there_for_as_long_as_it_is_kept() {
+    fn a_status_file_exists_for_as_long_as_it_is_kept() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("deep/down");
         assert!(read(&folder).unwrap().is_empty());
-        let mut page = Page::new(&folder);
+        let mut file = StatusFile::new(&folder);
         for pid in [1, 2] {
-            page.write(&text(pid)).unwrap();
-            assert_eq!(read(&folder).unwrap(), [Ok(running(pid))]);
+            file.write(&text(pid)).unwrap();
+            assert_eq!(read(&folder).unwrap(), [Ok(gateway(pid))]);
         }
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&folder), mode(&page.path)), (0o700, 0o600));
-        drop(page);
+        assert_eq!((mode(&folder), mode(&file.path)), (0o700, 0o600));
+        drop(file);
         assert_eq!(names(&folder), 0);
     }
 
     #[test]
-    fn what_was_left_behind_is_cleared_by_whoever_comes_next() {
+    fn a_status_file_that_was_left_behind_is_removed_by_the_next_reader() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path();
         let leave = || {
             fs::write(folder.join("7-1.json"), text(7)).unwrap();
             let draft = File::create(folder.join("7-2.draft")).unwrap();
-            draft.set_modified(SystemTime::now() - 2 * FORSAKEN).unwrap();
+            draft.set_modified(SystemTime::now() - 2 * STALE).unwrap();
         };
         leave();
         assert!(read(folder).unwrap().is_empty());
         assert_eq!(names(folder), 0);
         leave();
-        let mut page = Page::new(folder);
-        page.write(&text(8)).unwrap();
+        let mut file = StatusFile::new(folder);
+        file.write(&text(8)).unwrap();
         assert_eq!(names(folder), 1);
     }
 
     #[test]
-    fn what_is_not_understood_is_told_and_left_alone() {
+    fn a_status_file_that_cannot_be_parsed_is_reported_and_kept() {
         let root = tempfile::tempdir().unwrap();
-        let mut page = Page::new(root.path());
-        page.write(b"{\"of\":\"another version\"}").unwrap();
+        let mut file = StatusFile::new(root.path());
+        file.write(b"{\"of\":\"another version\"}").unwrap();
         fs::write(root.path().join("notes.txt"), "").unwrap();
-        File::create(root.path().join("9-9.draft")).unwrap(); // somebody is about to finish it
-        assert_eq!(read(root.path()).unwrap(), [Err(page.path.clone())]);
+        File::create(root.path().join("9-9.draft")).unwrap(); // its gateway is about to finish it
+        assert_eq!(read(root.path()).unwrap(), [Err(file.path.clone())]);
         assert_eq!(names(root.path()), 3);
     }
 
     #[test]
-    fn a_page_that_cannot_be_replaced_is_taken_away() {
+    fn a_status_file_that_cannot_be_replaced_is_removed() {
         let root = tempfile::tempdir().unwrap();
-        let mut page = Page::new(root.path());
-        page.write(&text(1)).unwrap();
-        let draft = page.path.with_extension(DRAFT);
+        let mut file = StatusFile::new(root.path());
+        file.write(&text(1)).unwrap();
+        let draft = file.path.with_extension(DRAFT);
         fs::create_dir(&draft).unwrap();
-        assert!(page.write(&text(2)).is_err());
+        assert!(file.write(&text(2)).is_err());
         assert!(read(root.path()).unwrap().is_empty());
         fs::remove_dir(&draft).unwrap();
-        page.write(&text(3)).unwrap();
-        assert_eq!(read(root.path()).unwrap(), [Ok(running(3))]);
+        file.write(&text(3)).unwrap();
+        assert_eq!(read(root.path()).unwrap(), [Ok(gateway(3))]);
     }
 
-    /// One writes while others look: it is there all the time.
+    /// One writes while others read: the file is always there.
     #[test]
-    fn a_living_page_is_never_taken_for_a_dead_one() {
+    fn a_status_file_in_use_is_never_taken_for_one_left_behind() {
         let root = tempfile::tempdir().unwrap();
-        let mut page = Page::new(root.path());
-        page.write(&text(0)).unwrap();
-        let path = page.path.clone();
+        let mut file = StatusFile::new(root.path());
+        file.write(&text(0)).unwrap();
+        let path = file.path.clone();
         std::thread::scope(|scope| {
-            let look = || (0..500).all(|_| matches!(text_of_living(&path), Ok(Some(_))));
+            let look = || (0..500).all(|_| matches!(text_if_alive(&path), Ok(Some(_))));
             let readers = [scope.spawn(look), scope.spawn(look)];
             while !readers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-                page.write(&text(1)).unwrap();
+                file.write(&text(1)).unwrap();
             }
             assert!(readers.into_iter().all(|reader| reader.join().unwrap()));
         });

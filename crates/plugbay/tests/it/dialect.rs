@@ -4,7 +4,7 @@ use plugbay_testkit::{Asked, Play};
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     provider: Provider,
     /// Answers come piece by piece.
     streamed: bool,
@@ -17,22 +17,22 @@ enum Provider {
     Gemini,
 }
 
-pub(super) const ANTHROPIC: Dialect = Dialect { provider: Provider::Anthropic, streamed: false };
-pub(super) const OPENAI: Dialect = Dialect { provider: Provider::OpenAi, streamed: false };
-pub(super) const GEMINI: Dialect = Dialect { provider: Provider::Gemini, streamed: false };
-pub(super) const STREAMED: [Dialect; 3] = [
+pub(crate) const ANTHROPIC: Dialect = Dialect { provider: Provider::Anthropic, streamed: false };
+pub(crate) const OPENAI: Dialect = Dialect { provider: Provider::OpenAi, streamed: false };
+pub(crate) const GEMINI: Dialect = Dialect { provider: Provider::Gemini, streamed: false };
+pub(crate) const STREAMED: [Dialect; 3] = [
     Dialect { streamed: true, ..ANTHROPIC },
     Dialect { streamed: true, ..OPENAI },
     Dialect { streamed: true, ..GEMINI },
 ];
 /// Each provider as it streams, and as one that never does.
-pub(super) const DIALECTS: [Dialect; 6] = [ANTHROPIC, OPENAI, GEMINI, STREAMED[0], STREAMED[1], STREAMED[2]];
+pub(crate) const DIALECTS: [Dialect; 6] = [ANTHROPIC, OPENAI, GEMINI, STREAMED[0], STREAMED[1], STREAMED[2]];
 
 /// Every answer costs this many tokens.
-pub(super) const COST: u64 = 30;
+pub(crate) const COST: u64 = 30;
 
 impl Dialect {
-    pub(super) fn provider(self) -> &'static str {
+    pub(crate) fn provider(self) -> &'static str {
         match self.provider {
             Provider::Anthropic => "anthropic",
             Provider::OpenAi => "openai",
@@ -40,7 +40,7 @@ impl Dialect {
         }
     }
 
-    pub(super) fn key_variable(self) -> &'static str {
+    pub(crate) fn key_variable(self) -> &'static str {
         match self.provider {
             Provider::Anthropic => "ANTHROPIC_API_KEY",
             Provider::OpenAi => "OPENAI_API_KEY",
@@ -48,7 +48,7 @@ impl Dialect {
         }
     }
 
-    pub(super) fn says(self, text: &str) -> Play {
+    pub(crate) fn says(self, text: &str) -> Play {
         self.play(&match self.provider {
             Provider::Anthropic => anthropic(&[json!({ "type": "text", "text": text })], "end_turn"),
             Provider::OpenAi => {
@@ -59,7 +59,7 @@ impl Dialect {
     }
 
     /// Wants these tools called, all at once.
-    pub(super) fn calls(self, calls: &[(&str, Value)]) -> Play {
+    pub(crate) fn calls(self, calls: &[(&str, Value)]) -> Play {
         let calls = calls.iter().enumerate();
         self.play(
             &match self.provider {
@@ -86,7 +86,7 @@ impl Dialect {
         )
     }
 
-    pub(super) fn refuses(self) -> Play {
+    pub(crate) fn refuses(self) -> Play {
         self.play(&match self.provider {
             Provider::Anthropic => anthropic(&[], "refusal"),
             Provider::OpenAi => {
@@ -97,7 +97,7 @@ impl Dialect {
     }
 
     /// Is asked too often.
-    pub(super) fn limited(self, headers: Vec<(&'static str, &'static str)>) -> Play {
+    pub(crate) fn limited(self, headers: Vec<(&'static str, &'static str)>) -> Play {
         let body = match self.provider {
             Provider::Anthropic => {
                 json!({ "type": "error", "error": { "type": "rate_limit_error", "message": "Slow down." } })
@@ -113,7 +113,7 @@ impl Dialect {
     }
 
     /// A call that is none.
-    pub(super) fn stammers(self) -> Play {
+    pub(crate) fn stammers(self) -> Play {
         match self.provider {
             Provider::Anthropic => {
                 self.play(&anthropic(&[json!({ "type": "tool_use", "input": 7 })], "tool_use"))
@@ -128,12 +128,12 @@ impl Dialect {
     }
 
     /// Says this and then no more.
-    pub(super) fn breaks_off(self, text: &str) -> Play {
+    pub(crate) fn breaks_off(self, text: &str) -> Play {
         Play::Stream(self.beginning(text))
     }
 
     /// Says this and then that it cannot go on.
-    pub(super) fn fails_amid(self, text: &str) -> Play {
+    pub(crate) fn fails_amid(self, text: &str) -> Play {
         let error = json!({ "type": "error", "error": { "type": "api_error", "message": "Out of order." } });
         let mut events = self.beginning(text);
         events.push(event(&error));
@@ -150,7 +150,7 @@ impl Dialect {
     }
 
     /// Whether a request asks for a stream.
-    pub(super) fn wants_stream(self, asked: &Asked) -> bool {
+    pub(crate) fn wants_stream(self, asked: &Asked) -> bool {
         match self.provider {
             Provider::Anthropic | Provider::OpenAi => asked.body["stream"] == true,
             Provider::Gemini => asked.path.ends_with(":streamGenerateContent?alt=sse"),
@@ -169,7 +169,7 @@ impl Dialect {
     }
 
     /// The tools that a request offers, by name.
-    pub(super) fn tools(self, body: &Value) -> Vec<String> {
+    pub(crate) fn tools(self, body: &Value) -> Vec<String> {
         let tools = match self.provider {
             Provider::Anthropic | Provider::OpenAi => &body["tools"],
             Provider::Gemini => &body["tools"][0]["functionDeclarations"],
@@ -185,7 +185,7 @@ impl Dialect {
     }
 
     /// What a request tells of the calls that were wanted last.
-    pub(super) fn results(self, body: &Value) -> Vec<String> {
+    pub(crate) fn results(self, body: &Value) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{body}")).to_owned();
         let last = |key: &str| body[key].as_array().unwrap().last().unwrap().clone();
         match self.provider {

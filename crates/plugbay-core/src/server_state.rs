@@ -1,0 +1,52 @@
+//! The state of a server: one vocabulary for the lifecycle, every command and every tool that shows it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How a server is doing, for people and models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerState {
+    /// At rest: it does not run, and its next use starts it.
+    Idle,
+    /// It is being started, or has not listed its tools yet.
+    Warming,
+    /// It works.
+    Ready,
+    /// It works, and its tools are in the context of a host.
+    Active,
+    /// It has failed.
+    Error,
+}
+
+impl ServerState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Warming => "warming",
+            Self::Ready => "ready",
+            Self::Active => "active",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_state_has_the_same_word_in_text_and_in_json() {
+        use ServerState::{Active, Error, Idle, Ready, Warming};
+        for state in [Idle, Warming, Ready, Active, Error] {
+            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
+        }
+    }
+}
