@@ -7,7 +7,7 @@ use plugbay_core::wire::{Incoming, SseDecoder, SseItem};
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::peer::Trouble;
+use super::peer::TransportError;
 
 pub(super) struct Events {
     response: Response,
@@ -16,12 +16,12 @@ pub(super) struct Events {
     retry: Option<Duration>,
     opened: Instant,
     /// Whether an event has come.
-    fruitful: bool,
+    received_any: bool,
 }
 
 /// Where a stream broke off: all that is needed to ask for the rest of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bookmark {
+pub(super) struct ResumePoint {
     pub(super) last_id: Option<Bytes>,
     retry: Option<Duration>,
     /// How often it has been asked for since it last was of use.
@@ -34,19 +34,19 @@ pub(super) struct Event {
 }
 
 impl Events {
-    /// `bookmark`: the stream goes on from there.
-    pub(super) fn new(response: Response, limit: usize, bookmark: &Bookmark) -> Self {
-        let decoder = SseDecoder::resumed(limit, bookmark.last_id.clone());
-        Self { response, decoder, retry: bookmark.retry, opened: Instant::now(), fruitful: false }
+    /// `resume_point`: the stream goes on from there.
+    pub(super) fn new(response: Response, limit: usize, resume_point: &ResumePoint) -> Self {
+        let decoder = SseDecoder::resumed(limit, resume_point.last_id.clone());
+        Self { response, decoder, retry: resume_point.retry, opened: Instant::now(), received_any: false }
     }
 
     /// The next event with something in it; why the stream has ended otherwise.
-    pub(super) async fn next(&mut self) -> Result<Event, Trouble> {
+    pub(super) async fn next(&mut self) -> Result<Event, TransportError> {
         loop {
             match self.decoder.take() {
                 Some(SseItem::Retry(pause)) => self.retry = Some(pause),
                 Some(SseItem::Event { name, data }) => {
-                    self.fruitful = true;
+                    self.received_any = true;
                     // An empty one was sent only for its id.
                     if !matches!(&data, Incoming::Message(data) if data.is_empty()) {
                         return Ok(Event { name, data });
@@ -54,8 +54,8 @@ impl Events {
                 }
                 None => match self.response.chunk().await {
                     Ok(Some(chunk)) => self.decoder.push(&chunk),
-                    Ok(None) => return Err(Trouble::Broken("its stream ended".to_owned())),
-                    Err(error) => return Err(Trouble::Broken(Trouble::words(error))),
+                    Ok(None) => return Err(TransportError::Broken("its stream ended".to_owned())),
+                    Err(error) => return Err(TransportError::Broken(TransportError::words(error))),
                 },
             }
         }
@@ -67,10 +67,10 @@ impl Events {
 
     /// `before` is where it began. A stream that brought nothing and was soon over counts as one more
     /// attempt: otherwise a server that ends each at once would be asked without end.
-    pub(super) fn bookmark(&self, before: &Bookmark) -> Bookmark {
-        let of_use = self.fruitful || self.opened.elapsed() >= LONGEST;
+    pub(super) fn resume_point(&self, before: &ResumePoint) -> ResumePoint {
+        let of_use = self.received_any || self.opened.elapsed() >= LONGEST;
         let attempts = if of_use { 0 } else { before.attempts };
-        Bookmark { last_id: self.decoder.last_id().cloned(), retry: self.retry, attempts }
+        ResumePoint { last_id: self.decoder.last_id().cloned(), retry: self.retry, attempts }
     }
 }
 
@@ -79,7 +79,7 @@ const FIRST: Duration = Duration::from_millis(500);
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(30);
 
-impl Bookmark {
+impl ResumePoint {
     /// How long to wait before the stream is asked for again.
     pub(super) fn next_attempt(&mut self) -> Duration {
         let first = self.retry.unwrap_or(FIRST).max(SHORTEST);

@@ -20,29 +20,29 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use peer::{Flavour, Trouble};
+pub(crate) use peer::{Flavour, TransportError};
 
 use crate::{
     http::{
         mirror::{Headers, Mirror},
         peer::Peer,
     },
-    link::{Heard, TAIL_LINES},
+    link::{LinkEvent, TAIL_LINES},
     process::StderrRing,
     spec::HttpSpec,
 };
 
 /// So many messages may wait for the server's task; whoever has more waits with it, unread.
-const WAITING: usize = 16;
+const INBOX_CAPACITY: usize = 16;
 
 /// Dropping it ends every request that is under way.
 pub(crate) struct HttpLink {
     peer: Arc<Peer>,
-    notes: mpsc::Sender<Note>,
-    inbox: mpsc::Receiver<Note>,
-    requests: FxHashMap<Ticket, Posted>,
+    to_link: mpsc::Sender<HttpEvent>,
+    inbox: mpsc::Receiver<HttpEvent>,
+    requests: FxHashMap<Ticket, InFlight>,
     /// Notifications and answers, which must arrive in order.
-    courier: mpsc::UnboundedSender<Bytes>,
+    outbox: mpsc::UnboundedSender<Bytes>,
     /// Which arguments of which tools are repeated in headers.
     mirrors: HashMap<String, Mirror>,
     unsent: Vec<(Ticket, Bytes)>,
@@ -51,11 +51,11 @@ pub(crate) struct HttpLink {
     /// Another link has taken over; this one only waits for its last answers.
     retired: bool,
     /// What was no message.
-    odd: StderrRing,
+    unparsed: StderrRing,
     tasks: JoinSet<()>,
 }
 
-struct Posted {
+struct InFlight {
     task: AbortHandle,
     /// A subscription, which ends only with the link.
     lasting: bool,
@@ -63,7 +63,7 @@ struct Posted {
 
 /// What the tasks of a link tell it.
 #[derive(Debug)]
-enum Note {
+enum HttpEvent {
     Incoming(Incoming),
     /// On the way to the answer of this request the server says something else.
     During {
@@ -75,33 +75,33 @@ enum Note {
     Failed {
         ticket: Ticket,
         message: Bytes,
-        trouble: Trouble,
+        error: TransportError,
     },
     /// The server has closed what the whole link depends on.
-    Lost(Trouble),
+    Lost(TransportError),
 }
 
 impl HttpLink {
     pub(crate) fn open(spec: &HttpSpec, flavour: Flavour, limit: usize) -> Result<Self, Failure> {
         let peer = Arc::new(Peer::new(spec, flavour, limit)?);
-        let (notes, inbox) = mpsc::channel(WAITING);
-        let (courier, messages) = mpsc::unbounded_channel();
+        let (to_link, inbox) = mpsc::channel(INBOX_CAPACITY);
+        let (outbox, messages) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(post::carry(Arc::clone(&peer), messages, notes.clone()));
+        tasks.spawn(post::carry(Arc::clone(&peer), messages, to_link.clone()));
         if flavour == Flavour::Sse {
-            tasks.spawn(stream::sse(Arc::clone(&peer), notes.clone()));
+            tasks.spawn(stream::sse(Arc::clone(&peer), to_link.clone()));
         }
         Ok(Self {
             peer,
-            notes,
+            to_link,
             inbox,
             requests: FxHashMap::default(),
-            courier,
+            outbox,
             mirrors: HashMap::new(),
             unsent: Vec::new(),
             lost: None,
             retired: false,
-            odd: StderrRing::default(),
+            unparsed: StderrRing::default(),
             tasks,
         })
     }
@@ -112,7 +112,7 @@ impl HttpLink {
             return;
         }
         self.peer.queued(message.len());
-        let _ = self.courier.send(message);
+        let _ = self.outbox.send(message);
     }
 
     pub(crate) fn request(&mut self, ticket: Ticket, message: Bytes) {
@@ -125,9 +125,9 @@ impl HttpLink {
             mirror::headers(&message, &self.mirrors)
         };
         let lasting = headers.lasting;
-        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.notes.clone());
+        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.to_link.clone());
         let task = self.tasks.spawn(posting);
-        self.requests.insert(ticket, Posted { task, lasting });
+        self.requests.insert(ticket, InFlight { task, lasting });
     }
 
     /// A modern server is told by closing the stream, a legacy one in words: there a stream that is
@@ -145,48 +145,48 @@ impl HttpLink {
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<LinkEvent> {
         loop {
             while self.tasks.try_join_next().is_some() {}
             if self.lost.is_some() && (!self.retired || !self.unsent.is_empty() || self.requests.is_empty()) {
                 return None;
             }
             match self.inbox.recv().await? {
-                Note::Incoming(incoming) => return Some(Heard::Incoming(incoming)),
-                Note::During { ticket, message } => return Some(Heard::During { ticket, message }),
-                Note::Done(ticket) => {
+                HttpEvent::Incoming(incoming) => return Some(LinkEvent::Incoming(incoming)),
+                HttpEvent::During { ticket, message } => return Some(LinkEvent::During { ticket, message }),
+                HttpEvent::Done(ticket) => {
                     self.requests.remove(&ticket);
                 }
-                Note::Failed { ticket, message, trouble } => {
+                HttpEvent::Failed { ticket, message, error } => {
                     // Otherwise it has been cancelled.
                     if self.requests.remove(&ticket).is_some()
-                        && let Some(heard) = self.failed(ticket, message, trouble)
+                        && let Some(heard) = self.failed(ticket, message, error)
                     {
                         return Some(heard);
                     }
                 }
-                Note::Lost(trouble) => {
+                HttpEvent::Lost(error) => {
                     if self.peer.flavour == Flavour::Sse {
                         self.requests.clear(); // nothing can answer them any more
                     }
-                    self.lost.get_or_insert_with(|| trouble.failure(&self.peer));
+                    self.lost.get_or_insert_with(|| error.failure(&self.peer));
                 }
             }
         }
     }
 
     /// A request that never reached the server may be sent again, once the way is open.
-    fn failed(&mut self, ticket: Ticket, message: Bytes, trouble: Trouble) -> Option<Heard> {
+    fn failed(&mut self, ticket: Ticket, message: Bytes, error: TransportError) -> Option<LinkEvent> {
         let alone = self.requests.values().all(|posted| posted.lasting);
-        let start_anew = match &trouble {
-            Trouble::SessionGone => true,
-            Trouble::Unreachable(_) => alone && self.peer.is_open(),
+        let start_anew = match &error {
+            TransportError::SessionGone => true,
+            TransportError::Unreachable(_) => alone && self.peer.is_open(),
             _ => false,
         };
         if !start_anew {
-            return Some(Heard::Failed { ticket, trouble });
+            return Some(LinkEvent::Failed { ticket, error });
         }
-        self.lost.get_or_insert_with(|| trouble.failure(&self.peer));
+        self.lost.get_or_insert_with(|| error.failure(&self.peer));
         self.unsent.push((ticket, message));
         None
     }
@@ -202,12 +202,12 @@ impl HttpLink {
             self.tasks.spawn(async move { peer.end_session(session).await });
         }
         if version.is_some() && self.peer.flavour == Flavour::Streamable {
-            self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.notes.clone()));
+            self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.to_link.clone()));
         }
     }
 
     /// A tool whose schema asks for headers that cannot be sent is left out, as the protocol demands.
-    pub(crate) fn usable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+    pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
         self.mirrors.clear();
         if !self.peer.is_modern() {
             return tools;
@@ -232,7 +232,7 @@ impl HttpLink {
     }
 
     /// Requests that may still be answered, though no more can be sent.
-    pub(crate) fn under_way(&self) -> Vec<Ticket> {
+    pub(crate) fn in_flight(&self) -> Vec<Ticket> {
         self.requests.iter().filter(|(_, posted)| !posted.lasting).map(|(ticket, _)| *ticket).collect()
     }
 
@@ -257,12 +257,12 @@ impl HttpLink {
         self.peer.backlog()
     }
 
-    pub(crate) fn note(&self, line: &[u8]) {
-        self.odd.push_line(line);
+    pub(crate) fn keep_line(&self, line: &[u8]) {
+        self.unparsed.push_line(line);
     }
 
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
-        Failure::new(what, self.odd.tail(TAIL_LINES))
+        Failure::new(what, self.unparsed.tail(TAIL_LINES))
     }
 
     pub(crate) fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {

@@ -1,4 +1,4 @@
-//! The server at the other end: its address, what was agreed with it, and what can go wrong on the way.
+//! The server at the other end: its address, what was negotiated with it, and what can go wrong on the way.
 
 use std::{
     fmt,
@@ -43,11 +43,11 @@ pub(super) struct Peer {
     /// The longest message taken from it.
     pub(super) limit: usize,
     // A std mutex: held for a copy, never across an await.
-    agreed: Mutex<Agreed>,
+    negotiated: Mutex<Negotiated>,
     /// Where an SSE server wants its messages.
     pub(super) endpoint: watch::Sender<Option<Url>>,
     /// Whether a legacy server has heard that the opening is over; before, it need not answer.
-    introduced: watch::Sender<bool>,
+    initialized: watch::Sender<bool>,
     /// Bytes of requests that are on their way to it.
     outgoing: AtomicUsize,
     /// Bytes of notifications and answers that it has not taken yet.
@@ -55,7 +55,7 @@ pub(super) struct Peer {
 }
 
 #[derive(Default)]
-struct Agreed {
+struct Negotiated {
     open: bool,
     /// `None` once open: a modern server, which is told the version by each request.
     version: Option<HeaderValue>,
@@ -64,7 +64,7 @@ struct Agreed {
 
 /// Why a request got no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum TransportError {
     /// Not a byte of the request has left.
     Unreachable(String),
     /// The server has forgotten the session; it has not looked at the request.
@@ -89,18 +89,18 @@ impl Peer {
             url,
             flavour,
             limit,
-            agreed: Mutex::default(),
+            negotiated: Mutex::default(),
             endpoint: watch::channel(None).0,
-            introduced: watch::channel(false).0,
+            initialized: watch::channel(false).0,
             outgoing: AtomicUsize::new(0),
             untaken: AtomicUsize::new(0),
         })
     }
 
     pub(super) fn opened(&self, version: Option<&str>) {
-        let mut agreed = self.lock();
-        agreed.open = true;
-        agreed.version = version.and_then(|version| HeaderValue::from_str(version).ok());
+        let mut negotiated = self.lock();
+        negotiated.open = true;
+        negotiated.version = version.and_then(|version| HeaderValue::from_str(version).ok());
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -108,24 +108,24 @@ impl Peer {
     }
 
     pub(super) fn is_modern(&self) -> bool {
-        let agreed = self.lock();
-        agreed.open && agreed.version.is_none()
+        let negotiated = self.lock();
+        negotiated.open && negotiated.version.is_none()
     }
 
     pub(super) fn is_legacy(&self) -> bool {
-        let agreed = self.lock();
-        agreed.open && agreed.version.is_some()
+        let negotiated = self.lock();
+        negotiated.open && negotiated.version.is_some()
     }
 
     /// Waits until requests may be sent.
     pub(super) async fn ready(&self) {
         if self.is_legacy() {
-            let _ = self.introduced.subscribe().wait_for(|introduced| *introduced).await;
+            let _ = self.initialized.subscribe().wait_for(|initialized| *initialized).await;
         }
     }
 
-    pub(super) fn introduce(&self) {
-        self.introduced.send_replace(true);
+    pub(super) fn mark_initialized(&self) {
+        self.initialized.send_replace(true);
     }
 
     pub(super) fn backlog(&self) -> usize {
@@ -145,7 +145,7 @@ impl Peer {
     }
 
     /// Sends one message. What comes back has a status of success, or says in JSON why not.
-    pub(super) async fn post(&self, message: Bytes, headers: HeaderMap) -> Result<Response, Trouble> {
+    pub(super) async fn post(&self, message: Bytes, headers: HeaderMap) -> Result<Response, TransportError> {
         let url = match self.flavour {
             Flavour::Streamable => self.url.clone(),
             Flavour::Sse => self.endpoint().await?,
@@ -167,7 +167,7 @@ impl Peer {
     }
 
     /// Asks for a stream; `after` is the last event that was seen of it.
-    pub(super) async fn get(&self, after: Option<&Bytes>) -> Result<Response, Trouble> {
+    pub(super) async fn get(&self, after: Option<&Bytes>) -> Result<Response, TransportError> {
         let mut request = self.client.get(self.url.clone()).header(ACCEPT, "text/event-stream");
         if let Some(id) = after {
             request = request.header("last-event-id", id.as_ref());
@@ -187,15 +187,15 @@ impl Peer {
         self.lock().session.is_some()
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Response, Trouble> {
+    async fn answer(&self, request: RequestBuilder) -> Result<Response, TransportError> {
         let (request, in_session) = self.in_session(request);
-        let response = request.send().await.map_err(Trouble::from_client)?;
+        let response = request.send().await.map_err(TransportError::from_client)?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         if status == StatusCode::NOT_FOUND && in_session {
-            return Err(Trouble::SessionGone);
+            return Err(TransportError::SessionGone);
         }
         if !status.is_redirection() && is_json(&response) {
             return Ok(response); // the reason is for the protocol to tell
@@ -203,16 +203,16 @@ impl Peer {
         Err(refused(response).await)
     }
 
-    /// With what was agreed at the opening; whether a session is part of it.
+    /// With what was negotiated at the opening; whether a session is part of it.
     fn in_session(&self, mut request: RequestBuilder) -> (RequestBuilder, bool) {
-        let agreed = self.lock();
-        if let Some(version) = &agreed.version {
+        let negotiated = self.lock();
+        if let Some(version) = &negotiated.version {
             request = request.header(PROTOCOL_VERSION, version);
         }
-        if let Some(session) = &agreed.session {
+        if let Some(session) = &negotiated.session {
             request = request.header(SESSION_ID, session);
         }
-        (request, agreed.session.is_some())
+        (request, negotiated.session.is_some())
     }
 
     fn note_session(&self, headers: &HeaderMap) {
@@ -223,15 +223,15 @@ impl Peer {
         }
     }
 
-    async fn endpoint(&self) -> Result<Url, Trouble> {
+    async fn endpoint(&self) -> Result<Url, TransportError> {
         let mut known = self.endpoint.subscribe();
         let url = known.wait_for(Option::is_some).await.map(|url| url.clone());
-        url.ok().flatten().ok_or_else(|| Trouble::Broken("its stream has ended".to_owned()))
+        url.ok().flatten().ok_or_else(|| TransportError::Broken("its stream has ended".to_owned()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Agreed> {
+    fn lock(&self) -> MutexGuard<'_, Negotiated> {
         // Nothing can panic half-way through a change.
-        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.negotiated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -271,22 +271,22 @@ fn content_type(response: &Response) -> Option<&str> {
 }
 
 /// The body, up to the limit.
-pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMut, Trouble> {
+pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMut, TransportError> {
     let expected = response.content_length().and_then(|length| usize::try_from(length).ok());
     if expected.is_some_and(|length| length > limit) {
-        return Err(Trouble::TooLarge);
+        return Err(TransportError::TooLarge);
     }
     let mut body = BytesMut::with_capacity(expected.unwrap_or_default());
-    while let Some(chunk) = response.chunk().await.map_err(Trouble::from_client)? {
+    while let Some(chunk) = response.chunk().await.map_err(TransportError::from_client)? {
         if body.len() + chunk.len() > limit {
-            return Err(Trouble::TooLarge);
+            return Err(TransportError::TooLarge);
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-pub(super) async fn refused(mut response: Response) -> Trouble {
+pub(super) async fn refused(mut response: Response) -> TransportError {
     let code = response.status().as_u16();
     let challenge = challenge(&response);
     let mut words = match leads_to(&response) {
@@ -306,7 +306,7 @@ pub(super) async fn refused(mut response: Response) -> Trouble {
         words = line.filter(|line| !markup(line)).map(clean).unwrap_or_default();
         words = words.chars().take(ERROR_WORDS).collect();
     }
-    Trouble::Status { code, words, challenge }
+    TransportError::Status { code, words, challenge }
 }
 
 pub(super) fn challenge(response: &Response) -> Option<String> {
@@ -317,7 +317,7 @@ fn leads_to(response: &Response) -> Option<Url> {
     response.url().join(response.headers().get("location")?.to_str().ok()?).ok()
 }
 
-impl Trouble {
+impl TransportError {
     pub(super) fn from_client(error: reqwest::Error) -> Self {
         let connecting = error.is_connect();
         let words = Self::words(error);
@@ -393,7 +393,7 @@ impl Trouble {
     }
 
     /// A server of the old transport says so by one of these when it is sent a POST.
-    pub(crate) fn speaks_of_another_transport(&self) -> bool {
+    pub(crate) fn suggests_sse(&self) -> bool {
         matches!(self, Self::Status { code: 400 | 404 | 405, .. })
     }
 }

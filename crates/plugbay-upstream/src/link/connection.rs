@@ -16,7 +16,7 @@ pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How long the last words of a peer that reads no more are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const DRAIN_TIME: Duration = Duration::from_millis(100);
 /// How many pieces one write takes at most.
 const PIECES: usize = 64;
 
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     /// How many bytes have ever been written.
     written: usize,
     /// Writing has failed: until when the peer is still listened to.
-    deaf: Option<Instant>,
+    drain_until: Option<Instant>,
 }
 
 struct Unsent {
@@ -47,7 +47,7 @@ impl Connection {
     pub(crate) fn new(reader: Reader, writer: Writer, framing: Framing, limit: usize) -> Self {
         let framer = Framer::new(limit);
         let (outbox, unsent) = (Queue::default(), VecDeque::new());
-        Self { reader, writer, framer, framing, outbox, unsent, written: 0, deaf: None }
+        Self { reader, writer, framer, framing, outbox, unsent, written: 0, drain_until: None }
     }
 
     /// Queues a message; the next [`Connection::next`] writes it.
@@ -73,12 +73,12 @@ impl Connection {
     }
 
     /// Gives back memory that is only kept for the next message.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn trim(&mut self) {
         self.framer.rest();
     }
 
     /// Whether the peer has ever sent a message.
-    pub(crate) fn has_spoken(&self) -> bool {
+    pub(crate) fn has_sent(&self) -> bool {
         self.framer.seen().is_some()
     }
 
@@ -94,7 +94,7 @@ impl Connection {
                 written = write_some(&mut self.writer, &self.outbox), if self.has_to_write() => {
                     self.written(&written);
                 }
-                read = read_until(&mut self.reader, self.framer.buffer(), self.deaf) => match read {
+                read = read_until(&mut self.reader, self.framer.buffer(), self.drain_until) => match read {
                     Ok(0) | Err(_) => return None,
                     Ok(count) => self.framer.filled(count),
                 }
@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// Writes without reading: for whoever cannot take more from the peer now. Never ends by itself.
-    pub(crate) async fn write_on(&mut self) {
+    pub(crate) async fn keep_writing(&mut self) {
         while self.has_to_write() {
             let written = write_some(&mut self.writer, &self.outbox).await;
             self.written(&written);
@@ -117,12 +117,12 @@ impl Connection {
     }
 
     fn has_to_write(&self) -> bool {
-        !self.outbox.is_empty() && self.deaf.is_none()
+        !self.outbox.is_empty() && self.drain_until.is_none()
     }
 
     fn written(&mut self, written: &std::io::Result<usize>) {
         let Ok(count) = *written else {
-            self.deaf = Some(Instant::now() + LAST_WORDS); // what it said before is still to be read
+            self.drain_until = Some(Instant::now() + DRAIN_TIME); // what it said before is still to be read
             return;
         };
         self.outbox.advance(count);

@@ -11,11 +11,11 @@ use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Inco
 pub(crate) use pipe::PipeLink;
 pub use pipe::{Launched, Launcher, launcher};
 
-use crate::http::{HttpLink, Trouble};
+use crate::http::{HttpLink, TransportError};
 
 /// What the server's task hears.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum LinkEvent {
     Incoming(Incoming),
     /// A request or a notification of the server, on the stream of this request of ours.
     During {
@@ -25,7 +25,7 @@ pub(crate) enum Heard {
     /// One request gets no answer; the others are not concerned.
     Failed {
         ticket: Ticket,
-        trouble: Trouble,
+        error: TransportError,
     },
 }
 
@@ -61,17 +61,17 @@ impl Link {
     }
 
     /// What comes next; `None` when the server is gone. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<LinkEvent> {
         match self {
-            Self::Pipe(pipe) => pipe.next().await.map(Heard::Incoming),
+            Self::Pipe(pipe) => pipe.next().await.map(LinkEvent::Incoming),
             Self::Http(http) => http.next().await,
         }
     }
 
     /// Goes on sending without listening, for whoever cannot take more now. Never ends by itself.
-    pub(crate) async fn write_on(&mut self) {
+    pub(crate) async fn keep_writing(&mut self) {
         match self {
-            Self::Pipe(pipe) => pipe.connection.write_on().await,
+            Self::Pipe(pipe) => pipe.connection.keep_writing().await,
             Self::Http(_) => std::future::pending().await, // requests are on their way by themselves
         }
     }
@@ -89,10 +89,10 @@ impl Link {
     }
 
     /// The tools that can be called over this link, which learns what it must know of them.
-    pub(crate) fn usable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+    pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Pipe(_) => tools,
-            Self::Http(http) => http.usable(tools),
+            Self::Http(http) => http.callable(tools),
         }
     }
 
@@ -105,10 +105,10 @@ impl Link {
     }
 
     /// Requests that may still be answered, though the server is gone for all others.
-    pub(crate) fn under_way(&self) -> Vec<Ticket> {
+    pub(crate) fn in_flight(&self) -> Vec<Ticket> {
         match self {
             Self::Pipe(_) => Vec::new(),
-            Self::Http(http) => http.under_way(),
+            Self::Http(http) => http.in_flight(),
         }
     }
 
@@ -138,25 +138,25 @@ impl Link {
     }
 
     /// Gives back memory that is only kept for the next message.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn trim(&mut self) {
         if let Self::Pipe(pipe) = self {
-            pipe.connection.rest();
+            pipe.connection.trim();
         }
     }
 
     /// Whether the server has ever said anything.
-    pub(crate) fn has_spoken(&self) -> bool {
+    pub(crate) fn has_sent(&self) -> bool {
         match self {
-            Self::Pipe(pipe) => pipe.connection.has_spoken(),
+            Self::Pipe(pipe) => pipe.connection.has_sent(),
             Self::Http(_) => true,
         }
     }
 
     /// Keeps something that was no message, for whoever looks for the reason of a failure.
-    pub(crate) fn note(&self, line: &[u8]) {
+    pub(crate) fn keep_line(&self, line: &[u8]) {
         match self {
-            Self::Pipe(pipe) => pipe.note(line),
-            Self::Http(http) => http.note(line),
+            Self::Pipe(pipe) => pipe.keep_line(line),
+            Self::Http(http) => http.keep_line(line),
         }
     }
 

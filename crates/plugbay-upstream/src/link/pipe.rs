@@ -64,7 +64,7 @@ impl PipeLink {
     }
 
     /// Keeps a line that was no message.
-    pub(crate) fn note(&self, line: &[u8]) {
+    pub(crate) fn keep_line(&self, line: &[u8]) {
         self.stderr.push_line(line);
     }
 

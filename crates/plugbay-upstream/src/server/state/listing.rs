@@ -1,4 +1,4 @@
-//! Collects what a server lists, kind by kind and page by page.
+//! Collects the lists of a server, kind by kind and page by page.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -9,10 +9,10 @@ use plugbay_core::{
 /// A server that never stops paging is stopped here.
 const PAGE_LIMIT: usize = 1_000;
 
-/// Lists under way: of all kinds that a server has, one after the other.
+/// A listing under way: of all item kinds that a server has, one after the other.
 #[derive(Debug)]
-pub(crate) struct Listing {
-    /// What is being listed, and what comes after it.
+pub(in crate::server) struct Listing {
+    /// The kind that is being listed is the last.
     item_kinds: Vec<ItemKind>,
     tools: Vec<Tool>,
     stock: Stock,
@@ -20,39 +20,43 @@ pub(crate) struct Listing {
     cursor: Option<Bytes>,
 }
 
-/// What is to be asked next.
-pub(crate) enum Step {
-    Ask(Listing),
+/// What follows a page.
+pub(in crate::server) enum Step {
+    /// Request the next page.
+    Request(Listing),
     Complete(Vec<Tool>, Stock),
 }
 
 impl Listing {
-    /// The first thing to ask of a server that has these.
-    pub(crate) fn begin(features: ServerCapabilities) -> Step {
-        let mut item_kinds: Vec<ItemKind> = features.item_kinds().collect();
+    /// The listing of a server with these capabilities.
+    pub(in crate::server) fn begin(capabilities: ServerCapabilities) -> Step {
+        let mut item_kinds: Vec<ItemKind> = capabilities.item_kinds().collect();
         item_kinds.reverse();
         let (tools, stock) = (Vec::new(), Stock::default());
-        Self { item_kinds, tools, stock, pages: 0, cursor: None }.go_on()
+        Self { item_kinds, tools, stock, pages: 0, cursor: None }.next_step()
     }
 
-    /// What is being listed now.
-    pub(crate) fn item_kind(&self) -> Option<ItemKind> {
+    /// The kind that is being listed now.
+    pub(in crate::server) fn item_kind(&self) -> Option<ItemKind> {
         self.item_kinds.last().copied()
     }
 
-    /// A request for the next page; `fields` are the members of `_meta`, empty for a legacy server.
-    pub(crate) fn request(&self, id: u64, fields: &str) -> Bytes {
-        let method = self.item_kind().unwrap_or(ItemKind::Tool).list_method();
-        let cursor =
-            self.cursor.as_ref().map(|cursor| format!("\"cursor\":{}", String::from_utf8_lossy(cursor)));
-        let meta = (!fields.is_empty()).then(|| format!("\"_meta\":{{{fields}}}"));
-        let params: Vec<String> = cursor.into_iter().chain(meta).collect();
-        let params = params.join(",");
-        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#))
+    /// The method that requests the next page.
+    pub(in crate::server) fn method(&self) -> &'static str {
+        self.item_kind().unwrap_or(ItemKind::Tool).list_method()
     }
 
-    pub(crate) fn page(mut self, message: &Bytes, result: &Span) -> Step {
-        let Some(item_kind) = self.item_kind() else { return self.go_on() };
+    /// The raw params that request the next page; `meta` are the members of `_meta`.
+    pub(in crate::server) fn params(&self, meta: Option<&str>) -> String {
+        let cursor =
+            self.cursor.as_ref().map(|cursor| format!("\"cursor\":{}", String::from_utf8_lossy(cursor)));
+        let meta = meta.map(|meta| format!("\"_meta\":{{{meta}}}"));
+        let params: Vec<String> = cursor.into_iter().chain(meta).collect();
+        format!("{{{}}}", params.join(","))
+    }
+
+    pub(in crate::server) fn page(mut self, message: &Bytes, result: &Span) -> Step {
+        let Some(item_kind) = self.item_kind() else { return self.next_step() };
         let (definitions, cursor) = read_page(message, result, item_kind);
         let (offered, before) = (definitions.len(), self.count(item_kind));
         match item_kind {
@@ -60,7 +64,7 @@ impl Listing {
             ItemKind::Resource | ItemKind::Template | ItemKind::Prompt => {
                 let items =
                     definitions.into_iter().filter_map(|definition| Item::parse(definition, item_kind));
-                self.resources(item_kind).extend(items);
+                self.items(item_kind).extend(items);
             }
         }
         let unusable = offered - (self.count(item_kind) - before);
@@ -73,38 +77,84 @@ impl Listing {
             );
         }
         self.pages += 1;
-        // A cursor that repeats itself would go on for ever.
+        // A cursor that repeats itself would never end.
         if cursor.is_some()
             && cursor != self.cursor
             && self.pages < PAGE_LIMIT
             && self.count(item_kind) < ITEM_LIMIT
         {
             self.cursor = cursor;
-            return Step::Ask(self);
+            return Step::Request(self);
         }
-        self.next_ware()
+        self.next_item_kind()
     }
 
-    /// The server does not list this kind after all: that is no reason to do without the others.
-    pub(crate) fn next_ware(mut self) -> Step {
+    /// Goes on with the next kind, also when the server refuses to list this one.
+    pub(in crate::server) fn next_item_kind(mut self) -> Step {
         self.item_kinds.pop();
         (self.pages, self.cursor) = (0, None);
-        self.go_on()
+        self.next_step()
     }
 
-    fn go_on(self) -> Step {
-        if self.item_kinds.is_empty() { Step::Complete(self.tools, self.stock) } else { Step::Ask(self) }
+    fn next_step(self) -> Step {
+        if self.item_kinds.is_empty() { Step::Complete(self.tools, self.stock) } else { Step::Request(self) }
     }
 
     fn count(&mut self, item_kind: ItemKind) -> usize {
-        if item_kind == ItemKind::Tool { self.tools.len() } else { self.resources(item_kind).len() }
+        if item_kind == ItemKind::Tool { self.tools.len() } else { self.items(item_kind).len() }
     }
 
-    fn resources(&mut self, item_kind: ItemKind) -> &mut Vec<Item> {
+    fn items(&mut self, item_kind: ItemKind) -> &mut Vec<Item> {
         match item_kind {
             ItemKind::Template => &mut self.stock.templates,
             ItemKind::Prompt => &mut self.stock.prompts,
             ItemKind::Tool | ItemKind::Resource => &mut self.stock.resources,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::wire::{Head, write};
+
+    use super::*;
+
+    fn page(step: Step, result: &str) -> Step {
+        let Step::Request(listing) = step else { panic!("the listing is complete") };
+        let message = write::result(b"1", result.as_bytes());
+        let result = Head::read(&message).unwrap().payload.unwrap();
+        listing.page(&message, &result)
+    }
+
+    fn requested(step: &Step) -> (&'static str, String) {
+        match step {
+            Step::Request(listing) => (listing.method(), listing.params(None)),
+            Step::Complete(..) => ("", String::new()),
+        }
+    }
+
+    #[test]
+    fn tools_list_is_paged_and_followed_by_prompts_list() {
+        let capabilities = ServerCapabilities { tools: true, prompts: true, ..ServerCapabilities::default() };
+        let step = Listing::begin(capabilities);
+        assert_eq!(requested(&step), ("tools/list", "{}".to_owned()));
+        let step = page(step, r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#);
+        assert_eq!(requested(&step), ("tools/list", r#"{"cursor":"2"}"#.to_owned()));
+        let step = page(step, r#"{"tools":[{"name":"b"},{"nameless":1}],"nextCursor":"2"}"#);
+        assert_eq!(requested(&step), ("prompts/list", "{}".to_owned()), "the cursor repeats itself");
+        let Step::Complete(tools, stock) = page(step, r#"{"prompts":[{"name":"p"}]}"#) else {
+            panic!("not complete")
+        };
+        assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(stock.prompts.len(), 1);
+    }
+
+    #[test]
+    fn a_modern_list_request_carries_meta_behind_its_cursor() {
+        let step = Listing::begin(ServerCapabilities { tools: true, ..ServerCapabilities::default() });
+        let Step::Request(listing) = page(step, r#"{"tools":[],"nextCursor":"c"}"#) else {
+            panic!("complete")
+        };
+        assert_eq!(listing.params(Some(r#""a":1"#)), r#"{"cursor":"c","_meta":{"a":1}}"#);
     }
 }

@@ -1,4 +1,4 @@
-//! The tasks that hosts have begun at a server: whose they are, and whether they still need it.
+//! The MCP tasks of a server: which host each belongs to, and whether it still needs the server.
 
 use std::{
     collections::VecDeque,
@@ -8,178 +8,240 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    era::Era,
-    exchange::{Answer, Caller, ServerNotification, Ticket, Topic},
-    failure::{CallError, Failure},
-    task::{self, TaskRole},
-    wire::{Kind, Members, Span},
+    exchange::{Caller, Ticket},
+    failure::Failure,
+    task::{self, Task, TaskRole},
+    wire::{Head, Kind},
 };
 use rustc_hash::FxHashMap;
 
-use super::{Actor, server_requests::Way};
+use super::server_requests::Recipient;
 
 /// So many tasks of one server are remembered; the oldest are forgotten first.
-const KNOWN_LIMIT: usize = 1024;
-/// For so long after the last word of it a task keeps its server from being stopped, if it lives that long.
-const LONGEST_REST: Duration = Duration::from_secs(3600);
+const TASK_LIMIT: usize = 1024;
+/// A task keeps its server from being stopped for at most this long after its last status.
+const LONGEST_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// Calls that have to do with tasks, and the tasks that are known by them.
-#[derive(Default)]
-pub(super) struct TaskRoles {
+/// The live tasks of one server, and the calls that have to do with them.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Tasks {
     calls: FxHashMap<Ticket, TaskRole>,
     /// The newest last.
-    known: VecDeque<Known>,
+    entries: VecDeque<TaskEntry>,
 }
 
-struct Known {
-    /// As the server names it.
+#[derive(Debug)]
+struct TaskEntry {
+    /// The server's own id.
     id: Arc<str>,
-    /// Whoever spoke of it last. Its session has made sure that it may.
+    /// The host that last sent a request about it; its session has checked that it may.
     host: Weak<dyn Caller>,
-    /// The call that began it: its progress token is good for as long as the task lives.
-    begun_by: Option<Ticket>,
-    /// Until then it is taken to be under way.
-    needed_until: Option<Instant>,
-    /// The end of the server that it was begun at.
+    /// The call that created it: its progress token is valid for as long as the task lives.
+    created_by: Option<Ticket>,
+    /// It counts as in progress until then.
+    in_progress_until: Option<Instant>,
+    /// Why the server that created it is gone.
     lost: Option<Arc<Failure>>,
 }
 
-impl TaskRoles {
-    fn find(&mut self, id: &str) -> Option<&mut Known> {
-        self.known.iter_mut().find(|known| *known.id == *id)
-    }
-
-    fn note(&mut self, id: &str, caller: &Arc<dyn Caller>) -> &mut Known {
-        let place = self.known.iter().position(|known| *known.id == *id);
-        let before = place.and_then(|place| self.known.remove(place));
-        if self.known.len() >= KNOWN_LIMIT {
-            self.known.pop_front();
-        }
-        let (begun_by, needed_until, lost) =
-            before.map(|known| (known.begun_by, known.needed_until, known.lost)).unwrap_or_default();
-        let host = Arc::downgrade(caller);
-        self.known.push_back(Known { id: id.into(), host, begun_by, needed_until, lost });
-        self.known.back_mut().expect("just pushed")
-    }
-
-    /// Whether a task may still be under way.
-    pub(super) fn under_way(&self, now: Instant) -> bool {
-        self.known.iter().any(|known| known.needed_until.is_some_and(|until| now < until))
-    }
-
-    /// Calls that have ended in any way have no task role any more.
-    pub(super) fn forget_all_but(&mut self, open: impl Fn(Ticket) -> bool) {
-        if !self.calls.is_empty() {
-            self.calls.retain(|ticket, _| open(*ticket));
-        }
-    }
-}
-
-impl Known {
-    fn learn(&mut self, task: &task::Task, now: Instant) {
-        let rest = task.lifetime.unwrap_or(LONGEST_REST).min(LONGEST_REST);
-        self.needed_until = if task.is_over() { None } else { now.checked_add(rest) };
-        self.lost = None; // its server knows it
-    }
-}
-
-impl Actor {
+impl Tasks {
     /// A call is about to be sent.
-    pub(super) fn set_out(&mut self, ticket: Ticket, caller: &Arc<dyn Caller>, task_role: TaskRole) {
-        match &task_role {
+    pub(in crate::server) fn sending(&mut self, ticket: Ticket, caller: &Arc<dyn Caller>, role: TaskRole) {
+        match &role {
             TaskRole::None => return,
             TaskRole::Begin => {}
             TaskRole::About(id) | TaskRole::Await(id) => {
-                self.task_roles.note(id, caller);
+                self.touch(id, caller);
             }
         }
-        self.task_roles.calls.insert(ticket, task_role);
+        self.calls.insert(ticket, role);
     }
 
-    /// Its answer: what it tells of a task is remembered, and a task that a server has taken with it is
-    /// told of by the reason for that.
-    pub(super) fn returned(&mut self, ticket: Ticket, caller: &Arc<dyn Caller>, answer: Answer) -> Answer {
-        let Some(task_role) = self.task_roles.calls.remove(&ticket) else { return answer };
-        let Answer::Response { message, head, .. } = &answer else { return answer };
-        match task_role {
-            TaskRole::None => {}
+    /// A call was answered. Returns why the task that it is about was lost, if it was.
+    pub(in crate::server) fn answered(
+        &mut self,
+        ticket: Ticket,
+        caller: &Arc<dyn Caller>,
+        (message, head): (&Bytes, &Head),
+        now: Instant,
+    ) -> Option<Arc<Failure>> {
+        match self.calls.remove(&ticket)? {
+            TaskRole::None => None,
             TaskRole::Begin => {
-                if let Some(task) = task::Task::begun(message, head) {
-                    let known = self.task_roles.note(&task.id, caller);
-                    (known.begun_by, known.lost) = (Some(ticket), None);
-                    known.learn(&task, self.now);
-                }
+                let task = Task::begun(message, head)?;
+                let entry = self.touch(&task.id, caller);
+                entry.created_by = Some(ticket);
+                entry.update(&task, now);
+                None
             }
-            TaskRole::About(id) | TaskRole::Await(id) => {
-                let now = self.now;
-                let Some(known) = self.task_roles.find(&id) else { return answer };
-                match (&head.kind, &known.lost) {
-                    (Kind::Error { .. }, Some(failure)) => {
-                        let (server, failure) = (self.spec.name.clone(), Arc::clone(failure));
-                        return Answer::Failed(CallError::TaskLost { server, failure });
-                    }
-                    (Kind::Error { .. }, None) => known.needed_until = None,
-                    _ => match task::Task::told(message, head).filter(|task| *task.id == *id) {
-                        Some(task) => known.learn(&task, now),
-                        None if task::related(message, head.payload.as_ref().unwrap_or(&(0..0)))
-                            .is_some() =>
-                        {
-                            known.needed_until = None; // the result of the task itself
-                        }
-                        None => {} // a word of thanks
-                    },
+            TaskRole::About(id) | TaskRole::Await(id) => self.find(&id)?.answered(message, head, now),
+        }
+    }
+
+    /// The server notifies of the status of a task; returns the task's host.
+    pub(in crate::server) fn status(&mut self, task: &Task, now: Instant) -> Option<Arc<dyn Caller>> {
+        let entry = self.find(&task.id)?;
+        entry.update(task, now);
+        entry.host.upgrade()
+    }
+
+    pub(in crate::server) fn contains(&self, id: &str) -> bool {
+        self.entries.iter().any(|entry| *entry.id == *id)
+    }
+
+    /// The recipient of a server request that belongs to this task: its host, and the call that awaits the
+    /// task.
+    pub(in crate::server) fn recipient(&self, id: &str) -> Option<Recipient> {
+        let entry = self.entries.iter().find(|entry| *entry.id == *id)?;
+        let awaits = |role: &TaskRole| matches!(role, TaskRole::Await(awaited) if **awaited == *id);
+        let call = self.calls.iter().filter(|(_, role)| awaits(role)).map(|(ticket, _)| *ticket).max();
+        entry.host.upgrade().map(|caller| Recipient { caller, call })
+    }
+
+    /// The host of the task that this call created: it gets progress also when the call is over.
+    pub(in crate::server) fn host_of_creator(&self, ticket: Ticket) -> Option<Arc<dyn Caller>> {
+        let entry = self.entries.iter().rev().find(|entry| entry.created_by == Some(ticket))?;
+        entry.host.upgrade()
+    }
+
+    /// The server is gone: nothing is in progress. Its successor may yet know the tasks.
+    pub(in crate::server) fn server_lost(&mut self, failure: &Arc<Failure>) {
+        for entry in &mut self.entries {
+            entry.in_progress_until = None;
+            entry.lost = Some(Arc::clone(failure));
+        }
+    }
+
+    /// Whether a task may still be in progress.
+    pub(in crate::server) fn in_progress(&self, now: Instant) -> bool {
+        self.entries.iter().any(|entry| entry.in_progress_until.is_some_and(|until| now < until))
+    }
+
+    /// Forgets the roles of calls that have ended without an answer.
+    pub(in crate::server) fn retain_calls(&mut self, is_open: impl Fn(Ticket) -> bool) {
+        if !self.calls.is_empty() {
+            self.calls.retain(|ticket, _| is_open(*ticket));
+        }
+    }
+
+    fn find(&mut self, id: &str) -> Option<&mut TaskEntry> {
+        self.entries.iter_mut().find(|entry| *entry.id == *id)
+    }
+
+    /// The entry of a task that this caller's request is about; the newest from now on.
+    fn touch(&mut self, id: &str, caller: &Arc<dyn Caller>) -> &mut TaskEntry {
+        let index = self.entries.iter().position(|entry| *entry.id == *id);
+        let before = index.and_then(|index| self.entries.remove(index));
+        if self.entries.len() >= TASK_LIMIT {
+            self.entries.pop_front();
+        }
+        let (created_by, in_progress_until, lost) =
+            before.map(|entry| (entry.created_by, entry.in_progress_until, entry.lost)).unwrap_or_default();
+        let host = Arc::downgrade(caller);
+        self.entries.push_back(TaskEntry { id: id.into(), host, created_by, in_progress_until, lost });
+        self.entries.back_mut().expect("just pushed")
+    }
+}
+
+impl TaskEntry {
+    fn update(&mut self, task: &Task, now: Instant) {
+        let lifetime = task.lifetime.unwrap_or(LONGEST_LIFETIME).min(LONGEST_LIFETIME);
+        self.in_progress_until = if task.is_over() { None } else { now.checked_add(lifetime) };
+        self.lost = None; // its server knows it
+    }
+
+    fn answered(&mut self, message: &Bytes, head: &Head, now: Instant) -> Option<Arc<Failure>> {
+        match (&head.kind, &self.lost) {
+            (Kind::Error { .. }, Some(failure)) => return Some(Arc::clone(failure)),
+            (Kind::Error { .. }, None) => self.in_progress_until = None,
+            _ => match Task::told(message, head).filter(|task| *task.id == *self.id) {
+                Some(task) => self.update(&task, now),
+                None if task::related(message, head.payload.as_ref().unwrap_or(&(0..0))).is_some() => {
+                    self.in_progress_until = None; // the result of the task itself
                 }
-            }
+                None => {} // a plain acknowledgement
+            },
         }
-        answer
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::wire::write;
+
+    use super::{super::test_caller::TestCaller, *};
+
+    fn response(result: &str) -> (Bytes, Head) {
+        let message = write::result(b"1", result.as_bytes());
+        let head = Head::read(&message).unwrap();
+        (message, head)
     }
 
-    /// A legacy server tells how a task is: to its host alone. A modern one was asked to, by whoever hears
-    /// it.
-    pub(super) fn task_told(&mut self, message: Bytes, params: Option<Span>) {
-        let Some(params) = params else { return };
-        let Some(task) = task::Task::read(&message, &params) else { return };
-        let Some(id) = Members::find(&message, &params, "taskId") else { return };
-        let now = self.now;
-        let known = self.task_roles.find(&task.id);
-        let host = known.and_then(|known| {
-            known.learn(&task, now);
-            known.host.upgrade()
-        });
-        let era = self.opened.era.unwrap_or(Era::Legacy);
-        let topic = Topic::Task { era, id, params };
-        let server_notification = ServerNotification { server: self.spec.name.clone(), message, topic };
-        match (era, host) {
-            (Era::Modern, _) => self.around.host_registry.each(|host| host.told(None, &server_notification)),
-            (Era::Legacy, Some(host)) => host.told(None, &server_notification),
-            (Era::Legacy, None) => {}
+    fn refusal() -> (Bytes, Head) {
+        let message = write::error(b"1", br#"{"code":-32602,"message":"unknown task"}"#);
+        let head = Head::read(&message).unwrap();
+        (message, head)
+    }
+
+    const CREATED: &str = r#"{"task":{"taskId":"t","status":"working","ttl":60000}}"#;
+
+    /// A table in which call 1 has created the task "t".
+    fn created(caller: &Arc<dyn Caller>, now: Instant) -> Tasks {
+        let mut tasks = Tasks::default();
+        tasks.sending(Ticket(1), caller, TaskRole::Begin);
+        let (message, head) = response(CREATED);
+        assert!(tasks.answered(Ticket(1), caller, (&message, &head), now).is_none());
+        tasks
+    }
+
+    #[test]
+    fn a_task_is_in_progress_until_its_lifetime_or_its_end() {
+        let (now, (_, caller)) = (Instant::now(), TestCaller::new());
+        let mut tasks = created(&caller, now);
+        assert!(tasks.in_progress(now + Duration::from_secs(59)));
+        assert!(!tasks.in_progress(now + Duration::from_secs(60)));
+        tasks.sending(Ticket(2), &caller, TaskRole::About("t".into()));
+        let (message, head) = response(r#"{"taskId":"t","status":"completed"}"#);
+        assert!(tasks.answered(Ticket(2), &caller, (&message, &head), now).is_none());
+        assert!(!tasks.in_progress(now));
+    }
+
+    #[test]
+    fn a_task_belongs_to_the_host_that_asked_about_it_last() {
+        let now = Instant::now();
+        let ((_, first), (_, second)) = (TestCaller::new(), TestCaller::new());
+        let mut tasks = created(&first, now);
+        assert!(Arc::ptr_eq(&tasks.host_of_creator(Ticket(1)).unwrap(), &first));
+        tasks.sending(Ticket(2), &second, TaskRole::Await("t".into()));
+        let recipient = tasks.recipient("t").unwrap();
+        assert!(Arc::ptr_eq(&recipient.caller, &second) && recipient.call == Some(Ticket(2)));
+        assert!(!tasks.contains("other"));
+        tasks.retain_calls(|_| false);
+        assert_eq!(tasks.recipient("t").unwrap().call, None);
+        drop((second, recipient));
+        assert!(tasks.contains("t") && tasks.recipient("t").is_none(), "its host is gone");
+    }
+
+    #[test]
+    fn a_task_that_its_server_took_along_is_lost_with_the_reason() {
+        let (now, (_, caller)) = (Instant::now(), TestCaller::new());
+        let mut tasks = created(&caller, now);
+        tasks.server_lost(&Arc::new(Failure::new("crashed", Vec::new())));
+        assert!(!tasks.in_progress(now));
+        tasks.sending(Ticket(2), &caller, TaskRole::About("t".into()));
+        let (message, head) = refusal();
+        let lost = tasks.answered(Ticket(2), &caller, (&message, &head), now);
+        assert_eq!(lost.unwrap().to_string(), "crashed");
+    }
+
+    #[test]
+    fn the_oldest_tasks_are_forgotten_first() {
+        let (_, caller) = TestCaller::new();
+        let mut tasks = Tasks::default();
+        for number in 0..=TASK_LIMIT as u64 {
+            tasks.sending(Ticket(number), &caller, TaskRole::About(number.to_string().into()));
         }
-    }
-
-    /// Whom a server request is for that belongs to this task: its host, and the call by which that waits for the
-    /// task, if it does. Of a task that nobody has spoken of the only host may know.
-    pub(super) fn whose_task(&self, id: &str) -> Option<Way> {
-        let Some(known) = self.task_roles.known.iter().find(|known| *known.id == *id) else {
-            return self.around.host_registry.only().map(|only| (only, None));
-        };
-        let awaited =
-            |task_role: &TaskRole| matches!(task_role, TaskRole::Await(awaited) if **awaited == *id);
-        let waiting = self.task_roles.calls.iter().filter(|(_, task_role)| awaited(task_role));
-        let waiting = waiting.map(|(ticket, _)| *ticket).max();
-        known.host.upgrade().map(|host| (host, waiting))
-    }
-
-    /// Whoever began a task with this call hears of its progress even when the call is over.
-    pub(super) fn beginner(&self, ticket: Ticket) -> Option<Arc<dyn Caller>> {
-        let known = self.task_roles.known.iter().rev().find(|known| known.begun_by == Some(ticket))?;
-        known.host.upgrade()
-    }
-
-    /// The server is gone. What it worked on is not waited for; another may yet know of it.
-    pub(super) fn lose_tasks(&mut self, failure: &Arc<Failure>) {
-        for known in &mut self.task_roles.known {
-            known.needed_until = None;
-            known.lost = Some(Arc::clone(failure));
-        }
+        assert!(!tasks.contains("0") && tasks.contains("1"));
     }
 }

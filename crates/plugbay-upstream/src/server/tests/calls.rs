@@ -148,7 +148,7 @@ async fn taking_back_an_answered_call_does_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_read_gets_no_more() {
     let (harness, _peer) = Harness::ready(Setup { pipe: 1000, ..Setup::default() }, Era::Legacy).await;
-    let ticket = || harness.surroundings.tickets.next();
+    let ticket = || harness.context.tickets.next();
     let large = harness.calls.call(ticket(), &"x".repeat(9_000_000), None).request;
     for _ in 0..8 {
         let call = harness.calls.call(ticket(), "large", None);

@@ -11,7 +11,7 @@ use super::{
     harness::{Harness, Setup, cancellation},
     peer::Peer,
 };
-use crate::{Pool, Roster};
+use crate::{Pool, ServerSet};
 
 /// A server that has taken the first call and not one byte of the second and third.
 async fn stuffed(setup: Setup) -> (Harness, Peer, [plugbay_core::exchange::Ticket; 3]) {
@@ -172,10 +172,10 @@ async fn a_name_without_a_server_is_answered_too() {
     let name = |name| ServerName::parse(name).unwrap();
     let failure = Arc::new(Failure::new("its command is missing", Vec::new()));
     let pool = Pool::default();
-    pool.replace(Roster { broken: [(name("broken"), failure)].into(), ..Roster::default() });
+    pool.replace(ServerSet { invalid: [(name("broken"), failure)].into(), ..ServerSet::default() });
     let cases = [("broken", "its command is missing"), ("gone", "is not configured any more")];
     for (server, words) in cases {
-        let ticket = harness.surroundings.tickets.next();
+        let ticket = harness.context.tickets.next();
         pool.forward(&name(server), harness.calls.call(ticket, "a", None));
         pool.cancel(&name(server), ticket, cancellation());
         let end = harness.calls.end(ticket).await;

@@ -173,7 +173,7 @@ async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind
 async fn a_call_does_not_overtake_the_wish_to_hear_what_it_changes() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     for uri in [r#""x:1""#, r#""x:2""#] {
-        harness.handle.send(Command::Watch(SubscriptionTarget::Resource(uri.into())));
+        harness.handle.send(Command::Subscribe(SubscriptionTarget::Resource(uri.into())));
     }
     harness.call("echo");
     let listened = peer.expect("subscriptions/listen").await;

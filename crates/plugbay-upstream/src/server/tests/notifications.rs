@@ -41,19 +41,19 @@ async fn attentive() -> (Harness, Peer) {
 async fn a_server_hears_when_nobody_watches_any_more() {
     let (harness, mut peer) = attentive().await;
     let what = || SubscriptionTarget::Resource(r#""x:1""#.into());
-    harness.handle.send(Command::Watch(what()));
+    harness.handle.send(Command::Subscribe(what()));
     assert_eq!(peer.expect("resources/subscribe").await["params"], json!({ "uri": "x:1" }));
-    harness.handle.send(Command::Watch(what()));
-    harness.handle.send(Command::Unwatch(what()));
+    harness.handle.send(Command::Subscribe(what()));
+    harness.handle.send(Command::Unsubscribe(what()));
     peer.expect_nothing().await; // somebody still does
-    harness.handle.send(Command::Unwatch(what()));
+    harness.handle.send(Command::Unsubscribe(what()));
     assert_eq!(peer.expect("resources/unsubscribe").await["params"], json!({ "uri": "x:1" }));
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
-    harness.handle.send(Command::Watch(what()));
+    harness.handle.send(Command::Subscribe(what()));
     peer.expect("subscriptions/listen").await;
     peer.expect("notifications/cancelled").await;
     peer.list(&["echo"]).await;
-    harness.handle.send(Command::Unwatch(what()));
+    harness.handle.send(Command::Unsubscribe(what()));
     let listened = peer.expect("subscriptions/listen").await;
     assert_eq!(listened["params"]["notifications"], json!({ "toolsListChanged": true }));
 }
@@ -71,7 +71,7 @@ async fn a_server_logs_as_the_most_curious_host_wants_it() {
         (&other, None, None), // nobody has a wish, and there is no word for that
         (&other, Some(Level::Error), None),
     ] {
-        harness.surroundings.host_registry.wants_log(host, level);
+        harness.context.host_registry.wants_log(host, level);
         harness.handle.send(Command::LogLevelChanged);
         match told {
             Some(word) => {
@@ -96,8 +96,8 @@ async fn what_nobody_here_knows_is_told_to_the_only_host_or_to_none() {
     let hosts = [Host::new(None), Host::new(None)];
     let join = |host: &Arc<Host>| {
         let host: Arc<dyn Caller> = host.clone();
-        harness.surroundings.host_registry.joined(Arc::downgrade(&host));
-        harness.surroundings.host_registry.reads(Arc::downgrade(&host));
+        harness.context.host_registry.joined(Arc::downgrade(&host));
+        harness.context.host_registry.reads(Arc::downgrade(&host));
     };
     join(&hosts[0]);
     peer.notify("notifications/acme/done", json!({ "for": "the first" })).await;

@@ -70,13 +70,13 @@ async fn a_server_that_shall_stay_stays() {
 #[tokio::test(start_paused = true)]
 async fn a_server_whose_tools_are_in_sight_does_not_rest() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-    harness.handle.send(Command::Held(true));
+    harness.handle.send(Command::Hold(true));
     sleep(3 * MINUTE + 24 * 60 * MINUTE).await;
     harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({})).await;
     sleep(3 * MINUTE).await;
-    harness.handle.send(Command::Held(false));
+    harness.handle.send(Command::Hold(false));
     let left = Instant::now();
     peer.expect_end().await;
     assert_eq!(left.elapsed(), 5 * MINUTE, "counted from when it was put away");

@@ -131,7 +131,7 @@ impl Harness {
 
     /// The same for a call that has to do with tasks.
     pub(super) fn agent_by(&self, host: &Arc<Host>, tool: &str, task_role: TaskRole) -> Ticket {
-        let ticket = self.surroundings.tickets.next();
+        let ticket = self.context.tickets.next();
         let call = self.calls.call(ticket, tool, None);
         self.handle.send(Command::Forward(Call { caller: host.clone(), task_role, ..call }));
         ticket
@@ -145,7 +145,7 @@ impl Harness {
 
     fn listens(&self, host: &Arc<Host>) {
         let host: Arc<dyn Caller> = host.clone();
-        self.surroundings.host_registry.joined(Arc::downgrade(&host));
+        self.context.host_registry.joined(Arc::downgrade(&host));
     }
 }
 
@@ -479,7 +479,7 @@ async fn a_modern_server_cannot_ask_out_of_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_legacy_server_is_told_what_hosts_can_do() {
     let mut harness = Harness::new(Setup::default());
-    harness.surroundings.host_registry.can(ClientCapabilities {
+    harness.context.host_registry.can(ClientCapabilities {
         sampling: true,
         url: true,
         ..ClientCapabilities::NONE
@@ -506,12 +506,9 @@ async fn a_server_that_was_told_less_is_opened_anew_when_it_is_idle() {
     harness.call_by(&host, "a");
     let request = peer.expect_call("a").await;
     assert!(
-        harness
-            .surroundings
-            .host_registry
-            .can(ClientCapabilities { sampling: true, ..ClientCapabilities::NONE })
+        harness.context.host_registry.can(ClientCapabilities { sampling: true, ..ClientCapabilities::NONE })
     );
-    harness.handle.send(Command::AudienceGrew);
+    harness.handle.send(Command::ClientCapabilitiesGrew);
     peer.expect_nothing().await; // it is at work
     peer.answer(&request, json!({ "a": 1 })).await;
     peer.expect_end().await;
@@ -523,7 +520,7 @@ async fn a_server_that_was_told_less_is_opened_anew_when_it_is_idle() {
     next.answer(&request, json!({ "capabilities": { "tools": {} } })).await;
     next.expect("notifications/initialized").await;
     next.list(&["echo"]).await;
-    harness.handle.send(Command::AudienceGrew); // nothing new
+    harness.handle.send(Command::ClientCapabilitiesGrew); // nothing new
     next.expect_nothing().await;
 }
 
@@ -532,7 +529,7 @@ async fn changed_roots_are_told_to_servers_that_know_of_roots() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
     for roots in [true, false] {
         let mut harness = Harness::new(Setup::default());
-        harness.surroundings.host_registry.can(ClientCapabilities { roots, ..ClientCapabilities::NONE });
+        harness.context.host_registry.can(ClientCapabilities { roots, ..ClientCapabilities::NONE });
         harness.handle.refresh();
         let mut peer = harness.launched().await;
         peer.open(Era::Legacy).await;

@@ -144,11 +144,11 @@ async fn a_modern_server_is_asked_to_tell_of_tasks_and_whoever_reads_hears_it() 
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     let reader: Arc<dyn Caller> = host.clone();
-    harness.surroundings.host_registry.reads(Arc::downgrade(&reader));
+    harness.context.host_registry.reads(Arc::downgrade(&reader));
     for what in
         [SubscriptionTarget::Task(Bytes::from("\"1\"")), SubscriptionTarget::Resource(Bytes::from("\"x:1\""))]
     {
-        harness.handle.send(Command::Watch(what));
+        harness.handle.send(Command::Subscribe(what));
     }
     let listen = peer.expect("subscriptions/listen").await;
     let wanted = &listen["params"]["notifications"];
