@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use crate::Outcome;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | http | start | memory | search] [options]
+usage: plugbay-bench [calls | execute | http | start | memory | search] [options]
 
   calls    latency, CPU and throughput per call (the default)
-  http     the same with a host over HTTP, and servers over stdio and HTTP
+  execute  a call through execute_tool beside the same call in all mode
+  http     calls with a host over HTTP, and servers over stdio and HTTP
   start    time from spawn until the tools are listed
   memory   memory of the gateway's own processes
   search   how often, how fast and for how many tokens the right tool is found
@@ -17,8 +18,9 @@ usage: plugbay-bench [calls | http | start | memory | search] [options]
   --rounds N           rounds of calls (default 25), or spawns of start (default 11)
   --quick              few rounds, for a first look
   --only A,B           only these of direct, pump, plugbay and the --also names;
-                       in http of direct, to-stdio and to-http
-  --case TEXT          only calls or http whose name contains TEXT, such as 100 KB text
+                       in http of direct, to-stdio and to-http;
+                       in execute of direct, pump, all and execute_tool
+  --case TEXT          only cases of calls, execute or http whose name contains TEXT, such as 100 KB text
   --also NAME=CMDLINE  a further gateway; {config} in CMDLINE is its config file
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
@@ -31,6 +33,7 @@ usage: plugbay-bench [calls | http | start | memory | search] [options]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Calls,
+    Execute,
     Http,
     Start,
     Memory,
@@ -64,7 +67,7 @@ pub(crate) struct Settings {
     pub(crate) mode: Option<String>,
     pub(crate) also: Vec<Also>,
     only: Option<Vec<String>>,
-    /// Only cases whose label contains this.
+    /// Only cases whose label contains this, or the catalogs of such a name.
     pub(crate) case: Option<String>,
     /// Where the catalogs and queries are.
     pub(crate) data: Option<PathBuf>,
@@ -99,6 +102,7 @@ impl Settings {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "calls" => settings.section = Section::Calls,
+                "execute" => settings.section = Section::Execute,
                 "http" => settings.section = Section::Http,
                 "start" => settings.section = Section::Start,
                 "memory" => settings.section = Section::Memory,
@@ -131,11 +135,16 @@ impl Settings {
         self.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
     }
 
+    pub(crate) fn wants_case(&self, label: &str) -> bool {
+        self.case.as_ref().is_none_or(|text| label.contains(text))
+    }
+
     /// A misspelt name would otherwise measure nothing and look like success.
     fn check_only(&self) -> Outcome<()> {
         for name in self.only.iter().flatten() {
             let known = match self.section {
                 Section::Http => matches!(name.as_str(), "direct" | "to-stdio" | "to-http"),
+                Section::Execute => matches!(name.as_str(), "direct" | "pump" | "all" | "execute_tool"),
                 _ => matches!(name.as_str(), "direct" | "pump" | "plugbay"),
             };
             if !known && !self.also.iter().any(|also| also.name == *name) {
@@ -220,6 +229,7 @@ mod tests {
             "--also =x",
             "fast",
             "http --only pump",
+            "execute --only plugbay",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

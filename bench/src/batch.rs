@@ -14,9 +14,8 @@ use crate::watchdog::guarded;
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Batch<'a> {
-    /// Called in turn.
-    pub(crate) tools: &'a [String],
-    pub(crate) size: usize,
+    /// The `params` of the calls, sent in turn.
+    pub(crate) params: &'a [String],
     pub(crate) expected: &'a Payload,
     pub(crate) calls: usize,
     pub(crate) in_flight: usize,
@@ -76,13 +75,9 @@ impl Batch<'_> {
 
     fn send(&self, host: &mut Host, number: usize, line: &mut Vec<u8>) -> Outcome<(u64, Instant)> {
         let id = host.take_id();
-        let tool = &self.tools[number % self.tools.len()];
-        let size = self.size;
+        let params = &self.params[number % self.params.len()];
         line.clear();
-        writeln!(
-            line,
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"size":{size}}}}}}}"#
-        )?;
+        writeln!(line, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)?;
         let sent = Instant::now();
         host.send(line)?;
         Ok((id, sent))

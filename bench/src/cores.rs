@@ -8,7 +8,7 @@ use crate::Outcome;
 ///
 /// Left alone, the scheduler puts two processes that talk to each other now on one core, now on two; a wake-up
 /// across cores can cost several times the call itself, and the choice sticks for seconds. On one core a call
-/// costs the work and the switches that its way needs, and ratios repeat from run to run.
+/// costs the work and the switches that its route needs, and ratios repeat from run to run.
 pub(crate) fn keep_one() -> Outcome<()> {
     let allowed = sched_getaffinity(None)?;
     // The last: the first one serves most interrupts.

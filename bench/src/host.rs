@@ -1,4 +1,4 @@
-//! A minimal host: spawns a server, greets it, lists its tools, answers what it asks.
+//! A minimal host: spawns a server, initializes it, lists its tools, answers what it asks.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::watchdog::guarded;
 use crate::{Outcome, sandbox::Sandbox};
 
 /// Longer than any gateway's own limit for a server that does not start.
-const GREETING_LIMIT: Duration = Duration::from_secs(60);
+const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 const CLOSING_LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) struct Host {
@@ -55,7 +55,7 @@ impl Host {
         self.group
     }
 
-    pub(crate) fn greet(&mut self) -> Outcome<()> {
+    pub(crate) fn initialize(&mut self) -> Outcome<()> {
         self.request(
             "initialize",
             &json!({
@@ -99,6 +99,20 @@ impl Host {
         }
     }
 
+    /// Calls again until the call succeeds: a server may still be starting.
+    pub(crate) fn call_until_result(&mut self, params: &Value, limit: Duration) -> Outcome<()> {
+        let began = Instant::now();
+        loop {
+            let result = self.request("tools/call", params);
+            match result {
+                Ok(result) if result["isError"] != true => return Ok(()),
+                Ok(result) if began.elapsed() > limit => return Err(format!("tools/call: {result}").into()),
+                Err(error) if began.elapsed() > limit => return Err(error),
+                _ => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+
     pub(crate) fn take_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id - 1
@@ -133,7 +147,7 @@ impl Host {
     fn request(&mut self, method: &str, params: &Value) -> Outcome<Value> {
         let id = self.take_id();
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let answer = guarded(self.group, GREETING_LIMIT, || {
+        let answer = guarded(self.group, INITIALIZE_LIMIT, || {
             self.send(format!("{request}\n").as_bytes())?;
             loop {
                 let line = self.receive()?.to_vec();

@@ -11,40 +11,34 @@ pub(crate) use message::Incoming;
 
 use route::Route;
 
-use crate::args::{Cores, Settings};
+use crate::args::Settings;
 use crate::calls::{
-    Setting,
     case::{self, Case},
     report::rows,
 };
+use crate::conditions::Conditions;
 use crate::payload::Kind;
-use crate::{Outcome, cores, output, process};
+use crate::{Outcome, output};
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     if !settings.also.is_empty() {
-        return Err("http knows only how plugbay is started, so --also has no meaning here".into());
+        return Err("http knows only how plugbay is started, so --also does not apply here".into());
     }
     let routes = Route::all(settings)?;
-    let rounds = settings.rounds.unwrap_or(if settings.quick { 3 } else { 25 });
-    let load_before = process::load();
-    if settings.cores == Cores::One {
-        cores::keep_one()?;
-    }
-
-    let mut all = Vec::new();
-    // What is in a result matters to those who read it; here it only travels.
-    let wanted = |case: &Case| {
-        case.kind == Kind::Text && settings.case.as_ref().is_none_or(|text| case.label().contains(text))
-    };
-    for case in case::all().into_iter().filter(wanted) {
-        output::progress(&format!("{} …", case.label()));
-        all.extend(rows(&case, &route::run(&case, &routes, rounds)?));
-    }
-    let setting = Setting { rounds, cores: settings.cores, loads: [load_before, process::load()] };
+    // The content of a result makes no difference here: it is passed on unread.
+    let wanted = |case: &Case| case.kind == Kind::Text && settings.wants_case(&case.label());
+    let (conditions, all) = Conditions::during(settings, |rounds| {
+        let mut all = Vec::new();
+        for case in case::all().into_iter().filter(wanted) {
+            output::progress(&format!("{} …", case.label()));
+            all.extend(rows(&case, &route::run(&case, &routes, rounds)?));
+        }
+        Ok(all)
+    })?;
     output::show(&if settings.is_json() {
-        report::json(&setting, &all).to_string()
+        report::json(&conditions, &all).to_string()
     } else {
-        report::text(&setting, &all)
+        report::text(&conditions, &all)
     });
     Ok(())
 }

@@ -5,7 +5,9 @@ mod answer;
 mod args;
 mod batch;
 mod calls;
+mod conditions;
 mod cores;
+mod execute;
 mod gateway;
 mod host;
 mod http;
@@ -57,6 +59,7 @@ fn run(args: &[String]) -> Outcome<()> {
     };
     match settings.section {
         Section::Calls => calls::run(&settings),
+        Section::Execute => execute::run(&settings),
         Section::Http => http::run(&settings),
         Section::Start => start::run(&settings),
         Section::Memory => memory::run(&settings),

@@ -64,15 +64,16 @@ fn measure(target: &Target, servers: usize, calls: usize, limit_mb: Option<f64>)
 
     let listed = host.tools_until(servers * TOOLS, LISTING)?;
     let tool = Kind::Text.tool();
-    let tools = names
+    let params = |tool| json!({ "name": tool, "arguments": { "size": SIZE } }).to_string();
+    let params = names
         .iter()
-        .map(|name| exposed(&listed, name, tool).map(str::to_owned))
+        .map(|name| exposed(&listed, name, tool).map(params))
         .collect::<Option<Vec<_>>>()
         .ok_or("a server's tool is not in the list")?;
     let expected = Payload::new(Kind::Text, SIZE, IdPlace::First);
     let run = |host: &mut Host, calls| {
         let in_flight = IN_FLIGHT;
-        Batch { tools: &tools, size: SIZE, expected: &expected, calls, in_flight, full_check: true }.run(host)
+        Batch { params: &params, expected: &expected, calls, in_flight, full_check: true }.run(host)
     };
 
     // One call each, so that a gateway that starts servers late has started them all.
@@ -102,7 +103,7 @@ fn sample(host: &Host) -> (Memory, usize, usize) {
 fn text(rows: &[Row]) -> String {
     let mut table = Table::new(
         1,
-        ["way", "servers", "running", "when", "RSS MB", "PSS MB", "peak MB", "processes", "at most", "bar"],
+        ["route", "servers", "running", "when", "RSS MB", "PSS MB", "peak MB", "processes", "at most", "bar"],
     );
     for row in rows {
         let verdict = row.passes().map_or("", |passes| if passes { "pass" } else { "FAIL" });
@@ -125,7 +126,7 @@ fn text(rows: &[Row]) -> String {
 fn json(rows: &[Row]) -> Value {
     let row = |row: &Row| {
         json!({
-            "way": row.target,
+            "route": row.target,
             "servers": row.servers,
             "servers_running": row.running,
             "when": row.when,

@@ -20,7 +20,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// `root`, its descendants and whoever is left of its process group, but for the stubs.
+    /// `root`, its descendants and the rest of its process group, without the stubs.
     pub(crate) fn of(root: u32) -> Self {
         let everyone = everyone();
         let mut members = vec![root];

@@ -1,4 +1,4 @@
-//! The measuring itself: every way has its turn in every round.
+//! The measuring itself: every route has its turn in every round.
 
 use std::thread;
 use std::time::Duration;
@@ -14,8 +14,8 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// New processes now and then: where one lies in memory is chance, and should not colour a whole case.
 const ROUNDS_PER_PROCESS: usize = 5;
 
-/// A way to the stub, open and warm.
-pub(crate) trait Way {
+/// A route to the stub, open and warm.
+pub(crate) trait OpenRoute {
     /// The process whose family stands between driver and stub.
     fn pid(&self) -> u32;
 
@@ -23,7 +23,7 @@ pub(crate) trait Way {
     fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done>;
 }
 
-/// One way's rounds, in order: the same index is the same round on every way.
+/// One route's rounds, in order: the same index is the same round on every route.
 #[derive(Debug, Default)]
 pub(crate) struct Series {
     pub(crate) target: String,
@@ -34,8 +34,8 @@ pub(crate) struct Series {
     pub(crate) rewritten: bool,
 }
 
-/// Measures `rounds` of `calls` on the way to each target; `open` spawns one and `name` tells it in the report.
-pub(crate) fn alternate<T, W: Way>(
+/// Measures `rounds` of `calls` on the route to each target; `open` spawns one and `name` labels it in the report.
+pub(crate) fn alternate<T, W: OpenRoute>(
     targets: &[T],
     name: impl Fn(&T) -> &str,
     open: impl Fn(&T) -> Outcome<W>,
@@ -45,40 +45,40 @@ pub(crate) fn alternate<T, W: Way>(
     let failed = |target: &T, error: Box<dyn std::error::Error>| format!("{}: {error}", name(target));
     let series = |target| Series { target: name(target).to_owned(), ..Series::default() };
     let mut all: Vec<Series> = targets.iter().map(series).collect();
-    let mut ways = Vec::new();
+    let mut routes = Vec::new();
     for round in 0..rounds as usize {
         if round % ROUNDS_PER_PROCESS == 0 {
-            ways.clear();
+            routes.clear();
             for (target, series) in targets.iter().zip(&mut all) {
-                let way = open(target).and_then(|way| warm(way, calls, series));
-                ways.push(way.map_err(|error| failed(target, error))?);
+                let route = open(target).and_then(|route| warm(route, calls, series));
+                routes.push(route.map_err(|error| failed(target, error))?);
             }
         }
-        // Each round begins with another way, so that none always follows the same one.
+        // Each round begins with another route, so that none always follows the same one.
         for turn in 0..targets.len() {
             let place = (turn + round) % targets.len();
-            let done = measure(&mut ways[place], calls, &mut all[place]);
+            let done = measure(&mut routes[place], calls, &mut all[place]);
             done.map_err(|error| failed(&targets[place], error))?;
         }
     }
     Ok(all)
 }
 
-fn warm<W: Way>(mut way: W, calls: usize, series: &mut Series) -> Outcome<W> {
-    let done = way.calls((calls / 2).max(4), true)?;
+fn warm<W: OpenRoute>(mut route: W, calls: usize, series: &mut Series) -> Outcome<W> {
+    let done = route.calls((calls / 2).max(4), true)?;
     series.rewritten |= done.rewritten > 0;
-    Ok(way)
+    Ok(route)
 }
 
-fn measure(way: &mut impl Way, calls: usize, series: &mut Series) -> Outcome<()> {
+fn measure(route: &mut impl OpenRoute, calls: usize, series: &mut Series) -> Outcome<()> {
     thread::sleep(SETTLE);
-    let cpu_before = Family::of(way.pid()).cpu();
+    let cpu_before = Family::of(route.pid()).cpu();
     // A few to wake the cores up again: in the CPU time, not in the latencies.
     let waking = (calls / 10).max(1);
-    way.calls(waking, false)?;
-    let mut done = way.calls(calls, false)?;
+    route.calls(waking, false)?;
+    let mut done = route.calls(calls, false)?;
     thread::sleep(SETTLE);
-    let cpu_after = Family::of(way.pid()).cpu();
+    let cpu_after = Family::of(route.pid()).cpu();
 
     series.p50_us.push(percentile(&mut done.latencies, 50).map_or(0.0, micros));
     series.rewritten |= done.rewritten > 0;

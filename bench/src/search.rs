@@ -35,7 +35,7 @@ struct Row {
     set: String,
     tools: usize,
     queries: usize,
-    meaning: bool,
+    embeddings: bool,
     quality: Quality,
 }
 
@@ -43,7 +43,7 @@ struct Row {
 struct Size {
     catalog: String,
     tools: usize,
-    meaning: bool,
+    embeddings: bool,
     cost: Cost,
 }
 
@@ -51,7 +51,7 @@ struct Results {
     rows: Vec<Row>,
     sizes: Vec<Size>,
     load: Load,
-    /// What a host lists in search mode, and is told about it: in tokens.
+    /// Tokens of the tool list in search mode, with the instructions.
     listing: usize,
 }
 
@@ -69,15 +69,15 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let table = Arc::new(table);
     let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
     for catalog in &data.catalogs {
-        if settings.case.as_ref().is_none_or(|case| catalog.name.contains(case)) {
-            for meaning in [true, false] {
+        if settings.wants_case(&catalog.name) {
+            for embeddings in [true, false] {
                 output::progress(&format!(
                     "{}: {} tools, {} the table …",
                     catalog.name,
                     catalog.tools.len(),
-                    if meaning { "with" } else { "without" }
+                    if embeddings { "with" } else { "without" }
                 ));
-                evaluate(catalog, meaning.then_some(&table), settings.quick, &mut results);
+                evaluate(catalog, embeddings.then_some(&table), settings.quick, &mut results);
             }
         }
     }
@@ -100,14 +100,14 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
 
 fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
-    let meaning = table.is_some();
+    let embeddings = table.is_some();
     let engine = Engine::build(&tools, table.cloned());
     for set in &catalog.sets {
         results.rows.push(Row {
             set: format!("{}/{}", catalog.name, set.name),
             tools: tools.len(),
             queries: set.queries.len(),
-            meaning,
+            embeddings,
             quality: metrics::quality(&engine, catalog, &set.queries),
         });
     }
@@ -117,12 +117,12 @@ fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results:
 
 fn measure(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
-    let meaning = table.is_some();
+    let embeddings = table.is_some();
     let build = || Engine::build(&tools, table.cloned());
     let engine = build();
     let queries: Vec<&Query> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
-    results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), meaning, cost });
+    results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), embeddings, cost });
 }
 
 /// The three tools and the instructions, without what they say of servers.
@@ -131,8 +131,8 @@ fn listing() -> usize {
     let snapshot = Snapshot::new(Arc::default(), Arc::new(layout), true);
     let tools = &snapshot.listing.tools;
     let definitions = elements(tools, &(0..tools.len())).into_iter().map(|span| counted(&tools[span]));
-    let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
-    definitions.chain([told]).map(|text| metrics::tokens(&text)).sum()
+    let text = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
+    definitions.chain([text]).map(|text| metrics::tokens(&text)).sum()
 }
 
 fn default_folder() -> PathBuf {

@@ -20,7 +20,7 @@ const BAR_MS: f64 = 10.0;
 /// How long an incomplete list may take to become whole.
 const WHOLE_LIMIT: Duration = Duration::from_secs(6);
 
-/// A gateway may wait its full limit for a server it has never heard from: few spawns are enough.
+/// A gateway may wait its full limit for a server that never connected: few spawns are enough.
 const SPAWNS_UNKNOWN: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +46,13 @@ impl Situation {
         }
     }
 
-    /// How the last server behaves. With `--when` it is well while the cache is filled.
-    fn ailment(self, when: &str) -> Vec<String> {
+    /// How the last server behaves. With `--when` it works while the cache is filled.
+    fn fault(self, when: &str) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Cold | Self::Warm => &[],
             Self::WarmOneSlow => &["--start-delay-ms", "3000", "--when", when],
-            Self::WarmOneSilent => &["--mute", "--when", when],
-            Self::WarmOneNeverSeen => &["--mute"],
+            Self::WarmOneSilent => &["--silent", "--when", when],
+            Self::WarmOneNeverSeen => &["--silent"],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
     }
@@ -127,14 +127,14 @@ fn measure(target: &Target, situation: Situation, spawns: u32) -> Outcome<Row> {
     })
 }
 
-/// One run in which every server is well, ended as a host ends it; then the ailment breaks out.
+/// One run in which every server works, ended as a host ends it; then the fault sets in.
 fn fill_cache(target: &Target, situation: Situation, sandbox: &Sandbox) -> Outcome<()> {
     let mut host = target.open(sandbox, &servers(situation, sandbox))?;
     host.tools_until(situation.tools(), Duration::from_secs(60))?;
     // A cache may be written a moment after the list is answered.
     std::thread::sleep(Duration::from_millis(300));
     drop(host);
-    File::create(sandbox.path("unwell"))?;
+    File::create(sandbox.path("faulty"))?;
     Ok(())
 }
 
@@ -142,7 +142,7 @@ fn once(target: &Target, situation: Situation, sandbox: &Sandbox) -> Outcome<Sta
     let mut command = target.command(sandbox, &servers(situation, sandbox))?;
     let began = Instant::now();
     let mut host = Host::spawn(&mut command, sandbox)?;
-    host.greet()?;
+    host.initialize()?;
     let tools = host.tools()?.len();
     let first = began.elapsed();
     let whole = if tools >= situation.tools() {
@@ -154,8 +154,8 @@ fn once(target: &Target, situation: Situation, sandbox: &Sandbox) -> Outcome<Sta
 }
 
 fn servers(situation: Situation, sandbox: &Sandbox) -> Vec<Server> {
-    let when = sandbox.path("unwell").display().to_string();
-    let args = |number| if number == SERVERS { situation.ailment(&when) } else { Vec::new() };
+    let when = sandbox.path("faulty").display().to_string();
+    let args = |number| if number == SERVERS { situation.fault(&when) } else { Vec::new() };
     (1..=SERVERS).map(|number| Server::new(format!("s{number:02}"), args(number))).collect()
 }
 
@@ -174,7 +174,7 @@ fn direct(spawns: u32) -> Outcome<Row> {
         }
         let mut tools = 0;
         for host in &mut hosts {
-            host.greet()?;
+            host.initialize()?;
             tools += host.tools()?.len();
         }
         let first = began.elapsed();
@@ -197,7 +197,7 @@ fn row(target: &str, situation: &'static str, starts: &[Start]) -> Row {
 }
 
 fn text(rows: &[Row]) -> String {
-    let mut table = Table::new(2, ["way", "situation", "listed ms", "tools", "of", "whole list ms", "bar"]);
+    let mut table = Table::new(2, ["route", "situation", "listed ms", "tools", "of", "whole list ms", "bar"]);
     for row in rows {
         let verdict = match (row.judged, row.passes()) {
             (false, _) => "",
@@ -223,7 +223,7 @@ fn text(rows: &[Row]) -> String {
 fn json(rows: &[Row]) -> Value {
     let row = |row: &Row| {
         json!({
-            "way": row.target,
+            "route": row.target,
             "situation": row.situation,
             "listed_ms": row.first_ms,
             "tools": row.first_tools,

@@ -2,6 +2,7 @@
 
 mod http;
 mod prebuilt;
+mod tools;
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -17,15 +18,20 @@ use crate::lines::Lines;
 use crate::payload::{IdPlace, Kind};
 use crate::pump::unbuffered;
 use prebuilt::Prebuilt;
+pub(crate) use tools::{LEDGER_TOOL, ledger_arguments};
 
 pub(crate) const TOOLS: usize = 20;
+
+/// Lists [`LEDGER_TOOL`] too.
+pub(crate) const LEDGER_OPTION: &str = "--ledger";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     tools: usize,
+    ledger: bool,
     start_delay: Duration,
-    mute: bool,
-    /// Delay and muteness only while this file exists: a server that was well when it was last seen.
+    silent: bool,
+    /// Delay and silence only while this file exists: the server worked when it last connected.
     when: Option<PathBuf>,
     id_place: IdPlace,
     /// Listen here instead of reading stdin.
@@ -36,8 +42,9 @@ impl Options {
     pub(crate) fn parse(args: &[String]) -> Outcome<Self> {
         let mut options = Self {
             tools: TOOLS,
+            ledger: false,
             start_delay: Duration::ZERO,
-            mute: false,
+            silent: false,
             when: None,
             id_place: IdPlace::First,
             http: None,
@@ -47,8 +54,9 @@ impl Options {
             let mut value = || args.next().ok_or_else(|| format!("stub: {arg} needs a value"));
             match arg.as_str() {
                 "--tools" => options.tools = value()?.parse()?,
+                LEDGER_OPTION => options.ledger = true,
                 "--start-delay-ms" => options.start_delay = Duration::from_millis(value()?.parse()?),
-                "--mute" => options.mute = true,
+                "--silent" => options.silent = true,
                 "--when" => options.when = Some(PathBuf::from(value()?)),
                 "--http" => options.http = Some(value()?.clone()),
                 "--id-last" => options.id_place = IdPlace::Last,
@@ -58,7 +66,7 @@ impl Options {
         Ok(options)
     }
 
-    fn unwell(&self) -> bool {
+    fn faulty(&self) -> bool {
         self.when.as_ref().is_none_or(|file| file.exists())
     }
 }
@@ -70,12 +78,12 @@ pub(crate) fn run(options: &Options) -> Outcome<()> {
     let mut lines = Lines::new(unbuffered(&io::stdin())?);
     let mut out = unbuffered(&io::stdout())?;
     let mut stub = Stub::new(options);
-    let mute = options.mute && options.unwell();
-    if options.unwell() {
+    let silent = options.silent && options.faulty();
+    if options.faulty() {
         std::thread::sleep(options.start_delay);
     }
     while let Some(line) = lines.next()? {
-        if let (false, Some(answer)) = (mute, stub.answer(line)?) {
+        if let (false, Some(answer)) = (silent, stub.answer(line)?) {
             out.write_all(answer)?;
         }
     }
@@ -93,7 +101,7 @@ struct Stub {
 
 impl Stub {
     fn new(options: &Options) -> Self {
-        let tools = tools(options.tools).to_string();
+        let tools = tools::list(options.tools, options.ledger).to_string();
         Self { tools, id_place: options.id_place, prebuilt: HashMap::new(), small: Vec::new() }
     }
 
@@ -139,7 +147,7 @@ impl Stub {
 
 fn parse_call(params: &RawValue) -> Option<(Kind, usize)> {
     let params = envelope(params.get().as_bytes()).ok()?;
-    let kind = Kind::from_tool(params.get("name")?.get().trim_matches('"'))?;
+    let kind = tools::kind(params.get("name")?.get().trim_matches('"'))?;
     let arguments = envelope(params.get("arguments")?.get().as_bytes()).ok()?;
     Some((kind, arguments.get("size")?.get().parse().ok()?))
 }
@@ -156,42 +164,6 @@ fn initialize(params: Option<&RawValue>) -> Value {
     })
 }
 
-/// The two that answer, then others with definitions of a usual length, up to `count`.
-fn tools(count: usize) -> Value {
-    let answering = Kind::ALL.map(|kind| tool(kind.tool(), "Answers with a payload of the size asked for."));
-    let others = (answering.len()..count).map(|number| {
-        tool(
-            &format!("move_berth_{number:02}"),
-            "Moves a ship from one berth to another and returns the new entry of the ledger. Fails when the \
-             berth is taken, when the tide is too low for the ship's draught, or when the ship is not known; \
-             ask for the list of ships first if you only have a name.",
-        )
-    });
-    answering.into_iter().chain(others).take(count).collect()
-}
-
-fn tool(name: &str, description: &str) -> Value {
-    json!({
-        "name": name,
-        "description": description,
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "size": { "type": "integer", "minimum": 0, "description": "Length in bytes of what is returned" },
-                "ship": { "type": "string", "description": "Name or call sign of the ship" },
-                "berth": { "type": "string", "enum": ["north", "south", "east", "west"] },
-                "options": {
-                    "type": "object",
-                    "properties": {
-                        "dryRun": { "type": "boolean", "default": false },
-                        "notify": { "type": "array", "items": { "type": "string" }, "maxItems": 10 },
-                    },
-                },
-            },
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,16 +171,9 @@ mod tests {
     #[test]
     fn options_are_parsed() {
         let parse = |line: &str| Options::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let options = parse("--tools 3 --start-delay-ms 50 --mute").unwrap();
-        assert_eq!((options.tools, options.start_delay.as_millis(), options.mute), (3, 50, true));
+        let options = parse("--tools 3 --start-delay-ms 50 --silent").unwrap();
+        assert_eq!((options.tools, options.start_delay.as_millis(), options.silent), (3, 50, true));
         assert!(parse("--tools").is_err());
         assert!(parse("--loud").is_err());
-    }
-
-    #[test]
-    fn the_list_has_as_many_tools_as_asked_for() {
-        for count in [1, 2, TOOLS] {
-            assert_eq!(tools(count).as_array().map(Vec::len), Some(count));
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The ways from the driver to the stub that are compared.
+//! The routes from the driver to the stub that are compared.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ impl Target {
     pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
         let mut targets = Vec::new();
         if settings.wants("direct") {
-            targets.push(Self { name: "direct".to_owned(), route: Route::Direct });
+            targets.push(Self::direct());
         }
         if settings.wants("pump") {
-            targets.push(Self { name: "pump".to_owned(), route: Route::Pump });
+            targets.push(Self::pump());
         }
         targets.extend(Self::gateways(settings)?);
         Ok(targets)
@@ -42,8 +42,7 @@ impl Target {
         let mut targets = Vec::new();
         if settings.wants("plugbay") {
             let binary = gateway::find(settings.gateway.as_deref())?;
-            let route = Route::Plugbay { binary, mode: settings.mode.clone() };
-            targets.push(Self { name: "plugbay".to_owned(), route });
+            targets.push(Self::plugbay("plugbay", binary, settings.mode.clone()));
         }
         for also in settings.also.iter().filter(|also| settings.wants(&also.name)) {
             let route = Route::Other { words: also.words.clone() };
@@ -52,7 +51,20 @@ impl Target {
         Ok(targets)
     }
 
-    /// Spawns it and greets it.
+    pub(crate) fn direct() -> Self {
+        Self { name: "direct".to_owned(), route: Route::Direct }
+    }
+
+    pub(crate) fn pump() -> Self {
+        Self { name: "pump".to_owned(), route: Route::Pump }
+    }
+
+    /// plugbay with `mode` in its configuration.
+    pub(crate) fn plugbay(name: &str, binary: PathBuf, mode: Option<String>) -> Self {
+        Self { name: name.to_owned(), route: Route::Plugbay { binary, mode } }
+    }
+
+    /// Spawns the process and initializes the session.
     pub(crate) fn open(&self, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Host> {
         let hint = match self.route {
             Route::Plugbay { .. } => "\n(has this binary `serve`? --only direct,pump measures without it)",
@@ -60,7 +72,7 @@ impl Target {
         };
         let opened = || -> Outcome<Host> {
             let mut host = Host::spawn(&mut self.command(sandbox, servers)?, sandbox)?;
-            host.greet()?;
+            host.initialize()?;
             Ok(host)
         };
         opened().map_err(|error| format!("{error}{hint}").into())

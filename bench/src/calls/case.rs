@@ -43,7 +43,7 @@ impl Case {
 }
 
 /// A round of each takes some tens of milliseconds: long enough to measure, short enough that the machine's
-/// load is the same for all ways in it.
+/// load is the same for all routes in it.
 pub(crate) fn all() -> Vec<Case> {
     // 32 answers of 5 MB in flight would measure the memory of the machine.
     let shapes = [

@@ -1,11 +1,11 @@
-//! Rounds reduced to one row a case and way, as a table or as JSON.
+//! Rounds reduced to one row a case and route, as a table or as JSON.
 
 use serde_json::{Value, json};
 
 use crate::args::Cores;
-use crate::calls::Setting;
 use crate::calls::bars::{self, Bar};
 use crate::calls::case::Case;
+use crate::conditions::Conditions;
 use crate::rounds::Series;
 use crate::stats::{median, median_ratio, spread};
 use crate::table::{Table, number, percent};
@@ -42,27 +42,17 @@ pub(crate) fn rows(case: &Case, series: &[Series]) -> Vec<Row> {
     series.iter().map(row).collect()
 }
 
-pub(crate) fn text(setting: &Setting, rows: &[Row], bars: &[Bar]) -> String {
-    format!("{}\n\n{}\n{}", circumstances(setting), table(rows), bars::render(bars))
+pub(crate) fn text(conditions: &Conditions, rows: &[Row], bars: &[Bar]) -> String {
+    format!("{}\n\n{}\n{}", conditions.text(), table(rows), bars::render(bars))
 }
 
-/// What a reader should know before the first figure.
-pub(crate) fn circumstances(setting: &Setting) -> String {
-    let Setting { rounds, cores, loads: [before, after] } = setting;
-    let cores = match cores {
-        Cores::One => "all processes on one core",
-        Cores::All => "processes where the scheduler puts them",
-    };
-    format!("{rounds} rounds, {cores}; load average {before}, at the end {after}")
-}
-
-pub(crate) fn json(setting: &Setting, rows: &[Row], bars: &[Bar]) -> Value {
+pub(crate) fn json(conditions: &Conditions, rows: &[Row], bars: &[Bar]) -> Value {
     let row = |row: &Row| {
         json!({
             "size": row.case.size.bytes(),
             "kind": row.case.kind.label(),
             "in_flight": row.case.in_flight,
-            "way": row.target,
+            "route": row.target,
             "p50_us": row.p50_us,
             "p50_spread": row.p50_spread,
             "p50_to_direct": row.p50_to_direct,
@@ -76,9 +66,9 @@ pub(crate) fn json(setting: &Setting, rows: &[Row], bars: &[Bar]) -> Value {
     };
     json!({
         "section": "calls",
-        "rounds": setting.rounds,
-        "one_core": setting.cores == Cores::One,
-        "load": setting.loads,
+        "rounds": conditions.rounds,
+        "one_core": conditions.cores == Cores::One,
+        "load": conditions.loads,
         "rows": rows.iter().map(row).collect::<Vec<_>>(),
         "bars": bars.iter().map(Bar::json).collect::<Vec<_>>(),
     })
@@ -87,13 +77,13 @@ pub(crate) fn json(setting: &Setting, rows: &[Row], bars: &[Bar]) -> Value {
 fn table(rows: &[Row]) -> String {
     let mut table = Table::new(
         2,
-        ["case", "way", "p50 µs", "spread", "×direct", "×pump", "CPU µs", "CPU ×pump", "calls/s", "MB/s"],
+        ["case", "route", "p50 µs", "spread", "×direct", "×pump", "CPU µs", "CPU ×pump", "calls/s", "MB/s"],
     );
     for row in rows {
-        let way = if row.rewritten { format!("{} *", row.target) } else { row.target.clone() };
+        let route = if row.rewritten { format!("{} *", row.target) } else { row.target.clone() };
         table.row([
             row.case.label(),
-            way,
+            route,
             number(row.p50_us),
             percent(row.p50_spread),
             number(row.p50_to_direct),

@@ -14,7 +14,7 @@ use crate::watchdog::guarded;
 const VERSION: &str = "2025-06-18";
 
 /// Longer than any gateway's own limit for a server that does not start.
-const GREETING_LIMIT: Duration = Duration::from_secs(60);
+const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 
 /// A connection that is kept alive, with one request at a time on it.
 pub(crate) struct Connection {
@@ -88,7 +88,7 @@ pub(crate) struct Session {
 impl Session {
     /// `group` is ended if it keeps us waiting.
     pub(crate) fn open(address: SocketAddr, group: Pid) -> Outcome<Self> {
-        guarded(group, GREETING_LIMIT, || {
+        guarded(group, INITIALIZE_LIMIT, || {
             let mut first = Connection::open(address, None)?;
             let client = json!({ "name": "plugbay-bench", "version": env!("CARGO_PKG_VERSION") });
             let params = json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::args::Cores;
-use crate::calls::Setting;
-use crate::calls::report::{Row, circumstances, megabytes_per_second};
+use crate::calls::report::{Row, megabytes_per_second};
+use crate::conditions::Conditions;
 use crate::table::{Table, number, percent};
 
-pub(crate) fn text(setting: &Setting, rows: &[Row]) -> String {
+pub(crate) fn text(conditions: &Conditions, rows: &[Row]) -> String {
     let mut table =
-        Table::new(2, ["case", "way", "p50 µs", "spread", "×direct", "CPU µs", "calls/s", "MB/s"]);
+        Table::new(2, ["case", "route", "p50 µs", "spread", "×direct", "CPU µs", "calls/s", "MB/s"]);
     for row in rows {
         table.row([
             row.case.label(),
@@ -22,15 +22,15 @@ pub(crate) fn text(setting: &Setting, rows: &[Row]) -> String {
             number(megabytes_per_second(row)),
         ]);
     }
-    format!("{}\n\n{}", circumstances(setting), table.render())
+    format!("{}\n\n{}", conditions.text(), table.render())
 }
 
-pub(crate) fn json(setting: &Setting, rows: &[Row]) -> Value {
+pub(crate) fn json(conditions: &Conditions, rows: &[Row]) -> Value {
     let row = |row: &Row| {
         json!({
             "size": row.case.size.bytes(),
             "connections": row.case.in_flight,
-            "way": row.target,
+            "route": row.target,
             "p50_us": row.p50_us,
             "p50_spread": row.p50_spread,
             "p50_to_direct": row.p50_to_direct,
@@ -43,9 +43,9 @@ pub(crate) fn json(setting: &Setting, rows: &[Row]) -> Value {
     let rows: Vec<Value> = rows.iter().map(row).collect();
     json!({
         "section": "http",
-        "rounds": setting.rounds,
-        "one_core": setting.cores == Cores::One,
-        "load": setting.loads,
+        "rounds": conditions.rounds,
+        "one_core": conditions.cores == Cores::One,
+        "load": conditions.loads,
         "rows": rows,
     })
 }

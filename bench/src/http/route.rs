@@ -1,4 +1,4 @@
-//! The ways from a driver over HTTP to the stub that are compared.
+//! The routes from a driver over HTTP to the stub that are compared.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::http::{
     service::Service,
 };
 use crate::payload::{IdPlace, Payload};
-use crate::rounds::{Series, Way, alternate};
+use crate::rounds::{OpenRoute, Series, alternate};
 use crate::sandbox::{Sandbox, Server};
 use crate::stub::TOOLS;
 use crate::target::exposed;
@@ -96,7 +96,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-impl Way for Sockets<'_> {
+impl OpenRoute for Sockets<'_> {
     fn pid(&self) -> u32 {
         self.front.pid()
     }

@@ -16,7 +16,7 @@ pub(super) struct Bar {
 enum Limit {
     AtLeast(f64),
     AtMost(f64),
-    /// A time: told, but another machine or a busy one is no fault of the engine's.
+    /// A time: printed, but never failed, because it depends on the machine and its load.
     Within(f64),
 }
 
@@ -76,7 +76,7 @@ const TIMES: [(&str, f64, f64); 2] = [("real", 50.0, 60.0), ("real+distractors",
 /// What was left out of a run is not judged.
 pub(super) fn judge(results: &Results) -> Vec<Bar> {
     let quality = |set: &str| {
-        let mut rows = results.rows.iter().filter(|row| row.meaning);
+        let mut rows = results.rows.iter().filter(|row| row.embeddings);
         rows.find(|row| row.set == set).map(|row| row.quality)
     };
     let mut bars = Vec::new();
@@ -89,13 +89,13 @@ pub(super) fn judge(results: &Results) -> Vec<Bar> {
         bar(format!("{set}, recall at 5"), Limit::AtLeast(fifth), five);
     }
     bar("listing, tokens".to_owned(), Limit::AtMost(LISTING), float(results.listing));
-    for row in results.rows.iter().filter(|row| row.meaning) {
+    for row in results.rows.iter().filter(|row| row.embeddings) {
         bar(format!("{}, tokens of a reply", row.set), Limit::AtMost(REPLY), row.quality.tokens);
     }
     if let Some(share) = quality("real/hand").map(|quality| of_seed(results.listing, &quality)) {
         bar("real/hand, to find and call, of what mcpzip needs".to_owned(), Limit::AtMost(OF_SEED), share);
     }
-    for size in results.sizes.iter().filter(|size| size.meaning) {
+    for size in results.sizes.iter().filter(|size| size.embeddings) {
         let Some((name, query, build)) = TIMES.iter().find(|(name, ..)| *name == size.catalog) else {
             continue;
         };

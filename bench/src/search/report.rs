@@ -23,7 +23,7 @@ pub(super) fn text(results: &Results) -> String {
         let Quality { mrr, ndcg, clear, clear_right, tokens, line_tokens, .. } = row.quality;
         quality.row([
             row.set.clone(),
-            with(row.meaning),
+            with(row.embeddings),
             row.tools.to_string(),
             row.queries.to_string(),
             one,
@@ -42,7 +42,7 @@ pub(super) fn text(results: &Results) -> String {
     for size in &results.sizes {
         cost.row([
             size.catalog.clone(),
-            with(size.meaning),
+            with(size.embeddings),
             size.tools.to_string(),
             number(Some(size.cost.query_us)),
             number(Some(size.cost.worst_us)),
@@ -72,19 +72,19 @@ pub(super) fn markdown(results: &Results) -> String {
         DEPTHS.map(|depth| format!("R@{depth}")).join(" | "),
         "---|".repeat(DEPTHS.len() + 6),
     );
-    for row in results.rows.iter().filter(|row| row.meaning) {
+    for row in results.rows.iter().filter(|row| row.embeddings) {
         let Quality { recall, mrr, ndcg, clear, clear_right, tokens, .. } = row.quality;
         let shares = recall.into_iter().chain([mrr, ndcg, clear, clear_right]).map(share);
         let shares = shares.collect::<Vec<_>>().join(" | ");
         let _ = write!(page, "\n| {} ({}) | {} | {shares} | {tokens:.0} |", row.set, row.queries, row.tools);
     }
     page.push_str("\n\n| catalog | tools | µs a query | µs the costliest | ms for the index | MB |\n|---|---|---|---|---|---|");
-    for size in results.sizes.iter().filter(|size| size.meaning) {
+    for size in results.sizes.iter().filter(|size| size.embeddings) {
         let Cost { query_us, worst_us, build_ms, bytes } = size.cost;
         let cells = [query_us, worst_us, build_ms, megabytes(bytes)].map(|value| number(Some(value)));
         let _ = write!(page, "\n| {} | {} | {} |", size.catalog, size.tools, cells.join(" | "));
     }
-    let hand = results.rows.iter().find(|row| row.meaning && row.set == "real/hand");
+    let hand = results.rows.iter().find(|row| row.embeddings && row.set == "real/hand");
     let share = hand.map(|row| bars::of_seed(results.listing, &row.quality) * 100.0);
     let _ = write!(
         page,
@@ -109,7 +109,7 @@ pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
             .collect();
         json!({
             "set": row.set,
-            "table": row.meaning,
+            "table": row.embeddings,
             "tools": row.tools,
             "queries": row.queries,
             "recall": recall,
@@ -126,7 +126,7 @@ pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
     let size = |size: &Size| {
         json!({
             "catalog": size.catalog,
-            "table": size.meaning,
+            "table": size.embeddings,
             "tools": size.tools,
             "query_us": size.cost.query_us,
             "worst_query_us": size.cost.worst_us,
@@ -144,8 +144,8 @@ pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
     })
 }
 
-fn with(meaning: bool) -> String {
-    if meaning { "with" } else { "without" }.to_owned()
+fn with(embeddings: bool) -> String {
+    if embeddings { "with" } else { "without" }.to_owned()
 }
 
 fn share(value: f64) -> String {

@@ -18,7 +18,7 @@ pub(crate) fn serve(address: &str, options: &Options) -> Outcome<()> {
     for stream in listener.incoming() {
         let (stream, stub) = (stream?, Stub::new(options));
         thread::spawn(move || {
-            // A client that has gone has no more to be told.
+            // A client that has gone needs no error.
             let _ = converse(stream, stub);
         });
     }

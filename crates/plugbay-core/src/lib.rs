@@ -20,6 +20,7 @@ pub mod profile;
 pub mod search;
 pub mod signature;
 pub mod surface;
+pub mod suspended;
 pub mod task;
 pub mod tokens;
 pub mod usage_counts;

@@ -4,20 +4,16 @@
 //! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
 //! host's user agrees to that very call.
 
-mod away;
 mod calling;
 mod consent;
 mod host;
 mod outcome;
+mod paused;
 mod report;
 mod teller;
 mod toolbox;
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use plugbay_core::{
     arguments,
@@ -33,14 +29,15 @@ use tokio::{
 };
 
 use self::{
-    away::{Away, Paused},
     calling::{Calling, Running},
     host::{Host, Place, Question},
     outcome::Outcome,
+    paused::Paused,
     report::{Fate, Report, Shortage},
     toolbox::Toolbox,
 };
-use crate::{dispatch, message::Request, outbox::Outbox, ranking::Chosen, respond, session::Session};
+pub use crate::agent_settings::{Agents, Limits, Terms};
+use crate::{context::RequestContext, ranking::Chosen, respond};
 
 /// The most that a model may say in one turn, in tokens.
 const ANSWER: u32 = 4096;
@@ -49,83 +46,34 @@ const MISUNDERSTANDINGS: usize = 2;
 /// A model that cannot answer just now is asked again after these, unless it says when.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
 
-/// Who runs agent runs, if anybody does. Shared by all sessions.
-#[derive(Debug, Default)]
-pub struct Agents {
-    // A std mutex: held for a look, never across an await.
-    terms: Mutex<Option<Arc<Terms>>>,
-    away: Away,
-}
-
-/// On which terms they are run.
-#[derive(Debug)]
-pub struct Terms {
-    pub model: Chosen,
-    pub limits: Limits,
-    /// What is done without asking the user.
-    pub unasked: Effect,
-    /// What the model is told besides.
-    pub instructions: Option<String>,
-}
-
-/// Where one agent run ends, whether it is done or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    pub calls: usize,
-    /// How often the model is asked.
-    pub turns: usize,
-    /// Read and written by the model.
-    pub tokens: u64,
-    pub time: Duration,
-}
-
-impl Agents {
-    /// From now on these hold, or no agent runs are run.
-    pub fn choose(&self, terms: Option<Terms>) {
-        *self.lock() = terms.map(Arc::new);
-    }
-
-    fn terms(&self) -> Option<Arc<Terms>> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Terms>>> {
-        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// What is wanted; of one server, if it is named.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct AgentRequest {
     pub(crate) query: String,
     pub(crate) server: Option<String>,
 }
 
-/// Answers `request` when the agent run is over. A request that is taken back ends the question to the model and
-/// the calls that are under way.
-pub(crate) fn begin(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, wish: Wish) {
-    if era == Era::Modern {
-        match away::come_back(session, sink, request) {
+/// Answers the request when the agent run is over. A cancelled request ends the question to the model and
+/// the calls in flight.
+pub(crate) fn begin(context: RequestContext<'_>, wanted: AgentRequest) {
+    if context.era == Era::Modern {
+        match context.gateway().suspended.resume_run(context) {
             Ok(true) => return,
             Ok(false) => {}
-            Err(refusal) => return sink.answer(respond::error(request.id(), &refusal)),
+            Err(refusal) => return context.refuse(&refusal),
         }
     }
-    // Which tools it needs has to be found.
-    let tool_index = session.snapshot().tool_index;
-    dispatch::when_searchable(session, sink, request, &tool_index, move |session, sink, request| {
-        begin_now(session, sink, request, era, wish);
-    });
+    // The tools that it needs have to be searched for.
+    let tool_index = context.snapshot().tool_index;
+    context.when_searchable(&tool_index, |context| begin_now(context, wanted));
 }
 
-fn begin_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, wish: Wish) {
+fn begin_now(context: RequestContext<'_>, wanted: AgentRequest) {
     let (asks, questions) = mpsc::unbounded_channel();
-    let host = Host::new(Place::of(session, sink, request), era, asks);
-    match AgentRun::prepare(host, wish) {
-        Ok(agent) => {
-            Course { agent: Box::pin(agent.run()), questions }.follow(session, sink, request, era);
-        }
-        Err(why) => sink.answer(respond::tool_text(request.id(), era, &why, true)),
+    let host = Host::new(Place::of(context), context.era, asks);
+    match AgentRun::prepare(host, wanted) {
+        Ok(agent) => Course { agent: Box::pin(agent.run()), questions }.follow(context),
+        Err(why) => context.text(&Err(why)),
     }
 }
 
@@ -143,20 +91,14 @@ enum Halt {
 
 impl Course {
     /// Answers the request when the agent run is over, or has a question.
-    fn follow(self, session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
-        dispatch::later(
-            session,
-            sink,
-            request,
-            self.next(),
-            move |session, sink, request, halt| match halt {
-                Halt::Over(report) => {
-                    let (content, failed) = (report.content(), report.has_failed());
-                    sink.answer(respond::tool_content(request.id(), era, &content, failed));
-                }
-                Halt::Asks(paused) => away::leave(session, sink, request, paused),
-            },
-        );
+    fn follow(self, context: RequestContext<'_>) {
+        context.later(self.next(), |context, halt| match halt {
+            Halt::Over(report) => {
+                let (content, failed) = (report.content(), report.has_failed());
+                context.answer(respond::tool_content(context.request.id(), context.era, &content, failed));
+            }
+            Halt::Asks(paused) => paused::pause(context, paused),
+        });
     }
 
     async fn next(mut self) -> Halt {
@@ -190,7 +132,7 @@ struct Spent {
 }
 
 impl AgentRun {
-    fn prepare(host: Host, wish: Wish) -> Result<Self, String> {
+    fn prepare(host: Host, wanted: AgentRequest) -> Result<Self, String> {
         let session = &host.place.session;
         let terms = session.gateway().agents.terms();
         let terms =
@@ -200,7 +142,7 @@ impl AgentRun {
             return Err(format!("this host's model cannot be asked: {why}"));
         }
         let snapshot = session.snapshot();
-        let server = wish.server.as_deref().map(|name| {
+        let server = wanted.server.as_deref().map(|name| {
             let known = snapshot.servers().into_iter();
             let known: Vec<_> = known.filter(|server| snapshot.layout.runs_agents_with(server)).collect();
             let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
@@ -209,7 +151,7 @@ impl AgentRun {
             found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
         });
         let server = server.transpose()?;
-        let toolbox = Toolbox::stocked(&snapshot, &wish.query, server.as_ref(), session.gateway().table);
+        let toolbox = Toolbox::stocked(&snapshot, &wanted.query, server.as_ref(), session.gateway().table);
         if toolbox.is_empty() {
             let failure =
                 server.and_then(|server| Some((snapshot.catalog.failure(&server)?.clone(), server)));
@@ -223,7 +165,7 @@ impl AgentRun {
             host,
             toolbox,
             role,
-            query: wish.query,
+            query: wanted.query,
             deadline: Instant::now() + terms.limits.time,
             terms,
             spent: Spent::default(),
@@ -387,7 +329,7 @@ impl AgentRun {
         }
         let gateway = self.host.place.session.gateway();
         let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
-        let fitting = arguments::fit(schema, call.arguments.get().as_bytes(), gateway.repair);
+        let fitting = arguments::fit(schema, call.arguments.get().as_bytes(), gateway.settings().repair);
         let fitting = fitting.map_err(|refusal| refusal.to_string())?;
         let calling = Calling::new(gateway.tickets.next(), found, &fitting.arguments);
         let calling = calling.ok_or("these arguments cannot be sent")?;

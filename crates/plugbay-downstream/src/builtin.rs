@@ -6,12 +6,11 @@ mod given;
 pub(crate) mod prompts;
 pub(crate) mod suite;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
     arguments::{self, Envelope, NoCall, Repair},
-    era::Era,
     search::reply,
     surface::{BuiltinTool, Found, Snapshot},
     wire::Members,
@@ -19,11 +18,10 @@ use plugbay_core::{
 
 use self::given::Arguments;
 use crate::{
-    agent::{self, Wish},
+    agent::{self, AgentRequest},
+    context::RequestContext,
     dispatch,
     message::{Message, Request},
-    outbox::Outbox,
-    respond,
     session::Session,
 };
 
@@ -32,58 +30,45 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// As many as are shown for a name that is none.
 const NEAREST: usize = 3;
 
-pub(crate) fn serve(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    era: Era,
-    own: BuiltinTool,
-) {
-    // Whoever switches, or asks how servers are, wants to know of those that are still coming.
+pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
+    // Activation and status also concern servers that are still warming up.
     let for_servers = matches!(
-        own,
+        tool,
         BuiltinTool::Activate
             | BuiltinTool::Deactivate
             | BuiltinTool::Overview
             | BuiltinTool::Status
             | BuiltinTool::Refresh
     );
-    if session.snapshot().settled || for_servers {
-        return serve_now(session, sink, request, era, own);
+    if context.snapshot().settled || for_servers {
+        return serve_now(context, tool);
     }
-    // What is to be found may come with the next server.
-    dispatch::when_settled(session, sink, request, move |session, sink, request| {
-        serve_now(session, sink, request, era, own);
-    });
+    // The next server may bring the tool that is wanted.
+    context.when_settled(move |context| serve_now(context, tool));
 }
 
-fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, own: BuiltinTool) {
-    let snapshot = session.snapshot();
-    let reply = match own {
-        BuiltinTool::Search => return finding::serve(session, sink, request, era),
+fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
+    let RequestContext { session, request, .. } = context;
+    let snapshot = context.snapshot();
+    let reply = match tool {
+        BuiltinTool::Search => return finding::serve(context),
         BuiltinTool::Describe => describe(session, &snapshot, request),
-        BuiltinTool::Execute | BuiltinTool::Read => match execute(session, &snapshot, request, own) {
-            Ok(call) => return dispatch::call_tool(session, sink, &call, era),
+        BuiltinTool::Execute | BuiltinTool::Read => match execute(session, &snapshot, request, tool) {
+            Ok(call) => return dispatch::call_tool(context.with_request(&call)),
             Err(reply) => Err(reply),
         },
-        BuiltinTool::Activate | BuiltinTool::Deactivate => {
-            return activate::switch(session, sink, request, era, own);
-        }
-        BuiltinTool::NaturalLanguage => match wish(request) {
-            Ok(wish) => return agent::begin(session, sink, request, era, wish),
+        BuiltinTool::Activate | BuiltinTool::Deactivate => return activate::switch(context, tool),
+        BuiltinTool::NaturalLanguage => match agent_request(request) {
+            Ok(wanted) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
         BuiltinTool::Status | BuiltinTool::Overview => Ok(activate::overview(session)),
         BuiltinTool::Refresh => {
-            session.gateway().servers.refresh();
+            context.gateway().servers.refresh();
             Ok("All servers are being asked again.".to_owned())
         }
     };
-    let (text, failed) = match reply {
-        Ok(text) => (text, false),
-        Err(text) => (text, true),
-    };
-    sink.answer(respond::tool_text(request.id(), era, &text, failed));
+    context.text(&reply);
 }
 
 /// What a model sees of a call that could not be made.
@@ -118,7 +103,7 @@ fn execute(
     request: &Request,
     own: BuiltinTool,
 ) -> Result<Request, String> {
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
     let meant =
         arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
@@ -172,10 +157,10 @@ fn inner_call(
     }
 }
 
-fn wish(request: &Request) -> Result<Wish, String> {
+fn agent_request(request: &Request) -> Result<AgentRequest, String> {
     let arguments = Arguments::of(request);
     let missing = || "\"query\" is missing: say what you want done".to_owned();
-    Ok(Wish { query: arguments.text("query").ok_or_else(missing)?, server: arguments.text("server") })
+    Ok(AgentRequest { query: arguments.text("query").ok_or_else(missing)?, server: arguments.text("server") })
 }
 
 /// The names that are like it, or else the tools that do what it says.

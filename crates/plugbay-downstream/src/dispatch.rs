@@ -1,6 +1,5 @@
 //! What a host's message means: read top-down, this is the path of every request.
 
-mod retry;
 mod tasks;
 
 use std::sync::Arc;
@@ -13,20 +12,23 @@ use plugbay_core::{
     exchange::Call,
     level::Level,
     name::ServerName,
-    surface::{self, Snapshot},
+    surface::Snapshot,
     wire::{Draft, Frame, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
 
 use crate::{
     builtin,
+    context::RequestContext,
     lists::{self, Kind, Wanted},
     message::{Message, Notification, Request, Response},
-    notifications::Watched,
     outbox::Outbox,
-    respond::{self, Refusal},
-    route::{self, Finder, Route, Way},
-    session::{HostCall, Recourse, Session},
+    refusal::Refusal,
+    respond,
+    route::{self, Destination, Finder, Route},
+    session::Session,
+    subscriptions::Watched,
+    suspended::HostCall,
 };
 
 /// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
@@ -55,33 +57,28 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         return initialize(session, sink, request);
     }
     let era = opened_era(session, request, method)?;
+    let context = RequestContext { session, sink, request, era };
     match (method, era) {
-        (b"tools/list", _) => list(session, sink, request, era, ItemKind::Tool),
-        (b"resources/list", _) => list(session, sink, request, era, ItemKind::Resource),
-        (b"resources/templates/list", _) => list(session, sink, request, era, ItemKind::Template),
-        (b"prompts/list", _) => list(session, sink, request, era, ItemKind::Prompt),
-        (b"tools/call", _) => call_tool(session, sink, request, era),
-        (b"prompts/get", _) => pass_on(session, sink, request, era, route::prompt),
-        (b"resources/read", _) => pass_on(session, sink, request, era, route::resource),
-        (b"completion/complete", _) => pass_on(session, sink, request, era, route::completion),
+        (b"tools/list", _) => list(context, ItemKind::Tool),
+        (b"resources/list", _) => list(context, ItemKind::Resource),
+        (b"resources/templates/list", _) => list(context, ItemKind::Template),
+        (b"prompts/list", _) => list(context, ItemKind::Prompt),
+        (b"tools/call", _) => call_tool(context),
+        (b"prompts/get", _) => pass_on(context, route::prompt),
+        (b"resources/read", _) => pass_on(context, route::resource),
+        (b"completion/complete", _) => pass_on(context, route::completion),
         (b"tasks/get" | b"tasks/cancel", _)
         | (b"tasks/result", Era::Legacy)
-        | (b"tasks/update", Era::Modern) => {
-            pass_on(session, sink, request, era, crate::tasks::route);
-        }
-        (b"tasks/list", Era::Legacy) => return tasks::list(session, sink, request),
-        (b"logging/setLevel", Era::Legacy) => return set_level(session, sink, request),
-        (b"resources/subscribe", Era::Legacy) => return watch(session, sink, request),
-        (b"resources/unsubscribe", Era::Legacy) => return unwatch(session, sink, request),
-        (b"ping", Era::Legacy) => sink.answer(respond::result(request.id(), era, json!({}))),
-        (b"server/discover", Era::Modern) => {
-            let snapshot = session.snapshot();
-            let instructions = session.host_view().instructions(&snapshot);
-            sink.answer(respond::discover(request.id(), &snapshot, &instructions));
-        }
-        (b"subscriptions/listen", Era::Modern) => return listen(session, sink, request),
+        | (b"tasks/update", Era::Modern) => pass_on(context, route::task),
+        (b"tasks/list", Era::Legacy) => return tasks::list(context),
+        (b"logging/setLevel", Era::Legacy) => return set_level(context),
+        (b"resources/subscribe", Era::Legacy) => return subscribe(context),
+        (b"resources/unsubscribe", Era::Legacy) => return unsubscribe(context),
+        (b"ping", Era::Legacy) => context.result(json!({})),
+        (b"server/discover", Era::Modern) => discover(context),
+        (b"subscriptions/listen", Era::Modern) => return listen(context),
         _ if era::is_core(method) => return Err(Refusal::UnknownMethod),
-        _ => pass_on(session, sink, request, era, route::unknown),
+        _ => pass_on(context, route::unknown),
     }
     Ok(())
 }
@@ -137,170 +134,87 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     Ok(())
 }
 
-fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, item_kind: ItemKind) {
+fn discover(context: RequestContext<'_>) {
+    let snapshot = context.snapshot();
+    let instructions = context.session.host_view().instructions(&snapshot);
+    context.answer(respond::discover(context.request.id(), &snapshot, &instructions));
+}
+
+fn list(context: RequestContext<'_>, item_kind: ItemKind) {
+    let RequestContext { session, request, era, .. } = context;
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
-        let refusal = Refusal::InvalidParams("unknown cursor: the list has one page".to_owned());
-        return sink.answer(respond::error(request.id(), &refusal));
+        return context.refuse(&Refusal::InvalidParams("unknown cursor: the list has one page".to_owned()));
     }
     if item_kind == ItemKind::Tool && era == Era::Legacy && !session.is_alone() {
         session.host_view().listed_by_visitor();
     }
-    let answer = move |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| {
-        let snapshot = session.snapshot();
-        sink.answer(respond::list(
-            request.id(),
-            era,
-            item_kind.list_key(),
-            lists::definitions(&snapshot, item_kind),
-        ));
-        session.has_seen(&snapshot, Kind::of(item_kind));
-    };
-    let now = session.snapshot();
+    let now = context.snapshot();
     if now.settled || item_kind == ItemKind::Tool && now.is_complete(&session.host_view().view_of(&now).0) {
-        return answer(session, sink, request);
+        return answer_list(context, item_kind);
     }
-    when_settled(session, sink, request, answer);
+    context.when_settled(move |context| answer_list(context, item_kind));
 }
 
-/// Answers as soon as every server has been heard of, unless the request is taken back before.
-pub(crate) fn when_settled(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request) + Send + 'static,
-) {
-    let gateway = session.gateway().clone();
-    let settled = async move { gateway.settled().await };
-    later(session, sink, request, settled, |session, sink, request, ()| answer(session, sink, request));
+fn answer_list(context: RequestContext<'_>, item_kind: ItemKind) {
+    let (snapshot, key) = (context.snapshot(), item_kind.list_key());
+    let definitions = lists::definitions(&snapshot, item_kind);
+    context.answer(respond::list(context.request.id(), context.era, key, definitions));
+    context.session.has_seen(&snapshot, Kind::of(item_kind));
 }
 
-/// Answers as soon as tools can be searched for. Whoever makes the index already is waited for; everybody else
-/// goes on meanwhile.
-pub(crate) fn when_searchable(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    tool_index: &Arc<surface::ToolIndex>,
-    answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request) + Send + 'static,
-) {
-    if tool_index.is_quick() {
-        return answer(session, sink, request);
-    }
-    let (tool_index, table) = (Arc::clone(tool_index), session.gateway().table);
-    let ready = tokio::task::spawn_blocking(move || tool_index.prepare(table));
-    later(session, sink, request, ready, |session, sink, request, _| answer(session, sink, request));
+pub(crate) fn call_tool(context: RequestContext<'_>) {
+    pass_on(context, route::tool);
 }
 
-/// Answers when something has come about. A request that is taken back before ends the wait for it.
-pub(crate) fn later<T: Send + 'static>(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    coming: impl Future<Output = T> + Send + 'static,
-    answer: impl FnOnce(&Arc<Session>, &Arc<Outbox>, &Request, T) + Send + 'static,
-) {
-    let id = Bytes::copy_from_slice(request.id());
-    let Some(taken_back) = session.wait(id.clone(), Arc::clone(sink)) else {
-        return sink.answer(respond::error(&id, &Refusal::IdInUse));
-    };
-    let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
-    tokio::spawn(async move {
-        let come = tokio::select! {
-            come = coming => Some(come),
-            _ = taken_back => None,
-        };
-        match come.filter(|_| session.waited(&id)) {
-            Some(come) => answer(&session, &sink, &request, come),
-            // Not before: server requests to the host that have become pointless are taken back on the same way.
-            None => sink.taken_back(),
-        }
-        session.dealt_with();
-    });
-}
-
-pub(crate) fn call_tool(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
-    pass_on(session, sink, request, era, route::tool);
-}
-
-/// A request that is for one server, or for ourselves.
-fn pass_on(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, find: Finder) {
-    let snapshot = session.snapshot();
-    match find(request, &snapshot, era, session) {
-        Ok(way) => go(session, sink, request, era, way),
-        // Its server may not have been heard of yet: look again when all have.
+/// Routes a request to one server, or to a built-in tool or prompt.
+fn pass_on(context: RequestContext<'_>, find: Finder) {
+    let snapshot = context.snapshot();
+    match find(context, &snapshot) {
+        Ok(destination) => go(context, destination),
+        // The server may not have listed its tools yet: look again when all have.
         Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. } | Refusal::UnknownMethod)
             if !snapshot.settled =>
         {
-            when_settled(session, sink, request, move |session, sink, request| {
-                match find(request, &session.snapshot(), era, session) {
-                    Ok(way) => go(session, sink, request, era, way),
-                    Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
-                }
+            context.when_settled(move |context| match find(context, &context.snapshot()) {
+                Ok(destination) => go(context, destination),
+                Err(refusal) => context.refuse(&refusal),
             });
         }
-        Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
+        Err(refusal) => context.refuse(&refusal),
     }
 }
 
-fn go(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, way: Way) {
-    match way {
-        Way::Server(route) => forward(session, sink, request, era, route),
-        Way::Builtin(own) => builtin::serve(session, sink, request, era, own),
-        Way::Suite(server) => builtin::suite::serve(session, sink, request, era, &server),
-        Way::BuiltinPrompt(prompt) => builtin::prompts::serve(session, sink, request, era, prompt),
+fn go(context: RequestContext<'_>, destination: Destination) {
+    match destination {
+        Destination::Server(route) => forward(context, route),
+        Destination::Builtin(tool) => builtin::serve(context, tool),
+        Destination::Suite(server) => builtin::suite::serve(context, &server),
+        Destination::BuiltinPrompt(prompt) => builtin::prompts::serve(context, prompt),
     }
 }
 
-fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, route: Route) {
-    let refuse = |refusal| sink.answer(respond::error(request.id(), &refusal));
-    let catalog = session.snapshot().catalog;
-    let server_era = catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
-    match retry::come_back(session, sink, request, era, &route, server_era) {
-        Ok(true) => return, // the call that it was away from goes on
+fn forward(context: RequestContext<'_>, route: Route) {
+    let RequestContext { session, request, era, .. } = context;
+    let snapshot = session.snapshot();
+    let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
+    match context.gateway().suspended.resume(context, (&route.server, server_era), &route.role) {
+        Ok(true) => return,
         Ok(false) => {}
-        Err(refusal) => return refuse(refusal),
+        Err(refusal) => return context.refuse(&refusal),
     }
-    let ticket = session.gateway().tickets.next();
-    let token = request.meta.progress_token.clone();
-    let call = HostCall {
-        id: request.message.slice(request.id.clone()),
-        progress_token: token.clone().map(|span| request.message.slice(span)),
-        era,
-        server: route.server.clone(),
-        reads: request.reads(),
-        log_level: request.log_level(),
-        repairs: request.repairs.clone(),
-        sink: Arc::clone(sink),
-        recourse: Recourse::None,
-        asked: false,
-        timeout: request.timeout,
-        role: route.role,
-    };
-    let (task_role, demand) = (call.role.task_role(), call.role.demand());
-    if !session.register(ticket, call) {
-        return refuse(Refusal::IdInUse);
+    let ticket = context.gateway().tickets.next();
+    if !session.reserve(request.message.slice(request.id.clone()), ticket, &route.server) {
+        return context.refuse(&Refusal::IdInUse);
     }
-    // What a server has that was never heard of is only what somebody says.
-    if let (Some(usage_counts), b"tools/call", Some(_)) =
-        (&session.gateway().usage_counts, request.method(), server_era)
-        && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
-    {
-        usage_counts.used(&route.server, &tool);
-    }
-    let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
-    if let Some((subject, own)) = route.subject {
-        draft = draft.with(subject, Hole::Text(own));
-    }
-    if let (Some(demand), Some(params)) = (demand, &request.params) {
-        draft = draft.with(params.start + 1..params.start + 1, Hole::Text(demand));
-    }
-    if let Some(token) = token {
-        draft = draft.with(token, Hole::Ticket);
+    if server_era.is_some() && snapshot.layout.settings.learn > 0 {
+        count_use(context, &route);
     }
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
         session.wants_log(Some(level));
     }
-    session.prepare(ticket, retry::recourse(request, era, server_era, &draft));
+    let draft = draft(request, &route);
+    let call = HostCall::begin(context, (&route.server, server_era), &route.role, &draft);
+    context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,
         caller: session.clone(),
@@ -308,16 +222,41 @@ fn forward(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: E
         era,
         params: request.params.clone(),
         timeout: request.timeout,
-        task_role,
+        task_role: route.role.task_role(),
     };
-    session.gateway().servers.forward(&route.server, call);
+    context.gateway().servers.forward(&route.server, call);
+}
+
+/// The host's bytes with holes where the server's own words and our ticket go.
+fn draft(request: &Request, route: &Route) -> Draft {
+    let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
+    if let Some((subject, own)) = &route.subject {
+        draft = draft.with(subject.clone(), Hole::Text(own.clone()));
+    }
+    if let (Some(demand), Some(params)) = (route.role.demand(), &request.params) {
+        draft = draft.with(params.start + 1..params.start + 1, Hole::Text(demand));
+    }
+    if let Some(token) = &request.meta.progress_token {
+        draft = draft.with(token.clone(), Hole::Ticket);
+    }
+    draft
+}
+
+/// Counts the use of a tool, for `learn`.
+fn count_use(context: RequestContext<'_>, route: &Route) {
+    if context.request.method() == b"tools/call"
+        && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
+    {
+        context.gateway().usage_counts.used(&route.server, &tool);
+    }
 }
 
 pub(crate) fn replied(session: &Arc<Session>, response: Response) {
     session.replied(response.message, response.head);
 }
 
-fn listen(session: &Session, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
+fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
+    let RequestContext { session, sink, request, .. } = context;
     let tasks = tasks::watched(session, request)?;
     let wanted = Wanted::read(&request.message, request.notifications.as_ref());
     let id = request.message.slice(request.id.clone());
@@ -344,18 +283,19 @@ fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
     uris.into_iter().filter_map(watched).collect()
 }
 
-fn set_level(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
-    let level = request.params().and_then(|(message, params)| {
+fn set_level(context: RequestContext<'_>) -> Result<(), Refusal> {
+    let level = context.request.params().and_then(|(message, params)| {
         let span = Members::find(message, params, "level")?;
         Level::parse(&string_value(&message[span])?)
     });
     let unknown = || Refusal::InvalidParams("\"level\" must be one of debug to emergency".to_owned());
-    session.log_from(level.ok_or_else(unknown)?);
-    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    context.session.log_from(level.ok_or_else(unknown)?);
+    context.result(json!({}));
     Ok(())
 }
 
-fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
+fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
+    let RequestContext { session, request, .. } = context;
     let (uri, span) = request.addressed()?;
     let snapshot = session.snapshot();
     let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
@@ -365,7 +305,7 @@ fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refu
         return Err(Refusal::InvalidParams(what));
     }
     session.watch(Watched::new(place, request.message.slice(span), None));
-    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+    context.result(json!({}));
     Ok(())
 }
 
@@ -373,10 +313,10 @@ fn tells_of_changes(snapshot: &Snapshot, server: &ServerName) -> bool {
     snapshot.catalog.get(server).is_some_and(|entry| entry.offer.features.subscribe)
 }
 
-fn unwatch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
-    let (_, span) = request.addressed()?;
-    session.unwatch(request.raw(&span));
-    sink.answer(respond::result(request.id(), Era::Legacy, json!({})));
+fn unsubscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
+    let (_, span) = context.request.addressed()?;
+    context.session.unwatch(context.request.raw(&span));
+    context.result(json!({}));
     Ok(())
 }
 
@@ -404,7 +344,7 @@ fn pass_on_notification(session: &Session, notification: &Notification) {
     let (request, snapshot) = (notification.as_request(), session.snapshot());
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };
     if request.ambiguous.is_none()
-        && let Ok(Way::Server(route)) = route::unknown(&request, &snapshot, era, session)
+        && let Ok(Destination::Server(route)) = route::unknown_method(&request, &snapshot, era, session)
     {
         let own = route.subject.iter().map(|(span, own)| (span.clone(), &own[..])).collect::<Vec<_>>();
         let notification = Frame::edited(&notification.message, &own).into_bytes();

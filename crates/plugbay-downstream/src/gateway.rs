@@ -3,16 +3,17 @@
 use std::{fmt, sync::Arc};
 
 use plugbay_core::{
-    arguments,
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
     search::Table,
-    surface::{Learned, Snapshot},
+    surface::{Learned, LiveSettings, Snapshot},
     usage_counts::UsageCounts,
 };
 use tokio::sync::{Notify, watch};
 
-use crate::{agent::Agents, connected_hosts::ConnectedHosts, parked::Parking, ranking::Ranker};
+use crate::{
+    agent_settings::Agents, connected_hosts::ConnectedHosts, ranking::Ranker, suspended::SuspendedCalls,
+};
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -22,14 +23,14 @@ pub struct Gateway {
     pub tickets: Arc<Tickets>,
     /// Told of every host that servers may ask something.
     pub host_registry: Arc<HostRegistry>,
-    /// Calls whose hosts are away to find an answer.
-    pub parking: Arc<Parking>,
+    /// The calls of all hosts.
+    pub suspended: Arc<SuspendedCalls>,
     /// Told when it is known what hosts can be asked, which servers want to know when they start.
     pub opened: Arc<Notify>,
     /// Told when a host has got its first list: what is not urgent can begin.
     pub first_list: Arc<Notify>,
-    /// Counts the tools that are used, if anybody wants to know.
-    pub usage_counts: Option<Arc<UsageCounts>>,
+    /// Counts the tools that are used, if the settings want it.
+    pub usage_counts: Arc<UsageCounts>,
     /// Which have been used most so far, for a conversation that begins.
     pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
     /// The hosts that are here.
@@ -42,17 +43,16 @@ pub struct Gateway {
     pub ranker: Arc<Ranker>,
     /// Who runs agent runs, and on which terms.
     pub agents: Arc<Agents>,
-    /// How many tools a search shows, unless it asks for another number.
-    pub hits: usize,
-    /// Whether the arguments of found tools are put right.
-    pub repair: arguments::Mode,
-    /// The longest message accepted from a host, in bytes.
-    pub message_limit: usize,
 }
 
 impl Gateway {
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.snapshots.borrow().clone()
+    }
+
+    /// The settings as they are now: a reload may change them at any time.
+    pub(crate) fn settings(&self) -> LiveSettings {
+        self.snapshots.borrow().layout.settings
     }
 
     /// Waits until every server has been heard of; the catalog sees to it that this comes.
@@ -63,6 +63,6 @@ impl Gateway {
 
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").field("message_limit", &self.message_limit).finish_non_exhaustive()
+        f.debug_struct("Gateway").field("settings", &self.settings()).finish_non_exhaustive()
     }
 }

@@ -14,8 +14,10 @@ use plugbay_core::{
     exchange::Servers,
     exposure::Mode,
     name::ServerName,
-    profile::{Profile, Profiles},
-    surface::{AgentAccess, LONGEST_INSTRUCTIONS, Learned, Snapshot, View, activate::Active, instructions},
+    profile::Profile,
+    surface::{
+        AgentAccess, LONGEST_INSTRUCTIONS, Layout, Learned, Snapshot, View, activate::Active, instructions,
+    },
 };
 use tokio::sync::Notify;
 
@@ -81,6 +83,8 @@ pub(crate) enum Lasting {
 #[derive(Debug)]
 struct State {
     host: Profile,
+    /// How the host calls itself.
+    client: Option<String>,
     /// Whether anybody has been here yet.
     met: bool,
     /// The host's own model can be asked to use tools.
@@ -92,11 +96,27 @@ struct State {
     active: Active,
     /// What had been used most when somebody first came here: it does not change in mid conversation.
     learned: Arc<Learned>,
+    /// How many tools were to be learned then.
+    learn: usize,
     held: BTreeMap<ServerName, Held>,
     chosen: Option<Chosen>,
     /// What was last seen from here, so that a session works it out once. Other host views may be left for long, and
     /// would keep it.
     seen: Option<Snapshot>,
+}
+
+impl State {
+    fn configure(&mut self, layout: &Layout, first: bool, learned: impl FnOnce() -> Arc<Learned>) {
+        if first || self.learn != layout.settings.learn {
+            self.learn = layout.settings.learn;
+            (self.learned, self.seen) = (learned(), None);
+        }
+        let host = layout.hosts.of(self.client.as_deref());
+        if self.host != *host {
+            self.host = host.clone();
+            (self.chosen, self.seen) = (None, None);
+        }
+    }
 }
 
 /// The mode of a conversation, and what there was and the configuration said when it was chosen.
@@ -120,12 +140,14 @@ impl HostView {
         let host = Profile::unknown();
         let state = State {
             host,
+            client: None,
             met: false,
             lends: false,
             seat: None,
             deaf: None,
             active: Active::default(),
             learned: Arc::default(),
+            learn: 0,
             held: BTreeMap::new(),
             chosen: None,
             seen: None,
@@ -133,22 +155,22 @@ impl HostView {
         Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
     }
 
-    /// The host has said who it is, or not: then it is whoever it was. `learned` is asked when a conversation begins.
-    pub(crate) fn meet(
-        &self,
-        client: Option<&str>,
-        hosts: &Profiles,
-        learned: impl FnOnce() -> Arc<Learned>,
-    ) {
+    /// Takes the name that the host gives itself; without one it keeps its former name. The tools of `learned`
+    /// are fixed when a conversation begins.
+    pub(crate) fn meet(&self, client: Option<&str>, layout: &Layout, learned: impl FnOnce() -> Arc<Learned>) {
         let mut state = self.lock();
-        let host = hosts.of(client);
-        let stranger = !std::mem::replace(&mut state.met, true);
-        if stranger {
-            (state.learned, state.seen) = (learned(), None);
+        if let Some(client) = client.filter(|client| state.client.as_deref() != Some(client)) {
+            state.client = Some(client.to_owned());
         }
-        if (stranger || client.is_some()) && state.host != *host {
-            state.host = host.clone();
-            (state.chosen, state.seen) = (None, None);
+        let first = !std::mem::replace(&mut state.met, true);
+        state.configure(layout, first, learned);
+    }
+
+    /// Takes the profile of the host and the number of learned tools from a new configuration.
+    pub(crate) fn reconfigure(&self, layout: &Layout, learned: impl FnOnce() -> Arc<Learned>) {
+        let mut state = self.lock();
+        if state.met {
+            state.configure(layout, false, learned);
         }
     }
 
@@ -310,21 +332,43 @@ impl HostView {
 
 #[cfg(test)]
 mod tests {
+    use plugbay_core::{profile::Profiles, surface::LiveSettings};
+
     use super::*;
 
     #[test]
     fn who_does_not_say_its_name_is_whoever_it_was() {
-        let (host_view, hosts) = (HostView::new(Lasting::Yes), Profiles::default());
+        let (host_view, layout) = (HostView::new(Lasting::Yes), Layout::default());
         let met = |client| {
-            host_view.meet(client, &hosts, Arc::default);
+            host_view.meet(client, &layout, Arc::default);
             host_view.host().name
         };
         assert_eq!(met(None), "unknown");
         assert_eq!(met(Some("claude-code")), "claude-code");
         assert_eq!(met(None), "claude-code");
-        let forced = Profiles::default().forced("codex").unwrap();
+        let hosts = Profiles::default().forced("codex").unwrap();
+        let forced = Layout { hosts, ..Layout::default() };
         let other = HostView::new(Lasting::Yes);
         other.meet(None, &forced, Arc::default);
         assert_eq!(other.host().name, "codex");
+    }
+
+    #[test]
+    fn a_new_configuration_changes_the_profile_and_the_learned_tools_of_a_connected_host() {
+        let host_view = HostView::new(Lasting::Yes);
+        let learned = |tool: &str| {
+            let server = ServerName::parse("s").unwrap();
+            Arc::new(Learned::from([(server, [tool.to_owned()].into())]))
+        };
+        host_view.reconfigure(&Layout::default(), || panic!("nobody is here yet"));
+        host_view.meet(Some("claude-code"), &Layout::default(), || learned("first"));
+        host_view.reconfigure(&Layout::default(), || panic!("nothing has changed"));
+        let known = host_view.host();
+        let profile = Profile { name_limit: Some(7), ..known };
+        let settings = LiveSettings { learn: 3, ..LiveSettings::default() };
+        let next = Layout { hosts: Profiles::new(vec![profile]), settings, ..Layout::default() };
+        host_view.reconfigure(&next, || learned("next"));
+        assert_eq!(host_view.host().name_limit, Some(7));
+        assert_eq!(host_view.lock().learned, learned("next"));
     }
 }

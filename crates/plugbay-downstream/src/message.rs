@@ -12,7 +12,7 @@ use plugbay_core::{
     wire::{self, Frame, Head, Members, Span, string_value},
 };
 
-use crate::respond::{self, Refusal};
+use crate::{refusal::Refusal, respond};
 
 /// What a host can say.
 #[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]

@@ -39,13 +39,13 @@ pub enum Chosen {
 
 /// What is searched for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct RankRequest {
     pub query: String,
     pub server: Option<ServerName>,
     pub limit: usize,
 }
 
-impl Wish {
+impl RankRequest {
     fn may_be(&self, found: &Found) -> bool {
         self.server.as_ref().is_none_or(|server| found.target.server == *server)
     }
@@ -106,11 +106,11 @@ impl Ranker {
     /// What the model has said of this before.
     pub(crate) fn remembered(
         &self,
-        wish: &Wish,
+        wanted: &RankRequest,
         owner: Whose,
         tool_index: &Arc<ToolIndex>,
     ) -> Option<Arc<[String]>> {
-        self.lock().memory(tool_index).answers.get(&key(wish, owner)).cloned()
+        self.lock().memory(tool_index).answers.get(&key(wanted, owner)).cloned()
     }
 
     pub(crate) fn is_resting(&self, owner: Whose) -> bool {
@@ -120,7 +120,7 @@ impl Ranker {
     /// Keeps an answer, and of a failure what follows from it.
     pub(crate) fn learn(
         &self,
-        wish: &Wish,
+        wanted: &RankRequest,
         owner: Whose,
         tool_index: &Arc<ToolIndex>,
         answer: Result<Vec<String>, Trouble>,
@@ -129,7 +129,7 @@ impl Ranker {
         match answer {
             Ok(names) => {
                 let names: Arc<[String]> = names.into();
-                state.memory(tool_index).keep(key(wish, owner), Arc::clone(&names));
+                state.memory(tool_index).keep(key(wanted, owner), Arc::clone(&names));
                 state.told = None;
                 Some(names)
             }
@@ -195,11 +195,11 @@ impl Memory {
 pub async fn ask(
     model: &dyn Model,
     deadline: Duration,
-    wish: &Wish,
+    wanted: &RankRequest,
     snapshot: &Snapshot,
     table: fn() -> Option<Arc<Table>>,
 ) -> Result<Vec<String>, Trouble> {
-    let prompt = prompt(wish, snapshot, table);
+    let prompt = prompt(wanted, snapshot, table);
     let reply = timeout(deadline, model.ask(prompt, None)).await;
     let reply = reply.unwrap_or(Err(Trouble::Timeout { after: deadline }))?;
     let names = ranking::names(&reply.text)
@@ -207,7 +207,7 @@ pub async fn ask(
     // What is remembered must not be as long as a model likes.
     let mut known = Vec::new();
     for name in names.into_iter().filter(|name| snapshot.names.get(name).is_some()) {
-        if known.len() < wish.limit && !known.contains(&name) {
+        if known.len() < wanted.limit && !known.contains(&name) {
             known.push(name);
         }
     }
@@ -216,13 +216,14 @@ pub async fn ask(
 
 /// Puts what the model named before what the local engine found.
 pub fn merge<'a>(
-    wish: &Wish,
+    wanted: &RankRequest,
     snapshot: &'a Snapshot,
     names: &[String],
     local: &[(&'a Found, Hit)],
 ) -> Ranked<'a> {
     let lead = local.first().filter(|(_, hit)| hit.clear).map(|(found, _)| &found.exposed);
-    let chosen = names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wish.may_be(found));
+    let chosen =
+        names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wanted.may_be(found));
     let chosen: Vec<(&Found, Option<f32>)> = chosen
         .map(|found| {
             let known = local.iter().find(|(other, _)| other.exposed == found.exposed);
@@ -232,24 +233,25 @@ pub fn merge<'a>(
     let alone = chosen.len() == 1;
     let local = local.iter().map(|(found, hit)| (*found, Some(hit.score)));
     let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
-    let hits = ranking::merged(chosen, local, wish.limit, same);
+    let hits = ranking::merged(chosen, local, wanted.limit, same);
     let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
     Ranked { hits, clear }
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
-fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
-    let likely = snapshot.tool_index.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
+fn prompt(wanted: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
+    let likely =
+        snapshot.tool_index.search(&wanted.query, ranking::CANDIDATES, wanted.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
-    let others = snapshot.names.iter().filter(|found| wish.may_be(found));
+    let others = snapshot.names.iter().filter(|found| wanted.may_be(found));
     let others = others.filter(|found| !known.contains(found.exposed.as_str()));
     let tools = likely.iter().copied().chain(others);
-    ranking::prompt(&wish.query, wish.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
+    ranking::prompt(&wanted.query, wanted.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
 }
 
-fn key(wish: &Wish, owner: Whose) -> Key {
-    (ranking::normalised(&wish.query), wish.server.clone(), wish.limit, owner)
+fn key(wanted: &RankRequest, owner: Whose) -> Key {
+    (ranking::normalised(&wanted.query), wanted.server.clone(), wanted.limit, owner)
 }
 
 #[cfg(test)]
@@ -260,9 +262,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_hosts_trouble_is_not_anothers() {
         let (ranker, tool_index) = (Ranker::default(), snapshot(&["a"], true).tool_index);
-        let wish = Wish { query: "x".to_owned(), server: None, limit: 1 };
+        let wanted = RankRequest { query: "x".to_owned(), server: None, limit: 1 };
         let (one, other) = (Some([1; 32]), Some([2; 32]));
-        ranker.learn(&wish, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
+        ranker.learn(&wanted, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
         assert_eq!([one, other, None].map(|owner| ranker.is_resting(owner)), [true, false, false]);
         tokio::time::advance(REST).await;
         assert!(!ranker.is_resting(one));

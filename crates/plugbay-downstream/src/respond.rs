@@ -1,133 +1,22 @@
-//! The answers that the gateway gives itself, and the one place where an error becomes an answer.
+//! The messages that plugbay writes to hosts itself: results, errors, notifications, requests.
 
-use std::borrow::Cow;
-
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use plugbay_core::{
+    catalog::{Catalog, ServerCapabilities},
     era::{self, Era},
     exchange::{ServerRequest, Ticket},
     failure::CallError,
     name::ServerName,
     surface::Snapshot,
-    task,
-    wire::{self, Draft, Fault, Frame, Head, Hole, Malformed, Members, Span},
+    wire::{self, Draft, Frame, Head, Members, Span, write},
 };
 use serde_json::{Value, json};
 
 use crate::{
     lists::{Kind, Wanted},
-    notifications::Watched,
-    tasks,
+    refusal::Refusal,
+    subscriptions::Watched,
 };
-
-/// Why a request is not served.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    Malformed(Malformed),
-    UnknownMethod,
-    InvalidParams(String),
-    UnsupportedVersion(String),
-    /// A tool or a prompt that no server has.
-    Unknown {
-        what: &'static str,
-        name: String,
-        nearest: Vec<String>,
-    },
-    UnknownResource {
-        uri: String,
-        era: Era,
-    },
-    IdInUse,
-    /// The gateway ends before the answer came.
-    Ending,
-    /// What hosts have not read yet leaves no room for this answer.
-    TooMuchUnread,
-    /// The headers of a request do not say what its body says.
-    HeaderMismatch(String),
-    /// The transport does not let the message in.
-    Unacceptable(Cow<'static, str>),
-    /// Too much is going on already; later it may be accepted.
-    Busy(&'static str),
-    /// The server wants something of the host that cannot be asked, and why.
-    Unaskable(String),
-    /// The host was asked something for its own call, and answered with this error.
-    NotTold(String),
-    /// What was asked for is part of an extension that the host has not declared.
-    MissingTasks,
-    Call(CallError),
-}
-
-impl Refusal {
-    fn code(&self) -> i32 {
-        match self {
-            Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
-            Self::Malformed(_) | Self::IdInUse | Self::Unacceptable(_) => -32600,
-            Self::UnknownMethod => -32601,
-            Self::InvalidParams(_)
-            | Self::Unknown { .. }
-            | Self::UnknownResource { era: Era::Modern, .. } => -32602,
-            Self::UnknownResource { era: Era::Legacy, .. } => -32002,
-            Self::HeaderMismatch(_) => -32020,
-            Self::MissingTasks => -32021,
-            Self::UnsupportedVersion(_) => -32022,
-            Self::Call(_)
-            | Self::Ending
-            | Self::TooMuchUnread
-            | Self::Busy(_)
-            | Self::Unaskable(_)
-            | Self::NotTold(_) => -32000,
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::Malformed(malformed) => malformed.fault.to_string(),
-            Self::UnknownMethod => "Method not found".to_owned(),
-            Self::InvalidParams(what) => what.clone(),
-            Self::UnsupportedVersion(_) => "Unsupported protocol version".to_owned(),
-            Self::Unknown { what, name, nearest } if nearest.is_empty() => format!("Unknown {what}: {name}"),
-            Self::Unknown { what, name, nearest } => {
-                format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
-            }
-            Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
-            Self::IdInUse => "the id of this request is in use by another one".to_owned(),
-            Self::Ending => "plugbay is shutting down and waits no longer for the answer".to_owned(),
-            Self::TooMuchUnread => {
-                "the answer came, but hosts leave too many answers unread to keep it".to_owned()
-            }
-            Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
-            Self::Unacceptable(what) => what.clone().into_owned(),
-            Self::Busy(what) => (*what).to_owned(),
-            Self::Unaskable(why) => format!("the server needs an answer that it cannot get: {why}"),
-            Self::NotTold(why) => format!("the server needs an answer that the host did not give: {why}"),
-            Self::MissingTasks => "Missing required client capability".to_owned(),
-            Self::Call(error) => error.to_string(),
-        }
-    }
-
-    fn data(&self) -> Option<Value> {
-        match self {
-            Self::UnsupportedVersion(requested) => {
-                let legacy = era::LEGACY_VERSIONS.into_iter().rev();
-                let supported: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
-                Some(json!({ "supported": supported, "requested": requested }))
-            }
-            Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
-            Self::MissingTasks => {
-                Some(json!({ "requiredCapabilities": { "extensions": { task::EXTENSION: {} } } }))
-            }
-            Self::Call(
-                CallError::Down { server, failure }
-                | CallError::Resting { server, failure, .. }
-                | CallError::TaskLost { server, failure },
-            ) => Some(json!({
-                "server": server.as_str(), "reason": failure.what,
-                "stderr": failure.stderr, "remedy": failure.remedy,
-            })),
-            _ => None,
-        }
-    }
-}
 
 /// The error that a request gets; `id` is raw JSON, `null` where none could be read.
 pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
@@ -135,7 +24,7 @@ pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
     if let Some(data) = refusal.data() {
         error["data"] = data;
     }
-    envelope(id, "error", error.to_string().as_bytes())
+    write::error(id, error.to_string().as_bytes()).into()
 }
 
 /// The code of a message that is an error.
@@ -152,7 +41,7 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
         result["resultType"] = "complete".into();
         result["_meta"][era::SERVER_INFO_KEY] = server_info();
     }
-    envelope(id, "result", result.to_string().as_bytes())
+    write::result(id, result.to_string().as_bytes()).into()
 }
 
 /// `alone`: there is no other host.
@@ -164,7 +53,7 @@ pub(crate) fn initialize(
     alone: bool,
 ) -> Frame {
     let mut capabilities = capabilities(snapshot);
-    let (able, possible) = (tasks::features(&snapshot.catalog, Era::Legacy), !snapshot.settled);
+    let (able, possible) = (task_capabilities(&snapshot.catalog, Era::Legacy), !snapshot.settled);
     if version == era::TASKS_VERSION && (able.tasks || possible) {
         capabilities["tasks"] = json!({ "requests": { "tools": { "call": {} } } });
         if able.tasks_cancel || possible {
@@ -179,14 +68,14 @@ pub(crate) fn initialize(
     let result = format!(
         r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{info},"instructions":{instructions}}}"#
     );
-    envelope(id, "result", result.as_bytes())
+    write::result(id, result.as_bytes()).into()
 }
 
 pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
     let mut extensions = snapshot.resources.extensions.clone();
-    if tasks::features(&snapshot.catalog, Era::Modern).tasks || !snapshot.settled {
+    if task_capabilities(&snapshot.catalog, Era::Modern).tasks || !snapshot.settled {
         extensions = extensions.with_tasks();
     }
     let capabilities = extensions.added_to(capabilities(snapshot).to_string());
@@ -195,7 +84,13 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
     let result = format!(
         r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{capabilities},"instructions":{instructions},"ttlMs":0,"cacheScope":"private","_meta":{meta}}}"#
     );
-    envelope(id, "result", result.as_bytes())
+    write::result(id, result.as_bytes()).into()
+}
+
+/// What the servers of an era can do with tasks, together.
+fn task_capabilities(catalog: &Catalog, era: Era) -> ServerCapabilities {
+    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
+    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.features))
 }
 
 /// What the servers can do together. Those that have not been heard of yet may be able to do anything.
@@ -230,7 +125,7 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
         body.put_slice(rest.as_bytes());
     }
     body.put_u8(b'}');
-    envelope(id, "result", &body)
+    write::result(id, &body).into()
 }
 
 /// How far a request of our own is; `token` is raw JSON.
@@ -238,17 +133,15 @@ pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message:
     let total = total.map(|total| format!(r#""total":{total},"#)).unwrap_or_default();
     let message = Value::from(message);
     let token = String::from_utf8_lossy(token);
-    let text = format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{done},{total}"message":{message}}}}}"#
-    );
-    Bytes::from(text).into()
+    let params = format!(r#"{{"progressToken":{token},"progress":{done},{total}"message":{message}}}"#);
+    write::notification("notifications/progress", Some(params.as_bytes())).into()
 }
 
 /// A page of tasks that could not be had, and the cursor of the next.
 pub(crate) fn unlisted(id: &[u8], next: &str, server: &ServerName, error: &CallError) -> Frame {
     let meta = json!({ "plugbay/unlisted": { server.as_str(): error.to_string() } });
     let page = json!({ "tasks": [], "nextCursor": next, "_meta": meta });
-    envelope(id, "result", page.to_string().as_bytes())
+    write::result(id, page.to_string().as_bytes()).into()
 }
 
 /// What a tool of our own says.
@@ -270,7 +163,7 @@ pub(crate) fn tool_content(id: &[u8], era: Era, content: &str, failed: bool) -> 
             format!(r#","resultType":"complete","_meta":{meta}"#)
         }
     };
-    envelope(id, "result", format!(r#"{{"content":{content}{failed}{modern}}}"#).as_bytes())
+    write::result(id, format!(r#"{{"content":{content}{failed}{modern}}}"#).as_bytes()).into()
 }
 
 /// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.
@@ -295,35 +188,27 @@ pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted, watched: &[Watch
 /// The graceful end of a subscription.
 pub(crate) fn subscription_ended(id: &[u8]) -> Frame {
     let meta = subscription_meta(id);
-    envelope(id, "result", format!(r#"{{"resultType":"complete",{meta}}}"#).as_bytes())
+    write::result(id, format!(r#"{{"resultType":"complete",{meta}}}"#).as_bytes()).into()
 }
 
 /// The cancellation of a call whose host cannot send one any more.
 pub(crate) fn host_has_gone() -> Draft {
-    cancelled("the host has closed its connection")
+    write::cancellation("the host has closed its connection")
 }
 
 /// What a host hears of a server request whose answer its own call no longer needs.
 pub(crate) fn call_has_ended() -> Draft {
-    cancelled("the call has ended")
+    write::cancellation("the call has ended")
 }
 
 /// The same of one that we have asked ourselves.
 pub(crate) fn not_needed() -> Draft {
-    cancelled("the answer is not needed any more")
+    write::cancellation("the answer is not needed any more")
 }
 
 /// A request of our own to a legacy host; `params` is raw JSON.
 pub(crate) fn server_request(number: Ticket, method: &str, params: &str) -> Frame {
-    let number = number.0;
-    Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#))
-}
-
-/// `reason` is plain text.
-fn cancelled(reason: &str) -> Draft {
-    let before = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#;
-    let message = format!(r#"{before},"reason":"{reason}"}}}}"#);
-    Draft::new(Bytes::from(message)).with(before.len()..before.len(), Hole::Ticket)
+    Frame::from(write::request(number.0.to_string().as_bytes(), method, params.as_bytes()))
 }
 
 /// The requests of a legacy server as a modern host takes them: by their numbers, method and params as
@@ -353,7 +238,7 @@ pub(crate) fn visits_required(id: &[u8], message: &[u8], visits: &[Span]) -> Fra
     let (entries, meta) =
         (entries.collect::<Vec<_>>().join(","), json!({ era::SERVER_INFO_KEY: server_info() }));
     let result = format!(r#"{{"resultType":"input_required","inputRequests":{{{entries}}},"_meta":{meta}}}"#);
-    envelope(id, "result", result.as_bytes())
+    write::result(id, result.as_bytes()).into()
 }
 
 /// `requests` is raw JSON.
@@ -362,7 +247,7 @@ pub(crate) fn input_required(id: &[u8], requests: &str, state: &str) -> Frame {
     let result = format!(
         r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":{state},"_meta":{meta}}}"#
     );
-    envelope(id, "result", result.as_bytes())
+    write::result(id, result.as_bytes()).into()
 }
 
 fn server_info() -> Value {
@@ -370,23 +255,10 @@ fn server_info() -> Value {
 }
 
 fn notification(method: &str, subscription: Option<&[u8]>, rest: &str) -> Frame {
-    let params = subscription.map(|id| format!(r#","params":{{{}{rest}}}"#, subscription_meta(id)));
-    let params = params.unwrap_or_default();
-    Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#))
+    let params = subscription.map(|id| format!("{{{}{rest}}}", subscription_meta(id)));
+    Frame::from(write::notification(method, params.as_deref().map(str::as_bytes)))
 }
 
 fn subscription_meta(id: &[u8]) -> String {
     format!(r#""_meta":{{"{}":{}}}"#, era::SUBSCRIPTION_KEY, String::from_utf8_lossy(id))
-}
-
-fn envelope(id: &[u8], key: &str, body: &[u8]) -> Frame {
-    let mut message = BytesMut::with_capacity(id.len() + body.len() + 40);
-    message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
-    message.put_slice(id);
-    message.put_slice(b",\"");
-    message.put_slice(key.as_bytes());
-    message.put_slice(b"\":");
-    message.put_slice(body);
-    message.put_u8(b'}');
-    Frame::from(Bytes::from(message))
 }

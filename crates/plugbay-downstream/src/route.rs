@@ -4,16 +4,18 @@ use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    name::ServerName,
+    name::{self, ServerName},
     surface::{BuiltinPrompt, BuiltinTool, Place, Plan, Snapshot},
+    task::TaskRole,
     wire::{Members, Span, string_value},
 };
 
 use crate::{
+    context::RequestContext,
     message::Request,
-    respond::Refusal,
+    refusal::Refusal,
     session::Session,
-    tasks::{self, Role},
+    tasks::{self, Role, Task},
 };
 
 pub(crate) struct Route {
@@ -24,7 +26,7 @@ pub(crate) struct Route {
 }
 
 /// Who serves a request.
-pub(crate) enum Way {
+pub(crate) enum Destination {
     Server(Route),
     /// The gateway itself.
     Builtin(BuiltinTool),
@@ -33,19 +35,20 @@ pub(crate) enum Way {
     Suite(ServerName),
 }
 
-/// Finds the way of one kind of request.
-pub(crate) type Finder = fn(&Request, &Snapshot, Era, &Session) -> Result<Way, Refusal>;
+/// Finds the destination of one kind of request.
+pub(crate) type Finder = fn(RequestContext<'_>, &Snapshot) -> Result<Destination, Refusal>;
 
-pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Session) -> Result<Way, Refusal> {
+pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let RequestContext { request, era, .. } = context;
     let (name, span) = request.named("the name of a tool")?;
     match snapshot.listing.plan(&name) {
         Plan::Forward(target) => {
             let subject = Some((span, target.quoted.clone()));
             let role = tasks::role_of_call(request, era, snapshot, &target);
-            Ok(Way::Server(Route { server: target.server.clone(), subject, role }))
+            Ok(Destination::Server(Route { server: target.server.clone(), subject, role }))
         }
-        Plan::Builtin(own) => Ok(Way::Builtin(own)),
-        Plan::Suite(server) => Ok(Way::Suite(server.clone())),
+        Plan::Builtin(own) => Ok(Destination::Builtin(own)),
+        Plan::Suite(server) => Ok(Destination::Suite(server.clone())),
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
             Err(Refusal::Unknown { what: "tool", name: name.into_owned(), nearest })
@@ -53,30 +56,27 @@ pub(crate) fn tool(request: &Request, snapshot: &Snapshot, era: Era, _: &Session
     }
 }
 
-pub(crate) fn prompt(request: &Request, snapshot: &Snapshot, _: Era, _: &Session) -> Result<Way, Refusal> {
-    let (name, span) = request.named("the name of a prompt")?;
+pub(crate) fn prompt(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let (name, span) = context.request.named("the name of a prompt")?;
     known_prompt(&name, span, snapshot)
 }
 
-pub(crate) fn resource(
-    request: &Request,
-    snapshot: &Snapshot,
-    era: Era,
-    session: &Session,
-) -> Result<Way, Refusal> {
+/// The server whose task a request is about.
+pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    of_task(context.request, snapshot, context.era, context.session)
+}
+
+pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let RequestContext { session, request, era, .. } = context;
     let (uri, span) = request.addressed()?;
     let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
-    Ok(Way::to(place, span))
+    Ok(Destination::to(place, span))
 }
 
 /// A completion is asked of whoever has the prompt or the template that is being filled in.
-pub(crate) fn completion(
-    request: &Request,
-    snapshot: &Snapshot,
-    era: Era,
-    session: &Session,
-) -> Result<Way, Refusal> {
+pub(crate) fn completion(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    let RequestContext { session, request, era, .. } = context;
     let incomplete = || Refusal::InvalidParams("\"ref\" must name a prompt or a resource".to_owned());
     let (message, params) = request.params().ok_or_else(incomplete)?;
     let reference = Members::find(message, params, "ref").ok_or_else(incomplete)?;
@@ -90,27 +90,32 @@ pub(crate) fn completion(
     let (uri, span) = text("uri").ok_or_else(incomplete)?;
     let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
-    Ok(Way::to(place, span))
+    Ok(Destination::to(place, span))
 }
 
 /// A method that only its server may know is led there by what it is about, or because no other can be meant.
-pub(crate) fn unknown(
+pub(crate) fn unknown(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    unknown_method(context.request, snapshot, context.era, context.session)
+}
+
+/// The same for a notification, which has no answer.
+pub(crate) fn unknown_method(
     request: &Request,
     snapshot: &Snapshot,
     era: Era,
     session: &Session,
-) -> Result<Way, Refusal> {
+) -> Result<Destination, Refusal> {
     if let Ok((name, span)) = request.named("")
         && let Some(place) = named(&name, snapshot)
     {
-        return Ok(Way::to(place, span));
+        return Ok(Destination::to(place, span));
     }
     if let Ok((uri, span)) = request.addressed()
         && let Some(place) = session.meant(&uri, snapshot.resources.known_at(&uri))
     {
-        return Ok(Way::to(place, span));
+        return Ok(Destination::to(place, span));
     }
-    if let Ok(way) = tasks::route(request, snapshot, era, session) {
+    if let Ok(way) = of_task(request, snapshot, era, session) {
         return Ok(way);
     }
     let server = only(snapshot.servers()).or_else(|| {
@@ -126,7 +131,56 @@ pub(crate) fn unknown(
     });
     let server = server.filter(|server| !names_denied(request, snapshot, server));
     let server = server.ok_or(Refusal::UnknownMethod)?;
-    Ok(Way::Server(Route { server, subject: None, role: Role::None }))
+    Ok(Destination::Server(Route { server, subject: None, role: Role::None }))
+}
+
+fn of_task(
+    request: &Request,
+    snapshot: &Snapshot,
+    era: Era,
+    session: &Session,
+) -> Result<Destination, Refusal> {
+    let (shown, span) = request.of_task()?;
+    let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
+    let task = Task::find(&shown, &session.owner()).ok_or_else(unknown)?;
+    if !snapshot.knows(&task.server) {
+        return Err(unknown());
+    }
+    if let Some(entry) = snapshot.catalog.get(&task.server).filter(|entry| entry.offer.dialect.era != era) {
+        let other = match entry.offer.dialect.era {
+            Era::Legacy => "2025-11-25, whose tasks",
+            Era::Modern => "2026-07-28, whose tasks",
+        };
+        let what = format!("server '{}' speaks {other} cannot be told of in this protocol", task.server);
+        return Err(Refusal::InvalidParams(what));
+    }
+    let subject = Some((span, tasks::quoted(&task.id)));
+    let task_role = match request.method() {
+        b"tasks/result" => TaskRole::Await(task.id.into()),
+        _ => TaskRole::About(task.id.into()),
+    };
+    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
+}
+
+/// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
+/// the next is.
+pub(crate) fn task_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Destination), Refusal> {
+    let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
+    let (mut from, mut subject) = (None, None);
+    if let Some((text, span)) = request.cursor()? {
+        let (server, own) = name::split(&text).ok_or_else(unknown)?;
+        from = Some(ServerName::parse(server).map_err(|_| unknown())?);
+        // With nothing behind it, it is ours alone: that server is asked from the beginning.
+        subject = (!own.is_empty()).then(|| (span, tasks::quoted(own)));
+    }
+    let mut keepers =
+        tasks::keepers(&snapshot.catalog).filter(|server| from.as_ref().is_none_or(|from| *server >= from));
+    let server = keepers.next().cloned().ok_or(Refusal::UnknownMethod)?;
+    let next = keepers.next().cloned();
+    // Its server may have gone since; the one that is next is then asked from the beginning.
+    subject = subject.filter(|_| from.as_ref() == Some(&server));
+    let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
+    Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next } })))
 }
 
 /// Whose tool or prompt this is.
@@ -149,18 +203,18 @@ fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }
 
-fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Way, Refusal> {
+fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     if let Some(own) = snapshot.listing.builtin_prompt(name) {
-        return Ok(Way::BuiltinPrompt(own));
+        return Ok(Destination::BuiltinPrompt(own));
     }
     let Some(place) = snapshot.resources.prompt(name) else {
         let nearest = snapshot.resources.nearest_prompts(name).into_iter().map(str::to_owned).collect();
         return Err(Refusal::Unknown { what: "prompt", name: name.to_owned(), nearest });
     };
-    Ok(Way::to(place.clone(), span))
+    Ok(Destination::to(place.clone(), span))
 }
 
-impl Way {
+impl Destination {
     fn to(place: Place, span: Span) -> Self {
         Self::Server(Route { server: place.server, subject: Some((span, place.quoted)), role: Role::None })
     }

@@ -12,7 +12,10 @@ use plugbay_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use crate::{outbox::Outbox, server_requests::Told, session::Session};
+use crate::{
+    outbox::Outbox,
+    session::{Replied, Session},
+};
 
 pub(crate) const METHOD: &str = "sampling/createMessage";
 
@@ -48,7 +51,7 @@ pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
     serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
 }
 
-pub(crate) fn read(told: Result<Told, ServerRequestError>) -> Result<Reply, Trouble> {
+pub(crate) fn read(told: Result<Replied, ServerRequestError>) -> Result<Reply, Trouble> {
     let told = told.map_err(|why| Trouble::Unaskable(why.to_string()))?;
     let payload = told.map_err(Trouble::Unaskable)?;
     let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());

@@ -19,7 +19,7 @@ use plugbay_core::{
     exposure::{Exposure, Mode},
     failure::CallError,
     name::ServerName,
-    surface::{Layout, Snapshot},
+    surface::{Layout, LiveSettings, Snapshot},
     task::TaskRole,
     wire::{Draft, Head, Hole, Kind, Members},
 };
@@ -52,19 +52,16 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         snapshots: snapshot_receiver,
         tickets: Arc::new(Tickets::default()),
         host_registry: Arc::default(),
-        parking: Arc::default(),
+        suspended: Arc::default(),
         opened: Arc::default(),
         first_list: Arc::new(Notify::new()),
-        usage_counts: None,
+        usage_counts: Arc::default(),
         learned: Arc::new(Arc::default),
         connected_hosts: ConnectedHosts::default(),
         switched: Arc::default(),
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
-        hits: 5,
-        repair: plugbay_core::arguments::Mode::Repair,
-        message_limit: MESSAGE_LIMIT,
     };
     (gateway, snapshots, Servers { events, held })
 }
@@ -366,7 +363,7 @@ fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
     let offer = Arc::new(Offer::new(era, None, None, tools));
     let catalog = Catalog::default().apply(Change::Listed(server(), offer));
     let exposures = [(server(), Exposure::default())].into();
-    let layout = Layout { mode: Some(Mode::All), exposures, name_limit: 64, ..Layout::default() };
+    let layout = Layout { mode: Some(Mode::All), exposures, ..layout() };
     Snapshot::new(Arc::new(catalog), Arc::new(layout), settled)
 }
 
@@ -377,7 +374,7 @@ pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Sna
         json!({ "name": "slow", "inputSchema": { "type": "object" }, "execution": { "taskSupport": "required" } }),
     ];
     let mut catalog = Catalog::default();
-    let mut layout = Layout { mode: Some(mode), name_limit: 64, ..Layout::default() };
+    let mut layout = Layout { mode: Some(mode), ..layout() };
     for server in servers {
         let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).expect("a tool"));
         let features = ServerCapabilities {
@@ -397,7 +394,7 @@ pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Sna
 
 /// Nothing is known of any server yet.
 pub(crate) fn unsettled() -> Snapshot {
-    Snapshot::new(Arc::default(), Arc::new(Layout { name_limit: 64, ..Layout::default() }), false)
+    Snapshot::new(Arc::default(), Arc::new(layout()), false)
 }
 
 pub(crate) fn server() -> ServerName {
@@ -434,4 +431,9 @@ pub(crate) fn modern(id: impl Display, method: &str, members: &str) -> String {
 
 pub(crate) fn listen(id: impl Display) -> String {
     modern(id, "subscriptions/listen", r#","notifications":{"toolsListChanged":true}"#)
+}
+
+fn layout() -> Layout {
+    let settings = LiveSettings { message_limit: MESSAGE_LIMIT, ..LiveSettings::default() };
+    Layout { name_limit: 64, settings, ..Layout::default() }
 }

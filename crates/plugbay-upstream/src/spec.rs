@@ -97,7 +97,7 @@ impl fmt::Debug for StdioSpec {
     }
 }
 
-pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+pub const DEFAULT_MESSAGE_LIMIT: usize = plugbay_core::surface::DEFAULT_MESSAGE_LIMIT;
 
 impl Default for Timeouts {
     fn default() -> Self {

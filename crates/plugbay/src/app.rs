@@ -8,7 +8,7 @@ use plugbay_core::{
     failure::Failure,
     host_registry::HostRegistry,
     name::ServerName,
-    surface::{AgentAccess, Layout, Learned, Snapshot},
+    surface::{AgentAccess, Layout, Learned, LiveSettings, Snapshot},
 };
 use plugbay_downstream::{
     ConnectedHosts, Gateway,
@@ -56,8 +56,7 @@ impl App {
     /// Wires everything and answers from the cache; no server is started before [`App::refresh`].
     pub fn assemble(settings: &Settings, outside: Outside) -> Self {
         let guard = Guard::new(outside.program, vec![GUARD_COMMAND.to_owned()]);
-        let remembered = outside.cache_folder.as_deref().filter(|_| settings.learn > 0);
-        let usage = Arc::new(Usage::of(&outside.project, remembered));
+        let usage = Arc::new(Usage::of(&outside.project, outside.cache_folder.as_deref()));
         Self::with_launcher(settings, usage, outside.cache_folder, launcher(guard))
     }
 
@@ -79,7 +78,7 @@ impl App {
             status_changed: Arc::default(),
         };
 
-        let mut publisher = Publisher::new(Cache::new(cache_folder), settings.list_wait);
+        let mut publisher = Publisher::new(Cache::new(cache_folder));
         let dialect = publisher.arrange(arrangement(settings));
         let pool = Arc::new(Pool::default());
         let servers: Arc<dyn Servers> = pool.clone();
@@ -88,19 +87,16 @@ impl App {
             snapshots: publisher.snapshots(),
             tickets,
             host_registry,
-            parking: Arc::default(),
+            suspended: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
-            usage_counts: (settings.learn > 0).then(|| Arc::clone(&usage.usage_counts)),
-            learned: learned(settings.learn, Arc::clone(&usage), publisher.snapshots()),
+            usage_counts: Arc::clone(&usage.usage_counts),
+            learned: learned(Arc::clone(&usage), publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
             switched: Arc::default(),
             table: embeddings::table,
             ranker: Arc::default(),
             agents: Arc::default(),
-            hits: settings.search.hits,
-            repair: if settings.repair { arguments::Mode::Repair } else { arguments::Mode::CheckOnly },
-            message_limit: settings.limits.message,
         };
         gateway.ranker.choose(choice(settings));
         gateway.agents.choose(terms(settings));
@@ -185,13 +181,8 @@ impl App {
         stop_all(gone).await;
     }
 
-    /// Whether it is counted what is used.
-    pub fn learns(&self) -> bool {
-        self.gateway.usage_counts.is_some()
-    }
-
-    /// Writes down what was used since this was last called.
-    pub fn remember(&self) {
+    /// Writes down which tools were used since this was last called.
+    pub fn save_usage(&self) {
         self.usage.save();
     }
 
@@ -252,7 +243,6 @@ fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
 
 /// Tells a conversation that begins what has been used most.
 fn learned(
-    most: usize,
     usage: Arc<Usage>,
     snapshots: watch::Receiver<Snapshot>,
 ) -> Arc<dyn Fn() -> Arc<Learned> + Send + Sync> {
@@ -261,7 +251,7 @@ fn learned(
         let may = |server: &ServerName, tool: &str| {
             layout.exposures.get(server).is_some_and(|exposure| exposure.policy.may(tool))
         };
-        Arc::new(usage.favourites(most, may))
+        Arc::new(usage.favourites(layout.settings.learn, may))
     })
 }
 
@@ -280,10 +270,25 @@ fn arrangement(settings: &Settings) -> Arrangement {
             Some(ModelSource::Host) => AgentAccess::Lenders,
         },
         agent_servers: settings.natural_language.as_ref().and_then(|chosen| chosen.servers.clone()),
+        settings: live(settings),
     };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);
         (server.name.clone(), identity)
     });
-    Arrangement { layout: Arc::new(layout), servers: servers.collect(), invalid: broken(settings) }
+    Arrangement {
+        layout: Arc::new(layout),
+        servers: servers.collect(),
+        broken: broken(settings),
+        list_wait: settings.list_wait,
+    }
+}
+
+fn live(settings: &Settings) -> LiveSettings {
+    LiveSettings {
+        search_limit: settings.search.hits,
+        repair: if settings.repair { arguments::Mode::Repair } else { arguments::Mode::CheckOnly },
+        message_limit: settings.limits.message,
+        learn: settings.learn,
+    }
 }

@@ -36,6 +36,8 @@ pub struct Arrangement {
     pub servers: BTreeMap<ServerName, Option<String>>,
     /// Why those cannot be.
     pub broken: BTreeMap<ServerName, Arc<Failure>>,
+    /// How long a first list may wait for servers that have never connected.
+    pub list_wait: Duration,
 }
 
 /// A new arrangement while the task runs, and where to tell how its servers spoke.
@@ -51,14 +53,13 @@ pub struct Publisher {
     /// Servers that need not be waited for: known from the cache, listed, or failed.
     heard: BTreeSet<ServerName>,
     snapshots: watch::Sender<Snapshot>,
-    list_wait: Duration,
-    /// Until then a first list may wait for servers never met before.
-    wait_until: Instant,
+    /// Since when a first list waits for servers that have never connected.
+    waiting_since: Instant,
     preparer: Preparer,
 }
 
 impl Publisher {
-    pub fn new(cache: Cache, list_wait: Duration) -> Self {
+    pub fn new(cache: Cache) -> Self {
         let catalog = Arc::new(Catalog::default());
         let empty = Snapshot::new(Arc::clone(&catalog), Arc::default(), false);
         Self {
@@ -67,8 +68,7 @@ impl Publisher {
             cache,
             heard: BTreeSet::new(),
             snapshots: watch::Sender::new(empty),
-            list_wait,
-            wait_until: Instant::now() + list_wait,
+            waiting_since: Instant::now(),
             preparer: Preparer::default(),
         }
     }
@@ -92,7 +92,7 @@ impl Publisher {
                 continue;
             }
             match identity.as_ref().map_or(Memory::ServerRequestError, |identity| self.cache.load(identity)) {
-                Memory::Nothing => self.wait_until = Instant::now() + self.list_wait,
+                Memory::Nothing => self.waiting_since = Instant::now(),
                 Memory::ServerRequestError => {
                     self.heard.insert(name.clone());
                 }
@@ -117,6 +117,7 @@ impl Publisher {
     ) {
         loop {
             let waiting = !self.snapshots.borrow().settled;
+            let wait_until = self.waiting_since + self.arrangement.list_wait;
             tokio::select! {
                 report = reports.recv() => match report {
                     Some(report) => {
@@ -133,7 +134,7 @@ impl Publisher {
                     Some(Order { arrangement, dialect }) => { let _ = dialect.send(self.arrange(arrangement)); }
                     None => break,
                 },
-                () = sleep_until(self.wait_until), if waiting => self.wait_no_longer(),
+                () = sleep_until(wait_until), if waiting => self.wait_no_longer(),
             }
         }
         self.cache.finish();

@@ -25,7 +25,7 @@ type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 /// The memory of one project.
 #[derive(Debug)]
 pub struct Usage {
-    /// Absent where nothing is to be learnt, or there is no place for it.
+    /// Absent where there is no cache folder.
     file: Option<PathBuf>,
     pub usage_counts: Arc<UsageCounts>,
     /// When older uses were last made to count less.
@@ -41,6 +41,9 @@ impl Usage {
 
     /// The tools that have been used most until now, of those that may be.
     pub fn favourites(&self, most: usize, may: impl Fn(&ServerName, &str) -> bool) -> Learned {
+        if most == 0 {
+            return Learned::new();
+        }
         self.save();
         let mut all: Vec<(u32, ServerName, &str)> = Vec::new();
         let scores = scores(self.file.as_deref());

@@ -9,6 +9,7 @@ mod names;
 mod prompts;
 mod resources;
 mod search;
+mod settings;
 pub mod suite;
 mod summary;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use names::Names;
 pub use prompts::BuiltinPrompt;
 pub use resources::{Place, Resources};
 pub use search::ToolIndex;
+pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
 
 use self::{
     listing::Listings,
@@ -75,6 +77,7 @@ pub struct Layout {
     pub agents: AgentAccess,
     /// Whose tools agent runs may use, if not everybody's.
     pub agent_servers: Option<BTreeSet<ServerName>>,
+    pub settings: LiveSettings,
 }
 
 impl Layout {

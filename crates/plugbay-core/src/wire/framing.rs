@@ -82,6 +82,11 @@ impl Framer {
         Self { buffer, limit, searched: 0, plain: true, dropping, seen, chunk, size: 0, spare, large: 0 }
     }
 
+    /// Changes the longest message that is accepted, from the next one on.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// The framing that the peer uses, once it has sent something.
     pub fn seen(&self) -> Option<Framing> {
         self.seen

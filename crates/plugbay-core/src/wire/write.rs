@@ -41,6 +41,16 @@ pub fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
     closed(message)
 }
 
+/// A request whose method and params stand in `object`, a peer's own bytes; `None` if that is no object.
+pub fn with_id(id: u64, object: &[u8]) -> Option<Bytes> {
+    let members = object.strip_prefix(b"{")?;
+    let mut message = opened(object.len() + 20);
+    put_member(&mut message, "id", itoa::Buffer::new().format(id).as_bytes());
+    message.put_u8(b',');
+    message.put_slice(members);
+    Some(message.freeze())
+}
+
 /// The cancellation of a request whose number is filled in when it is sent; `reason` is plain text.
 pub fn cancellation(reason: &str) -> Draft {
     let before = br#"{"requestId":"#;

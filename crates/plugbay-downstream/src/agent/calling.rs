@@ -2,17 +2,17 @@
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
-use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     exchange::Ticket,
     surface::{Effect, Found, Snapshot, Target},
-    wire::{Frame, Head, Kind, Members, string_value},
+    wire::{Frame, Head, Kind, Members, string_value, write},
 };
 use serde_json::Value;
 
 use super::{host::Place, outcome::Outcome};
 use crate::{
+    context::RequestContext,
     dispatch,
     message::{Message, Request},
     outbox::Outbox,
@@ -37,10 +37,9 @@ impl Calling {
         // No host numbers its requests like this.
         let id = format!("\"plugbay agent {}\"", number.0);
         let name = Value::from(found.exposed.as_str());
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}}}"#
-        );
-        let Ok(Message::Request(request)) = Message::read(Bytes::from(message)) else { return None };
+        let params = format!(r#"{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}"#);
+        let message = write::request(id.as_bytes(), "tools/call", params.as_bytes());
+        let Ok(Message::Request(request)) = Message::read(message) else { return None };
         Some(Self {
             tool: found.exposed.clone(),
             arguments,
@@ -64,7 +63,8 @@ impl Calling {
     async fn made(self, place: Place) -> Outcome {
         let inner = Arc::new(Outbox::within(&place.sink));
         let _taken_back = TakenBack { session: &place.session, id: self.request.id() };
-        dispatch::call_tool(&place.session, &inner, &self.request, Era::Legacy);
+        let (session, request) = (&place.session, &self.request);
+        dispatch::call_tool(RequestContext { session, sink: &inner, request, era: Era::Legacy });
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());

@@ -12,7 +12,12 @@ use plugbay_core::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::teller::Teller;
-use crate::{message::Request, outbox::Outbox, sampling, server_requests::Told, session::Session};
+use crate::{
+    context::RequestContext,
+    outbox::Outbox,
+    sampling,
+    session::{Replied, Session},
+};
 
 pub(super) struct Host {
     pub(super) place: Place,
@@ -48,7 +53,8 @@ pub(super) struct Returned {
 }
 
 impl Place {
-    pub(super) fn of(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Self {
+    pub(super) fn of(context: RequestContext<'_>) -> Self {
+        let RequestContext { session, sink, request, .. } = context;
         Self {
             session: Arc::clone(session),
             sink: Arc::clone(sink),
@@ -81,7 +87,7 @@ impl Host {
         &mut self,
         method: &'static str,
         params: String,
-    ) -> Result<Told, ServerRequestError> {
+    ) -> Result<Replied, ServerRequestError> {
         let Place { session, sink, .. } = &self.place;
         match self.era {
             Era::Legacy => session.hear_for_ourselves(sink, method, &params).await,
@@ -101,13 +107,7 @@ impl Host {
         if let Some(lacking) = lacking {
             return Err(ServerRequestError::Undeclared(lacking));
         }
-        let gateway = self.place.session.gateway();
-        if gateway.parking.seal.is_none() {
-            return Err(ServerRequestError::NoHost);
-        }
-        if gateway.agents.away.is_full() {
-            return Err(ServerRequestError::TooMany);
-        }
+        self.place.session.gateway().suspended.can_pause()?;
         let (answer, returned) = oneshot::channel();
         let _ = self.questions.send(Question { method, params, answer });
         let Returned { place, answer } = returned.await.map_err(|_| ServerRequestError::HostGone)?;

@@ -8,7 +8,6 @@ use std::{
 };
 
 use plugbay_core::{
-    era::Era,
     exchange::Warmed,
     exposure::Mode,
     failure::Failure,
@@ -26,7 +25,7 @@ use tokio::{
 };
 
 use super::given::Arguments;
-use crate::{dispatch, message::Request, outbox::Outbox, respond, session::Session};
+use crate::{context::RequestContext, message::Request, respond, session::Session};
 
 /// About what the signatures of activated tools may cost, in tokens.
 const SIGNATURES: usize = 2000;
@@ -35,25 +34,19 @@ const AT_ONCE: Duration = Duration::from_millis(50);
 /// More names than a model writes by itself are not looked for.
 const MOST_NAMES: usize = 100;
 
-pub(super) fn switch(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    era: Era,
-    own: BuiltinTool,
-) {
-    let switching = {
-        let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
-        async move {
-            let names = wanted(&request);
-            match own {
-                BuiltinTool::Activate => switch_on(&session, &sink, &request, &names).await,
-                _ => switch_off(&session, &names).await,
-            }
+pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
+    let owned = context.to_owned();
+    let switching = async move {
+        let context = owned.borrow();
+        let names = wanted(context.request);
+        match tool {
+            BuiltinTool::Activate => switch_on(context, &names).await,
+            _ => switch_off(context.session, &names).await,
         }
     };
-    dispatch::later(session, sink, request, switching, move |_, sink, request, told: Told| {
-        sink.answer(respond::tool_text(request.id(), era, &told.text(), told.done.is_empty()));
+    context.later(switching, |context, told: Told| {
+        let reply = told.text();
+        context.text(&if told.done.is_empty() { Err(reply) } else { Ok(reply) });
     });
 }
 
@@ -99,8 +92,9 @@ fn parts(text: &str) -> impl Iterator<Item = String> {
     parts.map(|part| part.split_whitespace().collect::<String>()).filter(|name| !name.is_empty())
 }
 
-async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, names: &[String]) -> Told {
-    let down = heard_of(session, sink, request, names).await;
+async fn switch_on(context: RequestContext<'_>, names: &[String]) -> Told {
+    let session = context.session;
+    let down = heard_of(context, names).await;
     let (switches, failed) = understood(session, names);
     let mut told = Told { done: Vec::new(), failed };
     let snapshot = session.snapshot();
@@ -128,13 +122,14 @@ async fn switch_on(session: &Arc<Session>, sink: &Outbox, request: &Request, nam
 
 /// Waits for the servers that these names are about to be up; for all to be heard of, where a name means nothing yet.
 /// Gives those that are down.
-async fn heard_of(session: &Session, sink: &Outbox, request: &Request, names: &[String]) -> Down {
+async fn heard_of(context: RequestContext<'_>, names: &[String]) -> Down {
+    let session = context.session;
     let snapshot = session.snapshot();
     let names = &names[..names.len().min(MOST_NAMES)];
     let view = session.host_view().view_of(&snapshot).0;
     let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot));
     let servers = servers.filter(|server| elsewhere(snapshot.mode_of(server, &view)).is_none()).collect();
-    let down = warmed_up(session, sink, request, &servers).await;
+    let down = warmed_up(context, &servers).await;
     let snapshot = session.snapshot();
     if names.iter().any(|name| activate::meant(name, &snapshot).is_err()) {
         session.gateway().settled().await;
@@ -204,12 +199,8 @@ fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>)
 type Down = BTreeMap<ServerName, Arc<Failure>>;
 
 /// Waits until each of them is up and has told what it has, or why it cannot.
-pub(super) async fn warmed_up(
-    session: &Session,
-    sink: &Outbox,
-    request: &Request,
-    servers: &BTreeSet<ServerName>,
-) -> Down {
+pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<ServerName>) -> Down {
+    let session = context.session;
     let before = session.snapshot().catalog;
     let (told, mut outcomes) = mpsc::unbounded_channel();
     for server in servers {
@@ -223,7 +214,7 @@ pub(super) async fn warmed_up(
         let outcome = if let Ok(outcome) = timeout(AT_ONCE, outcomes.recv()).await {
             outcome
         } else {
-            tell_waiting(sink, request, servers, &cold);
+            tell_waiting(context, servers, &cold);
             outcomes.recv().await
         };
         // All have told, or are there no more.
@@ -246,11 +237,11 @@ pub(super) async fn warmed_up(
     down
 }
 
-fn tell_waiting(sink: &Outbox, request: &Request, all: &BTreeSet<ServerName>, cold: &BTreeSet<ServerName>) {
-    let Some(token) = request.progress_token() else { return };
+fn tell_waiting(context: RequestContext<'_>, all: &BTreeSet<ServerName>, cold: &BTreeSet<ServerName>) {
+    let Some(token) = context.request.progress_token() else { return };
     let names: Vec<&str> = cold.iter().map(ServerName::as_str).collect();
     let message = format!("waiting for {}", names.join(", "));
-    sink.tell_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
+    context.sink.tell_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
 }
 
 /// Changes what is on, tells the host, and waits until it has seen it: its very next turn shall have it.

@@ -3,7 +3,6 @@
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     model::Model,
@@ -14,11 +13,8 @@ use plugbay_core::{
 
 use super::{given::Arguments, shown};
 use crate::{
-    dispatch,
-    message::Request,
-    outbox::Outbox,
-    ranking::{self, Choice, Chosen, Ranked, Whose, Wish},
-    respond,
+    context::RequestContext,
+    ranking::{self, Choice, Chosen, RankRequest, Ranked, Whose},
     sampling::HostModel,
     session::Session,
 };
@@ -27,35 +23,34 @@ const MOST_HITS: usize = 50;
 /// About what a reply in detail may cost, in tokens.
 const DETAILS: usize = 4000;
 
-pub(super) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era) {
+pub(super) fn serve(context: RequestContext<'_>) {
+    let RequestContext { session, request, .. } = context;
     let arguments = Arguments::of(request);
-    let (gateway, snapshot) = (session.gateway(), session.snapshot());
-    let tell = |text: &str, failed| sink.answer(respond::tool_text(request.id(), era, text, failed));
+    let snapshot = session.snapshot();
     let server = match arguments.text("server").map(|server| of_server(&server, &snapshot)).transpose() {
         Ok(server) => server,
-        Err(reply) => return tell(&reply, true),
+        Err(reply) => return context.text(&Err(reply)),
     };
     let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
     let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
     let query = match (arguments.text("query"), &server) {
         (Some(query), _) => query,
         (None, Some(server)) => {
-            return tell(&all_of(server, &snapshot, limit.unwrap_or(MOST_HITS), detail), false);
+            let tools = all_of(server, &snapshot, limit.unwrap_or(MOST_HITS), detail);
+            return context.text(&Ok(tools));
         }
-        (None, None) => return tell("\"query\" is missing: say what the tool should do", true),
+        (None, None) => {
+            return context.text(&Err("\"query\" is missing: say what the tool should do".to_owned()));
+        }
     };
+    let tool_index = Arc::clone(&snapshot.tool_index);
     let search = Search {
-        session: Arc::clone(session),
-        sink: Arc::clone(sink),
-        id: Bytes::copy_from_slice(request.id()),
-        era,
-        wish: Wish { query, server, limit: limit.unwrap_or(gateway.hits) },
+        wanted: RankRequest { query, server, limit: limit.unwrap_or(snapshot.layout.settings.search_limit) },
         snapshot,
         detail,
         owner: None,
     };
-    let tool_index = Arc::clone(&search.snapshot.tool_index);
-    dispatch::when_searchable(session, sink, request, &tool_index, |_, _, request| search.begin(request));
+    context.when_searchable(&tool_index, |context| search.begin(context));
 }
 
 /// The server that is meant, if it has told what it has.
@@ -82,85 +77,87 @@ fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail
 }
 
 struct Search {
-    session: Arc<Session>,
-    sink: Arc<Outbox>,
-    /// Of the request, as raw JSON.
-    id: Bytes,
-    era: Era,
     snapshot: Snapshot,
-    wish: Wish,
+    wanted: RankRequest,
     detail: Detail,
     /// Whose model ranks.
     owner: Whose,
 }
 
 impl Search {
-    fn begin(self, request: &Request) {
-        match self.session.gateway().ranker.choice() {
-            None => self.answer(&[]),
-            Some(choice) => self.with_help(choice, request),
+    fn begin(self, context: RequestContext<'_>) {
+        match context.gateway().ranker.choice() {
+            None => self.answer(context, &[]),
+            Some(choice) => self.with_help(context, choice),
         }
     }
 
     /// Asks the chosen model, unless it has answered this before, or cannot be asked now.
-    fn with_help(mut self, Choice { model, deadline }: Choice, request: &Request) {
+    fn with_help(mut self, context: RequestContext<'_>, Choice { model, deadline }: Choice) {
+        let RequestContext { session, sink, era, .. } = context;
         let model: Arc<dyn Model> = match model {
             Chosen::Model(model) => model,
-            Chosen::Host if self.era == Era::Legacy && self.session.lock().client_capabilities.sampling => {
-                self.owner = Some(self.session.owner().0);
-                Arc::new(HostModel { session: Arc::clone(&self.session), sink: Arc::clone(&self.sink) })
+            Chosen::Host if era == Era::Legacy && session.lock().client_capabilities.sampling => {
+                self.owner = Some(session.owner().0);
+                Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) })
             }
-            Chosen::Host => return self.answer(&[]),
+            Chosen::Host => return self.answer(context, &[]),
         };
-        let ranker = &self.session.gateway().ranker;
-        match ranker.remembered(&self.wish, self.owner, &self.snapshot.tool_index) {
-            Some(names) => self.answer(&names),
-            None if ranker.is_resting(self.owner) => self.answer(&[]),
-            None => self.ask(model, deadline, request),
+        let ranker = &session.gateway().ranker;
+        match ranker.remembered(&self.wanted, self.owner, &self.snapshot.tool_index) {
+            Some(names) => self.answer(context, &names),
+            None if ranker.is_resting(self.owner) => self.answer(context, &[]),
+            None => self.ask(context, model, deadline),
         }
     }
 
-    /// The session goes on meanwhile. A search that is taken back ends the server request.
-    fn ask(self, model: Arc<dyn Model>, deadline: Duration, request: &Request) {
-        let (session, sink) = (Arc::clone(&self.session), Arc::clone(&self.sink));
+    /// The session serves other requests meanwhile. Cancelling the search cancels the request to the model.
+    fn ask(self, context: RequestContext<'_>, model: Arc<dyn Model>, deadline: Duration) {
+        let session = Arc::clone(context.session);
         let asking = async move {
-            let gateway = self.session.gateway();
-            let answer = ranking::ask(&*model, deadline, &self.wish, &self.snapshot, gateway.table).await;
-            let names = gateway.ranker.learn(&self.wish, self.owner, &self.snapshot.tool_index, answer);
+            let gateway = session.gateway();
+            let answer = ranking::ask(&*model, deadline, &self.wanted, &self.snapshot, gateway.table).await;
+            let names = gateway.ranker.learn(&self.wanted, self.owner, &self.snapshot.tool_index, answer);
             (self, names)
         };
-        dispatch::later(&session, &sink, request, asking, |_, _, _, (search, names)| {
-            search.answer(names.as_deref().unwrap_or_default());
+        context.later(asking, |context, (search, names)| {
+            search.answer(context, names.as_deref().unwrap_or_default());
         });
     }
 
     /// `names` are the model's.
-    fn answer(&self, names: &[String]) {
-        let text = found(&self.session, &self.snapshot, &self.wish, names, self.detail);
-        self.sink.answer(respond::tool_text(&self.id, self.era, &text, false));
+    fn answer(&self, context: RequestContext<'_>, names: &[String]) {
+        context.text(&Ok(found(context.session, &self.snapshot, &self.wanted, names, self.detail)));
     }
 }
 
 /// What there is for a query without asking anybody.
 pub(super) fn found_locally(session: &Session, query: String) -> String {
-    let wish = Wish { query, server: None, limit: session.gateway().hits };
-    found(session, &session.snapshot(), &wish, &[], Detail::Brief)
+    let snapshot = session.snapshot();
+    let wanted = RankRequest { query, server: None, limit: snapshot.layout.settings.search_limit };
+    found(session, &snapshot, &wanted, &[], Detail::Brief)
 }
 
-fn found(session: &Session, snapshot: &Snapshot, wish: &Wish, names: &[String], detail: Detail) -> String {
+fn found(
+    session: &Session,
+    snapshot: &Snapshot,
+    wanted: &RankRequest,
+    names: &[String],
+    detail: Detail,
+) -> String {
     let table = session.gateway().table;
-    let local = snapshot.tool_index.search(&wish.query, wish.limit, wish.server.as_ref(), table);
-    let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);
+    let local = snapshot.tool_index.search(&wanted.query, wanted.limit, wanted.server.as_ref(), table);
+    let Ranked { hits, clear } = ranking::merge(wanted, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
-    if hits.is_empty() { nothing(snapshot, wish) } else { lines(snapshot, &hits, clear, detail) }
+    if hits.is_empty() { nothing(snapshot, wanted) } else { lines(snapshot, &hits, clear, detail) }
 }
 
-fn nothing(snapshot: &Snapshot, wish: &Wish) -> String {
-    let servers: Vec<&str> = match &wish.server {
+fn nothing(snapshot: &Snapshot, wanted: &RankRequest) -> String {
+    let servers: Vec<&str> = match &wanted.server {
         Some(server) => vec![server.as_str()],
         None => snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect(),
     };
-    reply::nothing(&wish.query, &servers)
+    reply::nothing(&wanted.query, &servers)
 }
 
 /// What the host's model reads of what was found.

@@ -1,9 +1,6 @@
 //! The gateway's own prompts: what a host gets for one, and what completes its argument.
 
-use std::sync::Arc;
-
 use plugbay_core::{
-    era::Era,
     name::ServerName,
     surface::BuiltinPrompt,
     wire::{Members, string_value},
@@ -11,42 +8,29 @@ use plugbay_core::{
 use serde_json::json;
 
 use super::{activate, finding, given::Arguments};
-use crate::{
-    dispatch,
-    message::Request,
-    outbox::Outbox,
-    respond::{self, Refusal},
-    session::Session,
-};
+use crate::{context::RequestContext, message::Request, refusal::Refusal, session::Session};
 
 /// The most that a completion may hold.
 const COMPLETIONS: usize = 100;
 
-pub(crate) fn serve(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    era: Era,
-    prompt: BuiltinPrompt,
-) {
-    if session.snapshot().settled || prompt != BuiltinPrompt::Search {
-        return serve_now(session, sink, request, era, prompt);
+pub(crate) fn serve(context: RequestContext<'_>, prompt: BuiltinPrompt) {
+    if context.snapshot().settled || prompt != BuiltinPrompt::Search {
+        return serve_now(context, prompt);
     }
-    // What is to be found may come with the next server.
-    dispatch::when_settled(session, sink, request, move |session, sink, request| {
-        serve_now(session, sink, request, era, prompt);
-    });
+    // The next server may bring the tool that is searched for.
+    context.when_settled(move |context| serve_now(context, prompt));
 }
 
-fn serve_now(session: &Session, sink: &Outbox, request: &Request, era: Era, prompt: BuiltinPrompt) {
+fn serve_now(context: RequestContext<'_>, prompt: BuiltinPrompt) {
+    let RequestContext { session, request, .. } = context;
     let answer = match request.method() {
         b"completion/complete" => Ok(completed(session, request, prompt)),
         _ => told(session, request, prompt),
     };
-    sink.answer(match answer {
-        Ok(result) => respond::result(request.id(), era, result),
-        Err(refusal) => respond::error(request.id(), &refusal),
-    });
+    match answer {
+        Ok(result) => context.result(result),
+        Err(refusal) => context.refuse(&refusal),
+    }
 }
 
 fn told(session: &Session, request: &Request, prompt: BuiltinPrompt) -> Result<serde_json::Value, Refusal> {

@@ -1,10 +1,9 @@
 //! A server as one tool: what it has, and a call of it.
 
-use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+use std::{collections::BTreeSet, fmt::Write};
 
 use plugbay_core::{
     arguments::{self, Envelope, Known, NoCall},
-    era::Era,
     name::ServerName,
     policy::Patterns,
     surface::{
@@ -16,11 +15,10 @@ use plugbay_core::{
 
 use super::{activate::warmed_up, given::Arguments, inner_call};
 use crate::{
-    agent::{self, Wish},
+    agent::{self, AgentRequest},
+    context::RequestContext,
     dispatch,
     message::Request,
-    outbox::Outbox,
-    respond,
     session::Session,
 };
 
@@ -29,59 +27,38 @@ const FOUND: usize = 10;
 
 /// Answers from the catalog. Only a server that has never been heard of is waited for, which the pool
 /// starts with the others.
-pub(crate) fn serve(
-    session: &Arc<Session>,
-    sink: &Arc<Outbox>,
-    request: &Request,
-    era: Era,
-    server: &ServerName,
-) {
-    let snapshot = session.snapshot();
+pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
+    let snapshot = context.snapshot();
     if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
-        return serve_now(session, sink, request, era, server);
+        return serve_now(context, server);
     }
-    let heard = {
-        let (session, sink, request) = (Arc::clone(session), Arc::clone(sink), request.clone());
-        let server = BTreeSet::from([server.clone()]);
-        async move { warmed_up(&session, &sink, &request, &server).await }
-    };
-    let server = server.clone();
-    dispatch::later(session, sink, request, heard, move |session, sink, request, _| {
-        serve_now(session, sink, request, era, &server);
-    });
+    let (owned, server) = (context.to_owned(), server.clone());
+    let servers = BTreeSet::from([server.clone()]);
+    let warming = async move { warmed_up(owned.borrow(), &servers).await };
+    context.later(warming, move |context, _| serve_now(context, &server));
 }
 
-fn serve_now(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request, era: Era, server: &ServerName) {
-    let snapshot = session.snapshot();
+fn serve_now(context: RequestContext<'_>, server: &ServerName) {
+    let RequestContext { session, request, .. } = context;
+    let snapshot = context.snapshot();
     let reply = match action(request) {
-        // What it is narrowed to has to be found.
+        // A query has to be searched for.
         Action::Introspect if query(request).is_some() => {
             let server = server.clone();
-            return dispatch::when_searchable(
-                session,
-                sink,
-                request,
-                &snapshot.tool_index,
-                move |session, sink, request| {
-                    tell(sink, request, era, introspect(session, &session.snapshot(), request, &server));
-                },
-            );
+            return context.when_searchable(&snapshot.tool_index, move |context| {
+                let RequestContext { session, request, .. } = context;
+                context.text(&introspect(session, &session.snapshot(), request, &server));
+            });
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
-        Action::Call => match call(session, &snapshot, request, server) {
-            Ok(Meant::Call(call)) => return dispatch::call_tool(session, sink, &call, era),
-            Ok(Meant::AgentRun(wish)) => return agent::begin(session, sink, request, era, wish),
+        Action::Call => match call(&snapshot, request, server) {
+            Ok(Meant::Call(call)) => return dispatch::call_tool(context.with_request(&call)),
+            Ok(Meant::Agent(wanted)) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
     };
-    tell(sink, request, era, reply);
-}
-
-fn tell(sink: &Arc<Outbox>, request: &Request, era: Era, reply: Result<String, String>) {
-    let failed = reply.is_err();
-    let (Ok(text) | Err(text)) = reply;
-    sink.answer(respond::tool_text(request.id(), era, &text, failed));
+    context.text(&reply);
 }
 
 enum Action {
@@ -173,19 +150,14 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
 enum Meant {
     Call(Request),
     /// What is wanted is said in words.
-    AgentRun(Wish),
+    Agent(AgentRequest),
 }
 
-fn call(
-    session: &Session,
-    snapshot: &Snapshot,
-    request: &Request,
-    server: &ServerName,
-) -> Result<Meant, String> {
+fn call(snapshot: &Snapshot, request: &Request, server: &ServerName) -> Result<Meant, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), session.gateway().repair);
+    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {
         name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
     };
@@ -203,7 +175,7 @@ fn call(
     let query = Arguments::within(&meant.arguments).text("query");
     let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == arguments::Mode::Repair));
     let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
-    Ok(Meant::AgentRun(Wish { query, server: Some(server.to_string()) }))
+    Ok(Meant::Agent(AgentRequest { query, server: Some(server.to_string()) }))
 }
 
 fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {

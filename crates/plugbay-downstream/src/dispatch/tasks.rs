@@ -1,22 +1,17 @@
 //! What a request says of tasks, and those requests that are about many of them.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
-use bytes::Bytes;
 use plugbay_core::{
     era::Era,
     task,
-    wire::{Members, Span, elements, string_value},
+    wire::{Members, Span, elements, string_value, write},
 };
 use serde_json::json;
 
-use super::{Message, Request, go, when_settled};
+use super::{Message, Request, go};
 use crate::{
-    notifications::Watched,
-    outbox::Outbox,
-    respond::{self, Refusal},
-    session::Session,
-    tasks,
+    context::RequestContext, refusal::Refusal, route, session::Session, subscriptions::Watched, tasks,
 };
 
 impl Request {
@@ -54,33 +49,32 @@ impl Request {
             format!("{}:{}", json!(member.key), String::from_utf8_lossy(self.raw(&member.value)))
         });
         let params = members.collect::<Vec<_>>().join(",");
-        let [id, method] = [self.id(), self.method()].map(String::from_utf8_lossy);
-        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#);
-        match Message::read(Bytes::from(message)) {
+        let method = String::from_utf8_lossy(self.method());
+        match Message::read(write::request(self.id(), &method, format!("{{{params}}}").as_bytes())) {
             Ok(Message::Request(request)) => Self { timeout: self.timeout, ..request },
             _ => self.clone(), // it was one before
         }
     }
 }
 
-/// Every server lists the tasks of all its hosts, so they can be shown only where there is one.
-pub(super) fn list(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
-    if !session.is_alone() {
+/// Every server lists the tasks of all its hosts, so only a host that is alone may list them.
+pub(super) fn list(context: RequestContext<'_>) -> Result<(), Refusal> {
+    if !context.session.is_alone() {
         return Err(Refusal::UnknownMethod);
     }
-    let page = |session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request| match tasks::route_list(
-        request,
-        &session.snapshot(),
-    ) {
-        Ok((request, way)) => go(session, sink, &request, Era::Legacy, way),
-        Err(refusal) => sink.answer(respond::error(request.id(), &refusal)),
-    };
-    if session.snapshot().settled {
-        page(session, sink, request);
+    if context.snapshot().settled {
+        page(context);
     } else {
-        when_settled(session, sink, request, page);
+        context.when_settled(page);
     }
     Ok(())
+}
+
+fn page(context: RequestContext<'_>) {
+    match route::task_list(context.request, &context.snapshot()) {
+        Ok((request, destination)) => go(context.with_request(&request), destination),
+        Err(refusal) => context.refuse(&refusal),
+    }
 }
 
 /// The tasks that a subscription names, of servers that can tell of them.
@@ -92,8 +86,10 @@ pub(super) fn watched(session: &Session, request: &Request) -> Result<Vec<Watche
         return Err(Refusal::MissingTasks);
     }
     let subscription = request.message.slice(request.id.clone());
+    let catalog = session.snapshot().catalog;
     let watched = |span: Span| {
-        let (server, own) = tasks::watchable(session, &string_value(request.raw(&span))?)?;
+        let shown = string_value(request.raw(&span))?;
+        let (server, own) = tasks::watchable(&shown, &catalog, &session.owner())?;
         Some(Watched::task(server, own, request.message.slice(span), subscription.clone()))
     };
     Ok(ids.into_iter().filter_map(watched).collect())

@@ -12,7 +12,7 @@ use plugbay_core::wire::{Fault, Head, Malformed};
 use tokio::time::timeout;
 
 use super::{Shared, reject::Rejection};
-use crate::{budget::Reservation, respond::Refusal};
+use crate::{budget::Reservation, refusal::Refusal};
 
 /// For the whole body, however it drips.
 const TIME: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ async fn collect(
     mut body: Incoming,
     held: &mut Reservation,
 ) -> Result<BytesMut, Rejection> {
-    let limit = shared.gateway.message_limit;
+    let limit = shared.gateway.settings().message_limit;
     let too_long = || malformed(StatusCode::PAYLOAD_TOO_LARGE, Fault::TooLong(limit)).closing();
     if body.size_hint().lower() > limit as u64 {
         return Err(too_long());

@@ -20,6 +20,7 @@ use crate::{
     dispatch,
     message::{Notification, Request, Response as HostResponse},
     outbox::Outbox,
+    refusal::Refusal,
     respond,
     session::Session,
 };
@@ -41,7 +42,7 @@ pub(super) fn open(
     shared.roll.add(&session);
     let id = shared.sessions.add(caller, session, budget)?;
     // `initialize` is answered by ourselves, and so at once.
-    let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &respond::Refusal::Ending));
+    let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::Ending));
     let mut response = reply::json(StatusCode::OK, &answer);
     if let Ok(id) = HeaderValue::try_from(id) {
         response.headers_mut().insert(HeaderName::from_static(SESSION), id);

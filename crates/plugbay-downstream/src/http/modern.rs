@@ -15,11 +15,7 @@ use super::{
     reply::{self, Body, Start},
 };
 use crate::{
-    connected_hosts::Introduction,
-    dispatch,
-    message::Request,
-    outbox::Outbox,
-    respond::{self, Refusal},
+    connected_hosts::Introduction, dispatch, message::Request, outbox::Outbox, refusal::Refusal, respond,
     session::Session,
 };
 
@@ -40,7 +36,7 @@ pub(super) async fn serve(
     let client = request.client();
     let host_view = shared.host_views.of(caller.owner(), uri, client.as_deref());
     let snapshot = shared.gateway.snapshot();
-    host_view.meet(client.as_deref(), &snapshot.layout.hosts, || (shared.gateway.learned)());
+    host_view.meet(client.as_deref(), &snapshot.layout, || (shared.gateway.learned)());
     let snapshot = host_view.see(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {

@@ -7,7 +7,7 @@ use hyper::{
 use plugbay_core::era::{LEGACY_VERSIONS, MODERN_VERSION};
 
 use super::reject::Rejection;
-use crate::respond::Refusal;
+use crate::refusal::Refusal;
 
 pub(super) const VERSION: &str = "mcp-protocol-version";
 

@@ -9,7 +9,7 @@ use hyper::{
 use plugbay_core::wire::Frame;
 
 use super::reply::{self, Body};
-use crate::respond::{self, Refusal};
+use crate::{refusal::Refusal, respond};
 
 /// Boxed: most requests are let in, and should not carry the room for this along.
 pub(super) struct Rejection(Box<Response<Body>>);

@@ -18,13 +18,7 @@ use tokio::{
 
 pub use streams::{Input, Output, standard};
 
-use crate::{
-    dispatch,
-    gateway::Gateway,
-    outbox::Outbox,
-    respond::{self, Refusal},
-    session::Session,
-};
+use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respond, session::Session};
 
 /// How long calls in flight may go on after the host has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -73,7 +67,7 @@ async fn read<R: AsyncRead + Unpin>(
     mut input: R,
     framing: &OnceLock<Framing>,
 ) -> io::Result<()> {
-    let mut framer = Framer::new(session.gateway().message_limit);
+    let mut framer = Framer::new(session.gateway().settings().message_limit);
     loop {
         // Before each message: many may have come at once, each with a large answer.
         session.outbox().room().await;
@@ -85,13 +79,18 @@ async fn read<R: AsyncRead + Unpin>(
                 Incoming::Message(message) => dispatch::receive(session, session.outbox(), message),
                 Incoming::NotText(_) => refuse(session, Fault::Utf8),
                 Incoming::Noise(_) => refuse(session, Fault::Json(ScanError::Unexpected(0))),
-                Incoming::TooLong { .. } => refuse(session, Fault::TooLong(session.gateway().message_limit)),
+                Incoming::TooLong { .. } => {
+                    refuse(session, Fault::TooLong(session.gateway().settings().message_limit));
+                }
             }
             continue;
         }
         match input.read_buf(framer.buffer()).await? {
             0 => return Ok(()),
-            count => framer.filled(count),
+            count => {
+                framer.set_limit(session.gateway().settings().message_limit);
+                framer.filled(count);
+            }
         }
     }
 }

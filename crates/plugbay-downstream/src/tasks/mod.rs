@@ -1,34 +1,25 @@
 //! Tasks of servers, as far as they concern a host: whom a request about one is for, and how it is shown.
 
-mod driven;
 mod ids;
-
-use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, ServerCapabilities},
+    catalog::Catalog,
     era::Era,
     exchange::{ServerNotification, SubscriptionTarget},
     name::{self, ServerName},
     surface::{Snapshot, Target},
+    suspended::PolledTask,
     task::{self, TaskRole},
     wire::{Frame, Head, Members, Span, string_value},
 };
 
-pub(crate) use driven::Driven;
-use ids::Task;
+pub(crate) use ids::Task;
 
-use crate::{
-    message::Request,
-    respond::Refusal,
-    route::{Route, Way},
-    seal::Owner,
-    session::{HostCall, Session},
-};
+use crate::{message::Request, seal::Owner};
 
 /// What a call of a host has to do with tasks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Role {
     #[default]
     None,
@@ -38,22 +29,21 @@ pub(crate) enum Role {
     Asks(TaskRole),
     /// A page of all tasks; behind it come those of this server.
     Lists { next: Option<ServerName> },
-    /// If it is answered by a task we look after that, because its host cannot.
-    Driven(Box<Driven>),
+    /// If it is answered by a task plugbay polls that, because its host cannot.
+    Polled,
 }
 
 impl Role {
     /// What a request must say for it, ahead of its other parameters.
     pub(crate) fn demand(&self) -> Option<Bytes> {
-        if let Self::Driven(driven) = self { driven.demand() } else { None }
+        matches!(self, Self::Polled).then(|| Bytes::from_static(PolledTask::PARAM))
     }
 
     pub(crate) fn task_role(&self) -> TaskRole {
         match self {
             Self::None | Self::Lists { .. } => TaskRole::None,
-            Self::Begins => TaskRole::Begin,
+            Self::Begins | Self::Polled => TaskRole::Begin,
             Self::Asks(task_role) => task_role.clone(),
-            Self::Driven(driven) => driven.task_role(),
         }
     }
 }
@@ -70,87 +60,37 @@ pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, tar
     }
     let required = || entry.offer.tool(&target.tool).is_some_and(|tool| task::is_required(&tool.definition));
     if tasks && entry.offer.dialect.era == Era::Legacy && required() {
-        return Role::Driven(Box::new(Driven::legacy()));
+        return Role::Polled;
     }
     Role::None
 }
 
-/// The server whose task a request is about.
-pub(crate) fn route(
-    request: &Request,
-    snapshot: &Snapshot,
-    era: Era,
-    session: &Session,
-) -> Result<Way, Refusal> {
-    let (shown, span) = request.of_task()?;
-    let unknown = || Refusal::Unknown { what: "task", name: shown.clone().into_owned(), nearest: Vec::new() };
-    let task = Task::find(&shown, &session.owner()).ok_or_else(unknown)?;
-    if !snapshot.knows(&task.server) {
-        return Err(unknown());
-    }
-    if let Some(entry) = snapshot.catalog.get(&task.server).filter(|entry| entry.offer.dialect.era != era) {
-        let other = match entry.offer.dialect.era {
-            Era::Legacy => "2025-11-25, whose tasks",
-            Era::Modern => "2026-07-28, whose tasks",
-        };
-        let what = format!("server '{}' speaks {other} cannot be told of in this protocol", task.server);
-        return Err(Refusal::InvalidParams(what));
-    }
-    let subject = Some((span, quoted(&task.id)));
-    let task_role = match request.method() {
-        b"tasks/result" => TaskRole::Await(task.id.into()),
-        _ => TaskRole::About(task.id.into()),
-    };
-    Ok(Way::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
-}
-
-/// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
-/// the next is.
-pub(crate) fn route_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Way), Refusal> {
-    let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
-    let (mut from, mut subject) = (None, None);
-    if let Some((text, span)) = request.cursor()? {
-        let (server, own) = name::split(&text).ok_or_else(unknown)?;
-        from = Some(ServerName::parse(server).map_err(|_| unknown())?);
-        // With nothing behind it, it is ours alone: that server is asked from the beginning.
-        subject = (!own.is_empty()).then(|| (span, quoted(own)));
-    }
-    let mut keepers =
-        keepers(&snapshot.catalog).filter(|server| from.as_ref().is_none_or(|from| *server >= from));
-    let server = keepers.next().cloned().ok_or(Refusal::UnknownMethod)?;
-    let next = keepers.next().cloned();
-    // Its server may have gone since; the one that is next is then asked from the beginning.
-    subject = subject.filter(|_| from.as_ref() == Some(&server));
-    let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
-    Ok((request, Way::Server(Route { server, subject, role: Role::Lists { next } })))
-}
-
-fn quoted(text: &str) -> Bytes {
+pub(crate) fn quoted(text: &str) -> Bytes {
     Bytes::from(serde_json::Value::from(text).to_string())
 }
 
 /// Those that list their tasks.
-fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
+pub(crate) fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == Era::Legacy);
     of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
 }
 
-/// What the servers of an era can do with tasks, together.
-pub(crate) fn features(catalog: &Catalog, era: Era) -> ServerCapabilities {
-    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
-    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.features))
-}
-
 /// What must be put into an answer so that its host knows the tasks in it.
-pub(crate) fn labels(call: &HostCall, message: &[u8], head: &Head, owner: &Owner) -> Vec<(usize, Vec<u8>)> {
-    let ids = match call.role {
+pub(crate) fn labels(
+    role: &Role,
+    server: &ServerName,
+    message: &[u8],
+    head: &Head,
+    owner: &Owner,
+) -> Vec<(usize, Vec<u8>)> {
+    let ids = match role {
         Role::None => return Vec::new(),
-        Role::Begins | Role::Driven(_) => task::ids_of_begun(message, head),
+        Role::Begins | Role::Polled => task::ids_of_begun(message, head),
         Role::Asks(_) | Role::Lists { .. } => task::ids_of_told(message, head),
     };
-    let mut labels = ids::labels(message, ids, &call.server, owner);
-    if let Role::Lists { next } = &call.role {
-        labels.extend(next_page(message, head, &call.server, next.as_ref()));
+    let mut labels = ids::labels(message, ids, server, owner);
+    if let Role::Lists { next } = role {
+        labels.extend(next_page(message, head, server, next.as_ref()));
         labels.sort_by_key(|(at, _)| *at);
     }
     labels
@@ -200,22 +140,21 @@ pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, He
     edited.map_or((message, head), |(head, edited)| (edited, head))
 }
 
-/// The server of a task and its own name for it, if that can tell of it unasked.
-pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, SubscriptionTarget)> {
-    let task = Task::find(shown, &session.owner())?;
-    let offer = session.snapshot().catalog.get(&task.server).map(|entry| Arc::clone(&entry.offer))?;
+/// The server of a task and its own name for it, if that server notifies of its tasks.
+pub(crate) fn watchable(
+    shown: &str,
+    catalog: &Catalog,
+    owner: &Owner,
+) -> Option<(ServerName, SubscriptionTarget)> {
+    let task = Task::find(shown, owner)?;
+    let offer = &catalog.get(&task.server)?.offer;
     let tells = offer.dialect.era == Era::Modern && offer.features.tasks;
     tells.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
 }
 
-/// A legacy server's word on a task that this host began, or has spoken of since.
-pub(crate) fn told(session: &Session, server_notification: &ServerNotification, id: &Span) {
-    let labels = ids::labels(
-        &server_notification.message,
-        [id.clone()],
-        &server_notification.server,
-        &session.owner(),
-    );
+/// A legacy server's notification of a task, with the task's id as its host knows it.
+pub(crate) fn labelled(notification: &ServerNotification, id: &Span, owner: &Owner) -> Frame {
+    let labels = ids::labels(&notification.message, [id.clone()], &notification.server, owner);
     let edits: Vec<(Span, &[u8])> = labels.iter().map(|(at, text)| (*at..*at, &text[..])).collect();
-    session.outbox().tell_if_room(Frame::edited(&server_notification.message, &edits));
+    Frame::edited(&notification.message, &edits)
 }

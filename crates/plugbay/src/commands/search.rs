@@ -57,7 +57,7 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` meets every server and remembers its tools"));
     }
-    let wanted = ranking::Wish { query: wish.query.clone(), server, limit: wish.limit };
+    let wanted = ranking::RankRequest { query: wish.query.clone(), server, limit: wish.limit };
     let names = ask_model(context, &settings, &wanted, &snapshot).await;
     let results = find_in(&snapshot, &wanted, &names, wish.explain);
     let found = !results.hits.is_empty();
@@ -79,7 +79,7 @@ pub async fn search(context: &Context, wish: &Wish, as_json: bool) -> Result<Exi
 async fn ask_model(
     context: &Context,
     settings: &Settings,
-    wish: &ranking::Wish,
+    wish: &ranking::RankRequest,
     snapshot: &Snapshot,
 ) -> Vec<String> {
     let Some(Choice { model: Chosen::Model(model), deadline }) = choice(settings) else { return Vec::new() };
@@ -90,7 +90,7 @@ async fn ask_model(
     })
 }
 
-fn find_in(snapshot: &Snapshot, wish: &ranking::Wish, names: &[String], explain: bool) -> Results {
+fn find_in(snapshot: &Snapshot, wish: &ranking::RankRequest, names: &[String], explain: bool) -> Results {
     let tool_index = &snapshot.tool_index;
     let local = tool_index.search(&wish.query, wish.limit, wish.server.as_ref(), embeddings::table);
     let Ranked { hits, clear } = ranking::merge(wish, snapshot, names, &local);

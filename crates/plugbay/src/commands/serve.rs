@@ -92,9 +92,9 @@ where
 
 /// Writes down from time to time what was used, because nobody is sure of a good end.
 async fn remember(app: &App) {
-    while app.learns() {
+    loop {
         sleep(REMEMBER).await;
-        app.remember();
+        app.save_usage();
     }
 }
 

@@ -6,17 +6,20 @@ use super::{
     Style, View, clean_line,
     explain::trouble,
     one_line,
-    table::{Cell, Column, Table},
+    table::{Cell, Column, Table, wrap},
     units::{count, plural, time},
 };
 use crate::commands::demo::{
-    Calls, Costs, Event, Failed, Failures, Intro, Latencies, Next, Opening, Restart,
+    Call, Calls, Costs, Event, Failed, Failures, Intro, Latencies, Next, Opening, Restart,
 };
+
+/// The column at which answers begin: after an indent of two, a time and a gap.
+const ANSWER_INDENT: usize = 11;
 
 impl View for Intro {
     fn human(&self, style: Style) -> String {
-        let title = style.bold("Four servers start");
-        format!("{title}: three samples that take their time, as real ones do, and one that is broken\n")
+        let title = style.bold("Six servers start");
+        format!("{title}: five samples that take their time, as real ones do, and one that is broken\n")
     }
 }
 
@@ -37,79 +40,71 @@ impl View for Failures {
             let title = style.bold(&format!("Why {} does not work", failed.server));
             format!("\n{title}\n{}", trouble(&failed.trouble, 2, style))
         };
-        self.failures.iter().map(one).collect()
-    }
-}
-
-impl View for Opening {
-    fn human(&self, style: Style) -> String {
-        let title = style.bold("A host talks to `plugbay serve`");
-        let tools = plural(self.tools, "tool");
-        format!("\n{title}: {tools} listed {} after the start\n", time(self.listed))
-    }
-}
-
-impl View for Calls {
-    fn human(&self, style: Style) -> String {
-        let mut table =
-            Table::new(vec![Column::left(""), Column::left(""), Column::flexible("")]).indented(2);
-        for call in &self.calls {
-            let paint = if call.failed { Style::bad } else { Style::good };
-            let answer = Cell::painted(one_line(&call.answer), paint);
-            table.row(vec![call.tool.into(), Cell::painted(pairs(&call.arguments), Style::dim), answer]);
-        }
-        table.render(style)
+        self.0.iter().map(one).collect()
     }
 }
 
 impl View for Costs {
     fn human(&self, style: Style) -> String {
-        let mut table =
-            Table::new(vec![Column::left("SERVER"), Column::right("TOOLS"), Column::right("TOKENS")]);
+        let bold = |text: &str| Cell::painted(text, Style::bold);
+        let mut servers = numbers("SERVER", ["TOOLS", "TOKENS"]);
         for cost in &self.servers {
-            table.row(vec![(&cost.server).into(), count(cost.tools).into(), count(cost.tokens).into()]);
+            servers.row(vec![(&cost.server).into(), count(cost.tools).into(), count(cost.tokens).into()]);
         }
-        let total = |text: String| Cell::painted(text, Style::bold);
-        table.row(vec![total("total".to_owned()), total(count(self.tools)), total(count(self.tokens))]);
-        let title = style.bold("What the definitions cost in a host's context");
-        let mut modes =
-            Table::new(vec![Column::left("MODE"), Column::right("TOOLS"), Column::right("TOKENS")]);
+        servers.row(vec![bold("total"), bold(&count(self.tools)), bold(&count(self.tokens))]);
+        let mut modes = numbers("MODE", ["TOOLS", "TOKENS", "OF ALL"]);
         for mode in &self.modes {
-            modes.row(vec![(&mode.seen).into(), count(mode.tools).into(), count(mode.tokens).into()]);
+            let share = (mode.tokens * 100).checked_div(self.tokens).unwrap_or(100);
+            modes.row(vec![
+                (&mode.seen).into(),
+                count(mode.tools).into(),
+                count(mode.tokens).into(),
+                format!("{share}%").into(),
+            ]);
         }
-        let seen = style.bold("What a host sees of them");
         format!(
-            "\n{title} (o200k tokens)\n{}\n{seen}\n{}",
-            table.indented(2).render(style),
-            modes.indented(2).render(style)
+            "\n{} (o200k tokens)\n{}\n{}\n{}",
+            style.bold("What the tools cost in a model's context"),
+            servers.render(style),
+            style.bold("What is left of it in each mode of plugbay"),
+            modes.render(style)
         )
+    }
+}
+
+impl View for Opening {
+    fn human(&self, style: Style) -> String {
+        let title = style.bold(&format!("A host connects to `plugbay serve` in mode {}", self.mode));
+        format!("\n{title}: {} listed after {}\n", plural(self.tools.len(), "tool"), time(self.listed))
+    }
+}
+
+impl View for Calls {
+    fn human(&self, style: Style) -> String {
+        let calls: String = self.calls.iter().map(|call| transcript(call, style)).collect();
+        format!("{calls}  {}\n", style.dim(self.remark))
     }
 }
 
 impl View for Latencies {
     fn human(&self, style: Style) -> String {
-        let columns = ["DIRECT", "PLUGBAY", "RATIO"].map(Column::right);
-        let mut table = Table::new([Column::left("TOOL")].into_iter().chain(columns).collect()).indented(2);
+        let mut table = numbers("TOOL", ["DIRECT", "PLUGBAY", "RATIO"]);
         for latency in &self.medians {
             let ratio = format!("{:.1}×", latency.ratio());
-            table.row(vec![
-                (&latency.tool).into(),
-                time(latency.direct).into(),
-                time(latency.through).into(),
-                ratio.into(),
-            ]);
+            let (direct, through) = (time(latency.direct), time(latency.through));
+            table.row(vec![(&latency.tool).into(), direct.into(), through.into(), ratio.into()]);
         }
-        let title = style.bold("What the way through plugbay costs a call");
+        let title = style.bold("What plugbay adds to the time of a call");
         format!("\n{title} (median of {} each)\n{}", self.calls_each, table.render(style))
     }
 }
 
 impl View for Restart {
     fn human(&self, style: Style) -> String {
-        let title = style.bold("Started again, from the cache");
-        let tools = plural(self.opening.tools, "tool");
+        let title = style.bold("`plugbay serve` starts again, with its cache");
+        let tools = plural(self.opening.tools.len(), "tool");
         let same = if self.same_tools { "the same " } else { "" };
-        format!("\n{title}: {same}{tools} listed {} after the start\n", time(self.opening.listed))
+        format!("\n{title}: {same}{tools} listed after {}\n", time(self.opening.listed))
     }
 }
 
@@ -124,12 +119,33 @@ impl View for Next {
     }
 }
 
+/// A call on one line, the time that it took and its answer on the next.
+fn transcript(call: &Call, style: Style) -> String {
+    let paint = if call.failed { Style::bad } else { Style::good };
+    let mut answer = one_line(call.answer.lines().next().unwrap_or_default());
+    if call.progress > 0 {
+        answer = format!("{answer} (after {})", plural(call.progress, "progress notification"));
+    }
+    let width = style.width.map_or(usize::MAX, |width| width.saturating_sub(ANSWER_INDENT));
+    let lines: Vec<String> = wrap(&answer, width).iter().map(|line| paint(style, line)).collect();
+    let answer = lines.join(&format!("\n{:ANSWER_INDENT$}", ""));
+    let arguments = style.dim(&pairs(&call.arguments));
+    format!("  {} {arguments}\n  {:>7}  {answer}\n", call.tool, time(call.duration))
+}
+
+/// A table of names and numbers.
+fn numbers<const N: usize>(name: &'static str, numbers: [&'static str; N]) -> Table {
+    let columns = [Column::left(name)].into_iter().chain(numbers.map(Column::right));
+    Table::new(columns.collect()).indented(2)
+}
+
 /// Arguments as `plugbay call` takes them.
 fn pairs(arguments: &Map<String, Value>) -> String {
     let pair = |(key, value): (&String, &Value)| match value {
         Value::String(text) if !text.contains(' ') => format!("{key}={text}"),
         Value::String(text) => format!("{key}='{text}'"),
-        other => format!("{key}='{other}'"),
+        Value::Object(_) | Value::Array(_) => format!("{key}='{value}'"),
+        other => format!("{key}={other}"),
     };
     clean_line(&arguments.iter().map(pair).collect::<Vec<_>>().join(" "))
 }

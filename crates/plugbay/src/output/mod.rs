@@ -47,16 +47,9 @@ pub trait View: Serialize {
 
 impl Output {
     pub fn detect() -> Self {
-        // https://no-color.org: any value but the empty one turns colour off.
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let plain = dumb || env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let width = |is_terminal: bool| {
-            let size = is_terminal.then(terminal_size::terminal_size).flatten();
-            size.map(|(width, _)| usize::from(width.0))
-        };
-        let style = |is_terminal: bool| Style { colour: is_terminal && !plain, width: width(is_terminal) };
-        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        Self { out: style(out), err: style(err), watched: err && !dumb }
+        let watched = io::stderr().is_terminal() && !dumb;
+        Self { out: Style::of(&io::stdout()), err: Style::of(&io::stderr()), watched }
     }
 
     pub fn coloured_log(&self) -> bool {

@@ -186,7 +186,7 @@ last
     #[test]
     fn colour_does_not_disturb_the_columns() {
         let text = table().render(Style { colour: true, width: None });
-        assert!(text.contains("日本      \x1b[1;31m7\x1b[0m  a sentence"), "{text:?}");
+        assert!(text.contains("日本      \x1b[1m\x1b[31m7\x1b[0m  a sentence"), "{text:?}");
     }
 
     #[test]

@@ -1,221 +1,199 @@
-//! The part of MCP that a server of tools needs, on lines of JSON: synchronous, one request at a time.
+//! An MCP server of tools on lines of JSON, in either era: synchronous, one request at a time.
 
-use std::io::{self, BufRead, Write};
+use std::{
+    collections::HashMap,
+    io::{self, BufRead, Write},
+    thread,
+    time::Duration,
+};
 
+use bytes::Bytes;
+use plugbay_core::{
+    era::{self, Era},
+    wire::write,
+};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::Arguments;
+use super::tool::{Row, Tool};
 
-/// The revisions that open with `initialize`; the newest is offered to a client that asks for another.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// How long one step of a tool takes that reports progress.
+const STEP: Duration = Duration::from_millis(60);
 
-/// What a server says of itself.
-pub(super) struct About {
-    pub(super) name: &'static str,
-    pub(super) instructions: &'static str,
+/// A sample as the data file describes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Server {
+    /// A modern server also accepts `initialize`; a legacy one does not know `server/discover`.
+    era: Era,
+    instructions: String,
+    #[serde(default)]
+    tables: HashMap<String, Vec<Row>>,
+    #[serde(default)]
+    tools: Vec<Tool>,
+    /// The server writes this to stderr and exits before it answers.
+    crash: Option<String>,
 }
 
-/// What a tool says of itself, and what it does to the server's state `S`.
-pub(super) struct Tool<S> {
-    pub(super) name: &'static str,
-    pub(super) description: &'static str,
-    pub(super) read_only: bool,
-    /// The properties of its `inputSchema`.
-    pub(super) properties: Value,
-    pub(super) required: &'static [&'static str],
-    pub(super) run: fn(&mut S, &Arguments<'_>) -> Outcome,
-}
+/// A JSON-RPC error: its code and message.
+type Fault = (i32, &'static str);
 
-/// A refusal is for the model to read: it says what would have been right.
-pub(super) type Outcome = Result<Reply, String>;
-
-pub(super) struct Reply {
-    text: String,
-    structured: Option<Value>,
-}
-
-impl Reply {
-    pub(super) fn structured(text: impl Into<String>, value: Value) -> Self {
-        Self { text: text.into(), structured: Some(value) }
-    }
-}
-
-impl From<String> for Reply {
-    fn from(text: String) -> Self {
-        Self { text, structured: None }
-    }
-}
-
-pub(super) struct Server<S> {
-    about: About,
-    tools: Vec<Tool<S>>,
-    state: S,
-}
-
-impl<S> Server<S> {
-    pub(super) fn new(about: About, tools: Vec<Tool<S>>, state: S) -> Self {
-        Self { about, tools, state }
-    }
-
-    pub(super) fn run(mut self, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+impl Server {
+    /// Answers until the input ends. A crash is an error whose text is for stderr.
+    pub(super) fn run(&self, name: &str, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+        crash(self.crash.as_ref())?;
         for line in input.lines() {
-            if let Some(answer) = self.answer(&line?) {
-                writeln!(output, "{answer}")?;
+            for (index, message) in self.answer(name, &line?)?.iter().enumerate() {
+                // All but the last are progress, one for each step.
+                thread::sleep(if index > 0 { STEP } else { Duration::ZERO });
+                output.write_all(&[message, &b"\n"[..]].concat())?;
                 output.flush()?;
             }
         }
         Ok(())
     }
 
-    /// The response to one message; notifications have none.
-    fn answer(&mut self, line: &str) -> Option<Value> {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            return Some(error(&Value::Null, -32700, "not valid JSON"));
+    /// The messages that answer a line: progress notifications, then the response.
+    fn answer(&self, name: &str, line: &str) -> io::Result<Vec<Bytes>> {
+        let Ok(request) = serde_json::from_str::<Value>(line) else {
+            return Ok(vec![response(&Value::Null, Err((-32700, "Parse error")))]);
         };
-        let id = message.get("id")?;
-        let params = &message["params"];
-        let result = match message["method"].as_str() {
-            Some("initialize") => self.initialize(params),
-            Some("ping") => json!({}),
-            Some("tools/list") => {
-                json!({ "tools": self.tools.iter().map(Tool::definition).collect::<Vec<_>>() })
-            }
-            Some("tools/call") => match self.call(params) {
-                Ok(result) => result,
-                Err(message) => return Some(error(id, -32602, &message)),
-            },
-            _ => return Some(error(id, -32601, "Method not found")),
+        let Some(id) = request.get("id") else { return Ok(Vec::new()) };
+        let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
+        let tool = self.tools.iter().find(|tool| method == "tools/call" && params["name"] == tool.name);
+        crash(tool.and_then(|tool| tool.crash.as_ref()))?;
+        let result = match tool {
+            Some(tool) => Ok(tool.call(&params["arguments"], &self.tables)),
+            None => self.respond(name, method, params),
         };
-        Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+        let is_modern = self.era == Era::Modern && params["_meta"][era::VERSION_KEY].is_string();
+        let result = if is_modern { result.map(|result| completed(result, method)) } else { result };
+        let mut messages = tool.map_or(Vec::new(), |tool| tool.progress(&params["_meta"]["progressToken"]));
+        messages.push(response(id, result));
+        Ok(messages)
     }
 
-    fn initialize(&self, params: &Value) -> Value {
-        let wanted = params["protocolVersion"].as_str();
-        let version = VERSIONS.into_iter().find(|version| Some(*version) == wanted).unwrap_or(VERSIONS[0]);
-        json!({
-            "protocolVersion": version,
-            "capabilities": { "tools": {} },
-            "serverInfo": { "name": self.about.name, "version": env!("CARGO_PKG_VERSION") },
-            "instructions": self.about.instructions,
-        })
-    }
-
-    fn call(&mut self, params: &Value) -> Result<Value, String> {
-        let name = params["name"].as_str().unwrap_or_default();
-        let tool = self.tools.iter().find(|tool| tool.name == name);
-        let tool = tool.ok_or_else(|| format!("Unknown tool: {name}"))?;
-        let outcome = Arguments::check(&params["arguments"], &tool.properties, tool.required)
-            .and_then(|arguments| (tool.run)(&mut self.state, &arguments));
-        let content = |text: &str| json!([{ "type": "text", "text": text }]);
-        Ok(match outcome {
-            Ok(Reply { text, structured: None }) => json!({ "content": content(&text) }),
-            Ok(Reply { text, structured }) => {
-                json!({ "content": content(&text), "structuredContent": structured })
+    fn respond(&self, name: &str, method: &str, params: &Value) -> Result<Value, Fault> {
+        let info = json!({ "name": name, "version": env!("CARGO_PKG_VERSION") });
+        let (capabilities, instructions) = (json!({ "tools": {} }), &self.instructions);
+        match method {
+            "initialize" => Ok(json!({
+                "protocolVersion": era::negotiate(params["protocolVersion"].as_str()),
+                "capabilities": capabilities, "serverInfo": info, "instructions": instructions,
+            })),
+            "server/discover" if self.era == Era::Modern => Ok(json!({
+                "supportedVersions": [era::MODERN_VERSION], "_meta": { era::SERVER_INFO_KEY: info },
+                "capabilities": capabilities, "instructions": instructions,
+            })),
+            "ping" => Ok(json!({})),
+            "tools/list" => {
+                Ok(json!({ "tools": self.tools.iter().map(Tool::definition).collect::<Vec<_>>() }))
             }
-            Err(refusal) => json!({ "content": content(&refusal), "isError": true }),
-        })
+            "tools/call" => Err((-32602, "Unknown tool")),
+            _ => Err((-32601, "Method not found")),
+        }
     }
 }
 
-impl<S> Tool<S> {
-    fn definition(&self) -> Value {
-        json!({
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": {
-                "type": "object",
-                "properties": self.properties,
-                "required": self.required,
-                "additionalProperties": false,
-            },
-            "annotations": { "readOnlyHint": self.read_only },
-        })
-    }
+fn crash(words: Option<&String>) -> io::Result<()> {
+    words.map_or(Ok(()), |words| Err(io::Error::other(words.clone())))
 }
 
-fn error(id: &Value, code: i32, message: &str) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+/// A result with the members that the modern era adds.
+fn completed(mut result: Value, method: &str) -> Value {
+    result["resultType"] = "complete".into();
+    if method != "tools/call" {
+        (result["ttlMs"], result["cacheScope"]) = (0.into(), "public".into());
+    }
+    result
 }
 
-/// Calls a tool the way a client does: its text, or its refusal.
-#[cfg(test)]
-pub(super) fn try_tool<S>(
-    tools: Vec<Tool<S>>,
-    state: S,
-    calls: &[(&str, Value)],
-) -> Vec<Result<String, String>> {
-    let mut server = Server::new(About { name: "test", instructions: "" }, tools, state);
-    let mut outcomes = Vec::new();
-    for (name, arguments) in calls {
-        let request = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": name, "arguments": arguments },
-        });
-        let answer = server.answer(&request.to_string()).unwrap();
-        let text = answer["result"]["content"][0]["text"].as_str();
-        let text = text.map_or_else(|| answer.to_string(), str::to_owned);
-        outcomes.push(if answer["result"]["isError"] == true { Err(text) } else { Ok(text) });
+fn response(id: &Value, result: Result<Value, Fault>) -> Bytes {
+    let id = id.to_string();
+    match result {
+        Ok(result) => write::result(id.as_bytes(), result.to_string().as_bytes()),
+        Err((code, message)) => {
+            let error = json!({ "code": code, "message": message });
+            write::error(id.as_bytes(), error.to_string().as_bytes())
+        }
     }
-    outcomes
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::calc, *};
+    use super::{super::servers, *};
 
-    fn exchange(lines: &[&str]) -> Vec<Value> {
-        let mut output = Vec::new();
-        let server = Server::new(calc::ABOUT, calc::tools(), ());
-        server.run(lines.join("\n").as_bytes(), &mut output).unwrap();
-        String::from_utf8(output).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    /// The first message by which a sample answers a request contains `expected`.
+    fn check(server: &str, method: &str, params: &Value, expected: &str) {
+        let request = json!({ "id": 1, "method": method, "params": params }).to_string();
+        let answer = &servers()[server].answer(server, &request).unwrap()[0];
+        assert!(str::from_utf8(answer).unwrap().contains(expected), "{server} {request}: {answer:?}");
     }
 
     #[test]
-    fn speaks_the_legacy_protocol_and_says_so() {
-        let answers = exchange(&[
-            r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#,
-            r#"{"jsonrpc":"2.0","id":"two","method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#,
-            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#,
-            "nonsense",
-        ]);
-        assert_eq!(answers.len(), 4);
-        assert_eq!(answers[0]["error"]["code"], -32601);
-        assert_eq!(answers[1]["id"], "two");
-        assert_eq!(answers[1]["result"]["protocolVersion"], "2025-03-26");
-        assert_eq!(answers[2]["result"], json!({}));
-        assert_eq!(answers[3]["error"]["code"], -32700);
-    }
-
-    #[test]
-    fn wrong_arguments_are_an_error_that_a_model_can_read() {
-        let answers = exchange(&[
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"evaluate","arguments":{}}}"#,
-            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evaluate","arguments":{"x":1}}}"#,
-            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nothing"}}"#,
-        ]);
-        let text = |answer: &Value| answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-        assert!(answers[..2].iter().all(|answer| answer["result"]["isError"] == true));
-        assert_eq!(text(&answers[0]), "\"expression\" is missing");
-        assert_eq!(text(&answers[1]), "\"x\" is not an argument; there is \"expression\"");
-        assert_eq!(answers[2]["error"]["code"], -32602);
-    }
-
-    #[test]
-    fn every_tool_is_described() {
-        fn check<S>(tools: &[Tool<S>]) {
-            assert!((5..=8).contains(&tools.len()));
-            for tool in tools {
-                assert!(tool.description.ends_with('.') && tool.description.len() > 60, "{}", tool.name);
-                let properties = tool.properties.as_object().unwrap();
-                assert!(tool.required.iter().all(|key| properties.contains_key(*key)), "{}", tool.name);
-                let described =
-                    |schema: &Value| schema["description"].is_string() && schema["type"].is_string();
-                assert!(properties.values().all(described), "{}", tool.name);
-            }
+    fn samples_speak_both_eras() {
+        let none = json!({});
+        let modern = json!({ "_meta": { era::VERSION_KEY: era::MODERN_VERSION } });
+        let stock =
+            json!({ "name": "get_stock", "arguments": { "sku": "CUP-02" }, "_meta": modern["_meta"] });
+        for (server, method, params, expected) in [
+            ("calc", "initialize", &json!({ "protocolVersion": "2025-03-26" }), r#"Version":"2025-03-26""#),
+            ("calc", "initialize", &none, r#"Version":"2025-11-25""#),
+            ("calc", "server/discover", &modern, r#""code":-32601"#),
+            ("calc", "ping", &none, r#""result":{}"#),
+            ("calc", "tools/list", &none, r#""required":["expression"]"#),
+            ("shop", "initialize", &none, r#"Version":"2025-11-25""#),
+            (
+                "shop",
+                "server/discover",
+                &modern,
+                r#""resultType":"complete","supportedVersions":["2026-07-28"]"#,
+            ),
+            ("shop", "tools/list", &modern, r#""cacheScope":"public","resultType":"complete""#),
+            ("shop", "tools/call", &stock, r#""resultType":"complete""#),
+        ] {
+            check(server, method, params, expected);
         }
-        check(&calc::tools());
-        check(&super::super::clock::tools());
-        check(&super::super::notes::tools());
+        let calc = &servers()["calc"];
+        assert!(calc.answer("calc", "nonsense").unwrap()[0].ends_with(br#""message":"Parse error"}}"#));
+        assert!(calc.answer("calc", r#"{"method":"notifications/initialized"}"#).unwrap().is_empty());
+    }
+
+    #[test]
+    fn tool_calls_are_answered_from_the_tables_or_with_an_error() {
+        for (server, tool, arguments, expected) in [
+            ("shop", "get_stock", json!({ "sku": "cup-02" }), r#""CUP-02: 140 in stock""#),
+            ("shop", "export_orders", json!({ "format": "csv" }), r#""progress":1,"progressToken":5"#),
+            ("notes", "search", json!({ "query": "GATEWAY todo" }), r#""2. Try plugbay (todo, mcp)""#),
+            ("notes", "list", json!({ "tag": "home" }), r#""1. Shopping list (home)""#),
+            ("notes", "list", json!({ "tag": "none" }), r#""no notes""#),
+            (
+                "issues",
+                "list_issues",
+                json!({ "limit": 1 }),
+                "#7 Login fails with two-factor codes (open, dana)\"",
+            ),
+            ("issues", "list_milestones", Value::Null, r#""2.1: due 2026-04-01, 2 open\n2.2: "#),
+            ("notes", "read", json!({ "id": 4 }), r#"there is no note 4","type":"text"}],"isError":true"#),
+            ("calc", "evaluate", json!({ "expression": "1/0" }), "division by zero"),
+            ("calc", "evaluate", json!({ "expression": "2" }), "a sample knows only a few answers"),
+            ("calc", "evaluate", json!({}), r#"\"expression\" is missing"#),
+            ("calc", "evaluate", json!({ "expression": 1 }), r#"\"expression\" must be of type string"#),
+            ("calc", "evaluate", json!({ "expression": "1", "x": 1 }), r#"\"x\" is not an argument"#),
+            ("calc", "evaluate", json!([]), r#"\"arguments\" must be an object"#),
+            ("calc", "nothing", json!({}), r#""code":-32602"#),
+        ] {
+            let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": 5 } });
+            check(server, "tools/call", &params, expected);
+        }
+    }
+
+    #[test]
+    fn a_sample_crashes_with_its_reason() {
+        let call = r#"{"id":1,"method":"tools/call","params":{"name":"rebuild_index"}}"#;
+        for (server, reason) in [("broken", "ECONNREFUSED"), ("shop", "out of memory")] {
+            let error = servers()[server].run(server, call.as_bytes(), Vec::new()).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
     }
 }

@@ -5,22 +5,30 @@ use std::{thread, time::Duration};
 use crate::harness::Harness;
 
 #[test]
-fn runs_on_a_fresh_machine_and_leaves_nothing_behind() {
+fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
     let harness = Harness::empty();
     let run = harness.run(&["demo"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     for part in [
-        "Four servers start",
+        "Six servers start",
         "clock   ready",
         "broken  error",
         "cannot connect to the database",
-        "19 tools listed",
+        "total      47",
+        "\n  suite         6 ",
+        "\n  search        3 ",
+        "47 tools listed",
         "2026-03-01T03:30:00-05:00",
-        "division by zero",
-        "Did you mean calc__evaluate",
-        "total      19",
-        "calc__evaluate",
-        "the same 19 tools listed",
+        "(after 3 progress notifications)",
+        "order 1003 is not paid yet",
+        "Did you mean shop__get_order",
+        "stderr: shop: rebuilding the index of products | shop: out of memory",
+        "CUP-02: 140 in stock",
+        "\n  shop__get_order ",
+        "the same 47 tools listed",
+        "mode search: 3 tools listed",
+        "shop__track_shipment - Where a parcel is",
+        "S-88: in transit",
         "config/plugbay/config.jsonc",
         "plugbay serve",
     ] {
@@ -41,11 +49,14 @@ fn runs_on_a_fresh_machine_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn json_holds_the_same() {
+fn demo_as_json_holds_the_same() {
     let json = Harness::empty().run(&["demo", "--json"]).json();
     assert_eq!(json["costs"]["servers"][0]["server"], "calc");
     assert_eq!(json["failures"][0]["server"], "broken");
-    assert_eq!(json["calls"][3]["answer"], "42");
+    assert_eq!(json["costs"]["modes"][0]["tools"], 47);
+    assert_eq!(json["calls"][0]["answer"], "2026-03-01T03:30:00-05:00");
+    assert_eq!((&json["calls"][3]["progress"], &json["calls"][6]["failed"]), (&3.into(), &true.into()));
+    assert_eq!((&json["first_start"]["tools"], &json["search_start"]["tools"]), (&47.into(), &3.into()));
     assert_eq!(json["second_start"]["same_tools"], true);
     assert!(json["latency"]["medians"][0]["plugbay_ms"].as_f64().unwrap() > 0.0);
     assert!(json["second_start"]["listed_ms"].as_f64() < json["first_start"]["listed_ms"].as_f64());

@@ -1,9 +1,9 @@
 //! Agent runs: what a model wants called is called, within limits, and never without leave.
 
-mod away;
 mod consent;
 mod harness;
 mod limits;
+mod paused;
 
 use std::sync::Arc;
 

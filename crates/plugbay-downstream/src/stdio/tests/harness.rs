@@ -41,6 +41,7 @@ pub(super) struct Harness {
     host_registry: Arc<HostRegistry>,
     pub(super) ranker: Arc<Ranker>,
     pub(super) agents: Arc<Agents>,
+    pub(super) suspended: Arc<crate::SuspendedCalls>,
 }
 
 impl Harness {
@@ -53,6 +54,7 @@ impl Harness {
         let (gateway, snapshots, servers) = scripted::gateway(first);
         let (host_registry, ranker) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.ranker));
         let agents = Arc::clone(&gateway.agents);
+        let suspended = Arc::clone(&gateway.suspended);
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
         let (stop, stopped) = oneshot::channel();
@@ -74,6 +76,7 @@ impl Harness {
             host_registry,
             ranker,
             agents,
+            suspended,
         }
     }
 

@@ -10,7 +10,6 @@ mod hostile;
 mod listing;
 mod notifications;
 mod opening;
-mod parked;
 mod passing;
 mod ranking;
 mod resources;
@@ -19,6 +18,7 @@ mod server_requests;
 mod slow;
 mod subscriptions;
 mod suite;
+mod suspended;
 mod tasks;
 mod tasks_driven;
 

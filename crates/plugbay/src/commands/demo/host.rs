@@ -1,4 +1,4 @@
-//! A host on pipes: asks one thing at a time and waits for the answer.
+//! A host on pipes: sends one request at a time and waits for its answer.
 
 use std::{
     fs::{self, File},
@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use plugbay_core::wire::write;
 use serde_json::{Value, json};
 
 use super::CommandError;
@@ -52,32 +53,37 @@ impl Host {
         let client = json!({ "name": "plugbay-demo", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
         self.request("initialize", &params)?;
-        self.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+        self.send(&write::notification("notifications/initialized", None))
     }
 
     /// The result, or the error's message as an error.
     pub(super) fn request(&mut self, method: &str, params: &Value) -> Result<Value, CommandError> {
-        let mut answer = self.exchange(method, params)?;
+        let (mut answer, _) = self.exchange(method, params)?;
         match answer["error"]["message"].as_str() {
             Some(message) => Err(CommandError::failed(format!("{method}: {message}"))),
             None => Ok(answer["result"].take()),
         }
     }
 
-    /// The whole answer, of whatever kind.
-    pub(super) fn exchange(&mut self, method: &str, params: &Value) -> Result<Value, CommandError> {
-        let line = self.exchange_line(method, &params.to_string())?;
-        serde_json::from_str(&line).map_err(|error| CommandError::failed(format!("{method}: {error}")))
+    /// The whole answer, and how many notifications came before it.
+    pub(super) fn exchange(&mut self, method: &str, params: &Value) -> Result<(Value, usize), CommandError> {
+        let (line, notifications) = self.exchange_line(method, params)?;
+        let answer = serde_json::from_str(&line);
+        let answer = answer.map_err(|error| CommandError::failed(format!("{method}: {error}")))?;
+        Ok((answer, notifications))
     }
 
-    /// The answer unread: for measuring the way and not the reading.
-    pub(super) fn exchange_line(&mut self, method: &str, params: &str) -> Result<String, CommandError> {
+    /// The same without parsing the answer: for measuring.
+    pub(super) fn exchange_line(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<(String, usize), CommandError> {
         self.last_id += 1;
         let id = self.last_id;
-        self.send(&format!(
-            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
-        ))?;
+        self.send(&write::request(id.to_string().as_bytes(), method, params.to_string().as_bytes()))?;
         let mut line = String::new();
+        let mut notifications = 0;
         loop {
             line.clear();
             if self.output.read_line(&mut line)? == 0 {
@@ -85,12 +91,13 @@ impl Host {
             }
             // Only notifications can come between a request and its answer.
             if !line.contains("\"method\":") || line.contains(&format!("\"id\":{id},")) {
-                return Ok(line);
+                return Ok((line, notifications));
             }
+            notifications += 1;
         }
     }
 
-    /// Closes the pipe, and sees that the program ends well of its own.
+    /// Closes the pipe and waits until the program has ended by itself.
     pub(super) fn finish(mut self) -> Result<(), CommandError> {
         self.input = None;
         // A watchdog that stopped the program may be waiting for the lock: it must be free meanwhile.
@@ -103,9 +110,9 @@ impl Host {
         if ended.success() { Ok(()) } else { Err(self.gone()) }
     }
 
-    fn send(&mut self, line: &str) -> Result<(), CommandError> {
+    fn send(&mut self, message: &[u8]) -> Result<(), CommandError> {
         let input = self.input.as_mut().ok_or_else(|| CommandError::failed("the pipe is closed"))?;
-        input.write_all(line.as_bytes()).map_err(|_| self.gone())
+        input.write_all(&[message, b"\n"].concat()).map_err(|_| self.gone())
     }
 
     fn gone(&self) -> CommandError {
@@ -120,7 +127,7 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// After an error nobody has waited for the program.
+    /// After an error the program still runs.
     fn drop(&mut self) {
         self.input = None;
         let mut child = self.lock();

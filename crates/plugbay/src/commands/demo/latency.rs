@@ -1,18 +1,13 @@
-//! What the way through plugbay costs a call: the same calls, with nobody in between and with us.
+//! What plugbay adds to the time of a call: the same calls, straight to the server and through plugbay.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{
-    CommandError,
-    host::Host,
-    milliseconds,
-    stage::{SAMPLES, Stage},
-};
+use super::{CommandError, host::Host, milliseconds, sandbox::Sandbox};
 
-/// Both ways take turns, so that neither has the machine in a better hour.
+/// Both ways take turns, so that the load of the machine is the same for both.
 const ROUNDS: usize = 5;
 const CALLS_PER_ROUND: usize = 100;
 
@@ -38,29 +33,29 @@ impl Latency {
     }
 }
 
-pub(super) fn measure(stage: &Stage, through: &mut Host) -> Result<Latencies, CommandError> {
+pub(super) fn measure(sandbox: &Sandbox, through: &mut Host) -> Result<Latencies, CommandError> {
+    let script = [
+        ("clock", "weekday", json!({ "date": "2026-03-01" })),
+        ("issues", "get_issue", json!({ "number": 7 })),
+        ("shop", "get_order", json!({ "order": 1001 })),
+    ];
     let mut medians = Vec::new();
-    for (server, _) in SAMPLES {
-        let (tool, arguments) = match server {
-            "calc" => ("evaluate", json!({ "expression": "(17 + 4) * 2" })),
-            "clock" => ("weekday", json!({ "date": "2026-03-01" })),
-            _ => ("list", json!({})),
-        };
-        let exposed = format!("{server}__{tool}");
-        let params = |name: &str| json!({ "name": name, "arguments": arguments }).to_string();
-        let mut direct = stage.open_sample(server)?;
+    for (server, name, arguments) in script {
+        let tool = format!("{server}__{name}");
+        let params = |name: &str| json!({ "name": name, "arguments": arguments });
+        let mut direct = sandbox.sample(server)?;
         let (mut alone, mut between) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            time_calls(&mut direct, &params(tool), &mut alone)?;
-            time_calls(through, &params(&exposed), &mut between)?;
+            time_calls(&mut direct, &params(name), &mut alone)?;
+            time_calls(through, &params(&tool), &mut between)?;
         }
         direct.finish()?;
-        medians.push(Latency { tool: exposed, direct: median(alone), through: median(between) });
+        medians.push(Latency { tool, direct: median(alone), through: median(between) });
     }
     Ok(Latencies { calls_each: ROUNDS * CALLS_PER_ROUND, medians })
 }
 
-fn time_calls(host: &mut Host, params: &str, times: &mut Vec<Duration>) -> Result<(), CommandError> {
+fn time_calls(host: &mut Host, params: &Value, times: &mut Vec<Duration>) -> Result<(), CommandError> {
     for _ in 0..CALLS_PER_ROUND {
         let start = Instant::now();
         host.exchange_line("tools/call", params)?;

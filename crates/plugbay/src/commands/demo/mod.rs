@@ -1,17 +1,17 @@
-//! `plugbay demo`: the whole job on the samples in the binary, with a real `plugbay serve` in the
-//! middle. Needs no configuration and no network, and leaves nothing behind.
+//! `plugbay demo`: a real `plugbay serve` with the samples behind it, from start to restart. Needs no
+//! configuration and no network, and leaves nothing behind.
 
 mod calls;
 mod host;
 mod latency;
-mod stage;
+mod sandbox;
 mod startup;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
-pub use calls::Calls;
+pub use calls::{Call, Calls};
 pub use latency::Latencies;
-pub use stage::Opening;
+pub use sandbox::Opening;
 pub use startup::{Costs, Event, Failed, Failures};
 
 use serde::Serialize;
@@ -19,9 +19,9 @@ use serde::Serialize;
 use super::{CommandError, Context};
 use crate::{output::View, tokenizer};
 use host::Host;
-use stage::Stage;
+use sandbox::Sandbox;
 
-/// Everything that was seen.
+/// The demo as JSON.
 #[derive(Debug, Serialize)]
 struct Demo {
     #[serde(flatten)]
@@ -30,6 +30,8 @@ struct Demo {
     calls: Calls,
     latency: Latencies,
     second_start: Restart,
+    search_start: Opening,
+    search_calls: Calls,
 }
 
 /// The second start, answered from the cache.
@@ -40,45 +42,51 @@ pub struct Restart {
     pub same_tools: bool,
 }
 
-pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
-    let show = Show { context, as_json };
-    tokenizer::prepare();
-    let stage = Stage::build(&context.outside.program)?;
-    show.part(&Intro);
-
-    let startup = startup::watch(&stage, &context.outside, |event| show.part(event)).await;
-    show.part(&startup.failures);
-
-    let (mut host, first_start, tools) = stage.open()?;
-    show.part(&first_start);
-    let calls = calls::make(&mut host)?;
-    show.part(&calls);
-    show.part(&startup.costs);
-
-    let latency = latency::measure(&stage, &mut host)?;
-    show.part(&latency);
-    host.finish()?;
-
-    let (host, opening, tools_again) = stage.open()?;
-    host.finish()?;
-    let second_start = Restart { opening, same_tools: tools == tools_again };
-    show.part(&second_start);
-    show.part(&Next { config: context.source.paths.user_file.clone() });
-
-    if as_json {
-        context.output.json(&Demo { startup, first_start, calls, latency, second_start });
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What is shown first.
+/// The first line of the demo.
 #[derive(Debug, Serialize)]
 pub struct Intro;
 
-/// What the reader does after this.
+/// What the user does next.
 #[derive(Debug, Serialize)]
 pub struct Next {
-    pub config: Option<std::path::PathBuf>,
+    pub config: Option<PathBuf>,
+}
+
+pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+    let show = Show { context, as_json };
+    tokenizer::prepare();
+    let sandbox = Sandbox::new(&context.outside.program)?;
+    show.part(&Intro);
+
+    let startup = startup::watch(&sandbox, &context.outside, |event| show.part(event)).await?;
+    show.part(&startup.failures);
+    show.part(&startup.costs);
+
+    let (mut host, first_start) = sandbox.serve("all")?;
+    show.part(&first_start);
+    let calls = calls::by_name(&mut host)?;
+    show.part(&calls);
+    let latency = latency::measure(&sandbox, &mut host)?;
+    show.part(&latency);
+    host.finish()?;
+
+    let (host, opening) = sandbox.serve("all")?;
+    host.finish()?;
+    let second_start = Restart { same_tools: first_start.tools == opening.tools, opening };
+    show.part(&second_start);
+
+    let (mut host, search_start) = sandbox.serve("search")?;
+    show.part(&search_start);
+    let search_calls = calls::by_search(&mut host)?;
+    show.part(&search_calls);
+    host.finish()?;
+    show.part(&Next { config: context.source.paths.user_file.clone() });
+
+    if as_json {
+        let demo = Demo { startup, first_start, calls, latency, second_start, search_start, search_calls };
+        context.output.json(&demo);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// People see each part when it is there; programs get the whole at the end.

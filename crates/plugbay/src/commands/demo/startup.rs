@@ -1,4 +1,4 @@
-//! Servers starting together, one of them in vain, and what those that work cost a host.
+//! All servers starting at once, one of them in vain, and what their tools cost in a model's context.
 
 use std::{
     sync::Arc,
@@ -8,12 +8,13 @@ use std::{
 use plugbay_core::{
     failure::Failure,
     name::ServerName,
+    surface::Snapshot,
     tokens::{Cost, Ledger},
 };
 use plugbay_upstream::Condition;
 use serde::Serialize;
 
-use super::{milliseconds, stage::Stage};
+use super::{CommandError, milliseconds, sandbox::Sandbox};
 use crate::{
     app::{App, Outside},
     commands::{
@@ -32,7 +33,7 @@ pub(super) struct Startup {
     pub(super) costs: Costs,
 }
 
-/// A server became something else, so long after the start.
+/// A server's change of state, and how long after the start it happened.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
     #[serde(rename = "after_ms", serialize_with = "milliseconds")]
@@ -43,9 +44,7 @@ pub struct Event {
 
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Failures {
-    pub failures: Vec<Failed>,
-}
+pub struct Failures(pub Vec<Failed>);
 
 #[derive(Debug, Serialize)]
 pub struct Failed {
@@ -54,13 +53,13 @@ pub struct Failed {
     pub trouble: Trouble,
 }
 
-/// What each server costs, and all of them.
+/// The tokens of each server's tools, and of all.
 #[derive(Debug, Serialize)]
 pub struct Costs {
     pub servers: Vec<ServerCost>,
     pub tools: usize,
     pub tokens: usize,
-    /// And what a host sees of them in each mode.
+    /// What a host gets in each mode.
     pub modes: Vec<Listed>,
 }
 
@@ -71,10 +70,14 @@ pub struct ServerCost {
     pub tokens: usize,
 }
 
-/// The gateway of `plugbay serve` without a host, so that its servers can be watched.
-pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut(&Event)) -> Startup {
-    let settings = Source::new(Some(stage.config())).load();
-    // No cache: everybody starts as if never met.
+/// Starts the gateway without a host, so that the states of its servers can be watched.
+pub(super) async fn watch(
+    sandbox: &Sandbox,
+    outside: &Outside,
+    mut show: impl FnMut(&Event),
+) -> Result<Startup, CommandError> {
+    let settings = Source::new(Some(sandbox.config("all")?)).load();
+    // No cache: no server has been connected before.
     let app = App::assemble(&settings, Outside { cache_folder: None, ..outside.clone() });
     let started = Instant::now();
     let mut events = Vec::new();
@@ -82,34 +85,41 @@ pub(super) async fn watch(stage: &Stage, outside: &Outside, mut show: impl FnMut
         &app,
         |_| true,
         |server, condition| {
-            let shown = match condition {
-                Condition::Asleep => "asleep",
-                Condition::Warming => "warming",
-                Condition::Ready => "ready",
-                Condition::Failed(_) => "error",
-            };
-            let event = Event { after: started.elapsed(), server: server.to_string(), state: shown };
+            let state = state(condition);
+            let event = Event { after: started.elapsed(), server: server.to_string(), state };
             show(&event);
             events.push(event);
         },
     );
     let failures = failures.await;
-    let snapshot = app.snapshots().borrow().clone();
-    let ledger = Ledger::of(&snapshot.names, tokenizer::count);
+    let costs = Costs::of(&app.snapshots().borrow());
     app.shut_down().await;
-    let Cost { tools, tokens } = ledger.total();
-    let cost = |(name, cost): (ServerName, Cost)| ServerCost {
-        server: name.to_string(),
-        tools: cost.tools,
-        tokens: cost.tokens,
-    };
-    let servers = ledger.by_server().into_iter().map(cost).collect();
-    let modes = MODES.map(|mode| in_mode(&snapshot, mode)).into();
-    let costs = Costs { servers, tools, tokens, modes };
     let failed = |(name, failure): (&ServerName, &Arc<Failure>)| Failed {
         server: name.to_string(),
         trouble: Trouble::from(&**failure),
     };
-    let failures = Failures { failures: failures.iter().map(failed).collect() };
-    Startup { events, failures, costs }
+    Ok(Startup { events, failures: Failures(failures.iter().map(failed).collect()), costs })
+}
+
+impl Costs {
+    fn of(snapshot: &Snapshot) -> Self {
+        let ledger = Ledger::of(&snapshot.names, tokenizer::count);
+        let cost = |(name, Cost { tools, tokens }): (ServerName, Cost)| ServerCost {
+            server: name.to_string(),
+            tools,
+            tokens,
+        };
+        let Cost { tools, tokens } = ledger.total();
+        let servers = ledger.by_server().into_iter().map(cost).collect();
+        Self { servers, tools, tokens, modes: MODES.map(|mode| in_mode(snapshot, mode)).into() }
+    }
+}
+
+fn state(condition: &Condition) -> &'static str {
+    match condition {
+        Condition::Asleep => "idle",
+        Condition::Warming => "warming",
+        Condition::Ready => "ready",
+        Condition::Failed(_) => "error",
+    }
 }

@@ -1,0 +1,41 @@
+//! The conditions under which calls were measured: rounds, cores, the load of the machine.
+
+use crate::args::{Cores, Settings};
+use crate::{Outcome, cores, process};
+
+const ROUNDS: u32 = 25;
+const QUICK_ROUNDS: u32 = 3;
+
+pub(crate) struct Conditions {
+    pub(crate) rounds: u32,
+    pub(crate) cores: Cores,
+    /// The machine's load average before and after.
+    pub(crate) loads: [String; 2],
+}
+
+impl Conditions {
+    /// Runs `measure` with the number of rounds and on the cores that the settings ask for.
+    pub(crate) fn during<T>(
+        settings: &Settings,
+        measure: impl FnOnce(u32) -> Outcome<T>,
+    ) -> Outcome<(Self, T)> {
+        let rounds = settings.rounds.unwrap_or(if settings.quick { QUICK_ROUNDS } else { ROUNDS });
+        let load_before = process::load();
+        if settings.cores == Cores::One {
+            cores::keep_one()?;
+        }
+        let measured = measure(rounds)?;
+        let loads = [load_before, process::load()];
+        Ok((Self { rounds, cores: settings.cores, loads }, measured))
+    }
+
+    /// One line above the first figure.
+    pub(crate) fn text(&self) -> String {
+        let Self { rounds, cores, loads: [before, after] } = self;
+        let cores = match cores {
+            Cores::One => "all processes on one core",
+            Cores::All => "processes where the scheduler puts them",
+        };
+        format!("{rounds} rounds, {cores}; load average {before}, at the end {after}")
+    }
+}

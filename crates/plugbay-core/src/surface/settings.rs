@@ -1,0 +1,32 @@
+//! Settings that a session reads anew whenever it needs them, so that a reload takes effect at once.
+
+use crate::arguments;
+
+/// The longest message accepted, in bytes, unless the configuration says otherwise.
+pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+/// How many tools a search shows, unless the configuration says otherwise.
+pub const DEFAULT_SEARCH_LIMIT: usize = 5;
+
+/// The part of the configuration that decides how requests of hosts are handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveSettings {
+    /// How many tools a search shows, unless the request names another number.
+    pub search_limit: usize,
+    /// Whether arguments of tools are repaired, or checked only.
+    pub repair: arguments::Mode,
+    /// The longest message accepted from a host, in bytes.
+    pub message_limit: usize,
+    /// How many of the most used tools every mode lists; with 0 no use is counted.
+    pub learn: usize,
+}
+
+impl Default for LiveSettings {
+    fn default() -> Self {
+        Self {
+            search_limit: DEFAULT_SEARCH_LIMIT,
+            repair: arguments::Mode::Repair,
+            message_limit: DEFAULT_MESSAGE_LIMIT,
+            learn: 0,
+        }
+    }
+}

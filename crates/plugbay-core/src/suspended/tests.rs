@@ -1,0 +1,330 @@
+//! The table without a runtime: scripted cases, and seeded schedules in which every call must end exactly once.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::wire::{Head, Kind, write};
+
+type Table = CallTable<u32, &'static str>;
+
+/// A table, its clock and its tickets.
+struct Bench {
+    table: Table,
+    now: Instant,
+    tickets: Tickets,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { table: Table::default(), now: Instant::now(), tickets: Tickets::default() }
+    }
+
+    fn call(&mut self, host: u32, era: Era, bridge: Bridge) -> Ticket {
+        let (ticket, server) = (self.tickets.next(), ServerName::parse("s").unwrap());
+        let capabilities = ClientCapabilities::ALL;
+        self.table.register(ticket, NewCall { host, server, era, capabilities, bridge, polled: None });
+        ticket
+    }
+
+    fn legacy_call(&mut self, host: u32) -> Ticket {
+        let (draft, params) = write::request_draft("tools/call", br#"{"name":"a"}"#);
+        let repeat = RepeatedCall::new(draft, params, Some(Duration::from_secs(60)), TaskRole::None);
+        self.call(host, Era::Legacy, Bridge::Repeat(Box::new(repeat)))
+    }
+
+    fn answer(&mut self, sent: Ticket, answer: Answer) -> Option<Action<u32>> {
+        self.table.answered(sent, answer, self.now, &self.tickets, |answer| answer)
+    }
+
+    fn ask(&mut self, sent: Ticket, id: u64) -> Result<Carried, ServerRequestError> {
+        self.table.server_request(sent, server_request(sent, id), self.now)
+    }
+
+    fn wait(&mut self, time: Duration) -> Vec<Action<u32>> {
+        self.now += time;
+        self.table.due(self.now, &self.tickets).0
+    }
+}
+
+fn modern(result: &str) -> Answer {
+    response(write::result(b"0", result.as_bytes()), Era::Modern)
+}
+
+fn legacy(result: &str) -> Answer {
+    response(write::result(b"0", result.as_bytes()), Era::Legacy)
+}
+
+fn response(message: Bytes, era: Era) -> Answer {
+    let head = Head::read(&message).unwrap();
+    Answer::Response { message, head, era }
+}
+
+fn server_request(call: Ticket, id: u64) -> ServerRequest {
+    let message = write::request(b"1", "roots/list", b"{}");
+    let head = Head::read(&message).unwrap();
+    let Kind::Request { method, .. } = head.kind.clone() else { panic!("a request") };
+    let server = ServerName::parse("s").unwrap();
+    ServerRequest { number: Ticket(id), server, calls: vec![call], message, head, method }
+}
+
+const ASKS: &str = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}"#;
+
+#[test]
+fn a_call_is_answered_once() {
+    let mut bench = Bench::new();
+    let call = bench.call(7, Era::Legacy, Bridge::Direct);
+    let Some(Action::Deliver(ended, _)) = bench.answer(call, legacy("{}")) else { panic!("delivered") };
+    assert_eq!((ended.host, ended.sent), (Some(7), call));
+    assert!(bench.answer(call, legacy("{}")).is_none(), "a second answer finds no call");
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn server_requests_reach_a_modern_host_together_and_its_answers_the_server() {
+    let mut bench = Bench::new();
+    let call = bench.call(1, Era::Modern, Bridge::HostReturns);
+    assert_eq!(bench.ask(call, 900), Ok(Carried::Kept));
+    assert_eq!(bench.ask(call, 901), Ok(Carried::Kept));
+    let presented = bench.wait(GATHERING);
+    let [Action::Present { host: 1, requests, .. }] = &presented[..] else { panic!("{presented:?}") };
+    assert_eq!(requests.len(), 2);
+    assert_eq!(bench.table.host(call), None, "the host is away");
+    let answered = [Ticket(900), Ticket(5)];
+    let (_, wanted, action) = bench.table.resume(call, 2, &answered, bench.now).unwrap();
+    assert_eq!((wanted, action.is_none()), (vec![Ticket(900)], true), "only what was asked is answered");
+    assert_eq!(bench.table.resume(call, 3, &[], bench.now).unwrap_err(), ResumeError::WaitedFor);
+    assert!(matches!(bench.wait(GATHERING)[..], [Action::Present { host: 2, .. }]), "901 is still open");
+    assert!(bench.answer(call, legacy("{}")).is_none(), "kept until the host is back");
+    let (.., action) = bench.table.resume(call, 3, &[], bench.now).unwrap();
+    assert!(matches!(action, Some(Action::Deliver(Ended { host: Some(3), .. }, _))));
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn a_call_whose_modern_host_does_not_come_back_expires() {
+    for answered in [false, true] {
+        let mut bench = Bench::new();
+        let call = bench.call(1, Era::Modern, Bridge::HostReturns);
+        bench.ask(call, 900).unwrap();
+        bench.wait(GATHERING);
+        if answered {
+            assert!(bench.answer(call, legacy("{}")).is_none());
+        }
+        assert!(bench.wait(HOST_PATIENCE - Duration::from_millis(1)).is_empty());
+        let expired = bench.wait(Duration::from_millis(1));
+        let [Action::Expire(_, working)] = &expired[..] else { panic!("{expired:?}") };
+        assert_eq!(*working, !answered, "the server is told only if it still works");
+        assert_eq!(bench.table.resume(call, 2, &[], bench.now).unwrap_err(), ResumeError::Ended);
+        assert!(bench.table.is_clean());
+    }
+}
+
+#[test]
+fn an_elicitation_round_repeats_the_call_under_a_new_ticket() {
+    let mut bench = Bench::new();
+    let call = bench.legacy_call(1);
+    let Some(Action::AskHost { call: of, requests, .. }) = bench.answer(call, modern(ASKS)) else {
+        panic!("asked")
+    };
+    assert_eq!((of, requests[0].key.as_str()), (call, "k"));
+    let result = Ok(Bytes::from_static(br#"{"roots":[]}"#));
+    let action = bench.table.host_answered(call, "k".to_owned(), result, &bench.tickets);
+    let Some(Action::Send { sent, next, .. }) = action else { panic!("sent again") };
+    let text = next.request.render(sent.0);
+    assert!(text.starts_with(format!(r#"{{"jsonrpc":"2.0","id":{}"#, sent.0).as_bytes()));
+    assert!(String::from_utf8_lossy(&text).contains(r#""inputResponses":{"k":{"roots":[]}}"#));
+    assert!(bench.answer(call, modern("{}")).is_none(), "the first ticket counts no more");
+    assert!(matches!(bench.answer(sent, modern("{}")), Some(Action::Deliver(..))));
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn a_host_that_fails_or_does_not_answer_ends_the_round() {
+    let mut bench = Bench::new();
+    let call = bench.legacy_call(1);
+    bench.answer(call, modern(ASKS));
+    let declined = bench.table.host_answered(call, "k".to_owned(), Err("no".to_owned()), &bench.tickets);
+    assert!(matches!(declined, Some(Action::Fail(_, Interruption::HostFailed(_)))));
+    let call = bench.legacy_call(1);
+    bench.answer(call, modern(ASKS));
+    assert!(matches!(bench.wait(HOST_PATIENCE)[..], [Action::Fail(_, Interruption::CannotAsk(_))]));
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn a_server_that_asks_without_end_is_stopped() {
+    let mut bench = Bench::new();
+    let mut sent = bench.legacy_call(1);
+    let call = sent;
+    for round in 0..=MAX_ROUNDS {
+        match bench.answer(sent, modern(ASKS)) {
+            Some(Action::AskHost { .. }) => {
+                let result = Ok(Bytes::from_static(b"{}"));
+                let action = bench.table.host_answered(call, "k".to_owned(), result, &bench.tickets);
+                let Some(Action::Send { sent: again, .. }) = action else { panic!("{action:?}") };
+                sent = again;
+            }
+            Some(Action::Fail(_, Interruption::CannotAsk(_))) => assert_eq!(round, MAX_ROUNDS),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn a_paused_run_waits_for_its_host_and_not_for_ever() {
+    let mut bench = Bench::new();
+    let (kept, forgotten) = (bench.tickets.next(), bench.tickets.next());
+    let until = bench.now + HOST_PATIENCE;
+    bench.table.pause(kept, "kept", until);
+    bench.table.pause(forgotten, "forgotten", until);
+    assert_eq!(bench.table.resume_run(kept), Ok("kept"));
+    assert_eq!(bench.table.resume_run(kept), Err(ResumeError::Ended), "good once");
+    bench.now += HOST_PATIENCE;
+    assert_eq!(bench.table.due(bench.now, &bench.tickets).1, ["forgotten"]);
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn calls_that_wait_for_hosts_are_limited() {
+    let mut bench = Bench::new();
+    for host in 0..u32::try_from(MAX_AWAY).unwrap() {
+        let call = bench.call(host, Era::Modern, Bridge::HostReturns);
+        bench.ask(call, u64::from(host)).unwrap();
+    }
+    let late = bench.call(0, Era::Modern, Bridge::HostReturns);
+    assert_eq!(bench.ask(late, 1), Err(ServerRequestError::TooMany));
+}
+
+/// What may happen next in a schedule.
+#[derive(Debug, Clone, Copy)]
+enum Move {
+    Begin(bool),
+    Answer(usize, bool),
+    Ask(usize),
+    HostReplies(usize, bool),
+    Return(usize),
+    Cancel(usize),
+    Wait(u64),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        any::<bool>().prop_map(Move::Begin),
+        (0..8usize, any::<bool>()).prop_map(|(at, asks)| Move::Answer(at, asks)),
+        (0..8usize).prop_map(Move::Ask),
+        (0..8usize, any::<bool>()).prop_map(|(at, fails)| Move::HostReplies(at, fails)),
+        (0..8usize).prop_map(Move::Return),
+        (0..8usize).prop_map(Move::Cancel),
+        (1..400_000u64).prop_map(Move::Wait),
+    ];
+    proptest::collection::vec(one, 1..60)
+}
+
+/// Follows every call of a schedule: its latest ticket at the server, the open requests, and how often it ended.
+#[derive(Default)]
+struct Followed {
+    sent: Vec<Ticket>,
+    calls: Vec<Ticket>,
+    keys: Vec<Vec<String>>,
+    ended: Vec<usize>,
+}
+
+impl Followed {
+    fn note(&mut self, action: Option<Action<u32>>) {
+        match action {
+            Some(Action::Deliver(ended, _) | Action::Fail(ended, _) | Action::Expire(ended, _)) => {
+                self.end(ended.sent);
+            }
+            Some(Action::Send { call, sent, .. }) => {
+                let at = self.at(call);
+                self.sent[at] = sent;
+            }
+            Some(Action::AskHost { call, requests, .. }) => {
+                let at = self.at(call);
+                self.keys[at] = requests.into_iter().map(|request| request.key).collect();
+            }
+            Some(Action::Present { .. }) | None => {}
+        }
+    }
+
+    fn at(&self, call: Ticket) -> usize {
+        self.calls.iter().position(|known| *known == call).expect("a call of this schedule")
+    }
+
+    fn end(&mut self, sent: Ticket) {
+        let at = self.sent.iter().position(|known| *known == sent).expect("a call of this schedule");
+        self.ended[at] += 1;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn every_call_ends_exactly_once(moves in moves()) {
+        let (mut bench, mut followed) = (Bench::new(), Followed::default());
+        for step in moves {
+            let pick = |at: usize| followed.calls.get(at % followed.calls.len().max(1)).copied();
+            match step {
+                Move::Begin(is_modern) => {
+                    let host = u32::try_from(followed.calls.len()).unwrap();
+                    let call = if is_modern {
+                        bench.call(host, Era::Modern, Bridge::HostReturns)
+                    } else {
+                        bench.legacy_call(host)
+                    };
+                    followed.calls.push(call);
+                    followed.sent.push(call);
+                    followed.keys.push(Vec::new());
+                    followed.ended.push(0);
+                }
+                Move::Answer(at, asks) => if let Some(call) = pick(at) {
+                    let sent = followed.sent[followed.at(call)];
+                    let answer = if asks { modern(ASKS) } else { modern("{}") };
+                    let action = bench.answer(sent, answer);
+                    followed.note(action);
+                },
+                Move::Ask(at) => if let Some(call) = pick(at) {
+                    let sent = followed.sent[followed.at(call)];
+                    let id = bench.tickets.next().0;
+                    let _ = bench.ask(sent, id);
+                },
+                Move::HostReplies(at, fails) => if let Some(call) = pick(at) {
+                    let index = followed.at(call);
+                    if let Some(key) = followed.keys[index].pop() {
+                        let result = if fails { Err("no".to_owned()) } else { Ok(Bytes::from_static(b"{}")) };
+                        let action = bench.table.host_answered(call, key, result, &bench.tickets);
+                        followed.note(action);
+                    }
+                },
+                Move::Return(at) => if let Some(call) = pick(at) {
+                    if let Ok((.., action)) = bench.table.resume(call, 0, &[], bench.now) {
+                        followed.note(action);
+                    }
+                },
+                Move::Cancel(at) => if let Some(call) = pick(at) {
+                    if let Some(ended) = bench.table.cancel(call) {
+                        followed.end(ended.sent);
+                    }
+                },
+                Move::Wait(milliseconds) => {
+                    for action in bench.wait(Duration::from_millis(milliseconds)) {
+                        followed.note(Some(action));
+                    }
+                }
+            }
+            prop_assert!(followed.ended.iter().all(|times| *times <= 1));
+        }
+        for call in followed.calls.clone() {
+            if let Some(ended) = bench.table.cancel(call) {
+                followed.end(ended.sent);
+            }
+        }
+        prop_assert!(followed.ended.iter().all(|times| *times == 1), "{:?}", followed.ended);
+        prop_assert!(bench.table.is_clean());
+    }
+}

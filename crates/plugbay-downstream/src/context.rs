@@ -1,0 +1,134 @@
+//! A host's request on its way: who sent it, in which era, and where its answer goes.
+
+use std::{future::Future, sync::Arc};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    surface::{Snapshot, ToolIndex},
+    wire::Frame,
+};
+use serde_json::Value;
+
+use crate::{
+    gateway::Gateway, message::Request, outbox::Outbox, refusal::Refusal, respond, session::Session,
+};
+
+/// Everything that a handler needs to answer a request, now or later.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestContext<'a> {
+    pub(crate) session: &'a Arc<Session>,
+    /// Takes the answer, and everything that goes to the host before it.
+    pub(crate) sink: &'a Arc<Outbox>,
+    pub(crate) request: &'a Request,
+    pub(crate) era: Era,
+}
+
+impl<'a> RequestContext<'a> {
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.session.snapshot()
+    }
+
+    pub(crate) fn gateway(&self) -> &'a Gateway {
+        self.session.gateway()
+    }
+
+    /// The same request with another body, as `execute_tool` contains it.
+    pub(crate) fn with_request<'b>(self, request: &'b Request) -> RequestContext<'b>
+    where
+        'a: 'b,
+    {
+        RequestContext { request, ..self }
+    }
+
+    // --- answers
+
+    pub(crate) fn answer(&self, frame: Frame) {
+        self.sink.answer(frame);
+    }
+
+    pub(crate) fn result(&self, result: Value) {
+        self.answer(respond::result(self.request.id(), self.era, result));
+    }
+
+    /// Answers the call of a built-in tool; an error is one that the model reads.
+    pub(crate) fn text(&self, reply: &Result<String, String>) {
+        let (Ok(text) | Err(text)) = reply;
+        self.answer(respond::tool_text(self.request.id(), self.era, text, reply.is_err()));
+    }
+
+    pub(crate) fn refuse(&self, refusal: &Refusal) {
+        self.answer(respond::error(self.request.id(), refusal));
+    }
+
+    // --- later
+
+    /// Goes on with `then` when `coming` is there. If the host cancels the request first, `coming` is dropped.
+    pub(crate) fn later<T: Send + 'static>(
+        self,
+        coming: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(RequestContext<'_>, T) + Send + 'static,
+    ) {
+        let id = Bytes::copy_from_slice(self.request.id());
+        let Some(cancelled) = self.session.wait(id.clone(), Arc::clone(self.sink)) else {
+            return self.refuse(&Refusal::IdInUse);
+        };
+        let context = self.to_owned();
+        tokio::spawn(async move {
+            let come = tokio::select! {
+                come = coming => Some(come),
+                _ = cancelled => None,
+            };
+            match come.filter(|_| context.session.release(&id)) {
+                Some(come) => then(context.borrow(), come),
+                // Not before: requests to the host that have become pointless are cancelled on the same way.
+                None => context.sink.taken_back(),
+            }
+            context.session.tell_if_idle();
+        });
+    }
+
+    /// Goes on when every server has listed its tools or failed.
+    pub(crate) fn when_settled(self, then: impl FnOnce(RequestContext<'_>) + Send + 'static) {
+        let gateway = self.gateway().clone();
+        self.later(async move { gateway.settled().await }, |context, ()| then(context));
+    }
+
+    /// Goes on when the index is built. Other requests are served meanwhile.
+    pub(crate) fn when_searchable(
+        self,
+        tool_index: &Arc<ToolIndex>,
+        then: impl FnOnce(RequestContext<'_>) + Send + 'static,
+    ) {
+        if tool_index.is_quick() {
+            return then(self);
+        }
+        let (tool_index, table) = (Arc::clone(tool_index), self.gateway().table);
+        let ready = tokio::task::spawn_blocking(move || tool_index.prepare(table));
+        self.later(ready, |context, _| then(context));
+    }
+
+    pub(crate) fn to_owned(self) -> OwnedContext {
+        OwnedContext {
+            session: Arc::clone(self.session),
+            sink: Arc::clone(self.sink),
+            request: self.request.clone(),
+            era: self.era,
+        }
+    }
+}
+
+/// A [`RequestContext`] that a future can keep.
+#[derive(Clone)]
+pub(crate) struct OwnedContext {
+    session: Arc<Session>,
+    sink: Arc<Outbox>,
+    request: Request,
+    era: Era,
+}
+
+impl OwnedContext {
+    pub(crate) fn borrow(&self) -> RequestContext<'_> {
+        RequestContext { session: &self.session, sink: &self.sink, request: &self.request, era: self.era }
+    }
+}

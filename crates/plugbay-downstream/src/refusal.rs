@@ -1,0 +1,137 @@
+//! Why a request is not served: the one place where an error code is chosen.
+
+use std::borrow::Cow;
+
+use plugbay_core::{
+    era::{self, Era},
+    failure::CallError,
+    suspended::{Interruption, ResumeError},
+    task,
+    wire::{Fault, Malformed},
+};
+use serde_json::{Value, json};
+
+/// Why a request is not served.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Malformed(Malformed),
+    UnknownMethod,
+    InvalidParams(String),
+    UnsupportedVersion(String),
+    /// A tool or a prompt that no server has.
+    Unknown {
+        what: &'static str,
+        name: String,
+        nearest: Vec<String>,
+    },
+    UnknownResource {
+        uri: String,
+        era: Era,
+    },
+    IdInUse,
+    /// The gateway ends before the answer came.
+    Ending,
+    /// What hosts have not read yet leaves no room for this answer.
+    TooMuchUnread,
+    /// The headers of a request do not say what its body says.
+    HeaderMismatch(String),
+    /// The transport does not let the message in.
+    Unacceptable(Cow<'static, str>),
+    /// Too much is going on already; later it may be accepted.
+    Busy(&'static str),
+    /// The server wants something of the host that cannot be asked, and why.
+    Unaskable(String),
+    /// The host was asked something for its own call, and answered with this error.
+    NotTold(String),
+    /// What was asked for is part of an extension that the host has not declared.
+    MissingTasks,
+    Call(CallError),
+}
+
+impl Refusal {
+    pub(crate) fn code(&self) -> i32 {
+        match self {
+            Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
+            Self::Malformed(_) | Self::IdInUse | Self::Unacceptable(_) => -32600,
+            Self::UnknownMethod => -32601,
+            Self::InvalidParams(_)
+            | Self::Unknown { .. }
+            | Self::UnknownResource { era: Era::Modern, .. } => -32602,
+            Self::UnknownResource { era: Era::Legacy, .. } => -32002,
+            Self::HeaderMismatch(_) => -32020,
+            Self::MissingTasks => -32021,
+            Self::UnsupportedVersion(_) => -32022,
+            Self::Call(_)
+            | Self::Ending
+            | Self::TooMuchUnread
+            | Self::Busy(_)
+            | Self::Unaskable(_)
+            | Self::NotTold(_) => -32000,
+        }
+    }
+
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Malformed(malformed) => malformed.fault.to_string(),
+            Self::UnknownMethod => "Method not found".to_owned(),
+            Self::InvalidParams(what) => what.clone(),
+            Self::UnsupportedVersion(_) => "Unsupported protocol version".to_owned(),
+            Self::Unknown { what, name, nearest } if nearest.is_empty() => format!("Unknown {what}: {name}"),
+            Self::Unknown { what, name, nearest } => {
+                format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
+            }
+            Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
+            Self::IdInUse => "the id of this request is in use by another one".to_owned(),
+            Self::Ending => "plugbay is shutting down and waits no longer for the answer".to_owned(),
+            Self::TooMuchUnread => {
+                "the answer came, but hosts leave too many answers unread to keep it".to_owned()
+            }
+            Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
+            Self::Unacceptable(what) => what.clone().into_owned(),
+            Self::Busy(what) => (*what).to_owned(),
+            Self::Unaskable(why) => format!("the server needs an answer that it cannot get: {why}"),
+            Self::NotTold(why) => format!("the server needs an answer that the host did not give: {why}"),
+            Self::MissingTasks => "Missing required client capability".to_owned(),
+            Self::Call(error) => error.to_string(),
+        }
+    }
+
+    pub(crate) fn data(&self) -> Option<Value> {
+        match self {
+            Self::UnsupportedVersion(requested) => {
+                let legacy = era::LEGACY_VERSIONS.into_iter().rev();
+                let supported: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
+                Some(json!({ "supported": supported, "requested": requested }))
+            }
+            Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
+            Self::MissingTasks => {
+                Some(json!({ "requiredCapabilities": { "extensions": { task::EXTENSION: {} } } }))
+            }
+            Self::Call(
+                CallError::Down { server, failure }
+                | CallError::Resting { server, failure, .. }
+                | CallError::TaskLost { server, failure },
+            ) => Some(json!({
+                "server": server.as_str(), "reason": failure.what,
+                "stderr": failure.stderr, "remedy": failure.remedy,
+            })),
+            _ => None,
+        }
+    }
+}
+
+impl From<Interruption> for Refusal {
+    fn from(why: Interruption) -> Self {
+        match (why.call_error(), why) {
+            (Some(error), _) => Self::Call(error),
+            (None, Interruption::HostFailed(words)) => Self::NotTold(words),
+            (None, why) => Self::Unaskable(why.to_string()),
+        }
+    }
+}
+
+impl From<ResumeError> for Refusal {
+    fn from(why: ResumeError) -> Self {
+        Self::InvalidParams(why.to_string())
+    }
+}

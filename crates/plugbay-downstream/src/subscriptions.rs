@@ -1,0 +1,67 @@
+//! A subscription to one resource or task, as the host and as its server name it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use plugbay_core::{exchange::SubscriptionTarget, name::ServerName, surface::Place, wire::string_value};
+
+/// A resource or a task of whose changes a host wants to hear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Watched {
+    pub(crate) server: ServerName,
+    /// As the server names it.
+    pub(crate) own: SubscriptionTarget,
+    /// As the host does, a JSON string.
+    pub(crate) shown: Bytes,
+    /// The raw id of the subscription that asked for it; none for a legacy host.
+    pub(crate) subscription: Option<Bytes>,
+}
+
+impl Watched {
+    pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
+        Self { server: place.server, own: SubscriptionTarget::Resource(place.quoted), shown, subscription }
+    }
+
+    pub(crate) fn task(
+        server: ServerName,
+        own: SubscriptionTarget,
+        shown: Bytes,
+        subscription: Bytes,
+    ) -> Self {
+        Self { server, own, shown, subscription: Some(subscription) }
+    }
+
+    pub(crate) fn is_task(&self) -> bool {
+        matches!(self.own, SubscriptionTarget::Task(_))
+    }
+
+    /// What the host calls something that its server names so, if it is this or a part of it.
+    pub(crate) fn shown_as(&self, server: &ServerName, name: &str, task: bool) -> Option<Cow<'_, [u8]>> {
+        let rest = match &self.own {
+            SubscriptionTarget::Resource(own) if !task => rest_of(name, &string_value(own)?)?,
+            SubscriptionTarget::Task(own) if task => {
+                Some("").filter(|_| string_value(own).as_deref() == Some(name))?
+            }
+            _ => return None,
+        };
+        if self.server != *server {
+            return None;
+        }
+        if rest.is_empty() {
+            return Some(Cow::Borrowed(&self.shown));
+        }
+        let whole = string_value(&self.shown)?;
+        Some(Cow::Owned(serde_json::json!(format!("{whole}{rest}")).to_string().into_bytes()))
+    }
+
+    pub(crate) fn shown(&self) -> &[u8] {
+        &self.shown
+    }
+}
+
+/// What a URI has beyond that of a resource that it is, or is a part of: servers may tell of either.
+fn rest_of<'a>(uri: &'a str, whole: &str) -> Option<&'a str> {
+    let rest = uri.strip_prefix(whole)?;
+    let within = rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#']);
+    within.then_some(rest)
+}

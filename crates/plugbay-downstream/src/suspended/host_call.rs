@@ -1,0 +1,200 @@
+//! A call as its host knows it: where its answer goes, and what must be changed in it for this host.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use plugbay_core::{
+    capabilities::ClientCapabilities,
+    era::{self, Era},
+    exchange::{Answer, Ticket},
+    level::Level,
+    name::ServerName,
+    suspended::{Bridge, Ended, NewCall, PolledTask, RepeatedCall},
+    wire::{Draft, Frame, Head, Members, Span},
+};
+use smallvec::SmallVec;
+
+use crate::{
+    context::RequestContext,
+    message::Request,
+    outbox::Outbox,
+    refusal::Refusal,
+    respond,
+    seal::{Owner, Subject},
+    session::Session,
+    tasks::{self, Role},
+};
+
+/// Where a host waits for the answer to a call. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct HostCall {
+    pub(super) session: Weak<Session>,
+    pub(crate) sink: Arc<Outbox>,
+    /// The host's own id, as raw JSON.
+    pub(super) id: Bytes,
+    pub(super) progress_token: Option<Bytes>,
+    pub(crate) era: Era,
+    /// The call reads a resource: a modern result of this kind says how long it may be kept.
+    reads: bool,
+    /// From which level on a modern host wants to read the log of this request.
+    pub(crate) log_level: Option<Level>,
+    /// What was repaired in the arguments: a member for the result's `_meta`.
+    repairs: Option<Bytes>,
+    /// What a modern host must send again when its legacy server has asked something.
+    pub(super) subject: Option<Subject>,
+    /// A modern host can be sent to a web page.
+    visits: bool,
+    role: Role,
+}
+
+impl HostCall {
+    /// A request that goes to a server of this era, if that is known.
+    pub(crate) fn begin(
+        context: RequestContext<'_>,
+        (server, server_era): (&ServerName, Option<Era>),
+        role: &Role,
+        draft: &Draft,
+    ) -> NewCall<Self> {
+        let RequestContext { session, request, era, .. } = context;
+        let bridge = bridge(request, era, server_era, role, draft);
+        let capabilities = match era {
+            Era::Legacy => session.client_capabilities(),
+            Era::Modern => request.client_capabilities(),
+        };
+        let host = match bridge {
+            Bridge::HostReturns => Self::returning(context, role, capabilities),
+            _ => Self::new(context, role.clone()),
+        };
+        let polled = matches!(role, Role::Polled).then(|| PolledTask::legacy(request.timeout));
+        NewCall { host, server: server.clone(), era, capabilities, bridge, polled }
+    }
+
+    /// A modern host that is back for a call, or may have to come back.
+    pub(super) fn returning(
+        context: RequestContext<'_>,
+        role: &Role,
+        capabilities: ClientCapabilities,
+    ) -> Self {
+        Self {
+            subject: Some(Subject::of(context.request)),
+            visits: capabilities.url,
+            ..Self::new(context, role.clone())
+        }
+    }
+
+    fn new(context: RequestContext<'_>, role: Role) -> Self {
+        let RequestContext { session, sink, request, era } = context;
+        let slice = |span: &Span| request.message.slice(span.clone());
+        Self {
+            session: Arc::downgrade(session),
+            sink: Arc::clone(sink),
+            id: slice(&request.id),
+            progress_token: request.meta.progress_token.as_ref().map(slice),
+            era,
+            reads: request.reads(),
+            log_level: request.log_level(),
+            repairs: request.repairs.clone(),
+            subject: None,
+            visits: false,
+            role,
+        }
+    }
+
+    /// Gives the host its answer; the call has left the table.
+    pub(super) fn deliver(self, ended: &Ended<()>, answer: Answer) {
+        let Some(session) = self.session.upgrade() else { return };
+        session.release(&self.id);
+        let frame = match answer {
+            Answer::Response { message, head, era } => {
+                self.translated(ended, &message, &head, era, &session.owner())
+            }
+            Answer::Failed(error) => match &self.role {
+                // One server's failure must not hide the tasks of all others.
+                Role::Lists { next: Some(next) } => {
+                    respond::unlisted(&self.id, &tasks::cursor_of(next), &ended.server, &error)
+                }
+                _ => respond::error(&self.id, &Refusal::Call(error)),
+            },
+        };
+        if self.sink.has_room_for(frame.len()) {
+            self.sink.answer(frame);
+        } else {
+            self.sink.answer(respond::error(&self.id, &Refusal::TooMuchUnread));
+        }
+        if let (Role::Begins, Some(token)) = (self.role, self.progress_token) {
+            session.remember_token(ended.sent, token);
+        }
+        session.tell_if_idle();
+    }
+
+    /// Ends the call with an error of ours.
+    pub(super) fn fail(self, refusal: &Refusal) {
+        if let Some(session) = self.session.upgrade() {
+            session.release(&self.id);
+            self.sink.answer(respond::error(&self.id, refusal));
+            session.tell_if_idle();
+        }
+    }
+
+    /// The server's answer with the host's id and in the host's era.
+    fn translated(&self, ended: &Ended<()>, message: &Bytes, head: &Head, era: Era, owner: &Owner) -> Frame {
+        let to_modern = self.era == Era::Modern && era == Era::Legacy;
+        let visits = || era::visits_required(message, head);
+        if let Some(visits) = (to_modern && self.visits).then(visits).flatten() {
+            return respond::visits_required(&self.id, message, &visits);
+        }
+        let completion = to_modern.then(|| era::completion(message, head, self.reads)).flatten();
+        let renumbered = (era != self.era).then(|| era::renumbered(message, head, era, self.reads)).flatten();
+        let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
+        let remark = remark.as_ref().map(|(at, text)| (*at..*at, &text[..]));
+        // An empty result has no comma to part the two.
+        let remark = remark.filter(|_| completion.as_ref().is_none_or(|(_, text)| text.starts_with(b",")));
+        let role = if ended.polled { &Role::Polled } else { &self.role };
+        let labels = tasks::labels(role, &ended.server, message, head, owner);
+        let labels = labels.iter().map(|(at, text)| (*at..*at, &text[..]));
+        let changes: SmallVec<[(Span, &[u8]); 2]> =
+            completion.into_iter().chain(renumbered).chain(remark).chain(labels).collect();
+        head.readdressed(message, &self.id, &changes)
+    }
+
+    /// Passes the server's progress on, if the host has asked for it.
+    pub(super) fn progressed(&self, notification: &Bytes, token: Span) {
+        if let Some(wanted) = &self.progress_token {
+            self.sink.tell_if_room(Frame::edited(notification, &[(token, wanted)]));
+        }
+    }
+}
+
+/// How a question of the server reaches the host. Where both speak the same era nothing need be kept.
+fn bridge(request: &Request, era: Era, server: Option<Era>, role: &Role, draft: &Draft) -> Bridge {
+    match (era, server, &request.params) {
+        // Without params there is no place for an answer.
+        (Era::Legacy, Some(Era::Modern) | None, Some(params)) if !request.is_empty() => {
+            let (params, role) = (params.clone(), role.task_role());
+            Bridge::Repeat(Box::new(RepeatedCall::new(draft.clone(), params, request.timeout, role)))
+        }
+        (Era::Modern, Some(Era::Legacy) | None, _) => Bridge::HostReturns,
+        _ => Bridge::Direct,
+    }
+}
+
+/// The ticket of a call that has ended, without its host.
+pub(super) fn split(ended: Ended<HostCall>) -> (Option<HostCall>, Ended<()>) {
+    let Ended { host, server, sent, left_open, task, polled } = ended;
+    (host, Ended { host: None, server, sent, left_open, task, polled })
+}
+
+/// The ids of server requests with the host's answers to them, from `inputResponses`.
+pub(super) fn answers(request: &Request) -> Result<Vec<(Ticket, Bytes)>, Refusal> {
+    let Some(responses) = &request.responses else { return Ok(Vec::new()) };
+    let mut answers = Vec::new();
+    for member in Members::of(&request.message, responses).flatten() {
+        let Ok(id) = member.key.parse() else { continue }; // the protocol has unknown keys ignored
+        if request.message[member.value.start] != b'{' {
+            let what = format!("\"inputResponses\" must hold an object at {:?}", member.key);
+            return Err(Refusal::InvalidParams(what));
+        }
+        answers.push((Ticket(id), request.message.slice(member.value)));
+    }
+    Ok(answers)
+}

@@ -1,0 +1,404 @@
+//! Drives the table of calls: does what [`plugbay_core::suspended`] decides, and wakes it when something is due.
+
+mod host_call;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::Era,
+    exchange::{Answer, Call, Caller, Reply as HostReply, ServerRequest, ServerRequestError, Ticket},
+    name::ServerName,
+    suspended::{
+        Action, CallTable, Carried, Ended, HOST_PATIENCE, NewCall, NextRequest, ResumeError, cancel_request,
+    },
+    wire::{Draft, Head, Span},
+};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+pub(crate) use self::host_call::HostCall;
+use self::host_call::{answers, split};
+use crate::{
+    context::RequestContext,
+    gateway::Gateway,
+    refusal::Refusal,
+    respond,
+    seal::{Seal, Subject},
+    session::Session,
+    tasks::Role,
+};
+
+/// An agent run that waits for its modern host to come back.
+pub(crate) trait PausedRun: Send {
+    /// Goes on in the host's next request, with the host's answer if it brought one.
+    fn resume(self: Box<Self>, context: RequestContext<'_>, answer: Option<Bytes>);
+}
+
+/// All calls of all sessions: over HTTP a modern host comes back in another session.
+pub struct SuspendedCalls {
+    // A std mutex: held for a step of the table, never across an await, and never while a session's is taken.
+    state: Mutex<State>,
+    /// Seals the `requestState` of modern hosts. `None`: the system gives no random numbers, so they cannot be asked.
+    seal: Option<Seal>,
+    /// Notified when something is due earlier than the timer knows.
+    earlier: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    table: CallTable<HostCall, Box<dyn PausedRun>>,
+    /// When the timer wakes; `None` while there is no timer.
+    wakes_at: Option<std::time::Instant>,
+}
+
+impl Default for SuspendedCalls {
+    fn default() -> Self {
+        Self { state: Mutex::default(), seal: Seal::new(), earlier: Notify::new() }
+    }
+}
+
+impl fmt::Debug for SuspendedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SuspendedCalls({})", self.lock().table.len())
+    }
+}
+
+impl SuspendedCalls {
+    // --- what hosts do
+
+    pub(crate) fn register(&self, ticket: Ticket, call: NewCall<HostCall>) {
+        self.lock().table.register(ticket, call);
+    }
+
+    /// Ends a call whose host has cancelled it or has gone. `notification` tells the server so.
+    pub(crate) fn cancel(&self, gateway: &Gateway, ticket: Ticket, notification: Draft) {
+        let ended = self.lock().table.cancel(ticket);
+        let Some((host, ended)) = ended.map(split) else { return };
+        if let Some(host) = host {
+            if let Some(session) = host.session.upgrade() {
+                session.withdraw_all_of(ended.sent);
+            }
+            host.sink.taken_back();
+        }
+        leave_open(gateway, &ended);
+        gateway.servers.cancel(&ended.server, ended.sent, notification);
+        cancel_task(gateway, &ended);
+    }
+
+    /// Takes a call out of the table without a word to anybody.
+    pub(crate) fn forget(&self, ticket: Ticket) -> Option<HostCall> {
+        self.lock().table.cancel(ticket)?.host
+    }
+
+    /// Whether the request is one by which a modern host comes back to a call; then the call goes on.
+    pub(crate) fn resume(
+        &self,
+        context: RequestContext<'_>,
+        (server, server_era): (&ServerName, Option<Era>),
+        role: &Role,
+    ) -> Result<bool, Refusal> {
+        let RequestContext { session, request, era, .. } = context;
+        let Some(state) = request.state.as_ref().filter(|_| era == Era::Modern) else { return Ok(false) };
+        let state = request.text(Some(state)).unwrap_or_default();
+        if !self.seal.as_ref().is_some_and(|seal| seal.is_ours(&state)) {
+            // A modern server knows its own state, and a legacy one has none.
+            return match server_era {
+                Some(Era::Legacy) => Err(Refusal::InvalidParams("unknown \"requestState\"".to_owned())),
+                _ => Ok(false),
+            };
+        }
+        let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
+        let host = HostCall::returning(context, role, request.client_capabilities());
+        let id = host.id.clone();
+        if !session.reserve(id.clone(), ticket, server) {
+            return Err(Refusal::IdInUse);
+        }
+        let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
+        let resumed = self.step(context.gateway(), |state| state.table.resume(ticket, host, &ids, now()));
+        let (server, wanted, action) = resumed.inspect_err(|_| _ = session.release(&id))?;
+        for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {
+            context.gateway().servers.reply(&server, id, HostReply::Result(answer));
+        }
+        self.perform(context.gateway(), action);
+        Ok(true)
+    }
+
+    /// A legacy host has answered what a modern server wants to know.
+    pub(crate) fn host_answered(
+        &self,
+        gateway: &Gateway,
+        call: Ticket,
+        key: String,
+        result: Result<Bytes, String>,
+    ) {
+        let action =
+            self.step(gateway, |state| state.table.host_answered(call, key, result, &gateway.tickets));
+        self.perform(gateway, action);
+    }
+
+    // --- what servers do
+
+    /// `sender` is the session that sent the call; an answer whose host is away counts among what waits for it.
+    pub(crate) fn answered(&self, sender: &Session, sent: Ticket, answer: Answer) {
+        let gateway = sender.gateway();
+        let keep = |answer| kept(answer, sender);
+        let action =
+            self.step(gateway, |state| state.table.answered(sent, answer, now(), &gateway.tickets, keep));
+        self.perform(gateway, action);
+    }
+
+    /// A server asks something in the middle of a call.
+    pub(crate) fn server_request(
+        &self,
+        gateway: &Gateway,
+        sent: Ticket,
+        request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
+        let carried = self.step(gateway, |state| {
+            if self.seal.is_none() && state.table.host(sent).is_some_and(|host| host.era == Era::Modern) {
+                return Err(ServerRequestError::NoHost);
+            }
+            state.table.server_request(sent, request.clone(), now())
+        })?;
+        if carried == Carried::Kept {
+            return Ok(());
+        }
+        let host = self.host(sent).ok_or(ServerRequestError::CallEnded)?;
+        let session = host.session.upgrade().ok_or(ServerRequestError::HostGone)?;
+        session.ask(Some(&host.sink), request)
+    }
+
+    pub(crate) fn withdrawn(&self, sent: Ticket, request: Ticket) {
+        self.lock().table.withdrawn(sent, request);
+    }
+
+    /// `false`: no host waits for this call.
+    pub(crate) fn progressed(&self, sent: Ticket, notification: &Bytes, token: Span) -> bool {
+        let state = self.lock();
+        match state.table.host(sent) {
+            Some(host) => host.progressed(notification, token),
+            None => return state.table.contains(sent),
+        }
+        true
+    }
+
+    /// Where the host of a call waits.
+    pub(crate) fn host(&self, sent: Ticket) -> Option<HostCall> {
+        self.lock().table.host(sent).cloned()
+    }
+
+    pub(crate) fn contains(&self, sent: Ticket) -> bool {
+        self.lock().table.contains(sent)
+    }
+
+    // --- what agent runs do
+
+    /// Whether a modern host can be asked something in the middle of a run.
+    pub(crate) fn can_pause(&self) -> Result<(), ServerRequestError> {
+        if self.seal.is_none() {
+            return Err(ServerRequestError::NoHost);
+        }
+        if self.lock().table.has_room_for_runs() { Ok(()) } else { Err(ServerRequestError::TooMany) }
+    }
+
+    /// Answers the host's request with a question, and keeps the run for its next one. `params` is raw JSON.
+    pub(crate) fn pause(
+        &self,
+        context: RequestContext<'_>,
+        method: &str,
+        params: &str,
+        run: Box<dyn PausedRun>,
+    ) {
+        let Some(seal) = &self.seal else { return };
+        let (gateway, request) = (context.gateway(), context.request);
+        let (ticket, until) = (gateway.tickets.next(), Instant::now() + HOST_PATIENCE);
+        let state = seal.close(ticket, &context.session.owner(), &Subject::of(request), until);
+        let asked = respond::input_request(ticket, method, params);
+        self.step(gateway, |state| state.table.pause(ticket, run, until.into_std()));
+        context.answer(respond::input_required(request.id(), &asked, &state));
+    }
+
+    /// Whether the request is one by which a host comes back to its run; then the run goes on.
+    pub(crate) fn resume_run(&self, context: RequestContext<'_>) -> Result<bool, Refusal> {
+        let Some(state) = &context.request.state else { return Ok(false) };
+        let state = context.request.text(Some(state)).unwrap_or_default();
+        let ticket = self.unseal(context, &state)?;
+        let answer = answers(context.request)?.into_iter().find(|(id, _)| *id == ticket);
+        let run = self.lock().table.resume_run(ticket)?;
+        run.resume(context, answer.map(|(_, answer)| answer));
+        Ok(true)
+    }
+
+    // --- steps
+
+    fn unseal(&self, context: RequestContext<'_>, state: &str) -> Result<Ticket, Refusal> {
+        let seal = self.seal.as_ref().ok_or(ResumeError::Ended)?;
+        let subject = Subject::of(context.request);
+        let opened = seal.open(state, &context.session.owner(), &subject, Instant::now());
+        opened.map_err(|why| Refusal::InvalidParams(why.to_string()))
+    }
+
+    fn perform(&self, gateway: &Gateway, action: Option<Action<HostCall>>) {
+        match action {
+            None => {}
+            Some(Action::Deliver(ended, answer)) => {
+                let (host, ended) = split(ended);
+                leave_open(gateway, &ended);
+                cancel_task(gateway, &ended);
+                if let Some(host) = host {
+                    host.deliver(&ended, answer);
+                }
+            }
+            Some(Action::Fail(ended, why)) => {
+                let (host, ended) = split(ended);
+                if let Some(host) = host {
+                    if let Some(session) = host.session.upgrade() {
+                        session.withdraw_all_of(ended.sent);
+                    }
+                    cancel_task(gateway, &ended);
+                    host.fail(&Refusal::from(why));
+                }
+            }
+            Some(Action::Expire(ended, working)) => {
+                let (_, ended) = split(ended);
+                leave_open(gateway, &ended);
+                if working {
+                    gateway.servers.cancel(&ended.server, ended.sent, respond::host_has_gone());
+                }
+                cancel_task(gateway, &ended);
+            }
+            Some(Action::Send { call, sent, server, next }) => self.send(gateway, call, sent, &server, next),
+            Some(Action::AskHost { call, sent, requests }) => {
+                let host = self.host(sent);
+                let session = host.as_ref().and_then(|host| host.session.upgrade());
+                if let (Some(host), Some(session)) = (host, session) {
+                    session.ask_for_round(call, sent, &host.sink, requests);
+                }
+            }
+            Some(Action::Present { call, host, requests, until }) => {
+                self.present(gateway, call, &host, &requests, Instant::from_std(until));
+            }
+        }
+    }
+
+    fn send(&self, gateway: &Gateway, call: Ticket, sent: Ticket, server: &ServerName, next: NextRequest) {
+        let session = self.host(sent).and_then(|host| host.session.upgrade());
+        let Some(caller) = session else {
+            return self.cancel(gateway, call, respond::host_has_gone());
+        };
+        let NextRequest { request, params, task_role, timeout } = next;
+        let era = Era::Legacy;
+        let call = Call { ticket: sent, caller, request, era, params: Some(params), timeout, task_role };
+        gateway.servers.forward(server, call);
+    }
+
+    /// Answers the host's request with everything that its server wants to know.
+    fn present(
+        &self,
+        gateway: &Gateway,
+        call: Ticket,
+        host: &HostCall,
+        requests: &[ServerRequest],
+        until: Instant,
+    ) {
+        let session = host.session.upgrade().filter(|session| session.release(&host.id));
+        let (Some(seal), Some(subject), Some(session)) = (&self.seal, &host.subject, session) else {
+            return self.cancel(gateway, call, respond::host_has_gone()); // cancelled in this very moment
+        };
+        let state = seal.close(call, &session.owner(), subject, until);
+        let requests = respond::input_requests(requests.iter());
+        host.sink.answer(respond::input_required(&host.id, &requests, &state));
+        session.tell_if_idle();
+    }
+
+    /// Changes the table, and sees to it that the timer wakes in time.
+    fn step<T>(&self, gateway: &Gateway, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let outcome = change(&mut state);
+        if let Some(due) = state.table.next_deadline()
+            && state.wakes_at.is_none_or(|wakes_at| due < wakes_at)
+        {
+            if state.wakes_at.replace(due).is_none() {
+                tokio::spawn(run_timer(gateway.clone()));
+            } else {
+                self.earlier.notify_one();
+            }
+        }
+        outcome
+    }
+
+    /// When the timer has to wake next; `None` ends it.
+    fn wakes_at(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        state.wakes_at = state.table.next_deadline();
+        state.wakes_at.map(Instant::from_std)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing can panic half-way through a change, so a poisoned table is still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does what is due, for as long as anything can become due.
+async fn run_timer(gateway: Gateway) {
+    let calls = Arc::clone(&gateway.suspended);
+    while let Some(at) = calls.wakes_at() {
+        tokio::select! {
+            () = sleep_until(at) => {}
+            () = calls.earlier.notified() => continue,
+        }
+        let (actions, runs) = calls.lock().table.due(now(), &gateway.tickets);
+        drop(runs); // a run that nobody came back for is cancelled
+        for action in actions {
+            calls.perform(&gateway, Some(action));
+        }
+    }
+}
+
+/// Gives back the server requests that another call may carry.
+fn leave_open(gateway: &Gateway, ended: &Ended<()>) {
+    for request in &ended.left_open {
+        gateway.servers.reply(&ended.server, *request, HostReply::LeftOpen);
+    }
+}
+
+/// Cancels the polled task of a call that nobody waits for any more.
+fn cancel_task(gateway: &Gateway, ended: &Ended<()>) {
+    let Some(task) = &ended.task else { return };
+    let NextRequest { request, params, task_role, timeout } = cancel_request(task);
+    let (ticket, caller, era) = (gateway.tickets.next(), Arc::new(Nobody), Era::Legacy);
+    let call = Call { ticket, caller, request, era, params: Some(params), timeout, task_role };
+    gateway.servers.forward(&ended.server, call);
+}
+
+/// The caller of requests whose answers are of no use.
+#[derive(Debug)]
+struct Nobody;
+
+impl Caller for Nobody {
+    fn answered(&self, _: Ticket, _: Answer) {}
+
+    fn progressed(&self, _: Ticket, _: Bytes, _: Span) {}
+}
+
+/// Counts an answer among what waits for hosts to read, or replaces it if there is no room.
+fn kept(answer: Answer, sender: &Session) -> Answer {
+    let Answer::Response { message, head, era } = answer else { return answer };
+    let Some(message) = sender.outbox().hold(message) else {
+        let message = respond::error(b"0", &Refusal::TooMuchUnread).into_bytes();
+        let head = Head::read(&message).expect("an error of ours");
+        return Answer::Response { message, head, era };
+    };
+    Answer::Response { message, head, era }
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}

@@ -1,0 +1,38 @@
+//! Rule: the dependencies of crates go one way, as `cargo tree` sees them.
+
+use std::process::Command;
+
+use super::Tree;
+
+/// Crates, and what may not be among their dependencies.
+const FORBIDDEN: [(&str, &[&str]); 4] = [
+    // Whatever does input, output or waiting.
+    ("plugbay-core", &["tokio", "mio", "rustix", "libc", "socket2", "hyper", "reqwest", "tracing"]),
+    ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "clap"]),
+    ("plugbay-downstream", &["plugbay-upstream", "plugbay-model", "reqwest", "clap"]),
+    ("plugbay-model", &["plugbay-upstream", "plugbay-downstream", "clap"]),
+];
+
+pub(super) fn check(_: &Tree) -> Vec<String> {
+    FORBIDDEN.iter().flat_map(|(krate, banned)| problems(krate, banned)).collect()
+}
+
+fn problems(krate: &str, banned: &[&str]) -> Vec<String> {
+    let tree = Command::new("cargo")
+        .args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--package", krate])
+        .output();
+    let Ok(tree) = tree else { return vec!["cargo tree does not run".to_owned()] };
+    let tree = String::from_utf8_lossy(&tree.stdout);
+    let names: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    if names.is_empty() {
+        return vec![format!("cargo tree knows no {krate}")];
+    }
+    let found = banned.iter().filter(|banned| names.contains(banned));
+    found
+        .map(|banned| {
+            format!(
+                "{krate} must not depend on {banned}; `cargo tree -p {krate} -i {banned}` shows how it does"
+            )
+        })
+        .collect()
+}
