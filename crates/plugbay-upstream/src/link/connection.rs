@@ -173,7 +173,7 @@ mod tests {
 
     /// Both ends send more than fits into the pipe before either reads: nobody waits for ever.
     #[tokio::test]
-    async fn two_full_pipes_do_not_lock_each_other() {
+    async fn two_full_stdio_pipes_do_not_deadlock() {
         let (mut ours, mut theirs) = pair(1000);
         let message = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(100_000)));
         ours.send(message.clone());

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_allowed_configured_and_marker() {
+    fn the_environment_holds_allowed_and_configured_variables_and_the_marker() {
         let ours = [
             ("PATH", "/bin"),
             ("HOME", "/home/me"),

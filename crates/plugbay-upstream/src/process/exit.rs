@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_like_a_shell() {
+    fn an_exit_status_reads_like_in_a_shell() {
         assert_eq!(Exit::Code(1).to_string(), "exit code 1");
         assert_eq!(Exit::Signal(9).to_string(), "killed by SIGKILL");
         assert_eq!(Exit::Signal(63).to_string(), "killed by signal 63");

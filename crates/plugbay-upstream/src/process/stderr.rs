@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn tail_joins_chunks_and_skips_blank_lines() {
+    fn the_stderr_tail_joins_chunks_and_skips_blank_lines() {
         let ring = ring(&[b"one\ntw", b"o\n\n  \nthr", b"ee"]);
 
         assert_eq!(ring.tail(9), ["one", "two", "three"]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_giant_line_is_cut() {
+    fn a_giant_stderr_line_is_cut() {
         let ring = StderrRing::default();
         for _ in 0..100 {
             ring.lock().append(&b"x".repeat(READ_SIZE));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pushed_line_stands_alone() {
+    fn a_pushed_stderr_line_stands_alone() {
         let ring = ring(&[b"half"]);
 
         ring.push_line(b"not JSON\r");

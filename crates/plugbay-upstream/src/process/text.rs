@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cleans() {
+    fn escape_sequences_are_removed_from_shown_text() {
         let cases: &[(&[u8], &str)] = &[
             (b"plain", "plain"),
             (b"\x1b[1;31merror:\x1b[0m no\tport", "error: no port"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_long_lines() {
+    fn long_lines_are_cut_in_shown_text() {
         let cleaned = clean(&[b'x'; 3 * LONGEST]);
 
         assert!(cleaned.ends_with("x…") && cleaned.len() < LONGEST + 8);

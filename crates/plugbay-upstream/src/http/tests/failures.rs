@@ -97,7 +97,7 @@ const SPOILT: &[Spoil] = &[
 ];
 
 #[tokio::test]
-async fn one_spoilt_answer_ends_one_call() {
+async fn one_unusable_response_ends_one_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let other = harness.call("other");
     let other_request = server.take_call("other").await;
@@ -117,7 +117,7 @@ async fn one_spoilt_answer_ends_one_call() {
 }
 
 #[tokio::test]
-async fn the_servers_own_error_is_passed_on_as_it_is() {
+async fn the_servers_own_error_response_is_forwarded() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     for code in [200, 400, 403, 500] {
         let call = harness.call("a");
@@ -130,7 +130,7 @@ async fn the_servers_own_error_is_passed_on_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_found_when_it_is_back() {
+async fn an_unreachable_server_is_retried() {
     let (harness, server) = Harness::legacy(Setup::default()).await;
     let mut server = server;
     harness.works(&mut server).await;
@@ -158,7 +158,7 @@ async fn a_server_that_is_not_there_is_found_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_is_told() {
+async fn a_server_that_was_never_reachable_is_reported() {
     let server = Server::start().await;
     let url = server.url();
     server.vanish().await;
@@ -170,7 +170,7 @@ async fn a_server_that_was_never_there_is_told() {
 
 /// The server was started anew behind our back: connections are gone, and so is the session.
 #[tokio::test]
-async fn a_server_that_was_renewed_between_two_calls_is_opened_again() {
+async fn a_server_replaced_between_two_calls_is_opened_again() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     harness.works(&mut server).await;
     let address = server.vanish().await;

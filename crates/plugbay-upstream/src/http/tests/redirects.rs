@@ -15,7 +15,7 @@ fn secret() -> Setup {
 }
 
 #[tokio::test]
-async fn on_the_same_server_it_is_followed_with_everything() {
+async fn a_redirect_on_the_same_server_is_followed_with_headers_and_body() {
     let (harness, mut server) = Harness::legacy(secret()).await;
     for code in [307, 308] {
         let call = harness.call("a");
@@ -43,7 +43,7 @@ async fn a_redirect_that_loses_the_message_is_not_followed() {
 }
 
 #[tokio::test]
-async fn to_another_server_it_is_never_followed() {
+async fn a_redirect_to_another_server_is_never_followed() {
     let (harness, mut server) = Harness::legacy(secret()).await;
     let mut other = Server::start().await;
     let elsewhere = format!("{}?token=hidden", other.url());
@@ -65,7 +65,7 @@ async fn to_another_server_it_is_never_followed() {
 }
 
 #[tokio::test]
-async fn a_circle_is_left() {
+async fn a_redirect_loop_is_left() {
     let (harness, mut server) = Harness::legacy(secret()).await;
     let call = harness.call("a");
     for _ in 0..6 {

@@ -85,7 +85,7 @@ async fn era_of(known: Option<Dialect>, script: &[Step]) -> (Era, bool) {
 type Case<'a> = (&'a str, Option<Dialect>, &'a [Step], (Era, bool));
 
 #[tokio::test(start_paused = true)]
-async fn each_kind_of_server_is_recognised() {
+async fn the_era_of_each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
     let (legacy, modern) = (Some(Era::Legacy.into()), Some(Era::Modern.into()));
     // Answered, the server request is worth asking again; else it is not, for a while.
@@ -168,7 +168,7 @@ async fn each_kind_of_server_is_recognised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_opened_says_why() {
+async fn a_failed_opening_is_reported_with_its_reason() {
     let refused = "refused to be initialised: no, thanks";
     let gone = "closed its output before it answered";
     let legacy = Some(Era::Legacy.into());

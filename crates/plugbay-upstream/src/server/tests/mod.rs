@@ -3,13 +3,13 @@
 
 mod calls;
 mod eras;
-mod handover;
 mod harness;
+mod idle;
 mod listing;
 mod messages;
 mod notifications;
 mod peer;
-mod rest;
+mod restart;
 mod server_requests;
 mod simulation;
 mod start;

@@ -38,7 +38,7 @@ async fn attentive() -> (Harness, Peer) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_hears_when_nobody_watches_any_more() {
+async fn a_server_gets_unsubscribe_when_the_last_subscriber_leaves() {
     let (harness, mut peer) = attentive().await;
     let what = || SubscriptionTarget::Resource(r#""x:1""#.into());
     harness.handle.send(Command::Subscribe(what()));
@@ -59,7 +59,7 @@ async fn a_server_hears_when_nobody_watches_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_logs_as_the_most_curious_host_wants_it() {
+async fn logging_set_level_is_the_lowest_level_that_a_host_wants() {
     let (mut harness, mut peer) = attentive().await;
     let hosts: [Arc<dyn Caller>; 2] = [Host::new(None), Host::new(None)];
     let [one, other] = hosts.each_ref().map(Arc::downgrade);
@@ -91,7 +91,7 @@ async fn a_server_logs_as_the_most_curious_host_wants_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_here_knows_is_told_to_the_only_host_or_to_none() {
+async fn unknown_notifications_go_to_the_only_host_or_to_none() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let hosts = [Host::new(None), Host::new(None)];
     let join = |host: &Arc<Host>| {

@@ -158,7 +158,7 @@ async fn refused(peer: &mut Peer, id: Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_goes_to_the_caller_and_the_answer_back_byte_for_byte() {
+async fn a_server_request_is_forwarded_and_answered_byte_for_byte() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     let call = harness.call_by(&host, "a");
@@ -181,7 +181,7 @@ async fn a_question_goes_to_the_caller_and_the_answer_back_byte_for_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_the_host_is_passed_on_too() {
+async fn an_error_response_of_the_host_is_forwarded_too() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     harness.call_by(&host, "a");
@@ -197,7 +197,7 @@ async fn an_error_of_the_host_is_passed_on_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_calls_of_one_host_any_may_be_meant() {
+async fn a_server_request_may_be_about_any_call_of_one_host() {
     let timeouts = Timeouts { call: 10 * SECOND, call_max: 60 * MINUTE, ..Timeouts::default() };
     let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
     let host = Host::new(None);
@@ -225,7 +225,7 @@ async fn of_several_calls_of_one_host_any_may_be_meant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_call_that_may_be_meant_takes_the_question_with_it() {
+async fn a_server_request_ends_with_the_last_call_it_may_be_about() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     harness.call_by(&host, "a");
@@ -244,7 +244,7 @@ async fn the_last_call_that_may_be_meant_takes_the_question_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_hosts_none_is_asked_or_told() {
+async fn server_requests_and_logs_that_may_be_for_several_hosts_go_to_none() {
     let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"?"}}"#;
     for (holders, one_host) in
         [([None, None], false), ([Some(1), Some(2)], false), ([Some(1), Some(1)], true)]
@@ -277,7 +277,7 @@ async fn of_several_hosts_none_is_asked_or_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_call_leaves_open_is_asked_by_another() {
+async fn a_server_request_that_one_call_leaves_open_is_carried_by_another() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     let (first, latest) = (harness.call_by(&host, "a"), harness.call_by(&host, "b"));
@@ -294,7 +294,7 @@ async fn what_one_call_leaves_open_is_asked_by_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_call_the_only_host_is_asked_or_nobody() {
+async fn a_server_request_without_a_call_goes_to_the_only_host_or_none() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     peer.say(SAMPLING).await;
     assert_eq!(refused(&mut peer, json!("é 1")).await, "no host can be asked");
@@ -312,7 +312,7 @@ async fn without_a_call_the_only_host_is_asked_or_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_cannot_be_asked_says_why() {
+async fn a_server_request_is_refused_with_the_reason_of_the_host() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(Some(ServerRequestError::Undeclared("sampling")));
     harness.call_by(&host, "a");
@@ -324,7 +324,7 @@ async fn a_host_that_cannot_be_asked_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_can_withdraw_what_it_asked() {
+async fn a_server_can_cancel_its_request() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     harness.call_by(&host, "a");
@@ -343,7 +343,7 @@ async fn a_server_can_withdraw_what_it_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_takes_its_questions_with_it() {
+async fn server_requests_end_with_their_call() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     for by_host in [false, true] {
@@ -370,7 +370,7 @@ async fn a_call_that_ends_takes_its_questions_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_does_not_time_out_while_a_question_is_open() {
+async fn a_call_does_not_time_out_while_a_server_request_is_open() {
     let timeouts = Timeouts { call: 10 * SECOND, call_max: 60 * MINUTE, ..Timeouts::default() };
     let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
     let host = Host::new(None);
@@ -388,7 +388,7 @@ async fn a_call_does_not_time_out_while_a_question_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_time_of_a_call_holds_for_questions_too() {
+async fn the_maximum_call_time_includes_open_server_requests() {
     let timeouts = Timeouts { call: 10 * SECOND, call_max: 2 * MINUTE, ..Timeouts::default() };
     let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
     let host = Host::new(None);
@@ -404,7 +404,7 @@ async fn the_longest_time_of_a_call_holds_for_questions_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_withdraws_what_it_asked() {
+async fn a_crash_withdraws_open_server_requests() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     let call = harness.call_by(&host, "a");
@@ -426,7 +426,7 @@ async fn a_server_that_dies_withdraws_what_it_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_visit_is_told_to_whom_it_was_asked() {
+async fn elicitation_complete_goes_to_the_host_that_was_asked() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let (host, other) = (Host::new(None), Host::new(None));
     harness.call_by(&host, "a");
@@ -452,7 +452,7 @@ async fn the_end_of_a_visit_is_told_to_whom_it_was_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_questions_are_refused() {
+async fn too_many_server_requests_are_refused() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     harness.call_by(&host, "a");
@@ -466,7 +466,7 @@ async fn too_many_questions_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_cannot_ask_out_of_turn() {
+async fn a_server_request_of_a_modern_server_is_refused() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     harness.call_by(&host, "a");
@@ -477,7 +477,7 @@ async fn a_modern_server_cannot_ask_out_of_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_is_told_what_hosts_can_do() {
+async fn initialize_declares_the_capabilities_of_hosts() {
     let mut harness = Harness::new(Setup::default());
     harness.context.host_registry.can(ClientCapabilities {
         sampling: true,
@@ -491,7 +491,7 @@ async fn a_legacy_server_is_told_what_hosts_can_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_told_what_the_caller_can_do() {
+async fn a_modern_call_declares_the_capabilities_of_its_caller() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     harness.call_by(&Host::new(None), "a");
     let call = peer.expect_call("a").await;
@@ -500,7 +500,7 @@ async fn a_modern_server_is_told_what_the_caller_can_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_told_less_is_opened_anew_when_it_is_idle() {
+async fn grown_client_capabilities_reopen_an_idle_legacy_server() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     harness.call_by(&host, "a");
@@ -525,7 +525,7 @@ async fn a_server_that_was_told_less_is_opened_anew_when_it_is_idle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_roots_are_told_to_servers_that_know_of_roots() {
+async fn roots_list_changed_goes_to_servers_that_know_of_roots() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
     for roots in [true, false] {
         let mut harness = Harness::new(Setup::default());

@@ -36,7 +36,7 @@ const STEPS: usize = 80;
 const SERVERS: [&str; 2] = ["one", "two"];
 
 #[test]
-fn whatever_happens_every_call_ends_once_and_with_its_own_answer() {
+fn every_call_gets_exactly_one_response_whatever_happens() {
     for seed in SEEDS {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().unwrap();

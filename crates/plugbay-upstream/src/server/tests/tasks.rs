@@ -34,7 +34,7 @@ fn about(id: &str) -> TaskRole {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_task_is_waited_for_however_long_it_takes() {
+async fn tasks_result_has_no_timeout() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
     let waiting = harness.agent_by(&host, "result", TaskRole::Await("1".into()));
@@ -46,7 +46,7 @@ async fn the_end_of_a_task_is_waited_for_however_long_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
+async fn a_server_with_a_task_in_progress_is_not_stopped_when_idle() {
     for (ttl, over, stays) in
         [(json!(20 * 60 * 1000), false, 25), (Value::Null, false, 65), (json!(20 * 60 * 1000), true, 5)]
     {
@@ -66,7 +66,7 @@ async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
+async fn a_task_lost_with_its_server_is_answered_with_the_reason() {
     let timeouts = Timeouts { shutdown: SECOND, ..Timeouts::default() };
     let (mut harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
     let host = Host::new(None);
@@ -97,7 +97,7 @@ async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
+async fn messages_of_a_task_go_to_its_host_and_to_no_other() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let (owner, other) = (Host::new(None), Host::new(None));
     let begun = begin(&harness, &mut peer, &owner, "1", Value::Null).await;
@@ -128,7 +128,7 @@ async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
+async fn a_modern_call_that_takes_tasks_declares_the_tasks_extension() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     for (task_role, told) in [(TaskRole::None, Value::Null), (TaskRole::Begin, json!({ EXTENSION: {} }))] {
@@ -140,7 +140,7 @@ async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_asked_to_tell_of_tasks_and_whoever_reads_hears_it() {
+async fn subscriptions_listen_names_tasks_and_their_status_is_forwarded() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     let reader: Arc<dyn Caller> = host.clone();
