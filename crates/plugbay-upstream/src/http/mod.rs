@@ -1,6 +1,7 @@
-//! A server behind a URL: each request is a POST of its own, and answers come as bodies or as streams.
+//! A server behind a URL: each request is a POST, and its response a body or an event stream.
 
 mod client;
+mod error;
 mod events;
 mod mirror;
 mod peer;
@@ -20,7 +21,8 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use peer::{Flavour, TransportError};
+pub(crate) use error::TransportError;
+pub(crate) use peer::Flavour;
 
 use crate::{
     http::{
@@ -32,40 +34,41 @@ use crate::{
     spec::HttpSpec,
 };
 
-/// So many messages may wait for the server's task; whoever has more waits with it, unread.
+/// So many events may wait for the actor; further ones wait unread in their connections.
 const INBOX_CAPACITY: usize = 16;
 
-/// Dropping it ends every request that is under way.
+/// The link to an HTTP server. Dropping it ends every request in flight.
 pub(crate) struct HttpLink {
     peer: Arc<Peer>,
     to_link: mpsc::Sender<HttpEvent>,
     inbox: mpsc::Receiver<HttpEvent>,
     requests: FxHashMap<Ticket, InFlight>,
-    /// Notifications and answers, which must arrive in order.
+    /// Notifications and responses, which must arrive in order.
     outbox: mpsc::UnboundedSender<Bytes>,
     /// Which arguments of which tools are repeated in headers.
     mirrors: HashMap<String, Mirror>,
     unsent: Vec<(Ticket, Bytes)>,
-    /// Why no more can be sent. What is under way may still be answered.
+    /// Why nothing more can be sent. Requests in flight may still be answered.
     lost: Option<Failure>,
-    /// Another link has taken over; this one only waits for its last answers.
+    /// Another link has taken over; this one only waits for its last responses.
     retired: bool,
-    /// What was no message.
+    /// Lines that were no messages.
     unparsed: StderrRing,
     tasks: JoinSet<()>,
 }
 
+/// A request that has not been answered.
 struct InFlight {
     task: AbortHandle,
     /// A subscription, which ends only with the link.
     lasting: bool,
 }
 
-/// What the tasks of a link tell it.
+/// An event in one of the connections of a link.
 #[derive(Debug)]
 enum HttpEvent {
     Incoming(Incoming),
-    /// On the way to the answer of this request the server says something else.
+    /// A request or notification of the server, on the response stream of this request.
     During {
         ticket: Ticket,
         message: Bytes,
@@ -77,7 +80,7 @@ enum HttpEvent {
         message: Bytes,
         error: TransportError,
     },
-    /// The server has closed what the whole link depends on.
+    /// The whole link is lost: the server expired the session, or closed the SSE stream.
     Lost(TransportError),
 }
 
@@ -87,7 +90,7 @@ impl HttpLink {
         let (to_link, inbox) = mpsc::channel(INBOX_CAPACITY);
         let (outbox, messages) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(post::carry(Arc::clone(&peer), messages, to_link.clone()));
+        tasks.spawn(post::post_in_order(Arc::clone(&peer), messages, to_link.clone()));
         if flavour == Flavour::Sse {
             tasks.spawn(stream::sse(Arc::clone(&peer), to_link.clone()));
         }
@@ -106,7 +109,7 @@ impl HttpLink {
         })
     }
 
-    /// To a modern server nothing but requests may be sent.
+    /// Sends a notification or a response; a modern server takes requests only.
     pub(crate) fn send(&mut self, message: Bytes) {
         if self.peer.is_modern() {
             return;
@@ -130,14 +133,14 @@ impl HttpLink {
         self.requests.insert(ticket, InFlight { task, lasting });
     }
 
-    /// A modern server is told by closing the stream, a legacy one in words: there a stream that is
-    /// closed means nothing.
+    /// Cancels a request: a modern server sees its stream close, a legacy server gets the notification, because
+    /// a closed stream means nothing to it.
     pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
-        // What was posted by the old transport is no longer ours, but may well be under way.
-        let elsewhere = self.peer.flavour == Flavour::Sse;
+        // Over SSE a request leaves the table when it is posted, but its response may still come.
+        let sse = self.peer.flavour == Flavour::Sse;
         match self.requests.remove(&ticket) {
-            Some(posted) => posted.task.abort(),
-            None if elsewhere => {}
+            Some(request) => request.task.abort(),
+            None if sse => {}
             None => return,
         }
         if self.lost.is_none() {
@@ -167,7 +170,7 @@ impl HttpLink {
                 }
                 HttpEvent::Lost(error) => {
                     if self.peer.flavour == Flavour::Sse {
-                        self.requests.clear(); // nothing can answer them any more
+                        self.requests.clear(); // no response can come any more
                     }
                     self.lost.get_or_insert_with(|| error.failure(&self.peer));
                 }
@@ -175,15 +178,15 @@ impl HttpLink {
         }
     }
 
-    /// A request that never reached the server may be sent again, once the way is open.
+    /// A request that never reached the server may be sent again over another link.
     fn failed(&mut self, ticket: Ticket, message: Bytes, error: TransportError) -> Option<LinkEvent> {
-        let alone = self.requests.values().all(|posted| posted.lasting);
-        let start_anew = match &error {
+        let alone = self.requests.values().all(|request| request.lasting);
+        let reopen = match &error {
             TransportError::SessionGone => true,
             TransportError::Unreachable(_) => alone && self.peer.is_open(),
             _ => false,
         };
-        if !start_anew {
+        if !reopen {
             return Some(LinkEvent::Failed { ticket, error });
         }
         self.lost.get_or_insert_with(|| error.failure(&self.peer));
@@ -191,10 +194,10 @@ impl HttpLink {
         None
     }
 
-    /// From now on requests carry the version, and a legacy server's own messages are listened to.
+    /// The opening is over: requests carry the version, and the GET stream of a legacy server is read.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         self.peer.opened(version);
-        // A server of both eras may have opened a session before it was known to be modern.
+        // A server of both eras may have opened a session for `initialize`.
         if version.is_none()
             && let Some(session) = self.peer.take_session()
         {
@@ -206,7 +209,7 @@ impl HttpLink {
         }
     }
 
-    /// A tool whose schema asks for headers that cannot be sent is left out, as the protocol demands.
+    /// The tools that can be called. One whose schema asks for impossible headers is left out, as MCP demands.
     pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
         self.mirrors.clear();
         if !self.peer.is_modern() {
@@ -231,18 +234,18 @@ impl HttpLink {
         std::mem::take(&mut self.unsent)
     }
 
-    /// Requests that may still be answered, though no more can be sent.
+    /// Requests that may still be answered.
     pub(crate) fn in_flight(&self) -> Vec<Ticket> {
-        self.requests.iter().filter(|(_, posted)| !posted.lasting).map(|(ticket, _)| *ticket).collect()
+        self.requests.iter().filter(|(_, request)| !request.lasting).map(|(ticket, _)| *ticket).collect()
     }
 
-    /// Another link takes over. From here only these requests are still waited for.
+    /// Another link takes over; this one waits for the responses to these requests only.
     pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
         self.retired = true;
-        self.requests.retain(|ticket, posted| {
+        self.requests.retain(|ticket, request| {
             let keep = kept.contains(ticket);
             if !keep {
-                posted.task.abort();
+                request.task.abort();
             }
             keep
         });
@@ -271,7 +274,7 @@ impl HttpLink {
         failure
     }
 
-    /// A legacy server keeps its session until it is told that nobody needs it.
+    /// Ends all requests and deletes the session of a legacy server.
     pub(crate) async fn end(mut self, grace: Duration) {
         self.tasks.shutdown().await;
         if let Some(session) = self.peer.take_session() {

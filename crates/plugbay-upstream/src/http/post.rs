@@ -1,4 +1,4 @@
-//! One message on its way to the server, and its answer on the way back.
+//! Posts messages to the server and reads the responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,22 +16,22 @@ use tokio::{
 use crate::process::text::{clean, error_text};
 
 use super::{
-    HttpEvent,
+    HttpEvent, TransportError,
     events::{Events, ResumePoint},
     mirror::Headers,
-    peer::{self, Flavour, Peer, TransportError, is_json, is_stream},
+    peer::{self, Flavour, Peer, is_json, is_stream},
 };
 
-/// So often in a row a stream that broke off is asked for again in vain.
+/// A broken stream is requested again at most this often in a row.
 const RESUMPTIONS: u32 = 5;
 
-/// A notification that is not taken by then holds up the others no longer.
+/// A notification that is not taken by then no longer delays the others.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a stream may take to end after its answer, so that its connection can be used again.
+/// How long a stream may take to end after its response, so that its connection can be reused.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Notifications and answers, one after the other.
-pub(super) async fn carry(
+/// Posts notifications and responses, one after the other.
+pub(super) async fn post_in_order(
     peer: Arc<Peer>,
     mut messages: mpsc::UnboundedReceiver<Bytes>,
     to_link: mpsc::Sender<HttpEvent>,
@@ -41,15 +41,15 @@ pub(super) async fn carry(
         match timeout(NOTIFICATION_TIMEOUT, peer.post(message, HeaderMap::new())).await {
             Ok(Ok(_)) => {}
             Ok(Err(error @ TransportError::SessionGone)) => _ = to_link.send(HttpEvent::Lost(error)).await,
-            Ok(Err(error)) => tracing::debug!(?error, "a notification was not taken"),
-            Err(_) => tracing::debug!("a notification was not taken in time"),
+            Ok(Err(error)) => tracing::debug!(?error, "the server did not take a notification"),
+            Err(_) => tracing::debug!("the server did not take a notification in time"),
         }
         peer.taken(length);
-        peer.mark_initialized(); // the first notification is the one that ends the opening
+        peer.mark_initialized(); // the first notification is `notifications/initialized`
     }
 }
 
-/// Sends a request and passes on everything that comes back for it.
+/// Posts a request and forwards everything that comes back for it.
 pub(super) async fn request(
     peer: Arc<Peer>,
     ticket: Ticket,
@@ -71,23 +71,24 @@ pub(super) async fn request(
     }
 }
 
+/// One request and its response.
 struct Exchange {
     peer: Arc<Peer>,
     ticket: Ticket,
     to_link: mpsc::Sender<HttpEvent>,
     answered: bool,
-    /// It was sent in one; another request may have opened it since.
+    /// The request was sent in a session; another request may have opened one since.
     in_session: bool,
 }
 
 impl Exchange {
-    /// Gives a stream that is still open.
+    /// Returns the response if its stream is still open.
     async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, TransportError> {
         self.peer.ready().await;
         self.in_session = self.peer.has_session();
         let response = self.peer.post(message, headers.map).await?;
         if self.peer.flavour == Flavour::Sse && response.status().is_success() {
-            return Ok(None); // the answer comes by the one stream
+            return Ok(None); // the response comes on the SSE stream
         }
         if is_stream(&response) {
             return self.stream(response).await.map(Some);
@@ -96,8 +97,10 @@ impl Exchange {
             return self.body(response).await.map(|()| None);
         }
         match response.status() {
-            StatusCode::OK => Err(TransportError::Unusable("what it sent is neither JSON nor a stream")),
-            _ => Err(peer::refused(response).await),
+            StatusCode::OK => {
+                Err(TransportError::Unusable("its response is neither JSON nor an event stream"))
+            }
+            _ => Err(peer::status_error(response).await),
         }
     }
 
@@ -105,26 +108,28 @@ impl Exchange {
         let status = response.status();
         let challenge = peer::challenge(&response);
         let incoming = as_message(peer::body(response, self.peer.limit).await?);
-        if self.is_answer(&incoming) {
-            return self.pass_on(incoming).await;
+        if self.is_response(&incoming) {
+            return self.forward(incoming).await;
         }
         match incoming {
             Incoming::Message(message) if !status.is_success() || is_error(&message) => {
-                Err(TransportError::Status { code: status.as_u16(), words: words_of(&message), challenge })
+                Err(TransportError::Status { code: status.as_u16(), text: text_of(&message), challenge })
             }
-            _ if status.is_success() => Err(TransportError::Unusable("what it sent is no answer to it")),
-            _ => Err(TransportError::Status { code: status.as_u16(), words: String::new(), challenge }),
+            _ if status.is_success() => {
+                Err(TransportError::Unusable("its response does not answer the request"))
+            }
+            _ => Err(TransportError::Status { code: status.as_u16(), text: String::new(), challenge }),
         }
     }
 
-    /// A stream that ends early is asked for again where it broke off, if it told how.
+    /// Reads a stream until the response has come. A stream that breaks is resumed if its events have ids.
     async fn stream(&mut self, mut response: Response) -> Result<Response, TransportError> {
         let mut resume_point = ResumePoint::default();
         loop {
             let mut events = Events::new(response, self.peer.limit, &resume_point);
             let broke = loop {
                 match events.next().await {
-                    Ok(event) => self.pass_on(event.data).await?,
+                    Ok(event) => self.forward(event.data).await?,
                     Err(error) => break error,
                 }
                 if self.answered {
@@ -152,13 +157,13 @@ impl Exchange {
         }
     }
 
-    async fn pass_on(&mut self, incoming: Incoming) -> Result<(), TransportError> {
+    async fn forward(&mut self, incoming: Incoming) -> Result<(), TransportError> {
         match &incoming {
             Incoming::TooLong { .. } => return Err(TransportError::TooLarge),
-            incoming => self.answered |= self.is_answer(incoming),
+            incoming => self.answered |= self.is_response(incoming),
         }
         let note = match incoming {
-            Incoming::Message(message) if is_no_answer(&message) => {
+            Incoming::Message(message) if is_own_message(&message) => {
                 HttpEvent::During { ticket: self.ticket, message }
             }
             incoming => HttpEvent::Incoming(incoming),
@@ -167,7 +172,7 @@ impl Exchange {
         Ok(())
     }
 
-    fn is_answer(&self, incoming: &Incoming) -> bool {
+    fn is_response(&self, incoming: &Incoming) -> bool {
         let (Incoming::Message(message) | Incoming::NotText(message)) = incoming else { return false };
         let mut digits = itoa::Buffer::new();
         let ours = digits.format(self.ticket.0).as_bytes();
@@ -179,7 +184,8 @@ impl Exchange {
     }
 }
 
-fn is_no_answer(message: &Bytes) -> bool {
+/// Whether it is a request or a notification of the server.
+fn is_own_message(message: &Bytes) -> bool {
     let kind = Head::read_quickly(message).map(|head| head.kind);
     matches!(kind, Ok(Kind::Request { .. } | Kind::Notification { .. }))
 }
@@ -188,8 +194,8 @@ fn is_error(message: &Bytes) -> bool {
     matches!(Head::read(message).map(|head| head.kind), Ok(Kind::Error { .. }))
 }
 
-/// The words of a JSON error that is nobody's answer, or the whole of it.
-fn words_of(json: &Bytes) -> String {
+/// The message of a JSON error that answers no request, or all of it.
+fn text_of(json: &Bytes) -> String {
     let error = Head::read(json).ok().and_then(|head| head.payload);
     let text = match error {
         Some(error) => error_text(json, &error),

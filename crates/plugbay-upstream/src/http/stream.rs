@@ -1,4 +1,4 @@
-//! Streams that belong to no request: what a legacy server says by itself, and the old SSE transport.
+//! Streams that belong to no request: the GET stream of a legacy server, and the SSE transport.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use reqwest::Url;
 use tokio::{sync::mpsc, time::sleep};
 
 use super::{
-    HttpEvent,
+    HttpEvent, TransportError,
     events::{Events, ResumePoint},
-    peer::{self, Peer, TransportError, is_stream},
+    peer::{self, Peer, is_stream},
 };
 
-/// Listens to a Streamable HTTP server for as long as the link lives. Not every server offers this.
+/// Reads the GET stream of a Streamable HTTP server for as long as the link lives. Not every server has one.
 pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     let mut resume_point = ResumePoint::default();
     let mut offered = false;
@@ -32,14 +32,14 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
                 }
                 resume_point = events.resume_point(&resume_point);
             }
-            // Many servers that have no such stream say "not found" as well.
+            // A server without a GET stream may answer "not found" too.
             Err(error @ TransportError::SessionGone) if offered => {
                 let _ = to_link.send(HttpEvent::Lost(error)).await;
                 return;
             }
-            // In between stands somebody who cannot reach it just now, or asks for patience.
+            // A proxy cannot reach it just now, or limits the rate.
             Err(TransportError::Status { code: 429 | 502..=504, .. }) => {}
-            // It does not offer one, or not to us.
+            // It has no GET stream, or not for us.
             Ok(_) | Err(TransportError::Status { .. } | TransportError::SessionGone) => return,
             Err(_) => {}
         }
@@ -47,7 +47,7 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     }
 }
 
-/// The one stream of the old transport. It first tells where messages go; with it the link ends.
+/// Reads the one stream of the SSE transport. Its first event names the endpoint; when it ends, the link does.
 pub(super) async fn sse(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     let error = follow(&peer, &to_link).await;
     let _ = to_link.send(HttpEvent::Lost(error)).await;
@@ -56,7 +56,7 @@ pub(super) async fn sse(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
 async fn follow(peer: &Peer, to_link: &mpsc::Sender<HttpEvent>) -> TransportError {
     let response = match peer.get(None).await {
         Ok(response) if is_stream(&response) => response,
-        Ok(response) => return peer::refused(response).await,
+        Ok(response) => return peer::status_error(response).await,
         Err(error) => return error,
     };
     let mut events = Events::new(response, peer.limit, &ResumePoint::default());
@@ -77,7 +77,7 @@ async fn follow(peer: &Peer, to_link: &mpsc::Sender<HttpEvent>) -> TransportErro
     }
 }
 
-/// Messages carry the user's credentials: they go nowhere else.
+/// The endpoint that an SSE server names. Messages carry credentials, so it must be on the same server.
 fn endpoint(peer: &Peer, data: &Incoming) -> Option<Url> {
     let Incoming::Message(data) = data else { return None };
     let url = peer.url.join(std::str::from_utf8(data).ok()?.trim()).ok()?;

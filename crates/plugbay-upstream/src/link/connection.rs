@@ -1,4 +1,4 @@
-//! Messages over a pair of byte streams, in both directions at once.
+//! Messages over a pair of byte streams, read and written at the same time.
 
 use std::{collections::VecDeque, io::IoSlice, time::Duration};
 
@@ -15,12 +15,12 @@ use tokio::{
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// How long the last words of a peer that reads no more are waited for.
+/// How long a peer that reads no more is still read from.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
-/// How many pieces one write takes at most.
+/// How many slices one vectored write takes at most.
 const PIECES: usize = 64;
 
-/// Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
+/// A connection over two byte streams. Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
 /// blocked on its own output can never make us stop reading.
 pub(crate) struct Connection {
     reader: Reader,
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
     unsent: VecDeque<Unsent>,
     /// How many bytes have ever been written.
     written: usize,
-    /// Writing has failed: until when the peer is still listened to.
+    /// Set when writing has failed: the peer is read from until then.
     drain_until: Option<Instant>,
 }
 
@@ -62,17 +62,17 @@ impl Connection {
         self.send(message);
     }
 
-    /// Requests of which the peer has got nothing, so that another one may have them.
+    /// Requests of which nothing was written, so that another peer may get them.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         self.unsent.drain(..).map(|call| (call.ticket, call.message)).collect()
     }
 
-    /// What the peer has not taken yet.
+    /// How many bytes wait to be written.
     pub(crate) fn backlog(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Gives back memory that is only kept for the next message.
+    /// Releases memory that is only kept for the next message.
     pub(crate) fn trim(&mut self) {
         self.framer.rest();
     }
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Writes without reading: for whoever cannot take more from the peer now. Never ends by itself.
+    /// Writes without reading, while a caller cannot take more. Never ends by itself.
     pub(crate) async fn keep_writing(&mut self) {
         while self.has_to_write() {
             let written = write_some(&mut self.writer, &self.outbox).await;
@@ -122,7 +122,7 @@ impl Connection {
 
     fn written(&mut self, written: &std::io::Result<usize>) {
         let Ok(count) = *written else {
-            self.drain_until = Some(Instant::now() + DRAIN_TIME); // what it said before is still to be read
+            self.drain_until = Some(Instant::now() + DRAIN_TIME); // earlier messages may still be unread
             return;
         };
         self.outbox.advance(count);

@@ -1,4 +1,4 @@
-//! How a process ended, in the words of a shell user.
+//! How a process ended, as a shell reports it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum Exit {
     Code(i32),
     /// The number of the signal that ended it.
     Signal(i32),
-    /// The system gave no status: somebody else reaped it, or it cannot be killed.
+    /// The system gave no status: another process reaped it, or it cannot be killed.
     Unknown,
 }
 

@@ -62,7 +62,7 @@ impl Guard {
         let mut state = self.shared.lock();
         state.groups.insert(group);
         if !state.send(REGISTER, group) {
-            // It died since: a new one is told of all groups.
+            // The helper died since: a new one gets all groups.
             state.helper = None;
             state.keep_watch(&self.shared);
         }

@@ -1,4 +1,4 @@
-//! The end of what a server wrote to stderr, for error messages; the rest is drained and forgotten.
+//! The last lines of a server's stderr, for error messages; earlier ones are dropped.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use super::text::clean;
 const KEPT_BYTES: usize = 64 * 1024;
 const KEPT_LINES: usize = 200;
 const READ_SIZE: usize = 4 * 1024;
-/// Lets a user follow the servers' words without our own.
+/// The log target of the servers' stderr, so that a user can follow it without plugbay's own log.
 const LOG_TARGET: &str = "plugbay::stderr";
 
 /// A cheap handle: clones show the same lines, also after the process has gone.

@@ -1,4 +1,4 @@
-//! A call that is taken back, or whose time is over: each kind of server is told in its own way.
+//! Cancellation and timeouts of calls: each kind of server is told in its own way.
 
 use serde_json::json;
 

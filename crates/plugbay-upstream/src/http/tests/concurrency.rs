@@ -1,4 +1,4 @@
-//! Very many calls at once: every answer reaches its own caller, whatever way it comes.
+//! Very many calls at once: every response reaches its caller, on whichever stream it comes.
 
 use serde_json::json;
 

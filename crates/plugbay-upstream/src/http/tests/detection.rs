@@ -1,4 +1,4 @@
-//! A server of which nothing is known: its era and its transport are found out, and remembered.
+//! Detection of the era and the transport of an unknown server, and how both are remembered.
 
 use plugbay_core::{catalog::Dialect, era::Era};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::spec::{HttpFlavour, Timeouts};
 
 type Refusal = (&'static str, fn(Request));
 
-/// Every way in which a legacy server may turn down a server request that it does not know.
+/// Every way in which a legacy server may refuse `server/discover`.
 const REFUSALS: &[Refusal] = &[
     ("400", |request| request.status(400)),
     ("404", |request| request.status(404)),
@@ -120,7 +120,7 @@ async fn server_discover_is_repeated_once_only() {
     server.take("initialize").await;
 }
 
-/// Over HTTP a quick refusal of the second server request may overtake a slow answer to the first.
+/// Over HTTP a quick refusal of `initialize` may overtake a slow answer to `server/discover`.
 #[tokio::test]
 async fn a_late_server_discover_result_means_modern() {
     let refusals: [fn(Request); 2] = [
@@ -164,7 +164,7 @@ async fn a_server_of_both_eras_is_modern_though_initialize_is_faster() {
     assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
-/// Its words need not be about the session that the other server request has opened.
+/// The refusal of `server/discover` need not be about the session that `initialize` has opened.
 #[tokio::test]
 async fn a_late_server_discover_refusal_means_legacy() {
     let mut server = Server::start().await;
@@ -283,7 +283,7 @@ async fn a_configured_transport_is_the_only_one_tried() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// Asking in another way would not help, and each further server request may cost: a lock-out, a bill.
+/// Another request would not help and may do harm: a lock-out, a bill.
 #[tokio::test]
 async fn final_http_errors_end_the_opening() {
     for code in [401, 403, 407, 429, 502, 503] {

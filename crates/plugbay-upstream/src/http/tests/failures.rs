@@ -1,4 +1,4 @@
-//! Everything that can be wrong with one answer, told in words; the other calls are not concerned.
+//! Failures of single responses, reported in words; other calls are not affected.
 
 use serde_json::json;
 
@@ -53,13 +53,13 @@ const SPOILT: &[Spoil] = &[
     (
         "a page as answer",
         |request| request.reply(200, &[("content-type", "text/html")], "<html>"),
-        &["neither JSON nor a stream"],
+        &["neither JSON nor an event stream"],
     ),
-    ("no type", |request| request.reply(200, &[], "{}"), &["neither JSON nor a stream"]),
+    ("no type", |request| request.reply(200, &[], "{}"), &["neither JSON nor an event stream"]),
     ("nothing", |request| request.status(204), &["answered HTTP 204 No Content"]),
     ("accepted", |request| request.status(202), &["answered HTTP 202 Accepted"]),
-    ("empty JSON", |request| request.json(200, ""), &["is no answer to it"]),
-    ("no JSON", |request| request.json(200, "hello"), &["is no answer to it"]),
+    ("empty JSON", |request| request.json(200, ""), &["does not answer the request"]),
+    ("no JSON", |request| request.json(200, "hello"), &["does not answer the request"]),
     (
         "an error to nobody",
         |request| request.json(200, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"boom"}}"#),
@@ -68,7 +68,7 @@ const SPOILT: &[Spoil] = &[
     (
         "the answer to something else",
         |request| request.json(200, r#"{"jsonrpc":"2.0","id":"other","result":{}}"#),
-        &["is no answer to it"],
+        &["does not answer the request"],
     ),
     (
         "malformed JSON",

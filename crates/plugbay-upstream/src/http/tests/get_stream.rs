@@ -1,4 +1,4 @@
-//! The stream on which a legacy server speaks by itself.
+//! The GET stream, on which a legacy server sends its own messages.
 
 use serde_json::json;
 

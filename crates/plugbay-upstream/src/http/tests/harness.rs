@@ -1,4 +1,4 @@
-//! The gateway's side: the real task of one server, whoever calls it, and what it reports.
+//! The gateway's side: the real actor of one server, its callers, and its reports.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -222,7 +222,7 @@ pub(super) fn holes(text: String, places: &[&str]) -> Draft {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     heard: watch::Sender<HashMap<Ticket, LinkEvent>>,
-    /// Whether callers can be asked, and for which call they were, by the server request's number.
+    /// Whether callers take server requests, and the call and number of each that came.
     asked: watch::Sender<Option<Vec<AskedFor>>>,
     /// What was told unasked, and for which call.
     told: watch::Sender<Vec<(Option<Ticket>, String)>>,
@@ -253,7 +253,7 @@ impl Calls {
         self.asked.send_replace(Some(Vec::new()));
     }
 
-    /// The call and the number of the server request that comes as the `n`th.
+    /// The call and the number of the `n`th server request.
     pub(super) async fn server_request(&self, n: usize) -> AskedFor {
         let mut asked = self.asked.subscribe();
         let enough = |asked: &Option<Vec<_>>| asked.as_ref().is_some_and(|asked| asked.len() > n);

@@ -1,4 +1,4 @@
-//! Servers that mean harm, or are merely broken in the worst place.
+//! Hostile servers, and servers that are broken in the worst place.
 
 use serde_json::json;
 

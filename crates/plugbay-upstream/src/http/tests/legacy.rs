@@ -1,4 +1,4 @@
-//! A legacy server over Streamable HTTP: the session, the version, the order of the opening, the end.
+//! A legacy server over Streamable HTTP: session, version, order of the opening, end.
 
 use bytes::Bytes;
 use plugbay_core::{era::Era, exchange::Reply};
@@ -123,7 +123,7 @@ async fn progress_and_server_requests_on_a_response_stream_are_forwarded() {
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
-/// Other than a pipe, a stream tells for whom a server request is.
+/// Other than a pipe, a stream shows which call a server request is about.
 #[tokio::test]
 async fn a_server_request_belongs_to_the_call_of_its_stream() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;

@@ -1,4 +1,4 @@
-//! Answers that are larger than allowed: only their own call ends.
+//! Responses beyond the message limit: only their own call ends.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! A modern server: the first server request, the headers of each request, and its subscription.
+//! A modern server: `server/discover`, the headers of each request, and its subscription.
 
 use serde_json::{Value, json};
 

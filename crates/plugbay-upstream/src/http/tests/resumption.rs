@@ -1,4 +1,4 @@
-//! A response stream that breaks off: asked for again where it can be, and never the call itself.
+//! Response streams that break: resumed where possible; the call is never sent again.
 
 use std::time::Instant;
 

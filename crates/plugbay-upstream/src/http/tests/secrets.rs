@@ -1,4 +1,4 @@
-//! What is secret in a configuration is nowhere to be read.
+//! Secrets of a configuration, which appear in no log and no error.
 
 use std::{
     collections::BTreeMap,

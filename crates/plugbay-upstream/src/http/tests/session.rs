@@ -1,4 +1,4 @@
-//! A session that the server has forgotten: opened anew once, and every call done exactly once.
+//! Expired sessions: opened again once, and every call done exactly once.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05: one stream for everything that comes, and an address for what goes.
+//! The SSE transport of 2024-11-05: one stream for all responses, one endpoint for all messages.
 
 use serde_json::{Value, json};
 

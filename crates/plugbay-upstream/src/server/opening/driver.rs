@@ -19,7 +19,7 @@ pub(in crate::server) async fn open(
     tickets: &Tickets,
     host_registry: &HostRegistry,
 ) -> Result<Opened, OpenError> {
-    let mut opening = Opening::new(first, link.answers_apart(), tickets, host_registry, clock::now());
+    let mut opening = Opening::new(first, link.reorders_responses(), tickets, host_registry, clock::now());
     loop {
         match opening.poll() {
             Output::Request(ticket, message) => link.request(ticket, message),

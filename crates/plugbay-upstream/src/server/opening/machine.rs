@@ -71,7 +71,7 @@ pub(super) struct Opening<'a> {
     state: State,
     outputs: VecDeque<Output>,
     /// Whether a response may overtake another.
-    answers_apart: bool,
+    reorders_responses: bool,
     discover: Ticket,
     initialize: Ticket,
     last_sent: Method,
@@ -132,10 +132,10 @@ enum Reply {
 }
 
 impl<'a> Opening<'a> {
-    /// `answers_apart`: each response travels by itself, so that one may overtake another.
+    /// `reorders_responses`: each response travels by itself, so that one may overtake another.
     pub(super) fn new(
         first: Era,
-        answers_apart: bool,
+        reorders_responses: bool,
         tickets: &'a Tickets,
         host_registry: &'a HostRegistry,
         now: Instant,
@@ -143,7 +143,7 @@ impl<'a> Opening<'a> {
         let mut opening = Self {
             state: State::Done,
             outputs: VecDeque::new(),
-            answers_apart,
+            reorders_responses,
             discover: tickets.next(),
             initialize: tickets.next(),
             last_sent: Method::Discover,
@@ -257,7 +257,7 @@ impl<'a> Opening<'a> {
 
     fn discovered(&mut self, opened: Box<Opened>, now: Instant) {
         match &self.state {
-            State::Initializing { .. } | State::Discovered { .. } if !self.answers_apart => {
+            State::Initializing { .. } | State::Discovered { .. } if !self.reorders_responses => {
                 self.state = State::Discovered { opened, deadline: now + DISCOVERED_TIMEOUT };
             }
             State::Done => {}
@@ -287,7 +287,7 @@ impl<'a> Opening<'a> {
                 | State::Initialized { .. }
                 | State::Refused { .. }
         );
-        if unanswered && self.answers_apart {
+        if unanswered && self.reorders_responses {
             self.state = State::Initialized { message, result, deadline: now + INITIALIZED_TIMEOUT };
         } else if !matches!(self.state, State::Done) {
             self.open_legacy(&message, &result, unanswered);

@@ -86,7 +86,7 @@ impl Script<'_> {
                 self.refuses(DISCOVER, &json!({ "code": -32022, "message": "version", "data": data }));
             }
             Fails(method, code) => {
-                let error = TransportError::Status { code, words: String::new(), challenge: None };
+                let error = TransportError::Status { code, text: String::new(), challenge: None };
                 self.event(Event::RequestFailed { ticket: self.requests[method], error });
             }
             Says(message) => self.event(Event::Message(Bytes::from_static(message.as_bytes()))),
@@ -156,10 +156,10 @@ impl Script<'_> {
 }
 
 fn check(cases: &[(&str, Era, bool, &[Step], End)]) {
-    for (what, first, answers_apart, steps, end) in cases {
+    for (what, first, reorders_responses, steps, end) in cases {
         let (tickets, registry) = (Tickets::default(), HostRegistry::default());
         let now = Instant::now();
-        let opening = Opening::new(*first, *answers_apart, &tickets, &registry, now);
+        let opening = Opening::new(*first, *reorders_responses, &tickets, &registry, now);
         let mut script = Script { opening, now, requests: HashMap::new() };
         for step in *steps {
             script.step(*step);

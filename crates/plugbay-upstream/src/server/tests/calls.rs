@@ -1,4 +1,4 @@
-//! A call's time: silence, progress, the hard maximum, and taking it back.
+//! Calls: timeouts, progress, the hard maximum, cancellation.
 
 use plugbay_core::era::Era;
 use serde_json::json;

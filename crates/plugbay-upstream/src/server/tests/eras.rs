@@ -1,4 +1,4 @@
-//! Which era a server speaks: every way in which the first server requests can be met.
+//! The era of a server: every way in which it may answer the opening.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ const INITIALIZE: &str = "initialize";
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Hear(&'static str),
-    /// With a result, to the server request of this method.
+    /// A result for the request of this method.
     Answer(&'static str),
     Refuse(&'static str),
     Say(&'static str),
@@ -88,7 +88,7 @@ type Case<'a> = (&'a str, Option<Dialect>, &'a [Step], (Era, bool));
 async fn the_era_of_each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
     let (legacy, modern) = (Some(Era::Legacy.into()), Some(Era::Modern.into()));
-    // Answered, the server request is worth asking again; else it is not, for a while.
+    // A server that answered `server/discover` gets it again at the next start; another does not, for a while.
     let (renewable, resting) = ((Era::Legacy, true), (Era::Legacy, false));
     let long_ago = Some(Dialect { asked_in_vain: Some(20_000), ..Era::Legacy.into() });
     let cases: &[Case<'_>] = &[

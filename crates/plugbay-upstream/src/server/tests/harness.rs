@@ -1,4 +1,4 @@
-//! The gateway's side: one server's task, whoever calls it, and what it reports.
+//! The gateway's side: the actor of one server, its callers, and its reports.
 
 use std::{
     collections::{BTreeMap, HashMap},

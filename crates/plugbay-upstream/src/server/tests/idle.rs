@@ -1,4 +1,4 @@
-//! Rest: an unused server is stopped, and the next use starts it.
+//! Idle servers: stopped when unused, started by the next use.
 
 use plugbay_core::{era::Era, exchange::Warmed};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The list of tools: pages, changes, storms of changes, and calls meanwhile.
+//! `tools/list`: pages, changes, many changes at once, and calls meanwhile.
 
 use plugbay_core::{era::Era, exchange::SubscriptionTarget};
 use serde_json::json;

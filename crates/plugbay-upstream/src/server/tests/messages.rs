@@ -1,4 +1,4 @@
-//! What a server may say: answers of every shape, and words that answer nothing.
+//! Messages of a server: responses of every shape, and messages that answer nothing.
 
 use plugbay_core::era::Era;
 use serde_json::json;

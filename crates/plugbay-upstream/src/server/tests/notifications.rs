@@ -1,4 +1,4 @@
-//! What hosts want to hear, and how servers learn of it.
+//! Subscriptions and log levels of hosts, and how servers get them.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::{
     harness::{Harness, Setup},
+    host::{Host, HostEvent},
     peer::Peer,
-    server_requests::{Heard, Host},
 };
 use crate::server::Command;
 
@@ -101,13 +101,13 @@ async fn unknown_notifications_go_to_the_only_host_or_to_none() {
     };
     join(&hosts[0]);
     peer.notify("notifications/acme/done", json!({ "for": "the first" })).await;
-    let Heard::Told(text) = hosts[0].hear().await else { panic!() };
+    let HostEvent::Notification(text) = hosts[0].next_event().await else { panic!() };
     assert!(text.contains("acme/done"), "{text}");
     join(&hosts[1]);
     peer.notify("notifications/acme/done", json!({ "for": "one of them" })).await;
     peer.notify("notifications/message", json!({ "level": "error", "data": 1 })).await;
     for host in &hosts {
-        let Heard::Told(text) = host.hear().await else { panic!() };
+        let HostEvent::Notification(text) = host.next_event().await else { panic!() };
         assert!(text.contains("notifications/message"), "{text}");
     }
 }

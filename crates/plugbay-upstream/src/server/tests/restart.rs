@@ -1,4 +1,4 @@
-//! When a server goes away: what it got is never sent again, what it never got goes to the next.
+//! Restarts: a call that the server received is never sent again, an unsent one goes to the next server.
 
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ async fn stop_answers_every_call() {
         }
         assert!(!harness.calls.end(before).await.is_empty(), "{stage}");
         if let Some(mut peer) = peer {
-            while peer.heard().await.is_some() {}
+            while peer.receive().await.is_some() {}
         }
         let launches = harness.launches(Instant::now()).len();
         sleep(60 * MINUTE).await;

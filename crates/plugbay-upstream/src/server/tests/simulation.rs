@@ -207,7 +207,7 @@ impl Wild {
                     let (_, line) = self.plans.pop_first().unwrap();
                     peer.say(line).await;
                 }
-                message = peer.heard() => {
+                message = peer.receive() => {
                     let Some(message) = message else { return };
                     if !self.take(&serde_json::from_str(&message).unwrap()) {
                         return;

@@ -1,4 +1,4 @@
-//! Starting: patience, retries, forgiveness, and what happens to calls meanwhile.
+//! Starts: timeouts, retries, and what happens to calls meanwhile.
 
 use plugbay_core::{era::Era, wire};
 use serde_json::json;
