@@ -1,10 +1,14 @@
 //! What every server offers: immutable, so that readers share it without a lock.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 
 use crate::{
+    arguments::CompiledSchema,
     era::Era,
     extension::Extensions,
     failure::Failure,
@@ -15,6 +19,8 @@ use crate::{
 
 /// More of one kind than this from one server is not taken.
 pub const ITEM_LIMIT: usize = 10_000;
+/// The compiled schema of a tool whose definition is longer than this is not kept, because it takes several times the memory.
+const KEPT_SCHEMA: usize = 64 << 10;
 
 /// All servers at one moment. Changes make a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,7 +110,20 @@ pub struct Tool {
     pub name_span: Span,
     /// The value at `description`.
     pub description_span: Option<Span>,
+    schema: SchemaCell,
 }
+
+/// A tool's compiled schema, once it was needed. It follows from the definition, so it makes no two tools differ.
+#[derive(Debug, Clone, Default)]
+struct SchemaCell(OnceLock<Option<Arc<CompiledSchema>>>);
+
+impl PartialEq for SchemaCell {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for SchemaCell {}
 
 /// How a server wants to be spoken to: learnt once, remembered with its offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -351,12 +370,22 @@ impl Tool {
         }
         let name_span = name_span?;
         let name = string_value(&definition[name_span.clone()])?.into_owned();
-        (!name.is_empty()).then_some(Self { name, definition, name_span, description_span })
+        let schema = SchemaCell::default();
+        (!name.is_empty()).then_some(Self { name, definition, name_span, description_span, schema })
     }
 
     pub fn description(&self) -> Option<String> {
         let span = self.description_span.clone()?;
         string_value(&self.definition[span]).map(std::borrow::Cow::into_owned)
+    }
+
+    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none. A very large one is not kept.
+    pub fn input_schema(&self) -> Option<Arc<CompiledSchema>> {
+        let compile = || self.raw("inputSchema").map(|schema| Arc::new(CompiledSchema::new(schema)));
+        if self.definition.len() > KEPT_SCHEMA {
+            return compile();
+        }
+        self.schema.0.get_or_init(compile).clone()
     }
 
     /// The value of a member of the definition, as it stands.

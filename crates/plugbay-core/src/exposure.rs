@@ -15,9 +15,9 @@ pub struct Exposure {
     /// Tools stand under their names alone, without `{server}__`, wherever that leaves no doubt whose
     /// they are.
     pub bare: bool,
-    /// The server's own tool name → the name that takes its place.
+    /// The server's tool name → the name that replaces it.
     pub rename: BTreeMap<String, String>,
-    /// The server's own tool name → the description that replaces the server's.
+    /// The server's tool name → the description that replaces the server's.
     pub describe: BTreeMap<String, String>,
     pub suite: Suite,
     /// What a model is told that uses this server's tools for a sentence.

@@ -328,8 +328,9 @@ impl AgentRun {
             return Err(format!("all {limit} calls are used up: answer with what you have"));
         }
         let gateway = self.host.place.session.gateway();
-        let schema = found.tool.raw("inputSchema").unwrap_or(b"{}");
-        let fitting = arguments::fit(schema, call.arguments.get().as_bytes(), gateway.settings().repair);
+        let schema = found.tool.input_schema();
+        let schema = schema.unwrap_or_else(|| Arc::new(arguments::CompiledSchema::new(b"{}")));
+        let fitting = arguments::check(&schema, call.arguments.get().as_bytes(), gateway.settings().repair);
         let fitting = fitting.map_err(|refusal| refusal.to_string())?;
         let calling = Calling::new(gateway.tickets.next(), found, &fitting.arguments);
         let calling = calling.ok_or("these arguments cannot be sent")?;

@@ -6,27 +6,30 @@ mod given;
 pub(crate) mod prompts;
 pub(crate) mod suite;
 
-use std::time::Duration;
+use std::{borrow::Cow, ops::Range, time::Duration};
 
-use bytes::{BufMut, BytesMut};
+use bytes::Bytes;
 use plugbay_core::{
-    arguments::{self, Envelope, NoCall, Repair},
+    arguments::{self, Envelope, NoCall},
     search::reply,
-    surface::{BuiltinTool, Found, Snapshot},
-    wire::Members,
+    surface::{BuiltinTool, Found, Snapshot, Target},
 };
 
 use self::given::Arguments;
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
+    destination::{InnerCall, Route},
     dispatch,
-    message::{Message, Request},
+    message::Request,
     session::Session,
+    tasks,
 };
 
 /// A model may be patient, but not for ever.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
+/// Where a result tells what was repaired in its call.
+const REPAIRS_KEY: &str = "plugbay/repairs";
 /// As many as are shown for a name that is none.
 const NEAREST: usize = 3;
 
@@ -53,8 +56,8 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
     let reply = match tool {
         BuiltinTool::Search => return finding::serve(context),
         BuiltinTool::Describe => describe(session, &snapshot, request),
-        BuiltinTool::Execute | BuiltinTool::Read => match execute(session, &snapshot, request, tool) {
-            Ok(call) => return dispatch::call_tool(context.with_request(&call)),
+        BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
+            Ok(route) => return dispatch::forward(context, route),
             Err(reply) => Err(reply),
         },
         BuiltinTool::Activate | BuiltinTool::Deactivate => return activate::switch(context, tool),
@@ -95,66 +98,71 @@ fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply 
     if any { Ok(told) } else { Err(told) }
 }
 
-/// The call that is meant: the request with the inner tool's name and arguments in place of ours. All else
-/// that its host said goes with it.
-fn execute(
-    session: &Session,
-    snapshot: &Snapshot,
-    request: &Request,
-    own: BuiltinTool,
-) -> Result<Request, String> {
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
+/// The route of the call that stands in the arguments of `execute_tool`.
+fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) -> Result<Route, String> {
+    let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
-    let meant =
-        arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
-            NoCall::Unknown(name) => unknown(session, snapshot, &name),
-            NoCall::Refused(refusal) => refusal.to_string(),
-        })?;
-    let found = snapshot.names.get(&meant.name);
-    // A host may let this one pass unasked, so it must not be able to change anything.
-    if own == BuiltinTool::Read && !found.is_some_and(Found::is_read_only) {
-        return Err(format!(
-            "{} may change things: call it with {}",
-            meant.name,
-            BuiltinTool::Execute.name()
-        ));
+    let call = arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
+        NoCall::Unknown(name) => unknown(context.session, snapshot, &name),
+        NoCall::Refused(refusal) => refusal.to_string(),
+    })?;
+    // A host may allow this tool without asking, so it must not be able to change anything.
+    if tool == BuiltinTool::Read && !call.tool.tool.found().is_some_and(Found::is_read_only) {
+        let (name, execute) = (&call.tool.name, BuiltinTool::Execute.name());
+        return Err(format!("{name} may change things: call it with {execute}"));
     }
-    inner_call(request, found, &meant, mode)
+    let target = call.tool.tool.target().clone();
+    inner_route(context, snapshot, &target, call, mode)
 }
 
-/// The request with another tool and its arguments, checked and put right, in place of what stood there.
-fn inner_call(
-    request: &Request,
-    found: Option<&Found>,
-    meant: &arguments::Call<'_>,
+/// The route of a call that stands in the arguments of another one, with its arguments checked and repaired.
+fn inner_route<T>(
+    context: RequestContext<'_>,
+    snapshot: &Snapshot,
+    target: &Target,
+    call: arguments::Call<'_, T>,
     mode: arguments::Mode,
-) -> Result<Request, String> {
-    let schema = found.and_then(|found| found.tool.raw("inputSchema")).unwrap_or(b"{}");
-    let fitting = arguments::fit(schema, &meant.arguments, mode).map_err(|refusal| refusal.to_string())?;
-    let repairs: Vec<Repair> = meant.repairs.iter().chain(&fitting.repairs).cloned().collect();
+) -> Result<Route, String> {
+    let RequestContext { request, era, .. } = context;
+    let call = call.checked(mode).map_err(|refusal| refusal.to_string())?;
+    let (Some(name), Some(outer)) = (request.name.clone(), request.arguments.clone()) else {
+        return Err("\"arguments\" are missing".to_owned());
+    };
+    let arguments = match call.arguments {
+        Cow::Borrowed(arguments) => shared(&request.message, arguments),
+        Cow::Owned(arguments) => on_one_line(arguments),
+    };
+    let repaired = serde_json::to_string(&call.repairs).ok().filter(|_| !call.repairs.is_empty());
+    let inner = InnerCall {
+        arguments: (outer, arguments),
+        timeout: call.timeout.map(|timeout| timeout.min(LONGEST_CALL)),
+        repairs: repaired.map(|repairs| Bytes::from(format!(r#""{REPAIRS_KEY}":{repairs}"#))),
+    };
+    Ok(Route {
+        server: target.server.clone(),
+        subject: Some((name, target.quoted.clone())),
+        role: tasks::role_of_call(request, era, snapshot, target),
+        inner: Some(inner),
+    })
+}
 
-    let mut message = BytesMut::with_capacity(fitting.arguments.len() + 200);
-    message.put_slice(br#"{"jsonrpc":"2.0","id":"#);
-    message.put_slice(request.id());
-    message.put_slice(br#","method":"tools/call","params":{"name":"#);
-    message.put_slice(serde_json::Value::from(meant.name.as_str()).to_string().as_bytes());
-    message.put_slice(br#","arguments":"#);
-    message.put_slice(&fitting.arguments);
-    if let Some((bytes, params)) = request.params() {
-        for member in Members::of(bytes, params).flatten() {
-            if member.key != "name" && member.key != "arguments" {
-                message.put_slice(format!(",{}:", serde_json::Value::from(&*member.key)).as_bytes());
-                message.put_slice(&bytes[member.value]);
-            }
-        }
+/// `part` as a slice of the message, if it stands there: empty arguments may stand nowhere.
+fn shared(message: &Bytes, part: &[u8]) -> Bytes {
+    let within = message.as_ptr_range();
+    let Range { start, end } = part.as_ptr_range();
+    if within.start <= start && end <= within.end {
+        message.slice_ref(part)
+    } else {
+        Bytes::copy_from_slice(part)
     }
-    message.put_slice(b"}}");
-    match Message::read(message.freeze()) {
-        Ok(Message::Request(call)) => {
-            Ok(call.meant(meant.timeout.map(|timeout| timeout.min(LONGEST_CALL)), &repairs))
-        }
-        _ => Err("\"arguments\" cannot be sent as they are".to_owned()),
+}
+
+/// A line break between values, where a server may see the next message begin, becomes a space.
+fn on_one_line(mut json: Vec<u8>) -> Bytes {
+    for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
     }
+    json.into()
 }
 
 fn agent_request(request: &Request) -> Result<AgentRequest, String> {

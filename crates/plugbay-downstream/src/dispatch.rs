@@ -20,12 +20,13 @@ use serde_json::json;
 use crate::{
     builtin,
     context::RequestContext,
+    destination::{Destination, InnerCall, Route},
     lists::{self, Kind, Wanted},
     message::{Message, Notification, Request, Response},
     outbox::Outbox,
     refusal::Refusal,
     respond,
-    route::{self, Destination, Finder, Route},
+    route::{self, Finder},
     session::Session,
     subscriptions::Watched,
     suspended::HostCall,
@@ -117,12 +118,12 @@ fn missing(key: &str) -> Refusal {
 }
 
 fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Result<(), Refusal> {
-    let requested = request.text(request.protocol_version.as_ref());
+    let requested = request.text(request.opening.protocol_version.as_ref());
     if requested.is_none() {
         return Err(Refusal::InvalidParams("\"protocolVersion\" is missing".to_owned()));
     }
     let version = era::negotiate(requested.as_deref());
-    let declared = request.capabilities.as_ref();
+    let declared = request.opening.capabilities.as_ref();
     let client_capabilities =
         declared.map(|object| ClientCapabilities::read(&request.message, object)).unwrap_or_default();
     session.meet(request, Era::Legacy);
@@ -193,11 +194,12 @@ fn go(context: RequestContext<'_>, destination: Destination) {
     }
 }
 
-fn forward(context: RequestContext<'_>, route: Route) {
+/// Sends the request to its server. The answer comes to the table of calls.
+pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
     let RequestContext { session, request, era, .. } = context;
     let snapshot = session.snapshot();
     let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
-    match context.gateway().suspended.resume(context, (&route.server, server_era), &route.role) {
+    match context.gateway().suspended.resume(context, &route, server_era) {
         Ok(true) => return,
         Ok(false) => {}
         Err(refusal) => return context.refuse(&refusal),
@@ -213,7 +215,7 @@ fn forward(context: RequestContext<'_>, route: Route) {
         session.wants_log(Some(level));
     }
     let draft = draft(request, &route);
-    let call = HostCall::begin(context, (&route.server, server_era), &route.role, &draft);
+    let call = HostCall::begin(context, &route, server_era, &draft);
     context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,
@@ -221,7 +223,7 @@ fn forward(context: RequestContext<'_>, route: Route) {
         request: draft,
         era,
         params: request.params.clone(),
-        timeout: request.timeout,
+        timeout: route.timeout(),
         task_role: route.role.task_role(),
     };
     context.gateway().servers.forward(&route.server, call);
@@ -232,6 +234,9 @@ fn draft(request: &Request, route: &Route) -> Draft {
     let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
     if let Some((subject, own)) = &route.subject {
         draft = draft.with(subject.clone(), Hole::Text(own.clone()));
+    }
+    if let Some(InnerCall { arguments: (span, arguments), .. }) = &route.inner {
+        draft = draft.with(span.clone(), Hole::Text(arguments.clone()));
     }
     if let (Some(demand), Some(params)) = (route.role.demand(), &request.params) {
         draft = draft.with(params.start + 1..params.start + 1, Hole::Text(demand));

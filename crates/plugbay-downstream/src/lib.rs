@@ -6,6 +6,7 @@ mod budget;
 mod builtin;
 mod connected_hosts;
 mod context;
+mod destination;
 mod dispatch;
 mod gateway;
 mod host_view;

@@ -1,10 +1,9 @@
 //! What a host says, read as far as anybody here looks into it.
 
-use std::{borrow::Cow, time::Duration};
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use plugbay_core::{
-    arguments::Repair,
     capabilities::ClientCapabilities,
     era::Meta,
     extension::Extensions,
@@ -73,22 +72,22 @@ pub(crate) struct Request {
     pub(crate) task: Option<Span>,
     pub(crate) task_id: Option<Span>,
     pub(crate) notifications: Option<Span>,
-    pub(crate) protocol_version: Option<Span>,
-    pub(crate) capabilities: Option<Span>,
-    pub(crate) client_info: Option<Span>,
+    pub(crate) arguments: Option<Span>,
+    pub(crate) opening: Opening,
     pub(crate) state: Option<Span>,
     pub(crate) responses: Option<Span>,
     pub(crate) meta: Meta,
     /// A key that not every parser would read alike.
     pub(crate) ambiguous: Option<&'static str>,
-    /// Instead of the server's own.
-    pub(crate) timeout: Option<Duration>,
-    /// What was put right in it, as a member of the result's `_meta`.
-    pub(crate) repairs: Option<Bytes>,
 }
 
-/// Where a result tells what was put right in its call.
-const REPAIRS_KEY: &str = "plugbay/repairs";
+/// What the params of `initialize` say of the host.
+#[derive(Clone, Default)]
+pub(crate) struct Opening {
+    pub(crate) protocol_version: Option<Span>,
+    pub(crate) capabilities: Option<Span>,
+    pub(crate) client_info: Option<Span>,
+}
 
 /// What a call is about. If one of these stood twice, or also in other letters, a server could read
 /// another name than the one that was allowed.
@@ -114,9 +113,10 @@ impl Request {
                 "task" => &mut request.task,
                 "taskId" => &mut request.task_id,
                 "notifications" => &mut request.notifications,
-                "protocolVersion" => &mut request.protocol_version,
-                "capabilities" => &mut request.capabilities,
-                "clientInfo" => &mut request.client_info,
+                "arguments" => &mut request.arguments,
+                "protocolVersion" => &mut request.opening.protocol_version,
+                "capabilities" => &mut request.opening.capabilities,
+                "clientInfo" => &mut request.opening.client_info,
                 "requestState" => &mut request.state,
                 "inputResponses" => &mut request.responses,
                 "_meta" => {
@@ -128,13 +128,6 @@ impl Request {
             *place = Some(member.value);
         }
         Self { message, params, ..request }
-    }
-
-    /// The call that was found in another one.
-    pub(crate) fn meant(self, timeout: Option<Duration>, repairs: &[Repair]) -> Self {
-        let told = serde_json::to_string(repairs).ok().filter(|_| !repairs.is_empty());
-        let repairs = told.map(|told| Bytes::from(format!(r#""{REPAIRS_KEY}":{told}"#)));
-        Self { timeout, repairs, ..self }
     }
 
     pub(crate) fn id(&self) -> &[u8] {
@@ -191,8 +184,7 @@ impl Request {
 
     /// What is passed to a tool, as raw JSON.
     pub(crate) fn arguments(&self) -> Option<&[u8]> {
-        let arguments = Members::find(&self.message, self.params.as_ref()?, "arguments")?;
-        Some(self.raw(&arguments))
+        Some(self.raw(self.arguments.as_ref()?))
     }
 
     pub(crate) fn progress_token(&self) -> Option<&[u8]> {
@@ -228,7 +220,7 @@ impl Request {
     }
 
     fn told_of_client(&self, key: &str) -> Option<Cow<'_, str>> {
-        let info = self.client_info.as_ref().or(self.meta.client_info.as_ref())?;
+        let info = self.opening.client_info.as_ref().or(self.meta.client_info.as_ref())?;
         self.text(Members::find(&self.message, info, key).as_ref())
     }
 
@@ -240,7 +232,7 @@ impl Request {
 
     /// What else it has declared, in either era.
     pub(crate) fn extensions(&self) -> Extensions {
-        let declared = self.meta.capabilities.as_ref().or(self.capabilities.as_ref());
+        let declared = self.meta.capabilities.as_ref().or(self.opening.capabilities.as_ref());
         declared.map(|object| Extensions::read(&self.message, object)).unwrap_or_default()
     }
 

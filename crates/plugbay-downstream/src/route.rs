@@ -1,39 +1,22 @@
 //! Whom a request is for, and what of it must be written in that server's own words.
 
-use bytes::Bytes;
 use plugbay_core::{
     catalog::Offer,
     era::Era,
     name::{self, ServerName},
-    surface::{BuiltinPrompt, BuiltinTool, Place, Plan, Snapshot},
+    surface::{Place, Plan, Snapshot},
     task::TaskRole,
     wire::{Members, Span, string_value},
 };
 
 use crate::{
     context::RequestContext,
+    destination::{Destination, Route},
     message::Request,
     refusal::Refusal,
     session::Session,
     tasks::{self, Role, Task},
 };
-
-pub(crate) struct Route {
-    pub(crate) server: ServerName,
-    /// The part of the request that names its subject, and what takes its place.
-    pub(crate) subject: Option<(Span, Bytes)>,
-    pub(crate) role: Role,
-}
-
-/// Who serves a request.
-pub(crate) enum Destination {
-    Server(Route),
-    /// The gateway itself.
-    Builtin(BuiltinTool),
-    BuiltinPrompt(BuiltinPrompt),
-    /// A server as one tool.
-    Suite(ServerName),
-}
 
 /// Finds the destination of one kind of request.
 pub(crate) type Finder = fn(RequestContext<'_>, &Snapshot) -> Result<Destination, Refusal>;
@@ -45,7 +28,7 @@ pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
         Plan::Forward(target) => {
             let subject = Some((span, target.quoted.clone()));
             let role = tasks::role_of_call(request, era, snapshot, &target);
-            Ok(Destination::Server(Route { server: target.server.clone(), subject, role }))
+            Ok(Destination::Server(Route { server: target.server.clone(), subject, role, inner: None }))
         }
         Plan::Builtin(own) => Ok(Destination::Builtin(own)),
         Plan::Suite(server) => Ok(Destination::Suite(server.clone())),
@@ -131,7 +114,7 @@ pub(crate) fn unknown_method(
     });
     let server = server.filter(|server| !names_denied(request, snapshot, server));
     let server = server.ok_or(Refusal::UnknownMethod)?;
-    Ok(Destination::Server(Route { server, subject: None, role: Role::None }))
+    Ok(Destination::Server(Route { server, subject: None, role: Role::None, inner: None }))
 }
 
 fn of_task(
@@ -159,7 +142,7 @@ fn of_task(
         b"tasks/result" => TaskRole::Await(task.id.into()),
         _ => TaskRole::About(task.id.into()),
     };
-    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role) }))
+    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role), inner: None }))
 }
 
 /// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
@@ -180,7 +163,7 @@ pub(crate) fn task_list(request: &Request, snapshot: &Snapshot) -> Result<(Reque
     // Its server may have gone since; the one that is next is then asked from the beginning.
     subject = subject.filter(|_| from.as_ref() == Some(&server));
     let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
-    Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next } })))
+    Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next }, inner: None })))
 }
 
 /// Whose tool or prompt this is.
@@ -212,10 +195,4 @@ fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Destinati
         return Err(Refusal::Unknown { what: "prompt", name: name.to_owned(), nearest });
     };
     Ok(Destination::to(place.clone(), span))
-}
-
-impl Destination {
-    fn to(place: Place, span: Span) -> Self {
-        Self::Server(Route { server: place.server, subject: Some((span, place.quoted)), role: Role::None })
-    }
 }

@@ -1,9 +1,9 @@
 //! A call within the arguments of another tool: the inner tool's name, and its arguments.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use super::{
-    Fault, Mode, Problem, Refusal, Repair,
+    CompiledSchema, Fault, Mode, Problem, Refusal, Repair, check,
     example::example,
     name::folded,
     raw::{self, Entry, Kind},
@@ -12,6 +12,7 @@ use super::{
     schema::Schema,
     spelling::Level,
 };
+use crate::wire::{Member, Members, string_value};
 
 /// How a call is put into the arguments of another tool.
 #[derive(Debug, Clone, Copy)]
@@ -71,28 +72,59 @@ impl Envelope {
     };
 }
 
-/// A tool that there is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known<'s> {
-    /// By which it is called, however it was written.
+/// A tool that a name leads to.
+#[derive(Debug, Clone)]
+pub struct ResolvedTool<T> {
+    /// The name by which hosts call it, however it was written.
     pub name: String,
     /// Was it written as it should be?
     pub exact: bool,
-    /// Its `inputSchema`; `None` if nobody knows it yet.
-    pub schema: Option<&'s [u8]>,
+    /// `None` if its server has never listed it.
+    pub schema: Option<Arc<CompiledSchema>>,
+    /// The caller's entry for it.
+    pub tool: T,
 }
 
-/// A call as it was meant, its arguments not yet checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call<'a> {
-    /// As the tool is called, however it was written.
-    pub name: String,
+impl<T> ResolvedTool<T> {
+    /// The same tool with another entry.
+    pub fn map<U>(self, entry: impl FnOnce(T) -> U) -> ResolvedTool<U> {
+        ResolvedTool { name: self.name, exact: self.exact, schema: self.schema, tool: entry(self.tool) }
+    }
+}
+
+/// A call within the arguments of another tool.
+#[derive(Debug, Clone)]
+pub struct Call<'a, T> {
+    pub tool: ResolvedTool<T>,
+    /// A slice of the outer arguments, unless they were repaired.
     pub arguments: Cow<'a, [u8]>,
     pub timeout: Option<Duration>,
     pub repairs: Vec<Repair>,
 }
 
-/// Why there is none.
+impl<T> Call<'_, T> {
+    /// Checks the arguments against the tool's schema, and repairs them if the mode allows it.
+    pub fn checked(mut self, mode: Mode) -> Result<Self, Refusal> {
+        let unlisted = || Arc::new(CompiledSchema::new(b"{}"));
+        let schema = self.tool.schema.clone().unwrap_or_else(unlisted);
+        let (repaired, repairs) = match &self.arguments {
+            Cow::Borrowed(arguments) => {
+                let checked = check(&schema, arguments, mode)?;
+                (Some(checked.arguments), checked.repairs)
+            }
+            Cow::Owned(arguments) => {
+                let checked = check(&schema, arguments, mode)?;
+                let is_same = checked.repairs.is_empty();
+                ((!is_same).then(|| Cow::Owned(checked.arguments.into_owned())), checked.repairs)
+            }
+        };
+        self.arguments = repaired.unwrap_or(self.arguments);
+        self.repairs.extend(repairs);
+        Ok(self)
+    }
+}
+
+/// Why outer arguments contain no call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoCall {
     /// There is no tool of this name.
@@ -100,16 +132,19 @@ pub enum NoCall {
     Refused(Refusal),
 }
 
-/// What `unwrap_call` asks: the tool of this name, of that server if one was given apart from it.
-pub type Tools<'t, 's> = &'t dyn Fn(&str, Option<&str>) -> Option<Known<'s>>;
+/// Finds the tool of a name; of a server, if that was given apart from it.
+pub type ResolveTool<'f, T> = &'f dyn Fn(&str, Option<&str>) -> Option<ResolvedTool<T>>;
 
-/// Finds the tool and its arguments.
-pub fn unwrap_call<'a>(
+/// Finds the tool that is to be called, and its arguments.
+pub fn unwrap_call<'a, T>(
     outer: &'a [u8],
     envelope: Envelope,
     mode: Mode,
-    tools: Tools<'_, '_>,
-) -> Result<Call<'a>, NoCall> {
+    resolve: ResolveTool<'_, T>,
+) -> Result<Call<'a, T>, NoCall> {
+    if let Some(call) = plain_call(outer, envelope, resolve) {
+        return Ok(call);
+    }
     let Envelope { names, arguments, .. } = envelope;
     if !raw::is_json(outer) || Kind::of(outer) != Kind::Object {
         return refuse(format!("expected an object with `{}` and `{arguments}`", names[0]));
@@ -120,11 +155,53 @@ pub fn unwrap_call<'a>(
     let names = if mode == Mode::Repair { names } else { &names[..1] };
     let mut opened = Opened { envelope, names, mode, entries: raw::entries(outer), repairs: Vec::new() };
     opened.open_whole_call();
-    let tool = opened.tool(tools)?;
-    // What nobody knows may take anything.
-    let schema = Schema::read(tool.schema.unwrap_or(br#"{"additionalProperties":true}"#));
+    let tool = opened.tool(resolve)?;
+    // A tool that was never listed may take anything.
+    let schema = match &tool.schema {
+        Some(schema) => Schema::new(Arc::clone(&schema.parsed)),
+        None => Schema::read(br#"{"additionalProperties":true}"#),
+    };
     let (arguments, timeout) = opened.arguments(&Inner::new(&tool.name, &schema))?;
-    Ok(Call { name: tool.name, arguments, timeout, repairs: opened.repairs })
+    Ok(Call { tool, arguments, timeout, repairs: opened.repairs })
+}
+
+/// A call as it should be written: the exact keys, each once, and an existing tool. Anything else needs a closer look.
+fn plain_call<'a, T>(
+    outer: &'a [u8],
+    envelope: Envelope,
+    resolve: ResolveTool<'_, T>,
+) -> Option<Call<'a, T>> {
+    let (mut name, mut arguments, mut timeout, mut action) = (None, None, None, None);
+    simdutf8::basic::from_utf8(outer).ok()?;
+    let mut members = Members::of(outer, &(0..outer.len()));
+    for member in &mut members {
+        let Member { key, value, .. } = member.ok()?;
+        let seen = match &*key {
+            key if key == envelope.names[0] => &mut name,
+            key if key == envelope.arguments => &mut arguments,
+            TIMEOUT => &mut timeout,
+            key if envelope.own.contains(&key) => &mut action,
+            _ => return None,
+        };
+        if seen.replace(&outer[value]).is_some() {
+            return None;
+        }
+    }
+    let arguments = arguments.filter(|json| Kind::of(json) == Kind::Object)?;
+    let is_whole = outer.first() == Some(&b'{') && members.position() == outer.len();
+    let is_empty = || raw::entries(arguments).is_empty();
+    if !is_whole || timeout.is_some() && is_empty() {
+        return None;
+    }
+    let timeout = timeout.map(|json| seconds(json).ok_or(())).transpose().ok()?;
+    let name = string_value(name?).filter(|name| name.trim().len() == name.len())?;
+    let tool = resolve(&name, None).filter(|tool| tool.exact)?;
+    Some(Call { tool, arguments: Cow::Borrowed(arguments), timeout, repairs: Vec::new() })
+}
+
+fn seconds(json: &[u8]) -> Option<Duration> {
+    let seconds: f64 = std::str::from_utf8(json).ok()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
 }
 
 /// What is known of the tool that is called.
@@ -169,21 +246,21 @@ impl<'a> Opened<'a> {
     }
 
     /// The tool that is meant: what stands under one of the names and is a tool, before what is not.
-    fn tool<'s>(&mut self, tools: Tools<'_, 's>) -> Result<Known<'s>, NoCall> {
+    fn tool<T>(&mut self, resolve: ResolveTool<'_, T>) -> Result<ResolvedTool<T>, NoCall> {
         let right = self.names[0];
         let server =
             self.envelope.server.filter(|_| self.mode == Mode::Repair).and_then(|key| self.text(key));
         let mut written: Vec<(&str, String)> = Vec::new();
         written.extend(self.names.iter().filter_map(|key| Some((*key, self.text(key)?))));
-        let by_server = |name: &str| tools(name, Some(server.as_deref()?));
+        let by_server = |name: &str| resolve(name, Some(server.as_deref()?));
         let known = |(key, name): &(&'static str, String)| {
             let of_server = by_server(name);
             let asked_for = of_server.is_some() || server.is_none();
             // What is only like the name of another server's tool is not what was asked for.
-            let any = || tools(name, None).filter(|tool| tool.exact || asked_for);
+            let any = || resolve(name, None).filter(|tool| tool.exact || asked_for);
             Some((*key, of_server.or_else(any)?, asked_for))
         };
-        let mut found: Vec<(&str, Known<'s>, bool)> = written.iter().filter_map(known).collect();
+        let mut found: Vec<(&str, ResolvedTool<T>, bool)> = written.iter().filter_map(known).collect();
         // What is only like the name of a tool is another's argument if a tool is named beside it.
         if found.iter().any(|(_, tool, _)| tool.exact) {
             found.retain(|(_, tool, _)| tool.exact);
@@ -222,8 +299,10 @@ impl<'a> Opened<'a> {
             self.note(right, Fault::ValueSpelling);
         }
         if let (Some(server), Some(word)) = (server, self.envelope.server) {
-            let takes_it =
-                || Inner::new(&tool.name, &Schema::read(tool.schema.unwrap_or_default())).takes(word);
+            let takes_it = || {
+                let schema = tool.schema.as_ref().map(|schema| Schema::new(Arc::clone(&schema.parsed)));
+                schema.is_some_and(|schema| Inner::new(&tool.name, &schema).takes(word))
+            };
             match (asked_for, apart) {
                 (true, true) => {
                     self.take(word);
@@ -324,10 +403,6 @@ impl<'a> Opened<'a> {
 
     fn timeout(&mut self) -> Result<Option<Duration>, NoCall> {
         let Some(entry) = self.take(TIMEOUT) else { return Ok(None) };
-        let seconds = |json: &[u8]| {
-            let seconds: f64 = std::str::from_utf8(json).ok()?.parse().ok()?;
-            Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
-        };
         let kind = Kind::of(&entry.value);
         if kind == Kind::Null {
             return Ok(None);

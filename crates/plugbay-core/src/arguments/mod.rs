@@ -6,12 +6,15 @@
 //! missed, and an example. A keyword that we do not know is left to the server, which checks again. A key that
 //! is nearly one of the schema's fits nothing, unless the schema welcomes others.
 
+mod compiled;
 mod decimal;
 mod envelope;
 mod example;
+mod keywords;
 mod literal;
 mod name;
 mod pattern;
+mod quick;
 mod raw;
 mod refusal;
 mod repair;
@@ -20,12 +23,13 @@ mod schema;
 mod spelling;
 mod validate;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
 
-pub use envelope::{Call, Envelope, Known, NoCall, Tools, unwrap_call};
+pub use compiled::CompiledSchema;
+pub use envelope::{Call, Envelope, NoCall, ResolveTool, ResolvedTool, unwrap_call};
 pub use refusal::{Problem, Refusal};
 
 use self::{repair::Repairer, schema::Schema};
@@ -39,15 +43,15 @@ pub enum Mode {
     CheckOnly,
 }
 
-/// Arguments that fit.
+/// Arguments that fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitting<'a> {
+pub struct CheckedArguments<'a> {
+    /// As they came, if they were right.
     pub arguments: Cow<'a, [u8]>,
-    /// What was done to them; nothing, if they were right.
     pub repairs: Vec<Repair>,
 }
 
-/// One thing that was put right.
+/// One repair of arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// Where: `filter.tags[0]`; empty for the arguments as a whole.
@@ -132,30 +136,45 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Fits `arguments` to a tool's `inputSchema`. A schema that cannot be read asks for nothing.
-pub fn fit<'a>(schema: &[u8], arguments: &'a [u8], mode: Mode) -> Result<Fitting<'a>, Refusal> {
+/// Checks arguments against a tool's schema, and repairs them if the mode allows it.
+pub fn check<'a>(
+    schema: &CompiledSchema,
+    arguments: &'a [u8],
+    mode: Mode,
+) -> Result<CheckedArguments<'a>, Refusal> {
+    if quick::accepts(schema, arguments) {
+        return Ok(CheckedArguments { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
+    }
+    check_fully(schema, arguments, mode)
+}
+
+fn check_fully<'a>(
+    schema: &CompiledSchema,
+    arguments: &'a [u8],
+    mode: Mode,
+) -> Result<CheckedArguments<'a>, Refusal> {
     if !raw::is_json(arguments) {
         return Err(Refusal::new(vec![Problem::root("the arguments are not JSON, or nested too deep")]));
     }
     if let Some(key) = raw::doubled(arguments) {
         return Err(Refusal::new(vec![Problem::root(&format!("`{key}` stands twice in the arguments"))]));
     }
-    let schema = Schema::read(schema);
+    let schema = Schema::new(Arc::clone(&schema.parsed));
     schema.look_at(arguments.len());
     if is_right(&schema, schema.root(), arguments) && !repair::is_hidden(&schema, arguments) {
-        return Ok(Fitting { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
+        return Ok(CheckedArguments { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
     }
-    let mut mender = Repairer::new(&schema, mode);
-    let fitted = mender.arguments(arguments).map_err(Refusal::new)?;
+    let mut repairer = Repairer::new(&schema, mode);
+    let fitting = repairer.arguments(arguments).map_err(Refusal::new)?;
     // The last word is the check's: nothing that it does not accept is ever sent.
-    schema.look_at(fitted.len());
+    schema.look_at(fitting.len());
     if mode == Mode::CheckOnly
-        || raw::doubled(&fitted).is_some()
-        || !is_right(&schema, schema.root(), &fitted)
+        || raw::doubled(&fitting).is_some()
+        || !is_right(&schema, schema.root(), &fitting)
     {
         return Err(Refusal::new(vec![Problem::of(&schema, schema.root(), "", "the arguments do not fit")]));
     }
-    Ok(Fitting { arguments: fitted, repairs: mender.repairs })
+    Ok(CheckedArguments { arguments: fitting, repairs: repairer.repairs })
 }
 
 /// Does it fit, and is nothing in it spelt so that it would be lost?

@@ -1,6 +1,6 @@
 //! Patterns, as far as all languages read them alike.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{cell::RefCell, collections::HashMap, sync::OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -30,6 +30,28 @@ impl Patterns {
             ready.insert(pattern.to_owned(), compile(pattern));
         }
         Some(ready.get(pattern)?.as_ref()?.is_match(text.as_bytes()))
+    }
+}
+
+/// The pattern of one compiled schema, made ready when it is first used.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    source: Box<str>,
+    ready: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    pub(super) fn new(source: &str) -> Self {
+        Self { source: source.into(), ready: OnceLock::new() }
+    }
+
+    /// Does a text match? `None`: the server may see it otherwise.
+    pub(super) fn matches(&self, text: &str) -> Option<bool> {
+        if !text.is_ascii() {
+            return None;
+        }
+        let ready = self.ready.get_or_init(|| compile(&self.source)).as_ref()?;
+        Some(ready.is_match(text.as_bytes()))
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use serde_json::value::RawValue;
+use crate::wire::{Cursor, Member, Members, elements, string_value};
 
-use crate::wire::{DEPTH_LIMIT, Members, elements, string_value};
-
+/// The six kinds of JSON values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -27,13 +26,18 @@ pub(super) struct Entry<'a> {
 impl Kind {
     /// Of a value that is known to be JSON.
     pub(super) fn of(json: &[u8]) -> Self {
-        match json.first() {
-            Some(b'{') => Self::Object,
-            Some(b'[') => Self::Array,
-            Some(b'"') => Self::String,
-            Some(b't' | b'f') => Self::Boolean,
-            Some(b'n') | None => Self::Null,
-            Some(_) => Self::Number,
+        json.first().map_or(Self::Null, |first| Self::at(*first))
+    }
+
+    /// Of a value that begins with this byte.
+    pub(super) fn at(first: u8) -> Self {
+        match first {
+            b'{' => Self::Object,
+            b'[' => Self::Array,
+            b'"' => Self::String,
+            b't' | b'f' => Self::Boolean,
+            b'n' => Self::Null,
+            _ => Self::Number,
         }
     }
 
@@ -51,28 +55,8 @@ impl Kind {
 
 /// Is this one value, without blanks around it, and not too deep to be looked through?
 pub(super) fn is_json(json: &[u8]) -> bool {
-    let whole = serde_json::from_slice::<&RawValue>(json).is_ok_and(|raw| raw.get().len() == json.len());
-    whole && depth(json) < DEPTH_LIMIT as usize
-}
-
-/// How deep lists and objects are nested.
-fn depth(json: &[u8]) -> usize {
-    let (mut now, mut deepest) = (0usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                now += 1;
-                deepest = deepest.max(now);
-            }
-            b'}' | b']' if !in_string => now = now.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
+    let whole = || Cursor::new(json, 0).value(1).is_ok_and(|span| span == (0..json.len()));
+    simdutf8::basic::from_utf8(json).is_ok() && whole()
 }
 
 pub(super) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
@@ -84,24 +68,12 @@ pub(super) fn list(json: &[u8]) -> Vec<&[u8]> {
 }
 
 pub(super) fn entries(json: &[u8]) -> Vec<Entry<'_>> {
-    let mut at = 0;
-    let mut found = Vec::new();
-    for member in Members::of(json, &(0..json.len())).flatten() {
-        // Before the value stand the key and a colon; before the key, a brace or a comma.
-        let before = &json[at..member.value.start];
-        let quote = |byte: &u8| *byte == b'"';
-        let quoted = match (before.iter().position(quote), before.iter().rposition(quote)) {
-            (Some(first), Some(last)) => &before[first..=last],
-            _ => &[],
-        };
-        at = member.value.end;
-        found.push(Entry {
-            key: member.key.into_owned(),
-            quoted: Cow::Borrowed(quoted),
-            value: Cow::Borrowed(&json[member.value]),
-        });
-    }
-    found
+    let entry = |member: Member<'_>| Entry {
+        key: member.key.into_owned(),
+        quoted: Cow::Borrowed(&json[member.key_span]),
+        value: Cow::Borrowed(&json[member.value]),
+    };
+    Members::of(json, &(0..json.len())).flatten().map(entry).collect()
 }
 
 /// A key that stands twice in one object, at any depth: what it means depends on who reads it.

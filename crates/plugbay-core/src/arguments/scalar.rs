@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{
     Fault,
+    keywords::same,
     name::only_match,
     raw::{self, Kind},
-    validate::same,
 };
 
 /// The value as the type wants it, if there is only one way to see it so.

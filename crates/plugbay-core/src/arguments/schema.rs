@@ -1,6 +1,6 @@
 //! A tool's schema: references followed, spellings of the drafts made one.
 
-use std::{borrow::Cow, cell::Cell};
+use std::{borrow::Cow, cell::Cell, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -14,17 +14,15 @@ const MERGED: usize = 100;
 /// References lead to references, and parts have parts; what lies deeper than this says nothing.
 const DEPTH: u32 = 64;
 
+/// A schema as JSON.
 #[derive(Debug)]
-pub(super) struct Schema {
+pub(super) struct Parsed {
     root: Value,
-    /// Does what stands beside a reference count? Not in drafts before 2019.
+    /// Do keywords beside `$ref` count? Not in drafts before 2019.
     siblings: bool,
-    /// Steps that are left.
-    steps: Cell<usize>,
-    pub(super) patterns: Patterns,
 }
 
-impl Schema {
+impl Parsed {
     /// Arguments are an object, whether their schema says so or not.
     pub(super) fn read(json: &[u8]) -> Self {
         let mut root =
@@ -34,7 +32,37 @@ impl Schema {
         }
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let siblings = !draft.contains("/draft-0");
-        Self { root, siblings, steps: Cell::new(STEPS.0), patterns: Patterns::default() }
+        Self { root, siblings }
+    }
+
+    pub(super) fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// What a reference leads to, and whether what stands beside it counts. `Some(None)`: it leads nowhere.
+    pub(super) fn target(&self, at: &Value) -> Option<(Option<&Value>, bool)> {
+        let reference = at.get("$ref")?.as_str()?;
+        let found = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+        Some((found, self.siblings))
+    }
+}
+
+/// A schema during one check of arguments.
+#[derive(Debug)]
+pub(super) struct Schema {
+    parsed: Arc<Parsed>,
+    /// Steps that are left.
+    steps: Cell<usize>,
+    pub(super) patterns: Patterns,
+}
+
+impl Schema {
+    pub(super) fn read(json: &[u8]) -> Self {
+        Self::new(Arc::new(Parsed::read(json)))
+    }
+
+    pub(super) fn new(parsed: Arc<Parsed>) -> Self {
+        Self { parsed, steps: Cell::new(STEPS.0), patterns: Patterns::default() }
     }
 
     /// Begins anew, for arguments of this length.
@@ -50,14 +78,11 @@ impl Schema {
     }
 
     pub(super) fn root(&self) -> &Value {
-        &self.root
+        self.parsed.root()
     }
 
-    /// What a reference leads to, and whether what stands beside it counts. `Some(None)`: it leads nowhere.
     pub(super) fn target(&self, at: &Value) -> Option<(Option<&Value>, bool)> {
-        let reference = at.get("$ref")?.as_str()?;
-        let found = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-        Some((found, self.siblings))
+        self.parsed.target(at)
     }
 
     /// All that a schema says of one value without alternatives: with what its references lead to, and with

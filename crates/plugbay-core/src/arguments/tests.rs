@@ -97,20 +97,24 @@ fn send(outer: &str, envelope: Envelope, tools: &[(&str, &str)], mode: Mode) -> 
         let meant = |(tool, _): &&(&str, &str)| alike(tool) || *tool == format!("{server}{name}");
         let (tool, schema) = tools.iter().find(meant)?;
         let exact = name == name.to_lowercase();
-        Some(Known { name: (*tool).to_owned(), exact, schema: Some(schema.as_bytes()) })
+        let schema = Some(Arc::new(CompiledSchema::new(schema.as_bytes())));
+        Some(ResolvedTool { name: (*tool).to_owned(), exact, schema, tool: () })
     };
     let call = unwrap_call(outer.as_bytes(), envelope, mode, &known).map_err(|none| match none {
         NoCall::Unknown(name) => format!("no tool {name}"),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
-    let schema = tools.iter().find(|(tool, _)| *tool == call.name).expect("a known tool").1;
-    let fitting = fit(schema.as_bytes(), &call.arguments, mode).map_err(|refusal| refusal.to_string())?;
+    let call = call.checked(mode).map_err(|refusal| refusal.to_string())?;
     Ok(Sent {
-        tool: call.name,
-        arguments: String::from_utf8(fitting.arguments.to_vec()).expect("UTF-8"),
+        tool: call.tool.name,
+        arguments: String::from_utf8(call.arguments.to_vec()).expect("UTF-8"),
         timeout: call.timeout.map(|timeout| timeout.as_secs_f64()),
-        repairs: call.repairs.iter().chain(&fitting.repairs).map(ToString::to_string).collect(),
+        repairs: call.repairs.iter().map(ToString::to_string).collect(),
     })
+}
+
+fn fit<'a>(schema: &[u8], arguments: &'a [u8], mode: Mode) -> Result<CheckedArguments<'a>, Refusal> {
+    check(&CompiledSchema::new(schema), arguments, mode)
 }
 
 fn cases(corpus: &str) -> Vec<Case<'_>> {
@@ -118,7 +122,7 @@ fn cases(corpus: &str) -> Vec<Case<'_>> {
 }
 
 /// Every case ends as it says.
-fn check<'a>(cases: &[Case<'a>], at_least: usize, run: impl Fn(&Case<'a>) -> Result<Sent, String>) {
+fn check_cases<'a>(cases: &[Case<'a>], at_least: usize, run: impl Fn(&Case<'a>) -> Result<Sent, String>) {
     assert!(cases.len() >= at_least, "{} cases", cases.len());
     let mut wrong = Vec::new();
     for case in cases {
@@ -154,10 +158,10 @@ fn below(case: &Case<'_>, outer: &str, envelope: Envelope, mode: Mode) -> Result
 
 #[test]
 fn the_corpus_is_repaired_or_refused_as_it_says() {
-    check(&cases(CORPUS), 80, |case| {
+    check_cases(&cases(CORPUS), 80, |case| {
         below(case, r#"{"name":"s__t","arguments":ARGUMENTS}"#, Envelope::EXECUTE, Mode::Repair)
     });
-    check(&cases(CORPUS), 60, |case| {
+    check_cases(&cases(CORPUS), 60, |case| {
         below(case, r#"{"action":"call","subtool":"s__t","args":ARGUMENTS}"#, Envelope::SUITE, Mode::Repair)
     });
 }
@@ -165,8 +169,8 @@ fn the_corpus_is_repaired_or_refused_as_it_says() {
 #[test]
 fn whole_calls_are_understood_or_refused_as_they_say() {
     let call = |case: &Case<'_>| case.call.expect("a call").get().to_owned();
-    check(&cases(CALLS), 50, |case| send(&call(case), Envelope::EXECUTE, &TOOLS, Mode::Repair));
-    check(&cases(SUITES), 60, |case| send(&call(case), Envelope::SUITE, &SUBTOOLS, Mode::Repair));
+    check_cases(&cases(CALLS), 50, |case| send(&call(case), Envelope::EXECUTE, &TOOLS, Mode::Repair));
+    check_cases(&cases(SUITES), 60, |case| send(&call(case), Envelope::SUITE, &SUBTOOLS, Mode::Repair));
 }
 
 #[test]
@@ -195,8 +199,9 @@ fn switched_off_nothing_is_changed_and_nothing_invalid_passes() {
 
 #[test]
 fn what_nobody_knows_may_take_anything() {
-    let unheard =
-        |name: &str, _: Option<&str>| Some(Known { name: name.to_owned(), exact: true, schema: None });
+    let unheard = |name: &str, _: Option<&str>| {
+        Some(ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: () })
+    };
     let call = br#"{"name":"new__add","title":"t","description":"d"}"#;
     let call = unwrap_call(call, Envelope::EXECUTE, Mode::Repair, &unheard).unwrap();
     assert_eq!(&*call.arguments, br#"{"title":"t","description":"d"}"#);
@@ -311,11 +316,105 @@ fn tool((schema, value): (Value, String)) -> (Value, String) {
     (open, format!(r#"{{"v":{value}, "unnamed" :1.0, "V2": null}}"#))
 }
 
+#[test]
+fn the_quick_check_accepts_plain_arguments() {
+    let nested = r##"{"type":"object","properties":{"a":{"type":"string","minLength":1,"pattern":"^x"},"n":{"type":"integer","minimum":1},"o":{"type":"object","properties":{"b":{"enum":["x",null]}},"additionalProperties":false},"l":{"type":"array","items":{"type":"string"},"maxItems":2},"m":{"type":"object","additionalProperties":{"type":"number"}},"f":{"type":"object"},"u":{"anyOf":[{"type":"integer"},{"type":"null"}]},"r":{"$ref":"#/$defs/r"}},"required":["a"],"$defs":{"r":{"type":"object","properties":{"r":{"$ref":"#/$defs/r"}}}}}"##;
+    let schema = CompiledSchema::new(nested.as_bytes());
+    for right in [
+        r#"{"a":"x"}"#,
+        r#"{ "a" : "xé\n" , "n" : 12 }"#,
+        r#"{"a":"x","o":{"b":null},"l":[],"m":{"k":1.5,"l":-2e3}}"#,
+        r#"{"a":"x","f":{"k":[{"deep":[1,{}]}]},"u":null}"#,
+        r#"{"a":"x","r":{"r":{"r":{}}},"l":["1","2"],"u":3}"#,
+    ] {
+        assert!(quick::accepts(&schema, right.as_bytes()), "{right}");
+    }
+    for other in [
+        "{}",
+        r#"{"a":"y"}"#,
+        r#"{"a":"x","a":"x"}"#,
+        r#"{"a":"x","n":0}"#,
+        r#"{"a":"x","n":1.5}"#,
+        r#"{"a":"x","nn":1}"#,
+        r#"{"a":"x","o":{"c":1}}"#,
+        r#"{"a":"x","l":["1","2","3"]}"#,
+        r#"{"a":"x","m":{"k":"1"}}"#,
+        r#"{"a":"x","f":{"k":{"d":1,"d":1}}}"#,
+        r#"{"a":"x","u":"3"}"#,
+        r#"{"a":"x"} "#,
+        r#"{"a":"x",}"#,
+        r#"{"a":"x""#,
+        r#"{"a":"x" "n":1}"#,
+        r#"{"arguments":{"a":"x"}}"#,
+        r#"[{"a":"x"}]"#,
+        "",
+    ] {
+        assert!(!quick::accepts(&schema, other.as_bytes()), "{other}");
+    }
+    assert!(!quick::accepts(&schema, b"{\"a\":\"x\xff\"}"), "not UTF-8");
+}
+
+#[test]
+fn the_quick_check_of_hostile_schemas_ends() {
+    let many = br##"{"allOf":[{"$ref":"#"},{"$ref":"#"}],"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##;
+    assert!(!quick::accepts(&CompiledSchema::new(many), b"{\"a\":1}"));
+    let wide = json!({"properties":{"a":{"anyOf":vec![json!({"type":"string","minLength":70_000}); 1_500]}}});
+    let long = json!({"a":"x".repeat(64_000)}).to_string();
+    assert!(!quick::accepts(&CompiledSchema::new(wide.to_string().as_bytes()), long.as_bytes()));
+    let large = json!({"properties":{"a":{"anyOf":vec![json!({"type":"string"}); 5_000]}}});
+    assert!(CompiledSchema::new(large.to_string().as_bytes()).nodes.is_empty());
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(64), "}".repeat(64));
+    assert!(!quick::accepts(&CompiledSchema::new(b"{}"), deep.as_bytes()));
+}
+
+/// What the quick check accepts, the full check accepts as it is.
+fn quick_agrees_with_full(schema: &[u8], arguments: &[u8]) {
+    let schema = CompiledSchema::new(schema);
+    if quick::accepts(&schema, arguments) {
+        let unchanged = CheckedArguments { arguments: arguments.into(), repairs: Vec::new() };
+        let shown = String::from_utf8_lossy(arguments);
+        assert_eq!(check_fully(&schema, arguments, Mode::Repair), Ok(unchanged), "{shown}");
+    }
+}
+
+#[test]
+fn the_quick_check_agrees_with_the_full_one_on_the_corpus() {
+    let cases = cases(CORPUS);
+    for schema in cases.iter().filter_map(|case| case.schema) {
+        for arguments in cases.iter().flat_map(|case| [case.arguments, case.sent]).flatten() {
+            quick_agrees_with_full(schema.get().as_bytes(), arguments.get().as_bytes());
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn the_quick_check_agrees_with_the_full_one(
+        (one, own) in pairs(), (other, value) in pairs(), (inner, deep) in pairs(),
+        shape in 0..6usize,
+    ) {
+        let schema = match shape {
+            0 => json!({"properties":{"a":one,"file_path":other}}),
+            1 => json!({"properties":{"a":{"anyOf":[one,{"properties":{"b":other}}]},"filePath":inner}}),
+            2 => json!({"properties":{"a":{"allOf":[one,other]}},"additionalProperties":inner}),
+            3 => json!({"anyOf":[{"properties":{"arguments":one}},{"properties":{"a":other}}]}),
+            4 => json!({"$ref":"#/$defs/x","$defs":{"x":{"properties":{"a":one,"arguments":other}}}}),
+            _ => json!({"properties":{"a":{"items":one},"name":{"additionalProperties":other}}}),
+        };
+        let schema = schema.to_string();
+        for key in ["a", "file_path", "filePath", "arguments", "name", "b"] {
+            for value in [&own, &value, &deep, &format!("[{own},{deep}]"), &format!(r#"{{"b":{value}}}"#)] {
+                quick_agrees_with_full(schema.as_bytes(), format!(r#"{{"{key}":{value}}}"#).as_bytes());
+                let both = format!(r#"{{"a":{own},"{key}":{value}}}"#);
+                quick_agrees_with_full(schema.as_bytes(), both.as_bytes());
+            }
+        }
+    }
+
     #[test]
     fn what_fits_is_never_changed((schema, value) in pairs().prop_map(tool)) {
         let fitting = fit(schema.to_string().as_bytes(), value.as_bytes(), Mode::Repair);
-        let expected = Fitting { arguments: value.as_bytes().into(), repairs: Vec::new() };
+        let expected = CheckedArguments { arguments: value.as_bytes().into(), repairs: Vec::new() };
         prop_assert_eq!(fitting, Ok(expected));
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{
-    decimal::Decimal,
+    keywords::{Bounds, Length, Types, canonical, same},
     raw::{self, Kind},
     schema::{self, Schema},
 };
@@ -109,7 +109,7 @@ impl Check<'_> {
         if kind == Kind::Null && at.get("nullable") == Some(&Value::Bool(true)) {
             return verdict; // as OpenAPI says it
         }
-        if !has_type(at, kind, json)
+        if !Types::of(at).allow(kind, json)
             || schema::choices(at).is_some_and(|choices| !choices.iter().any(|choice| same(json, choice)))
         {
             return Verdict::No;
@@ -128,7 +128,7 @@ impl Check<'_> {
             Kind::Object => self.object(at, json, depth),
             Kind::Array => self.array(at, json, depth),
             Kind::String => self.text(at, json),
-            Kind::Number => number(at, json),
+            Kind::Number => Verdict::of(Bounds::of(at).allow(json)),
             Kind::Null | Kind::Boolean => Verdict::Yes,
         })
     }
@@ -165,7 +165,7 @@ impl Check<'_> {
         let present = |key: &str| entries.iter().any(|entry| entry.key == key);
         let complete = schema::required(at).all(present)
             && entries.iter().all(|entry| schema::needed_with(at, &entry.key).all(present));
-        if !complete || !length(at, "minProperties", "maxProperties", || entries.len()) {
+        if !complete || !Length::of(at, "minProperties", "maxProperties").allows(|| entries.len()) {
             return Verdict::No;
         }
         let open = at.get("patternProperties").is_some();
@@ -183,7 +183,7 @@ impl Check<'_> {
             let mut seen = HashSet::new();
             !items.iter().all(|item| seen.insert(canonical(item)))
         };
-        if !length(at, "minItems", "maxItems", || items.len())
+        if !Length::of(at, "minItems", "maxItems").allows(|| items.len())
             || at.get("uniqueItems") == Some(&Value::Bool(true)) && doubled()
         {
             return Verdict::No;
@@ -197,7 +197,7 @@ impl Check<'_> {
 
     fn text(self, at: &Value, json: &[u8]) -> Verdict {
         let text = raw::text(json).unwrap_or_default();
-        if !length(at, "minLength", "maxLength", || text.chars().count()) {
+        if !Length::of(at, "minLength", "maxLength").allows(|| text.chars().count()) {
             return Verdict::No;
         }
         let matches = |pattern| self.schema.patterns.matches(pattern, &text, |cost| self.schema.step(cost));
@@ -210,78 +210,4 @@ impl Check<'_> {
 fn cost(at: &Value, json: &[u8]) -> usize {
     let lists = ["type", "enum", "required"].iter().filter_map(|key| at.get(*key)?.as_array());
     (1 + lists.map(Vec::len).sum::<usize>()) * (1 + json.len() / READ)
-}
-
-fn has_type(at: &Value, kind: Kind, json: &[u8]) -> bool {
-    let is = |name: &str| match name {
-        "null" => kind == Kind::Null,
-        "boolean" => kind == Kind::Boolean,
-        "number" => kind == Kind::Number,
-        "integer" => kind == Kind::Number && Decimal::read(json).is_none_or(|number| number.is_whole()),
-        "string" => kind == Kind::String,
-        "array" => kind == Kind::Array,
-        "object" => kind == Kind::Object,
-        _ => true,
-    };
-    match at.get("type") {
-        Some(Value::String(name)) => is(name),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(is),
-        _ => true,
-    }
-}
-
-fn number(at: &Value, json: &[u8]) -> Verdict {
-    let Some(value) = Decimal::read(json) else { return Verdict::Unsure };
-    let bound = |key: &str| Decimal::read(at.get(key)?.as_number()?.to_string().as_bytes());
-    let strict = |key: &str| at.get(key) == Some(&Value::Bool(true)); // as draft 4 says it
-    let within = bound("minimum")
-        .is_none_or(|least| value > least || value == least && !strict("exclusiveMinimum"))
-        && bound("maximum").is_none_or(|most| value < most || value == most && !strict("exclusiveMaximum"))
-        && bound("exclusiveMinimum").is_none_or(|least| value > least)
-        && bound("exclusiveMaximum").is_none_or(|most| value < most);
-    if !within {
-        return Verdict::No;
-    }
-    bound("multipleOf").map_or(Verdict::Yes, |step| Verdict::of(value.is_multiple_of(&step)))
-}
-
-fn length(at: &Value, least: &str, most: &str, count: impl Fn() -> usize) -> bool {
-    let bound = |key: &str| at.get(key).and_then(Value::as_u64);
-    let (least, most) = (bound(least), bound(most));
-    if least.is_none() && most.is_none() {
-        return true;
-    }
-    let count = count() as u64;
-    least.is_none_or(|least| count >= least) && most.is_none_or(|most| count <= most)
-}
-
-/// Is this written value that value?
-pub(super) fn same(json: &[u8], value: &Value) -> bool {
-    match value {
-        Value::String(text) => raw::text(json).is_some_and(|own| own == *text),
-        _ => canonical(json) == canonical(value.to_string().as_bytes()),
-    }
-}
-
-/// Equal for equal values, however they are written.
-fn canonical(json: &[u8]) -> Vec<u8> {
-    match Kind::of(json) {
-        Kind::Number => {
-            Decimal::read(json).map_or_else(|| json.to_vec(), |number| format!("{number:?}").into_bytes())
-        }
-        Kind::String => raw::text(json).map_or_else(|| json.to_vec(), |text| raw::quote(&text)),
-        Kind::Array => {
-            let items: Vec<Vec<u8>> = raw::list(json).into_iter().map(canonical).collect();
-            raw::array(items.iter().map(Vec::as_slice))
-        }
-        Kind::Object => {
-            let mut entries = raw::entries(json);
-            entries.sort_by(|a, b| a.key.cmp(&b.key));
-            for entry in &mut entries {
-                (entry.quoted, entry.value) = (raw::quote(&entry.key).into(), canonical(&entry.value).into());
-            }
-            raw::object(&entries)
-        }
-        Kind::Null | Kind::Boolean => json.to_vec(),
-    }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::{
+    arguments::ResolvedTool,
     catalog::Tool,
     exposure::{Exposure, Mode},
     name::ServerName,
@@ -33,6 +34,31 @@ pub struct Target {
     pub quoted: Bytes,
 }
 
+/// A tool that can be called by name.
+#[derive(Debug, Clone)]
+pub enum Callable<'s> {
+    Listed(&'s Found),
+    /// A tool of a server that has never listed any: the server decides whether it exists.
+    Unlisted(Target),
+}
+
+impl<'s> Callable<'s> {
+    pub fn target(&self) -> &Target {
+        match self {
+            Self::Listed(found) => &found.target,
+            Self::Unlisted(target) => target,
+        }
+    }
+
+    /// Its entry, if its server has listed it.
+    pub fn found(&self) -> Option<&'s Found> {
+        match self {
+            Self::Listed(found) => Some(found),
+            Self::Unlisted(_) => None,
+        }
+    }
+}
+
 /// What a call may do, the more harmful the greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
@@ -47,6 +73,16 @@ pub enum Effect {
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 
 impl Found {
+    /// The tool as a name leads to it.
+    pub(super) fn resolved(&self, exact: bool) -> ResolvedTool<Callable<'_>> {
+        ResolvedTool {
+            name: self.exposed.clone(),
+            exact,
+            schema: self.tool.input_schema(),
+            tool: Callable::Listed(self),
+        }
+    }
+
     /// Its definition as a host gets it: under the name that it is called by.
     pub fn definition(&self) -> Bytes {
         let mut definition = BytesMut::new();

@@ -22,7 +22,7 @@ use std::{
 };
 
 pub use builtin::BuiltinTool;
-pub use found::{Effect, Found, Target};
+pub use found::{Callable, Effect, Found, Target};
 pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
 pub use listing::{Listing, View};
 pub use names::Names;
@@ -37,7 +37,7 @@ use self::{
     search::Index,
 };
 use crate::{
-    arguments::Known,
+    arguments::ResolvedTool,
     catalog::Catalog,
     exposure::{Exposure, Mode, Suite},
     name::{self, ServerName},
@@ -150,10 +150,9 @@ impl Snapshot {
 
     /// What `execute_tool` calls by a name. A server that has never been heard of is asked itself: if it is
     /// broken it tells why. Where a server is given, no tool of another is meant.
-    pub fn executable(&self, name: &str, server: Option<&str>) -> Option<Known<'_>> {
+    pub fn executable(&self, name: &str, server: Option<&str>) -> Option<ResolvedTool<Callable<'_>>> {
         if let Some(found) = self.names.meant(name, server) {
-            let schema = found.tool.raw("inputSchema");
-            return Some(Known { name: found.exposed.clone(), exact: true, schema });
+            return Some(found.resolved(true));
         }
         let server = server.map(ServerName::parse).transpose().ok()?;
         let name = match &server {
@@ -165,11 +164,14 @@ impl Snapshot {
         let folded = |server: &ServerName| name::folded(server.as_str());
         let is_of =
             |target: &Target| server.as_ref().is_none_or(|server| folded(server) == folded(&target.server));
-        if matches!(self.listing.plan(&name), Plan::Forward(target) if is_of(&target)) {
-            return Some(Known { name, exact: true, schema: None });
+        if let Plan::Forward(target) = self.listing.plan(&name)
+            && is_of(&target)
+        {
+            let tool = Callable::Unlisted(target.into_owned());
+            return Some(ResolvedTool { name, exact: true, schema: None, tool });
         }
         let found = self.names.alike(&name).filter(|found| is_of(&found.target))?;
-        Some(Known { name: found.exposed.clone(), exact: false, schema: found.tool.raw("inputSchema") })
+        Some(found.resolved(false))
     }
 
     /// Nothing that hosts see lies between the two.

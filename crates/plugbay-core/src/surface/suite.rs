@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::{
     Layout, Snapshot,
-    found::Found,
+    found::{Callable, Found},
     instructions::{one_line, own_words},
     summary::summary,
 };
 use crate::{
-    arguments::Known,
+    arguments::ResolvedTool,
     exposure::Suite,
     name::{self, ServerName},
     signature::{self, Signature, sentence_ends},
@@ -143,10 +143,14 @@ fn shortened(text: &str, limit: usize) -> String {
 }
 
 /// What a suite calls by a name.
-pub fn callable<'a>(server: &ServerName, name: &str, snapshot: &'a Snapshot) -> Option<Known<'a>> {
+pub fn callable<'a>(
+    server: &ServerName,
+    name: &str,
+    snapshot: &'a Snapshot,
+) -> Option<ResolvedTool<Callable<'a>>> {
     let found = subtool(server, name, snapshot).ok()?;
     let exact = found.target.tool == name || found.exposed == name;
-    Some(Known { name: found.exposed.clone(), exact, schema: found.tool.raw("inputSchema") })
+    Some(found.resolved(exact))
 }
 
 /// The tool that a model means, however it is written.

@@ -4,33 +4,35 @@
 //! No clock and no I/O in here: events come in with the time, actions go out. A call is *suspended* when no server
 //! works on it, or when its host is away: it goes on after a message of the other side, or after a pause.
 
+mod action;
+mod call;
 mod polled_task;
 mod repeat;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use self::{polled_task::Step, repeat::MAX_ROUNDS};
 pub use self::{
+    action::{Action, Carried, Interruption, NextRequest, ResumeError, Resumed},
+    call::{Bridge, Ended, NewCall},
     polled_task::{PolledTask, cancel_request},
     repeat::{HostRequest, RepeatedCall},
 };
+use self::{
+    call::{Call, State},
+    polled_task::Step,
+};
 use crate::{
-    capabilities::{self, ClientCapabilities},
-    era::{Era, InputRequired},
+    era::Era,
     exchange::{Answer, ServerRequest, ServerRequestError, Ticket, Tickets},
-    failure::{CallError, Limit},
-    name::ServerName,
-    task::{self, TaskRole},
-    wire::{Draft, Span},
 };
 
 /// How long a host may take to answer what a server asks in the middle of a call.
@@ -62,154 +64,6 @@ enum Entry<H, R> {
         run: R,
         until: Instant,
     },
-}
-
-#[derive(Debug)]
-struct Call<H> {
-    /// Where the host waits; nowhere while a modern host is away.
-    host: Option<H>,
-    /// The request that the server works on, or worked on last.
-    sent: Ticket,
-    server: ServerName,
-    era: Era,
-    capabilities: ClientCapabilities,
-    bridge: Bridge,
-    polled: Option<Box<PolledTask>>,
-    /// What the server has asked a modern host.
-    requests: BTreeMap<Ticket, ServerRequest>,
-    /// The server's answer, if it came while the host was away.
-    answer: Option<Answer>,
-    state: State,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// The server works on it.
-    InFlight,
-    /// The server has asked something; more may follow at once.
-    Gathering { until: Instant },
-    /// A modern host has been told what the server asks, and answers with its next request.
-    HostAway { until: Instant },
-    /// A legacy host has been asked what a modern server wants to know.
-    HostAsked { until: Instant },
-    /// The request is about to be sent to the server once more.
-    Repeating { at: Instant },
-    /// The server is about to be asked for the state of its task.
-    Polling { at: Instant },
-}
-
-impl State {
-    fn deadline(self) -> Option<Instant> {
-        match self {
-            Self::InFlight => None,
-            Self::Gathering { until } | Self::HostAway { until } | Self::HostAsked { until } => Some(until),
-            Self::Repeating { at } | Self::Polling { at } => Some(at),
-        }
-    }
-}
-
-/// How a server's question in the middle of a call reaches its host.
-#[derive(Debug, Default)]
-pub enum Bridge {
-    /// Both speak the same era, so nothing is kept for it.
-    #[default]
-    Direct,
-    /// A modern host sends its request again; the legacy server's part of the call goes on meanwhile.
-    HostReturns,
-    /// A modern server is sent the request again with the legacy host's answers.
-    Repeat(Box<RepeatedCall>),
-}
-
-/// A call that begins.
-#[derive(Debug)]
-pub struct NewCall<H> {
-    pub host: H,
-    pub server: ServerName,
-    pub era: Era,
-    /// What its host can be asked.
-    pub capabilities: ClientCapabilities,
-    pub bridge: Bridge,
-    /// The task that plugbay polls for a host that cannot.
-    pub polled: Option<PolledTask>,
-}
-
-/// The next request of a call that goes on.
-#[derive(Debug)]
-pub struct NextRequest {
-    pub request: Draft,
-    pub params: Span,
-    pub task_role: TaskRole,
-    pub timeout: Option<Duration>,
-}
-
-/// A call that has left the table.
-#[derive(Debug)]
-pub struct Ended<H> {
-    pub host: Option<H>,
-    pub server: ServerName,
-    /// The ticket that the server knows.
-    pub sent: Ticket,
-    /// Requests of the server that may be about another call: that one can carry them.
-    pub left_open: Vec<Ticket>,
-    /// The polled task that nobody waits for any more.
-    pub task: Option<Arc<str>>,
-    /// Its result was that of a polled task.
-    pub polled: bool,
-}
-
-/// Why plugbay ends a call itself.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Interruption {
-    /// The server needs an answer that the host cannot give.
-    #[error("{0}")]
-    CannotAsk(String),
-    /// The host was asked and answered with this error.
-    #[error("{0}")]
-    HostFailed(String),
-    /// The call took longer than it may.
-    #[error("the call took longer than {after:?}")]
-    TimedOut { server: ServerName, after: Duration },
-}
-
-impl Interruption {
-    fn cannot_ask(why: &str) -> Self {
-        Self::CannotAsk(why.to_owned())
-    }
-}
-
-/// What is to be done; the table has already changed.
-#[derive(Debug)]
-pub enum Action<H> {
-    /// The server's answer goes to the host.
-    Deliver(Ended<H>, Answer),
-    /// The call ends with an error of ours.
-    Fail(Ended<H>, Interruption),
-    /// Nobody came back for the call. `true`: the server still works on it.
-    Expire(Ended<H>, bool),
-    /// The server gets another request under a ticket of its own.
-    Send { call: Ticket, sent: Ticket, server: ServerName, next: NextRequest },
-    /// A legacy host is asked what a modern server wants to know.
-    AskHost { call: Ticket, sent: Ticket, requests: Vec<HostRequest> },
-    /// A modern host is told what the server asks, and comes back until then.
-    Present { call: Ticket, host: H, requests: Vec<ServerRequest>, until: Instant },
-}
-
-/// How a server request gets to the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carried {
-    /// The table keeps it for a modern host.
-    Kept,
-    /// A legacy host is asked at once.
-    Directly,
-}
-
-/// Why a host that comes back finds no call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ResumeError {
-    #[error("the call of this \"requestState\" has ended")]
-    Ended,
-    #[error("the call of this \"requestState\" is being waited for already")]
-    WaitedFor,
 }
 
 impl<H, R> Default for CallTable<H, R> {
@@ -249,15 +103,14 @@ impl<H, R> CallTable<H, R> {
         self.end(ticket)
     }
 
-    /// A modern host is back with the answers to server requests. Gives those that are still wanted, with the
-    /// server that wants them.
+    /// A modern host is back with the answers to server requests.
     pub fn resume(
         &mut self,
         ticket: Ticket,
         host: H,
         answered: &[Ticket],
         now: Instant,
-    ) -> Result<(ServerName, Vec<Ticket>, Option<Action<H>>), ResumeError> {
+    ) -> Result<Resumed<H>, ResumeError> {
         let call = self.call(ticket).ok_or(ResumeError::Ended)?;
         if call.host.is_some() {
             return Err(ResumeError::WaitedFor);
@@ -269,11 +122,11 @@ impl<H, R> CallTable<H, R> {
         self.count_requests(ticket, true);
         if let Some(answer) = answer {
             let action = self.end(ticket).map(|ended| Action::Deliver(ended.kept_task(), answer));
-            return Ok((server, wanted, action));
+            return Ok(Resumed { server, wanted, action });
         }
         let state = if more { State::Gathering { until: now + GATHERING } } else { State::InFlight };
         self.set_state(ticket, state);
-        Ok((server, wanted, None))
+        Ok(Resumed { server, wanted, action: None })
     }
 
     /// A legacy host has answered a request of [`Action::AskHost`]; `result` is raw JSON.
@@ -461,215 +314,5 @@ impl<H, R> CallTable<H, R> {
     #[cfg(test)]
     fn is_clean(&self) -> bool {
         self.is_empty() && self.sent_again.is_empty() && (self.away, self.runs) == (0, 0)
-    }
-
-    // --- steps
-
-    fn deliver(
-        &mut self,
-        ticket: Ticket,
-        answer: Answer,
-        keep: impl FnOnce(Answer) -> Answer,
-    ) -> Option<Action<H>> {
-        let call = self.call(ticket)?;
-        if call.host.is_none() {
-            let sent = call.sent;
-            call.requests.retain(|_, request| request.outlives(sent)); // another call may still answer them
-            call.answer = Some(keep(answer));
-            return None;
-        }
-        let timed_out = matches!(answer, Answer::Failed(CallError::TimedOut { .. }));
-        let ended = self.end(ticket)?;
-        Some(Action::Deliver(if timed_out { ended } else { ended.kept_task() }, answer))
-    }
-
-    /// Tells a modern host what its server asks.
-    fn present(&mut self, ticket: Ticket, now: Instant) -> Option<Action<H>> {
-        let call = self.call(ticket)?;
-        if call.requests.is_empty() {
-            self.set_state(ticket, State::InFlight); // all were withdrawn
-            return None;
-        }
-        let requests = call.requests.values().cloned().collect();
-        let host = call.host.take()?;
-        let until = now + HOST_PATIENCE;
-        self.set_state(ticket, State::HostAway { until });
-        Some(Action::Present { call: ticket, host, requests, until })
-    }
-
-    fn ask_host(
-        &mut self,
-        ticket: Ticket,
-        message: &Bytes,
-        required: &InputRequired,
-        now: Instant,
-        tickets: &Tickets,
-    ) -> Option<Action<H>> {
-        let call = self.call(ticket)?;
-        let capabilities = call.capabilities;
-        let Bridge::Repeat(repeat) = &mut call.bridge else {
-            let why = "this request cannot be repeated with an answer";
-            return self.fail(ticket, Interruption::cannot_ask(why));
-        };
-        if repeat.rounds >= MAX_ROUNDS {
-            let why = format!("it has asked {MAX_ROUNDS} times already");
-            return self.fail(ticket, Interruption::CannotAsk(why));
-        }
-        let polled = call.polled.as_deref();
-        let known = |key: &str| polled.is_some_and(|task| task.has_sent(key));
-        match repeat.begin_round(message, required, capabilities, known, tickets) {
-            Err(why) => self.fail(ticket, Interruption::CannotAsk(why)),
-            Ok(requests) if requests.is_empty() => {
-                let at = now + repeat.pause();
-                self.set_state(ticket, State::Repeating { at });
-                None
-            }
-            Ok(requests) => {
-                let sent = call.sent;
-                self.set_state(ticket, State::HostAsked { until: now + HOST_PATIENCE });
-                Some(Action::AskHost { call: ticket, sent, requests })
-            }
-        }
-    }
-
-    /// Sends the request again with all answers; a task that has begun gets them by a request of its own.
-    fn repeat(&mut self, ticket: Ticket, tickets: &Tickets) -> Option<Action<H>> {
-        let call = self.call(ticket)?;
-        let Bridge::Repeat(repeat) = &call.bridge else { return None };
-        let update = call.polled.as_mut().and_then(|task| task.update(repeat.answers()));
-        let task_role = call.polled.as_ref().map_or_else(|| repeat.task_role.clone(), |task| task.role());
-        let next = update.unwrap_or_else(|| repeat.request(task_role));
-        self.send(ticket, next, tickets)
-    }
-
-    fn poll(&mut self, ticket: Ticket, now: Instant, tickets: &Tickets) -> Option<Action<H>> {
-        let call = self.call(ticket)?;
-        let task = call.polled.as_ref()?;
-        if let Some(after) = task.overdue(now) {
-            let server = call.server.clone();
-            return self.fail(ticket, Interruption::TimedOut { server, after });
-        }
-        let next = task.state_request()?;
-        self.send(ticket, next, tickets)
-    }
-
-    /// To the server this is another request, and so it has a ticket of its own.
-    fn send(&mut self, ticket: Ticket, next: NextRequest, tickets: &Tickets) -> Option<Action<H>> {
-        let sent = tickets.next();
-        self.set_state(ticket, State::InFlight);
-        let call = self.call(ticket)?;
-        let (server, before) = (call.server.clone(), std::mem::replace(&mut call.sent, sent));
-        self.sent_again.remove(&before);
-        self.sent_again.insert(sent, ticket);
-        Some(Action::Send { call: ticket, sent, server, next })
-    }
-
-    fn fail(&mut self, ticket: Ticket, why: Interruption) -> Option<Action<H>> {
-        Some(Action::Fail(self.end(ticket)?, why))
-    }
-
-    fn end(&mut self, ticket: Ticket) -> Option<Ended<H>> {
-        self.call(ticket)?;
-        let Some(Entry::Call(call)) = self.entries.remove(&ticket) else { return None };
-        if call.is_away() {
-            self.away -= 1;
-        }
-        if call.sent != ticket {
-            self.sent_again.remove(&call.sent);
-        }
-        let Call { host, sent, server, polled, requests, .. } = *call;
-        let left_open = requests.into_values().filter(|request| request.outlives(sent));
-        let left_open = left_open.map(|request| request.number).collect();
-        let task = polled.as_ref().and_then(|task| task.id());
-        Some(Ended { host, server, sent, left_open, task, polled: polled.is_some() })
-    }
-
-    /// The call that a server works on under this ticket; an earlier ticket of the call counts no more.
-    fn call_of(&self, sent: Ticket) -> Option<Ticket> {
-        let again = (!self.sent_again.is_empty()).then(|| self.sent_again.get(&sent).copied()).flatten();
-        let ticket = again.unwrap_or(sent);
-        match self.entries.get(&ticket)? {
-            Entry::Call(call) if call.sent == sent => Some(ticket),
-            _ => None,
-        }
-    }
-
-    fn call(&mut self, ticket: Ticket) -> Option<&mut Call<H>> {
-        match self.entries.get_mut(&ticket)? {
-            Entry::Call(call) => Some(call),
-            Entry::PausedRun { .. } => None,
-        }
-    }
-
-    fn set_state(&mut self, ticket: Ticket, state: State) {
-        if let Some(call) = self.call(ticket) {
-            call.state = state;
-            self.deadlines.extend(state.deadline().map(|at| (at, ticket)));
-        }
-    }
-
-    fn count_requests(&mut self, ticket: Ticket, before: bool) {
-        let after = self.call(ticket).is_some_and(|call| call.is_away());
-        self.away = self.away + usize::from(after) - usize::from(before);
-    }
-}
-
-impl<H> Call<H> {
-    /// Whether it counts among those that wait for a modern host.
-    fn is_away(&self) -> bool {
-        self.host.is_none() || !self.requests.is_empty()
-    }
-
-    /// Whether its host can be asked this.
-    fn allow(&self, request: &ServerRequest) -> Result<(), ServerRequestError> {
-        if !capabilities::is_common(request.method()) {
-            return Err(ServerRequestError::Unknown);
-        }
-        match self.capabilities.lacks(&request.message, request.method(), request.params()) {
-            Some(lacking) => Err(ServerRequestError::Undeclared(lacking)),
-            None => Ok(()),
-        }
-    }
-
-    /// What an answer means to a call that has, or may yet have, a polled task.
-    fn step(&mut self, answer: Answer, now: Instant) -> Step {
-        if let Some(task) = &mut self.polled {
-            return task.step(answer);
-        }
-        match (&self.bridge, &answer) {
-            (Bridge::Repeat(repeat), Answer::Response { message, head, era: Era::Modern })
-                if repeat.task_role == TaskRole::None && task::is_demanded(message, head) =>
-            {
-                self.polled = Some(Box::new(PolledTask::modern(repeat.timeout, now)));
-                Step::Insist
-            }
-            _ => Step::Done(answer),
-        }
-    }
-
-    /// A modern server's answer that asks its legacy host for more.
-    fn input_required(&self, answer: &Answer) -> Option<(Bytes, InputRequired)> {
-        let Answer::Response { message, head, era: Era::Modern } = answer else { return None };
-        let required = (self.era == Era::Legacy).then(|| InputRequired::read(message, head)).flatten()?;
-        Some((message.clone(), required))
-    }
-}
-
-impl<H> Ended<H> {
-    /// Its task is over too, or belongs to its host.
-    fn kept_task(self) -> Self {
-        Self { task: None, ..self }
-    }
-}
-
-impl Interruption {
-    /// As the error of a call, if it is one.
-    pub fn call_error(&self) -> Option<CallError> {
-        match self {
-            Self::TimedOut { server, after } => {
-                Some(CallError::TimedOut { server: server.clone(), after: *after, limit: Limit::Call })
-            }
-            Self::CannotAsk(_) | Self::HostFailed(_) => None,
-        }
     }
 }

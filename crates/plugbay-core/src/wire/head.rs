@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{
     Frame, Members, ScanError, Span,
-    scan::{Scanner, string_value},
+    cursor::{Cursor, string_value},
 };
 
 /// Where the parts of a message are.
@@ -139,29 +139,29 @@ struct Leading {
 
 impl Leading {
     fn read(bytes: &[u8]) -> Option<Self> {
-        let mut scanner = Scanner::new(bytes, 0);
-        scanner.expect(b'{').ok()?;
+        let mut cursor = Cursor::new(bytes, 0);
+        cursor.expect(b'{').ok()?;
         let (mut id, mut id_member, mut versioned) = (None, None, false);
         loop {
-            let (key, _) = scanner.string().ok()?;
-            scanner.expect(b':').ok()?;
+            let (key, _) = cursor.string().ok()?;
+            cursor.expect(b':').ok()?;
             match &bytes[key.clone()] {
-                br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &scanner.value(1).ok()?),
+                br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &cursor.value(1).ok()?),
                 br#""id""# if id.is_none() => {
-                    id = Some(scanner.value(1).ok()?).filter(|id| is_id(bytes, id));
-                    scanner.expect(b',').ok()?;
-                    id_member = Some(key.start..scanner.at());
+                    id = Some(cursor.value(1).ok()?).filter(|id| is_id(bytes, id));
+                    cursor.expect(b',').ok()?;
+                    id_member = Some(key.start..cursor.at());
                     continue;
                 }
                 name @ (br#""result""# | br#""error""#) => {
-                    let is_object = scanner.peek().ok()? == b'{';
+                    let is_object = cursor.peek().ok()? == b'{';
                     let is_result = name == br#""result""#;
-                    let leading = Self { versioned, id, id_member, is_result, payload: scanner.at() };
+                    let leading = Self { versioned, id, id_member, is_result, payload: cursor.at() };
                     return is_object.then_some(leading);
                 }
                 _ => return None,
             }
-            scanner.expect(b',').ok()?;
+            cursor.expect(b',').ok()?;
         }
     }
 
@@ -201,20 +201,20 @@ impl Trailing {
         let before_last = bytes.len().checked_sub(1)?;
         let payload_end = window + memchr::memrchr(b'}', bytes.get(window..before_last)?)? + 1;
         let (mut id, mut versioned) = (None, false);
-        let mut scanner = Scanner::new(bytes, payload_end);
-        while scanner.peek().ok()? == b',' {
-            scanner.expect(b',').ok()?;
-            let (key, _) = scanner.string().ok()?;
-            scanner.expect(b':').ok()?;
-            let value = scanner.value(1).ok()?;
+        let mut cursor = Cursor::new(bytes, payload_end);
+        while cursor.peek().ok()? == b',' {
+            cursor.expect(b',').ok()?;
+            let (key, _) = cursor.string().ok()?;
+            cursor.expect(b':').ok()?;
+            let value = cursor.value(1).ok()?;
             match &bytes[key] {
                 br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &value),
                 br#""id""# if id.is_none() => id = Some(value).filter(|id| is_id(bytes, id)),
                 _ => return None,
             }
         }
-        scanner.expect(b'}').ok()?;
-        (scanner.at() == bytes.len()).then_some(Self { payload_end, versioned, id })
+        cursor.expect(b'}').ok()?;
+        (cursor.at() == bytes.len()).then_some(Self { payload_end, versioned, id })
     }
 }
 
@@ -239,7 +239,7 @@ struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let nameless = |fault| Malformed { id: None, fault };
-        let mut start = Scanner::new(bytes, 0);
+        let mut start = Cursor::new(bytes, 0);
         match start.peek().map_err(|e| nameless(e.into()))? {
             b'{' => {}
             first => {
@@ -256,7 +256,7 @@ impl<'a> Envelope<'a> {
             // The first fault counts, but go on: the answer should carry the id if there is one.
             fault = fault.or(envelope.take(&member.key, member.value).err());
         }
-        Scanner::new(bytes, members.position()).end().map_err(|e| nameless(e.into()))?;
+        Cursor::new(bytes, members.position()).end().map_err(|e| nameless(e.into()))?;
         match fault {
             Some(fault) => Err(envelope.malformed(fault)),
             None => Ok(envelope),

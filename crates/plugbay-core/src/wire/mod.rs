@@ -4,21 +4,22 @@
 //! finds the few fields a gateway needs, [`Draft`] and [`Frame`] replace them; the payload between
 //! is never rebuilt.
 
+mod cursor;
 mod draft;
 mod frame;
 mod framing;
 mod head;
 mod queue;
-mod scan;
 mod sse;
 pub mod write;
 
+pub(crate) use cursor::Cursor;
+pub use cursor::{Member, Members, ScanError, elements, string_value};
 pub use draft::{Draft, Hole};
 pub use frame::Frame;
 pub use framing::{Framer, Framing, Incoming, as_message};
 pub use head::{Fault, Head, Kind, Malformed};
 pub use queue::Queue;
-pub use scan::{Member, Members, ScanError, elements, string_value};
 pub use sse::{SseDecoder, SseItem};
 
 /// A stretch of a message's bytes.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use plugbay_core::{
-    arguments::{self, Envelope, Known, NoCall},
+    arguments::{self, Envelope, NoCall, ResolvedTool},
     name::ServerName,
     policy::Patterns,
     surface::{
@@ -13,10 +13,11 @@ use plugbay_core::{
     wire::string_value,
 };
 
-use super::{activate::warmed_up, given::Arguments, inner_call};
+use super::{activate::warmed_up, given::Arguments, inner_route};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
+    destination::Route,
     dispatch,
     message::Request,
     session::Session,
@@ -51,8 +52,8 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName) {
             });
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
-        Action::Call => match call(&snapshot, request, server) {
-            Ok(Meant::Call(call)) => return dispatch::call_tool(context.with_request(&call)),
+        Action::Call => match call(context, &snapshot, server) {
+            Ok(Meant::Call(route)) => return dispatch::forward(context, route),
             Ok(Meant::Agent(wanted)) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
@@ -148,29 +149,30 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
 
 #[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
 enum Meant {
-    Call(Request),
+    Call(Route),
     /// What is wanted is said in words.
     Agent(AgentRequest),
 }
 
-fn call(snapshot: &Snapshot, request: &Request, server: &ServerName) -> Result<Meant, String> {
+fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<Meant, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
-    let (outer, mode) = (request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
+    let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {
         name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
     };
     let tools = |name: &str, _: Option<&str>| {
-        let for_words = || agent(name).then(|| Known { name: name.to_owned(), exact: true, schema: None });
-        suite::callable(server, name, snapshot).or_else(for_words)
+        let for_words = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
+        let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Some));
+        callable.or_else(|| agent(name).then(for_words))
     };
     let meant = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
-    if let Some(found) = snapshot.names.get(&meant.name) {
-        return inner_call(request, Some(found), &meant, mode).map(Meant::Call);
+    if let Some(target) = meant.tool.tool.as_ref().map(|tool| tool.target().clone()) {
+        return inner_route(context, snapshot, &target, meant, mode).map(Meant::Call);
     }
     let query = Arguments::within(&meant.arguments).text("query");
     let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == arguments::Mode::Repair));

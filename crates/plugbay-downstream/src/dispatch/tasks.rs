@@ -51,7 +51,7 @@ impl Request {
         let params = members.collect::<Vec<_>>().join(",");
         let method = String::from_utf8_lossy(self.method());
         match Message::read(write::request(self.id(), &method, format!("{{{params}}}").as_bytes())) {
-            Ok(Message::Request(request)) => Self { timeout: self.timeout, ..request },
+            Ok(Message::Request(request)) => request,
             _ => self.clone(), // it was one before
         }
     }

@@ -8,7 +8,6 @@ use plugbay_core::{
     era::{self, Era},
     exchange::{Answer, Ticket},
     level::Level,
-    name::ServerName,
     suspended::{Bridge, Ended, NewCall, PolledTask, RepeatedCall},
     wire::{Draft, Frame, Head, Members, Span},
 };
@@ -16,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::{
     context::RequestContext,
+    destination::Route,
     message::Request,
     outbox::Outbox,
     refusal::Refusal,
@@ -51,38 +51,38 @@ impl HostCall {
     /// A request that goes to a server of this era, if that is known.
     pub(crate) fn begin(
         context: RequestContext<'_>,
-        (server, server_era): (&ServerName, Option<Era>),
-        role: &Role,
+        route: &Route,
+        server_era: Option<Era>,
         draft: &Draft,
     ) -> NewCall<Self> {
         let RequestContext { session, request, era, .. } = context;
-        let bridge = bridge(request, era, server_era, role, draft);
+        let bridge = bridge(request, era, server_era, route, draft);
         let capabilities = match era {
             Era::Legacy => session.client_capabilities(),
             Era::Modern => request.client_capabilities(),
         };
         let host = match bridge {
-            Bridge::HostReturns => Self::returning(context, role, capabilities),
-            _ => Self::new(context, role.clone()),
+            Bridge::HostReturns => Self::returning(context, route, capabilities),
+            _ => Self::new(context, route),
         };
-        let polled = matches!(role, Role::Polled).then(|| PolledTask::legacy(request.timeout));
-        NewCall { host, server: server.clone(), era, capabilities, bridge, polled }
+        let polled = matches!(route.role, Role::Polled).then(|| PolledTask::legacy(route.timeout()));
+        NewCall { host, server: route.server.clone(), era, capabilities, bridge, polled }
     }
 
     /// A modern host that is back for a call, or may have to come back.
     pub(super) fn returning(
         context: RequestContext<'_>,
-        role: &Role,
+        route: &Route,
         capabilities: ClientCapabilities,
     ) -> Self {
         Self {
             subject: Some(Subject::of(context.request)),
             visits: capabilities.url,
-            ..Self::new(context, role.clone())
+            ..Self::new(context, route)
         }
     }
 
-    fn new(context: RequestContext<'_>, role: Role) -> Self {
+    fn new(context: RequestContext<'_>, route: &Route) -> Self {
         let RequestContext { session, sink, request, era } = context;
         let slice = |span: &Span| request.message.slice(span.clone());
         Self {
@@ -93,10 +93,10 @@ impl HostCall {
             era,
             reads: request.reads(),
             log_level: request.log_level(),
-            repairs: request.repairs.clone(),
+            repairs: route.inner.as_ref().and_then(|inner| inner.repairs.clone()),
             subject: None,
             visits: false,
-            role,
+            role: route.role.clone(),
         }
     }
 
@@ -166,12 +166,12 @@ impl HostCall {
 }
 
 /// How a question of the server reaches the host. Where both speak the same era nothing need be kept.
-fn bridge(request: &Request, era: Era, server: Option<Era>, role: &Role, draft: &Draft) -> Bridge {
+fn bridge(request: &Request, era: Era, server: Option<Era>, route: &Route, draft: &Draft) -> Bridge {
     match (era, server, &request.params) {
         // Without params there is no place for an answer.
         (Era::Legacy, Some(Era::Modern) | None, Some(params)) if !request.is_empty() => {
-            let (params, role) = (params.clone(), role.task_role());
-            Bridge::Repeat(Box::new(RepeatedCall::new(draft.clone(), params, request.timeout, role)))
+            let (params, role) = (params.clone(), route.role.task_role());
+            Bridge::Repeat(Box::new(RepeatedCall::new(draft.clone(), params, route.timeout(), role)))
         }
         (Era::Modern, Some(Era::Legacy) | None, _) => Bridge::HostReturns,
         _ => Bridge::Direct,

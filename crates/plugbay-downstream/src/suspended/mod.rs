@@ -13,7 +13,8 @@ use plugbay_core::{
     exchange::{Answer, Call, Caller, Reply as HostReply, ServerRequest, ServerRequestError, Ticket},
     name::ServerName,
     suspended::{
-        Action, CallTable, Carried, Ended, HOST_PATIENCE, NewCall, NextRequest, ResumeError, cancel_request,
+        Action, CallTable, Carried, Ended, HOST_PATIENCE, NewCall, NextRequest, ResumeError, Resumed,
+        cancel_request,
     },
     wire::{Draft, Head, Span},
 };
@@ -26,12 +27,12 @@ pub(crate) use self::host_call::HostCall;
 use self::host_call::{answers, split};
 use crate::{
     context::RequestContext,
+    destination::Route,
     gateway::Gateway,
     refusal::Refusal,
     respond,
     seal::{Seal, Subject},
     session::Session,
-    tasks::Role,
 };
 
 /// An agent run that waits for its modern host to come back.
@@ -100,8 +101,8 @@ impl SuspendedCalls {
     pub(crate) fn resume(
         &self,
         context: RequestContext<'_>,
-        (server, server_era): (&ServerName, Option<Era>),
-        role: &Role,
+        route: &Route,
+        server_era: Option<Era>,
     ) -> Result<bool, Refusal> {
         let RequestContext { session, request, era, .. } = context;
         let Some(state) = request.state.as_ref().filter(|_| era == Era::Modern) else { return Ok(false) };
@@ -114,14 +115,14 @@ impl SuspendedCalls {
             };
         }
         let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
-        let host = HostCall::returning(context, role, request.client_capabilities());
+        let host = HostCall::returning(context, route, request.client_capabilities());
         let id = host.id.clone();
-        if !session.reserve(id.clone(), ticket, server) {
+        if !session.reserve(id.clone(), ticket, &route.server) {
             return Err(Refusal::IdInUse);
         }
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
         let resumed = self.step(context.gateway(), |state| state.table.resume(ticket, host, &ids, now()));
-        let (server, wanted, action) = resumed.inspect_err(|_| _ = session.release(&id))?;
+        let Resumed { server, wanted, action } = resumed.inspect_err(|_| _ = session.release(&id))?;
         for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {
             context.gateway().servers.reply(&server, id, HostReply::Result(answer));
         }

@@ -6,9 +6,9 @@ mod rules;
 use std::{cell::RefCell, io::Read, path::PathBuf, process::ExitCode};
 
 use plugbay_core::{
-    arguments::{self, Envelope, Tools},
+    arguments::{self, Envelope, ResolveTool},
     name::{self, ServerName},
-    surface::{BuiltinTool, Plan, Snapshot, Target, View, suite},
+    surface::{BuiltinTool, Callable, Plan, Snapshot, Target, View, suite},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
         written.borrow_mut().extend(server.map(|server| format!("{server}{}{name}", name::JOINT)));
         written.borrow_mut().push(name.to_owned());
     };
-    let (envelope, tools): (_, Tools<'_, '_>) = match suite {
+    let (envelope, tools): (_, ResolveTool<'_, Callable<'_>>) = match suite {
         Some(of) => (Envelope::SUITE, &|name, server| {
             note(name, server);
             suite::callable(of, name, snapshot)
@@ -137,7 +137,7 @@ fn called(asked: &Asked, snapshot: &Snapshot, entry: &str) -> Called {
     let input = asked.tool_input.to_string();
     let meant = arguments::unwrap_call(input.as_bytes(), envelope, arguments::Mode::Repair, tools);
     match (meant, written.take()) {
-        (Ok(call), _) => Called::Tool(call.name),
+        (Ok(call), _) => Called::Tool(call.tool.name),
         (Err(_), names) if names.is_empty() => Called::Nothing,
         (Err(_), names) => Called::Unclear(names),
     }

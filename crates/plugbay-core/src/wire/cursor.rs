@@ -1,4 +1,4 @@
-//! A strict JSON scanner that builds nothing: it validates, counts depth, and tells where values end.
+//! The one JSON cursor: strict, builds nothing; it validates, limits depth, and finds where values end.
 
 use std::borrow::Cow;
 
@@ -15,24 +15,24 @@ pub enum ScanError {
     TooDeep,
 }
 
-/// A cursor over one JSON text.
+/// A position in one JSON text, which must be UTF-8.
 #[derive(Debug, Clone)]
-pub(super) struct Scanner<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Scanner<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
-    pub(super) fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.at
     }
 
     /// The next byte that is not white space, left in place.
-    pub(super) fn peek(&mut self) -> Result<u8, ScanError> {
+    pub(crate) fn peek(&mut self) -> Result<u8, ScanError> {
         while let Some(byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Ok(*byte);
@@ -42,7 +42,7 @@ impl<'a> Scanner<'a> {
         Err(ScanError::Truncated)
     }
 
-    pub(super) fn expect(&mut self, wanted: u8) -> Result<(), ScanError> {
+    pub(crate) fn expect(&mut self, wanted: u8) -> Result<(), ScanError> {
         if self.peek()? != wanted {
             return Err(ScanError::Unexpected(self.at));
         }
@@ -51,7 +51,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Nothing but white space may follow.
-    pub(super) fn end(&mut self) -> Result<(), ScanError> {
+    pub(crate) fn end(&mut self) -> Result<(), ScanError> {
         match self.peek() {
             Err(ScanError::Truncated) => Ok(()),
             _ => Err(ScanError::Unexpected(self.at)),
@@ -59,11 +59,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string with its quotes; the flag tells whether it holds escapes.
-    pub(super) fn string(&mut self) -> Result<(Span, bool), ScanError> {
+    pub(crate) fn string(&mut self) -> Result<(Span, bool), ScanError> {
         self.expect(b'"')?;
         let start = self.at - 1;
         let mut escaped = false;
         loop {
+            self.skip_plain();
             match self.next()? {
                 b'"' => return Ok((start..self.at, escaped)),
                 b'\\' => {
@@ -77,7 +78,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A whole value, whatever it is. `depth` is how deep the value itself stands.
-    pub(super) fn value(&mut self, depth: u32) -> Result<Span, ScanError> {
+    pub(crate) fn value(&mut self, depth: u32) -> Result<Span, ScanError> {
         let first = self.peek()?;
         let start = self.at;
         match first {
@@ -148,6 +149,17 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
+    /// Skips the bytes of a string that mean only themselves, eight at a time where there are as many.
+    fn skip_plain(&mut self) {
+        while let Some(chunk) = self.bytes[self.at..].first_chunk::<8>() {
+            let plain = plain_bytes(u64::from_le_bytes(*chunk));
+            self.at += plain;
+            if plain < 8 {
+                return;
+            }
+        }
+    }
+
     fn escape(&mut self) -> Result<(), ScanError> {
         match self.next()? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
@@ -214,10 +226,21 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// How many of eight bytes come before a quote, a backslash or a control character.
+fn plain_bytes(chunk: u64) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES << 7;
+    // Borrows go upwards, so the lowest mark is always right.
+    let below = |chunk: u64, limit: u8| chunk.wrapping_sub(ONES * u64::from(limit)) & !chunk & HIGH;
+    let equal = |byte: u8| below(chunk ^ (ONES * u64::from(byte)), 1);
+    let marks = equal(b'"') | equal(b'\\') | below(chunk, b' ');
+    marks.trailing_zeros() as usize / 8
+}
+
 /// The members of an object, in order, as spans of the message.
 #[derive(Debug)]
 pub struct Members<'a> {
-    scanner: Scanner<'a>,
+    cursor: Cursor<'a>,
     state: MembersState,
 }
 
@@ -228,19 +251,21 @@ enum MembersState {
     Done,
 }
 
-/// One member: its key decoded, its value as a span of the message.
+/// One member of an object: its key decoded, key and value as spans of the message.
 #[derive(Debug)]
 pub struct Member<'a> {
     pub key: Cow<'a, str>,
+    /// The key as it was written, with its quotes.
+    pub key_span: Span,
     pub value: Span,
 }
 
 impl<'a> Members<'a> {
     /// `object` is the span of an object value in `bytes`; anything else has no members.
     pub fn of(bytes: &'a [u8], object: &Span) -> Self {
-        let mut scanner = Scanner::new(&bytes[..object.end], object.start);
-        let state = if scanner.expect(b'{').is_ok() { MembersState::First } else { MembersState::Done };
-        Self { scanner, state }
+        let mut cursor = Cursor::new(&bytes[..object.end], object.start);
+        let state = if cursor.expect(b'{').is_ok() { MembersState::First } else { MembersState::Done };
+        Self { cursor, state }
     }
 
     /// The span of the value at `key`, if the object has it. The last of several wins, as in most parsers.
@@ -249,26 +274,27 @@ impl<'a> Members<'a> {
     }
 
     fn advance(&mut self) -> Result<Option<Member<'a>>, ScanError> {
-        match (self.scanner.peek()?, &self.state) {
+        match (self.cursor.peek()?, &self.state) {
             (b'}', _) => {
-                self.scanner.at += 1;
+                self.cursor.at += 1;
                 return Ok(None);
             }
             (_, MembersState::First) => self.state = MembersState::Later,
             _ => {
-                self.scanner.expect(b',')?;
+                self.cursor.expect(b',')?;
             }
         }
-        let (span, escaped) = self.scanner.string()?;
-        let bytes = self.scanner.bytes;
+        let (span, escaped) = self.cursor.string()?;
+        let bytes = self.cursor.bytes;
         let key = decode(&bytes[span.clone()], escaped).ok_or(ScanError::Unexpected(span.start))?;
-        self.scanner.expect(b':')?;
-        let value = self.scanner.value(1)?;
-        Ok(Some(Member { key, value }))
+        self.cursor.expect(b':')?;
+        let value = self.cursor.value(1)?;
+        Ok(Some(Member { key, key_span: span, value }))
     }
 
-    pub(super) fn position(&self) -> usize {
-        self.scanner.at()
+    /// How far the object has been read.
+    pub(crate) fn position(&self) -> usize {
+        self.cursor.at()
     }
 }
 
@@ -289,19 +315,19 @@ impl<'a> Iterator for Members<'a> {
 
 /// The spans of an array's elements; anything else has none. The array must have been read before.
 pub fn elements(bytes: &[u8], array: &Span) -> Vec<Span> {
-    let mut scanner = Scanner::new(&bytes[..array.end], array.start);
+    let mut cursor = Cursor::new(&bytes[..array.end], array.start);
     let mut found = Vec::new();
     let mut walk = || -> Result<(), ScanError> {
-        scanner.expect(b'[')?;
-        if scanner.peek()? == b']' {
+        cursor.expect(b'[')?;
+        if cursor.peek()? == b']' {
             return Ok(());
         }
         loop {
-            found.push(scanner.value(1)?);
-            if scanner.peek()? == b']' {
+            found.push(cursor.value(1)?);
+            if cursor.peek()? == b']' {
                 return Ok(());
             }
-            scanner.expect(b',')?;
+            cursor.expect(b',')?;
         }
     };
     let _ = walk(); // what could be read counts
@@ -328,9 +354,9 @@ mod tests {
     use super::*;
 
     fn scan(text: &[u8]) -> Result<(), ScanError> {
-        let mut scanner = Scanner::new(text, 0);
-        scanner.value(0)?;
-        scanner.end()
+        let mut cursor = Cursor::new(text, 0);
+        cursor.value(0)?;
+        cursor.end()
     }
 
     fn agrees_with_serde(text: &[u8]) -> Result<(), TestCaseError> {
@@ -366,6 +392,12 @@ mod tests {
         #[test]
         fn accepts_what_serde_accepts(text in r#"[\[\]{},:"\\u01eE+.\- tnrufalse]{0,24}"#) {
             agrees_with_serde(text.as_bytes())?;
+        }
+
+        #[test]
+        fn accepts_strings_that_serde_accepts(text in r#"[a-zé天 \\\\"\x00-\x1f\x7f-\x9f]{0,40}"#) {
+            agrees_with_serde(format!("\"{text}\"").as_bytes())?;
+            agrees_with_serde(serde_json::Value::from(text).to_string().as_bytes())?;
         }
 
         #[test]

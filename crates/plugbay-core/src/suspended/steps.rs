@@ -1,0 +1,166 @@
+//! The steps of the table: how a call goes from one state to the next.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{
+    Action, Bridge, CallTable, Ended, Entry, HOST_PATIENCE, Interruption, NextRequest,
+    call::{Call, State},
+    repeat::MAX_ROUNDS,
+};
+use crate::{
+    era::InputRequired,
+    exchange::{Answer, Ticket, Tickets},
+    failure::CallError,
+};
+
+impl<H, R> CallTable<H, R> {
+    pub(super) fn deliver(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        keep: impl FnOnce(Answer) -> Answer,
+    ) -> Option<Action<H>> {
+        let call = self.call(ticket)?;
+        if call.host.is_none() {
+            let sent = call.sent;
+            call.requests.retain(|_, request| request.outlives(sent)); // another call may still answer them
+            call.answer = Some(keep(answer));
+            return None;
+        }
+        let timed_out = matches!(answer, Answer::Failed(CallError::TimedOut { .. }));
+        let ended = self.end(ticket)?;
+        Some(Action::Deliver(if timed_out { ended } else { ended.kept_task() }, answer))
+    }
+
+    /// Tells a modern host what its server asks.
+    pub(super) fn present(&mut self, ticket: Ticket, now: Instant) -> Option<Action<H>> {
+        let call = self.call(ticket)?;
+        if call.requests.is_empty() {
+            self.set_state(ticket, State::InFlight); // all were withdrawn
+            return None;
+        }
+        let requests = call.requests.values().cloned().collect();
+        let host = call.host.take()?;
+        let until = now + HOST_PATIENCE;
+        self.set_state(ticket, State::HostAway { until });
+        Some(Action::Present { call: ticket, host, requests, until })
+    }
+
+    pub(super) fn ask_host(
+        &mut self,
+        ticket: Ticket,
+        message: &Bytes,
+        required: &InputRequired,
+        now: Instant,
+        tickets: &Tickets,
+    ) -> Option<Action<H>> {
+        let call = self.call(ticket)?;
+        let capabilities = call.capabilities;
+        let Bridge::Repeat(repeat) = &mut call.bridge else {
+            let why = "this request cannot be repeated with an answer";
+            return self.fail(ticket, Interruption::cannot_ask(why));
+        };
+        if repeat.rounds >= MAX_ROUNDS {
+            let why = format!("it has asked {MAX_ROUNDS} times already");
+            return self.fail(ticket, Interruption::CannotAsk(why));
+        }
+        let polled = call.polled.as_deref();
+        let known = |key: &str| polled.is_some_and(|task| task.has_sent(key));
+        match repeat.begin_round(message, required, capabilities, known, tickets) {
+            Err(why) => self.fail(ticket, Interruption::CannotAsk(why)),
+            Ok(requests) if requests.is_empty() => {
+                let at = now + repeat.pause();
+                self.set_state(ticket, State::Repeating { at });
+                None
+            }
+            Ok(requests) => {
+                let sent = call.sent;
+                self.set_state(ticket, State::HostAsked { until: now + HOST_PATIENCE });
+                Some(Action::AskHost { call: ticket, sent, requests })
+            }
+        }
+    }
+
+    /// Sends the request again with all answers; a task that has begun gets them by a request of its own.
+    pub(super) fn repeat(&mut self, ticket: Ticket, tickets: &Tickets) -> Option<Action<H>> {
+        let call = self.call(ticket)?;
+        let Bridge::Repeat(repeat) = &call.bridge else { return None };
+        let update = call.polled.as_mut().and_then(|task| task.update(repeat.answers()));
+        let task_role = call.polled.as_ref().map_or_else(|| repeat.task_role.clone(), |task| task.role());
+        let next = update.unwrap_or_else(|| repeat.request(task_role));
+        self.send(ticket, next, tickets)
+    }
+
+    pub(super) fn poll(&mut self, ticket: Ticket, now: Instant, tickets: &Tickets) -> Option<Action<H>> {
+        let call = self.call(ticket)?;
+        let task = call.polled.as_ref()?;
+        if let Some(after) = task.overdue(now) {
+            let server = call.server.clone();
+            return self.fail(ticket, Interruption::TimedOut { server, after });
+        }
+        let next = task.state_request()?;
+        self.send(ticket, next, tickets)
+    }
+
+    /// To the server this is another request, and so it has a ticket of its own.
+    pub(super) fn send(&mut self, ticket: Ticket, next: NextRequest, tickets: &Tickets) -> Option<Action<H>> {
+        let sent = tickets.next();
+        self.set_state(ticket, State::InFlight);
+        let call = self.call(ticket)?;
+        let (server, before) = (call.server.clone(), std::mem::replace(&mut call.sent, sent));
+        self.sent_again.remove(&before);
+        self.sent_again.insert(sent, ticket);
+        Some(Action::Send { call: ticket, sent, server, next })
+    }
+
+    pub(super) fn fail(&mut self, ticket: Ticket, why: Interruption) -> Option<Action<H>> {
+        Some(Action::Fail(self.end(ticket)?, why))
+    }
+
+    pub(super) fn end(&mut self, ticket: Ticket) -> Option<Ended<H>> {
+        self.call(ticket)?;
+        let Some(Entry::Call(call)) = self.entries.remove(&ticket) else { return None };
+        if call.is_away() {
+            self.away -= 1;
+        }
+        if call.sent != ticket {
+            self.sent_again.remove(&call.sent);
+        }
+        let Call { host, sent, server, polled, requests, .. } = *call;
+        let left_open = requests.into_values().filter(|request| request.outlives(sent));
+        let left_open = left_open.map(|request| request.number).collect();
+        let task = polled.as_ref().and_then(|task| task.id());
+        Some(Ended { host, server, sent, left_open, task, polled: polled.is_some() })
+    }
+
+    /// The call that a server works on under this ticket; an earlier ticket of the call counts no more.
+    pub(super) fn call_of(&self, sent: Ticket) -> Option<Ticket> {
+        let again = (!self.sent_again.is_empty()).then(|| self.sent_again.get(&sent).copied()).flatten();
+        let ticket = again.unwrap_or(sent);
+        match self.entries.get(&ticket)? {
+            Entry::Call(call) if call.sent == sent => Some(ticket),
+            _ => None,
+        }
+    }
+
+    pub(super) fn call(&mut self, ticket: Ticket) -> Option<&mut Call<H>> {
+        match self.entries.get_mut(&ticket)? {
+            Entry::Call(call) => Some(call),
+            Entry::PausedRun { .. } => None,
+        }
+    }
+
+    pub(super) fn set_state(&mut self, ticket: Ticket, state: State) {
+        if let Some(call) = self.call(ticket) {
+            call.state = state;
+            self.deadlines.extend(state.deadline().map(|at| (at, ticket)));
+        }
+    }
+
+    pub(super) fn count_requests(&mut self, ticket: Ticket, before: bool) {
+        let after = self.call(ticket).is_some_and(|call| call.is_away());
+        self.away = self.away + usize::from(after) - usize::from(before);
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a request goes: to a server, with the parts of it that are written in the server's words, or to plugbay itself.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use plugbay_core::{
+    name::ServerName,
+    surface::{BuiltinPrompt, BuiltinTool, Place},
+    wire::Span,
+};
+
+use crate::tasks::Role;
+
+pub(crate) enum Destination {
+    Server(Route),
+    Builtin(BuiltinTool),
+    BuiltinPrompt(BuiltinPrompt),
+    /// A server as one tool.
+    Suite(ServerName),
+}
+
+/// The way to one server.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) server: ServerName,
+    /// The part of the request that names its subject, and what replaces it.
+    pub(crate) subject: Option<(Span, Bytes)>,
+    pub(crate) role: Role,
+    /// Set if the request calls a tool through `execute_tool` or a suite.
+    pub(crate) inner: Option<InnerCall>,
+}
+
+/// A call that stands in the arguments of another one.
+#[derive(Debug)]
+pub(crate) struct InnerCall {
+    /// Where the outer arguments stand, and the inner ones that replace them.
+    pub(crate) arguments: (Span, Bytes),
+    /// Instead of the server's own.
+    pub(crate) timeout: Option<Duration>,
+    /// What was repaired: a member for the result's `_meta`.
+    pub(crate) repairs: Option<Bytes>,
+}
+
+impl Route {
+    pub(crate) fn to(place: Place, span: Span) -> Self {
+        let subject = Some((span, place.quoted));
+        Self { server: place.server, subject, role: Role::None, inner: None }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.inner.as_ref().and_then(|inner| inner.timeout)
+    }
+}
+
+impl Destination {
+    pub(crate) fn to(place: Place, span: Span) -> Self {
+        Self::Server(Route::to(place, span))
+    }
+}
