@@ -7,12 +7,12 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     assembly::Assembly,
     failure,
-    remote::{Asked, Dialect, parse, render},
+    remote::{ModelRequest, WireFormat, parse, render},
 };
 
 pub(crate) struct Anthropic;
 
-impl Dialect for Anthropic {
+impl WireFormat for Anthropic {
     fn path(&self, _: &str, _: bool) -> String {
         "/v1/messages".to_owned()
     }
@@ -25,24 +25,24 @@ impl Dialect for Anthropic {
         &[("anthropic-version", "2023-06-01")]
     }
 
-    fn body(&self, asked: &Asked<'_>) -> Vec<u8> {
-        let prompt = asked.prompt;
+    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
+        let prompt = request.prompt;
         let tools = prompt.tools.iter().map(|tool| Tool {
             name: &tool.name,
             description: &tool.description,
             input_schema: &tool.schema,
         });
         render(&Request {
-            model: asked.model,
+            model: request.model,
             max_tokens: prompt.limit,
             system: prompt.system.as_deref(),
             messages: prompt.turns.iter().map(message).collect(),
             tools: tools.collect(),
-            stream: asked.streamed,
+            stream: request.streamed,
         })
     }
 
-    fn whole(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         let message: Message = parse(body)?;
         for (index, block) in (0..).zip(message.content) {
             begin(reply, index, block);
@@ -52,7 +52,7 @@ impl Dialect for Anthropic {
         Ok(())
     }
 
-    fn piece(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         let event: Event = parse(data)?;
         match event.kind.as_str() {
             "message_start" => count(reply, &event.message.unwrap_or_default().usage),
@@ -69,21 +69,21 @@ impl Dialect for Anthropic {
                 stop(reply, event.delta.unwrap_or_default().stop_reason.as_deref());
             }
             "message_stop" => reply.done = true,
-            "error" => return Err(failure::amid(&event.error)),
-            _ => {} // a ping, the end of a block, or something newer than we are
+            "error" => return Err(failure::in_stream(&event.error)),
+            _ => {} // a ping, the end of a block, or an event of a newer version
         }
         Ok(())
     }
 }
 
-/// A block of the answer. What it holds may be all of it, or the beginning.
+/// Starts a block of the response: all of it, or its first part.
 fn begin(reply: &mut Assembly, index: u64, block: Block) {
     match block.kind.as_str() {
         "text" => reply.text.push_str(&block.text),
         "tool_use" => {
             let call = reply.call(index);
             (call.id, call.name) = (block.id, block.name);
-            // A stream begins with an empty object, and the pieces that follow are the real one.
+            // In a stream the block has an empty object; the events behind it hold the arguments.
             let input = block.input.filter(|input| input.get() != "{}");
             call.arguments = input.map(|input| input.get().to_owned()).unwrap_or_default();
         }
@@ -91,11 +91,11 @@ fn begin(reply: &mut Assembly, index: u64, block: Block) {
     }
 }
 
-/// The numbers of a later event are the totals so far.
-fn count(reply: &mut Assembly, counted: &Counted) {
-    let cached = counted.cached.unwrap_or(0).saturating_add(counted.from_cache.unwrap_or(0));
-    let input = counted.input.map_or(reply.usage.input, |input| input.saturating_add(cached));
-    reply.usage = Usage { input, output: counted.output.unwrap_or(reply.usage.output) };
+/// Each event has the totals so far.
+fn count(reply: &mut Assembly, counts: &UsageCounts) {
+    let cached = counts.cached.unwrap_or(0).saturating_add(counts.from_cache.unwrap_or(0));
+    let input = counts.input.map_or(reply.usage.input, |input| input.saturating_add(cached));
+    reply.usage = Usage { input, output: counts.output.unwrap_or(reply.usage.output) };
 }
 
 fn stop(reply: &mut Assembly, reason: Option<&str>) {
@@ -108,19 +108,21 @@ fn stop(reply: &mut Assembly, reason: Option<&str>) {
     };
 }
 
-fn message(turn: &Turn) -> Sent<'_> {
+fn message(turn: &Turn) -> RequestMessage<'_> {
     match turn {
-        Turn::User(text) => Sent { role: "user", content: vec![Part::Text { text }] },
+        Turn::User(text) => RequestMessage { role: "user", content: vec![Part::Text { text }] },
         Turn::Model { text, calls } => {
-            let said = (!text.is_empty()).then_some(Part::Text { text });
+            let text = (!text.is_empty()).then_some(Part::Text { text });
             let calls = calls.iter().map(|call| Part::ToolUse {
                 id: &call.id,
                 name: &call.name,
                 input: &call.arguments,
             });
-            Sent { role: "assistant", content: said.into_iter().chain(calls).collect() }
+            RequestMessage { role: "assistant", content: text.into_iter().chain(calls).collect() }
         }
-        Turn::Results(results) => Sent { role: "user", content: results.iter().map(result).collect() },
+        Turn::Results(results) => {
+            RequestMessage { role: "user", content: results.iter().map(result).collect() }
+        }
     }
 }
 
@@ -128,7 +130,7 @@ fn result(result: &ToolResult) -> Part<'_> {
     Part::ToolResult { tool_use_id: &result.call, content: &result.text, is_error: result.failed }
 }
 
-// --- what is sent
+// --- requests
 
 #[derive(Serialize)]
 struct Request<'a> {
@@ -136,7 +138,7 @@ struct Request<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<&'a str>,
-    messages: Vec<Sent<'a>>,
+    messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
@@ -150,7 +152,7 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Sent<'a> {
+struct RequestMessage<'a> {
     role: &'a str,
     content: Vec<Part<'a>>,
 }
@@ -163,14 +165,14 @@ enum Part<'a> {
     ToolResult { tool_use_id: &'a str, content: &'a str, is_error: bool },
 }
 
-// --- what comes back
+// --- responses
 
 #[derive(Deserialize, Default)]
 struct Message {
     content: Vec<Block>,
     stop_reason: Option<String>,
     #[serde(default)]
-    usage: Counted,
+    usage: UsageCounts,
 }
 
 #[derive(Deserialize, Default)]
@@ -185,7 +187,7 @@ struct Block {
 }
 
 #[derive(Deserialize, Default)]
-struct Counted {
+struct UsageCounts {
     #[serde(rename = "input_tokens")]
     input: Option<u64>,
     #[serde(rename = "cache_creation_input_tokens")]
@@ -205,7 +207,7 @@ struct Event {
     message: Option<Message>,
     content_block: Option<Block>,
     delta: Option<Delta>,
-    usage: Counted,
+    usage: UsageCounts,
     error: Value,
 }
 

@@ -1,9 +1,9 @@
-//! A reply in the making, whole or piece by piece.
+//! Assembles a reply, from a whole response or event by event.
 
 use plugbay_core::model::{Reply, Stop, ToolCall, Trouble, Usage};
 use serde_json::value::RawValue;
 
-/// What we call a tool call that its provider gave no id. It is not sent back.
+/// The prefix of an id that plugbay gives a tool call that came without one. It is not sent back.
 pub(crate) const OWN_ID: &str = "plugbay-call-";
 
 #[derive(Debug, Default)]
@@ -12,15 +12,15 @@ pub(crate) struct Assembly {
     pub(crate) calls: Vec<Call>,
     pub(crate) usage: Usage,
     pub(crate) stop: Option<Stop>,
-    /// The words of a refusal.
+    /// Why the model or its provider refuses.
     pub(crate) refusal: Option<String>,
-    /// Nothing more will come, whatever the connection does.
+    /// The response is complete, whatever the connection does.
     pub(crate) done: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Call {
-    /// Where the provider counts it, which pieces of it refer to.
+    /// The provider's index, which later events refer to.
     pub(crate) index: u64,
     pub(crate) id: String,
     pub(crate) name: String,
@@ -30,12 +30,12 @@ pub(crate) struct Call {
 }
 
 impl Assembly {
-    /// The call that this index means.
+    /// The call with this index.
     pub(crate) fn call(&mut self, index: u64) -> &mut Call {
         self.call_named(index, "")
     }
 
-    /// The same where an id may tell more: not everybody counts.
+    /// The call with this index and id: some services give every call the same index.
     pub(crate) fn call_named(&mut self, index: u64, id: &str) -> &mut Call {
         let fits =
             |call: &Call| call.index == index && (id.is_empty() || call.id.is_empty() || call.id == id);
@@ -54,7 +54,7 @@ impl Assembly {
         self.refusal.get_or_insert_default().push_str(words);
     }
 
-    /// It is known why the model stopped.
+    /// Whether the reason of the end is known.
     pub(crate) fn is_finished(&self) -> bool {
         self.stop.is_some() || self.refusal.is_some()
     }
@@ -66,7 +66,7 @@ impl Assembly {
         let stop = self.stop.ok_or_else(|| Trouble::Malformed("it does not say why it ends".to_owned()))?;
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(at, call)| call.finish(at)).collect::<Result<Vec<_>, _>>()?;
-        // Not everybody tells the two apart.
+        // Some services give the same reason for both.
         let stop = if stop == Stop::End && !calls.is_empty() { Stop::Tools } else { stop };
         Ok(Reply { text: self.text, calls, usage: self.usage, stop })
     }

@@ -17,12 +17,12 @@ pub(crate) fn build(url: &Url) -> Result<Client, Trouble> {
         builder = builder.no_proxy(); // a proxy's loopback is not ours
     }
     if url.scheme() == "http" {
-        builder = builder.tls_certs_only([]); // nobody will ask for the system's, which are slow to read
+        builder = builder.tls_certs_only([]); // not needed, and the system's are slow to read
     }
     builder.build().map_err(|error| unreachable(&error))
 }
 
-/// What hyper and the system say, without the address, which may hold a secret.
+/// The innermost error, without the URL, which may hold a secret.
 pub(crate) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Trouble {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

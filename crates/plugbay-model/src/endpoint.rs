@@ -1,4 +1,4 @@
-//! Which model is meant and how it is reached: plain data.
+//! A model and how it is reached: plain data.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Endpoint {
     pub base_url: Option<String>,
     /// Models on one's own machine need none.
     pub key: Option<Key>,
-    /// The longest silence.
+    /// The longest pause between two parts of a response.
     pub patience: Duration,
 }
 
@@ -23,25 +23,25 @@ impl Endpoint {
         self.base_url.as_deref().unwrap_or(self.provider.base_url()).trim_end_matches('/')
     }
 
-    /// The provider itself is asked, and not somebody who speaks like it.
+    /// Whether requests go to the provider itself, not to a compatible service.
     pub(crate) fn is_original(&self) -> bool {
         self.address() == self.provider.base_url()
     }
 }
 
-/// Whose wire format is spoken.
+/// A provider, named by its wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// The Messages API.
     Anthropic,
-    /// Chat completions, as many speak them.
+    /// Chat completions, which many services are compatible with.
     OpenAi,
     /// `generateContent`.
     Gemini,
 }
 
 impl Provider {
-    /// Where its key is looked for, unless the user says otherwise: the first that is set.
+    /// The environment variables that may hold its key; the first that is set wins.
     pub fn key_variables(self) -> &'static [&'static str] {
         match self {
             Self::Anthropic => &["ANTHROPIC_API_KEY"],

@@ -1,4 +1,4 @@
-//! What a provider's error means. All of them answer with an object `error`, some with more in it.
+//! Reads the errors of providers: all send an object `error`, with different members.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::key::Key;
 
-/// So much of a provider's words is told, in characters.
+/// The longest message of a provider that is passed on, in characters.
 const LONGEST: usize = 300;
-/// Anthropic's: everybody asks too much at once.
+/// Anthropic's status for an overloaded service.
 const OVERLOADED: u16 = 529;
 
-pub(crate) fn of(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key>) -> Trouble {
+pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key>) -> Trouble {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps the errors of streams in a list.
     let error = json.get(0).unwrap_or(&json)["error"].clone();
@@ -33,8 +33,8 @@ pub(crate) fn of(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key
     }
 }
 
-/// An error in the middle of a stream that began well.
-pub(crate) fn amid(error: &Value) -> Trouble {
+/// An error event in a stream.
+pub(crate) fn in_stream(error: &Value) -> Trouble {
     let message = message(error, b"");
     match (error["type"].as_str(), error["code"].as_u64()) {
         (Some("overloaded_error" | "rate_limit_error"), _) | (_, Some(429 | 503)) => {
@@ -49,7 +49,7 @@ fn unauthorised(key: Option<&Key>, message: String) -> Trouble {
     Trouble::Unauthorised { key, message }
 }
 
-/// `{"message": …}`, or just words.
+/// The text of `{"message": …}`, or of a plain string.
 fn message(error: &Value, body: &[u8]) -> String {
     let words = error["message"].as_str().or(error.as_str());
     let text = words.map_or_else(|| String::from_utf8_lossy(body), Into::into);
@@ -58,9 +58,9 @@ fn message(error: &Value, body: &[u8]) -> String {
     if text.is_empty() { "it does not say why".to_owned() } else { text }
 }
 
-/// The same trouble without the key, which some repeat that do not know it, in no more words than
-/// anybody reads. In this order: half a key is too much.
-pub(crate) fn tellable(mut trouble: Trouble, key: Option<&Key>) -> Trouble {
+/// The error without the key, which some providers repeat, and cut to a readable length. In this order: a cut
+/// could leave half a key.
+pub(crate) fn redacted(mut trouble: Trouble, key: Option<&Key>) -> Trouble {
     let words = match &mut trouble {
         Trouble::Timeout { .. } | Trouble::BrokenOff => return trouble,
         Trouble::RateLimited { message, .. }

@@ -1,4 +1,4 @@
-//! Gemini's `generateContent`, and its stream, whose events are answers like the whole one.
+//! Gemini's `generateContent`, and its stream, whose events have the format of the whole response.
 
 use plugbay_core::model::{Stop, ToolCall, ToolResult, Trouble, Turn, Usage};
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     assembly::{Assembly, Call, OWN_ID},
     failure,
-    remote::{Asked, Dialect, parse, render},
+    remote::{ModelRequest, WireFormat, parse, render},
 };
 
 pub(crate) struct Gemini;
 
-impl Dialect for Gemini {
+impl WireFormat for Gemini {
     fn path(&self, model: &str, streamed: bool) -> String {
         let method = if streamed { "streamGenerateContent?alt=sse" } else { "generateContent" };
-        // People write both.
+        // Users write it with and without the prefix.
         let model = model.strip_prefix("models/").unwrap_or(model);
         format!("/v1beta/models/{model}:{method}")
     }
@@ -24,8 +24,8 @@ impl Dialect for Gemini {
         ("x-goog-api-key", secret.to_owned())
     }
 
-    fn body(&self, asked: &Asked<'_>) -> Vec<u8> {
-        let prompt = asked.prompt;
+    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
+        let prompt = request.prompt;
         let declarations = prompt.tools.iter().map(|tool| Declaration {
             name: &tool.name,
             description: &tool.description,
@@ -43,7 +43,7 @@ impl Dialect for Gemini {
         })
     }
 
-    fn whole(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         take(parse(body)?, reply)?;
         match (&reply.stop, &reply.refusal) {
             (None, None) => Err(Trouble::Malformed("it has no finished candidate".to_owned())),
@@ -51,21 +51,21 @@ impl Dialect for Gemini {
         }
     }
 
-    fn piece(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         take(parse(data)?, reply)
     }
 }
 
-fn take(answer: Answer, reply: &mut Assembly) -> Result<(), Trouble> {
+fn take(answer: Response, reply: &mut Assembly) -> Result<(), Trouble> {
     if !answer.error.is_null() {
-        return Err(failure::amid(&answer.error));
+        return Err(failure::in_stream(&answer.error));
     }
     if let Some(reason) = answer.prompt_feedback.and_then(|feedback| feedback.block_reason) {
         reply.refuse(&format!("the prompt was blocked ({reason})"));
     }
-    if let Some(counted) = answer.usage_metadata {
-        let output = counted.candidates.saturating_add(counted.thoughts);
-        reply.usage = Usage { input: counted.prompt, output };
+    if let Some(counts) = answer.usage_metadata {
+        let output = counts.candidates.saturating_add(counts.thoughts);
+        reply.usage = Usage { input: counts.prompt, output };
     }
     let Some(candidate) = answer.candidates.into_iter().next() else { return Ok(()) };
     for part in candidate.content.parts {
@@ -88,7 +88,7 @@ fn take(answer: Answer, reply: &mut Assembly) -> Result<(), Trouble> {
         Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS")) => {
             return Err(Trouble::Malformed(format!("its call of a tool is not right ({reason})")));
         }
-        // Safety, recitation, block lists and their kin.
+        // Safety, recitation, block lists and similar reasons.
         Some(reason) => reply.refuse(&format!("its provider stopped it ({reason})")),
     }
     Ok(())
@@ -98,16 +98,16 @@ fn content(turn: &Turn) -> Content<'_> {
     match turn {
         Turn::User(text) => Content { role: Some("user"), parts: vec![Part::text(text)] },
         Turn::Model { text, calls } => {
-            let said = (!text.is_empty()).then(|| Part::text(text));
-            let parts = said.into_iter().chain(calls.iter().map(called)).collect();
+            let text = (!text.is_empty()).then(|| Part::text(text));
+            let parts = text.into_iter().chain(calls.iter().map(function_call)).collect();
             Content { role: Some("model"), parts }
         }
         Turn::Results(results) => Content { role: Some("user"), parts: results.iter().map(result).collect() },
     }
 }
 
-fn called(call: &ToolCall) -> Part<'_> {
-    let function_call = SentCall { id: given(&call.id), name: &call.name, args: &call.arguments };
+fn function_call(call: &ToolCall) -> Part<'_> {
+    let function_call = RequestCall { id: provider_id(&call.id), name: &call.name, args: &call.arguments };
     Part {
         function_call: Some(function_call),
         thought_signature: call.signature.as_deref(),
@@ -119,16 +119,16 @@ fn result(result: &ToolResult) -> Part<'_> {
     let (output, error) =
         if result.failed { (None, Some(result.text.as_str())) } else { (Some(result.text.as_str()), None) };
     let response = Output { output, error };
-    let function_response = SentResult { id: given(&result.call), name: &result.name, response };
+    let function_response = FunctionResponse { id: provider_id(&result.call), name: &result.name, response };
     Part { function_response: Some(function_response), ..Part::default() }
 }
 
-/// An id that is Gemini's own.
-fn given(id: &str) -> Option<&str> {
+/// The id of a call, if Gemini gave one.
+fn provider_id(id: &str) -> Option<&str> {
     (!id.starts_with(OWN_ID)).then_some(id)
 }
 
-// --- what is sent
+// --- requests
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -174,11 +174,11 @@ struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<SentCall<'a>>,
+    function_call: Option<RequestCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function_response: Option<SentResult<'a>>,
+    function_response: Option<FunctionResponse<'a>>,
 }
 
 impl<'a> Part<'a> {
@@ -188,7 +188,7 @@ impl<'a> Part<'a> {
 }
 
 #[derive(Serialize)]
-struct SentCall<'a> {
+struct RequestCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
@@ -196,7 +196,7 @@ struct SentCall<'a> {
 }
 
 #[derive(Serialize)]
-struct SentResult<'a> {
+struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
@@ -211,14 +211,14 @@ struct Output<'a> {
     error: Option<&'a str>,
 }
 
-// --- what comes back
+// --- responses
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Answer {
+struct Response {
     candidates: Vec<Candidate>,
     prompt_feedback: Option<Feedback>,
-    usage_metadata: Option<Counted>,
+    usage_metadata: Option<UsageCounts>,
     error: Value,
 }
 
@@ -230,7 +230,7 @@ struct Feedback {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Counted {
+struct UsageCounts {
     #[serde(rename = "promptTokenCount")]
     prompt: u64,
     #[serde(rename = "candidatesTokenCount")]
@@ -249,21 +249,21 @@ struct Candidate {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Parts {
-    parts: Vec<Received>,
+    parts: Vec<ResponsePart>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Received {
+struct ResponsePart {
     text: String,
     thought: bool,
     thought_signature: Option<String>,
-    function_call: Option<Called>,
+    function_call: Option<FunctionCall>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Called {
+struct FunctionCall {
     id: String,
     name: String,
     args: Option<Box<RawValue>>,

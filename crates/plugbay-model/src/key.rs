@@ -1,4 +1,4 @@
-//! A secret that cannot be printed, and where it comes from: a variable, or a program that tells it.
+//! An API key that cannot be printed, and its source: a variable, or a program that prints it.
 
 use std::{
     fmt,
@@ -10,13 +10,13 @@ use std::{
 use plugbay_core::model::Trouble;
 use tokio::{process::Command, sync::OnceCell, time::timeout};
 
-/// How long a program may take to tell a key: a person may have to unlock something first.
+/// How long a program may take to print a key: the user may have to unlock something first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
     secret: Secret,
-    /// What the user is told of it.
+    /// The source, as shown to the user.
     from: String,
 }
 
@@ -24,7 +24,7 @@ pub struct Key {
 enum Secret {
     Known(String),
     /// The first line that this program prints, run without a shell.
-    Told {
+    Printed {
         program: String,
         args: Vec<String>,
     },
@@ -36,18 +36,18 @@ impl Key {
         Self { secret: Secret::Known(secret.trim().to_owned()), from: from.to_owned() }
     }
 
-    /// The program is run when the key is first needed. `written` is what the user is told of it, without the
-    /// values of variables, which may be secrets themselves.
+    /// A key that a program prints, which runs when the key is first needed. `written` is the command as shown to
+    /// the user, without the values of variables, which may be secrets.
     pub fn told_by<'a>(
         program: String,
         args: Vec<String>,
         written: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let words: Vec<_> = written.into_iter().map(shown).collect();
-        Self { secret: Secret::Told { program, args }, from: format!("`{}`", words.join(" ")) }
+        Self { secret: Secret::Printed { program, args }, from: format!("`{}`", words.join(" ")) }
     }
 
-    /// What the user has put into the system's keychain under this name.
+    /// The key that the system's keychain holds under this name.
     pub fn in_keychain(name: &str) -> Self {
         let words: &[&str] = if cfg!(target_os = "macos") {
             &["security", "find-generic-password", "-w", "-s", name]
@@ -62,21 +62,21 @@ impl Key {
         &self.from
     }
 
-    /// Whether a program is started for it.
+    /// Whether a program prints it.
     pub fn starts_something(&self) -> bool {
-        matches!(self.secret, Secret::Told { .. })
+        matches!(self.secret, Secret::Printed { .. })
     }
 
-    /// Nothing, as long as nobody has told it.
+    /// Empty until the program has printed it.
     pub(crate) fn secret(&self) -> &str {
         match &self.secret {
             Secret::Known(secret) => secret,
-            Secret::Told { .. } => "",
+            Secret::Printed { .. } => "",
         }
     }
 
     async fn revealed(&self) -> Result<Self, Trouble> {
-        let Secret::Told { program, args } = &self.secret else { return Ok(self.clone()) };
+        let Secret::Printed { program, args } = &self.secret else { return Ok(self.clone()) };
         let failed = |why: String| Trouble::NoKey { from: self.from.clone(), why };
         let mut command = Command::new(program);
         let output = command.args(args).stdin(Stdio::null()).kill_on_drop(true).output();
@@ -102,21 +102,21 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A word of a command, so that nobody takes it for two.
+/// A word of a command, quoted if it would look like two.
 fn shown(word: &str) -> String {
     let plain = !word.is_empty() && word.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
     if plain { word.to_owned() } else { format!("{word:?}") }
 }
 
-/// Keeps a key that was told, until it is refused.
+/// Keeps a key that a program has printed, until a provider refuses it.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct KeyCache {
     key: Option<Key>,
     // A std mutex: held for a copy, never across an await.
     revealed: Mutex<Arc<OnceCell<Key>>>,
 }
 
-impl Keeper {
+impl KeyCache {
     pub(crate) fn new(key: Option<Key>) -> Self {
         Self { key, revealed: Mutex::default() }
     }
@@ -128,12 +128,12 @@ impl Keeper {
         }
         let revealed = Arc::clone(&self.revealed.lock().unwrap_or_else(PoisonError::into_inner));
         let from = key.from.clone();
-        // In a task of its own: whoever types a password must not start again because a search had no time.
+        // In a tokio task of its own: a search that runs out of time must not end the password prompt.
         let told = tokio::spawn(async move { revealed.get_or_try_init(|| key.revealed()).await.cloned() });
         told.await.unwrap_or_else(|error| Err(Trouble::NoKey { from, why: error.to_string() })).map(Some)
     }
 
-    /// It is not accepted: the next time it may be another.
+    /// The provider refused the key: the next request runs the program again.
     pub(crate) fn forget(&self) {
         *self.revealed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
     }
@@ -183,13 +183,13 @@ mod tests {
     async fn what_was_told_is_kept_until_it_is_refused() {
         let folder = std::env::temp_dir().join(format!("plugbay-key-{}", std::process::id()));
         let count = format!("echo x >> {0}; wc -l < {0}", folder.display());
-        let keeper = Keeper::new(Some(told_by(&count)));
-        let secret = async || keeper.key().await.unwrap().unwrap().secret().to_owned();
+        let key_cache = KeyCache::new(Some(told_by(&count)));
+        let secret = async || key_cache.key().await.unwrap().unwrap().secret().to_owned();
         assert_eq!([secret().await, secret().await], ["1", "1"]);
-        keeper.forget();
+        key_cache.forget();
         assert_eq!(secret().await, "2");
         std::fs::remove_file(folder).unwrap();
-        assert_eq!(Keeper::new(None).key().await, Ok(None));
+        assert_eq!(KeyCache::new(None).key().await, Ok(None));
     }
 
     #[test]

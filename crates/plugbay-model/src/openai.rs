@@ -1,4 +1,4 @@
-//! Chat completions, as `OpenAI` has them and all who speak like it.
+//! Chat completions of `OpenAI` and compatible services.
 
 use plugbay_core::model::{Stop, ToolCall, Trouble, Turn, Usage};
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     assembly::Assembly,
     failure,
-    remote::{Asked, Dialect, parse, render},
+    remote::{ModelRequest, WireFormat, parse, render},
 };
 
 pub(crate) struct OpenAi;
 
-/// What ends a stream.
+/// The event that ends a stream.
 const DONE: &[u8] = b"[DONE]";
 
-impl Dialect for OpenAi {
+impl WireFormat for OpenAi {
     fn path(&self, _: &str, _: bool) -> String {
         "/chat/completions".to_owned()
     }
@@ -24,28 +24,28 @@ impl Dialect for OpenAi {
         ("authorization", format!("Bearer {secret}"))
     }
 
-    fn body(&self, asked: &Asked<'_>) -> Vec<u8> {
-        let prompt = asked.prompt;
-        let system = prompt.system.as_deref().map(|system| Sent::said("system", system));
+    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
+        let prompt = request.prompt;
+        let system = prompt.system.as_deref().map(|system| RequestMessage::text("system", system));
         let tools = prompt.tools.iter().map(|tool| Tool {
             kind: "function",
             function: Function { name: &tool.name, description: &tool.description, parameters: &tool.schema },
         });
-        // OpenAI's newer models know the one, and most others only the other.
+        // OpenAI's newer models take the first limit, most other services only the second.
         let (newer, older) =
-            if asked.original { (Some(prompt.limit), None) } else { (None, Some(prompt.limit)) };
+            if request.original { (Some(prompt.limit), None) } else { (None, Some(prompt.limit)) };
         render(&Request {
-            model: asked.model,
+            model: request.model,
             messages: system.into_iter().chain(prompt.turns.iter().flat_map(messages)).collect(),
             tools: tools.collect(),
             max_completion_tokens: newer,
             max_tokens: older,
-            stream: asked.streamed,
-            stream_options: asked.streamed.then_some(StreamOptions { include_usage: true }),
+            stream: request.streamed,
+            stream_options: request.streamed.then_some(StreamOptions { include_usage: true }),
         })
     }
 
-    fn whole(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         let completion: Completion = parse(body)?;
         if completion.choices.as_ref().is_none_or(Vec::is_empty) && completion.error.is_null() {
             return Err(Trouble::Malformed("it has no \"choices\"".to_owned()));
@@ -53,10 +53,10 @@ impl Dialect for OpenAi {
         take(completion, reply)
     }
 
-    fn piece(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
         if data == DONE {
             reply.done = true;
-            // Not everybody says more than that.
+            // Some services give no other reason for the end.
             reply.stop.get_or_insert(Stop::End);
             return Ok(());
         }
@@ -65,28 +65,28 @@ impl Dialect for OpenAi {
 }
 
 fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
-    // Some answer with status 200 all the same.
+    // Some services send an error with status 200.
     if !completion.error.is_null() {
-        return Err(failure::amid(&completion.error));
+        return Err(failure::in_stream(&completion.error));
     }
-    if let Some(Counted { prompt_tokens, completion_tokens }) = completion.usage {
+    if let Some(UsageCounts { prompt_tokens, completion_tokens }) = completion.usage {
         reply.usage = Usage { input: prompt_tokens, output: completion_tokens };
     }
-    // The chunk that tells the usage has no choice; we never want more than one.
+    // The chunk with the usage has no choice; plugbay never asks for more than one.
     let Some(choice) = completion.choices.unwrap_or_default().into_iter().next() else { return Ok(()) };
-    let said = choice.message.or(choice.delta).unwrap_or_default();
-    match said.content {
+    let message = choice.message.or(choice.delta).unwrap_or_default();
+    match message.content {
         None => {}
-        Some(Words::Text(text)) => reply.text.push_str(&text),
-        Some(Words::Parts(parts)) => reply.text.extend(parts.into_iter().map(|part| part.text)),
+        Some(Content::Text(text)) => reply.text.push_str(&text),
+        Some(Content::Parts(parts)) => reply.text.extend(parts.into_iter().map(|part| part.text)),
     }
-    if let Some(refusal) = said.refusal.filter(|refusal| !refusal.is_empty()) {
+    if let Some(refusal) = message.refusal.filter(|refusal| !refusal.is_empty()) {
         reply.refuse(&refusal);
     }
-    for (at, called) in (0..).zip(said.tool_calls.unwrap_or_default()) {
+    for (at, called) in (0..).zip(message.tool_calls.unwrap_or_default()) {
         let id = called.id.unwrap_or_default();
         let call = reply.call_named(called.index.unwrap_or(at), &id);
-        // Some repeat in every chunk what it is about.
+        // Some services repeat the name in every chunk.
         if call.name.is_empty() {
             call.name = called.function.name.unwrap_or_default();
         }
@@ -103,41 +103,44 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Arguments are JSON in a string; some leave the string out.
+/// Arguments are JSON in a string; some services send an object.
 fn text(arguments: &RawValue) -> Result<String, Trouble> {
     let json = arguments.get();
     if json.starts_with('"') { parse(json.as_bytes()) } else { Ok(json.to_owned()) }
 }
 
-fn messages(turn: &Turn) -> Vec<Sent<'_>> {
+fn messages(turn: &Turn) -> Vec<RequestMessage<'_>> {
     match turn {
-        Turn::User(text) => vec![Sent::said("user", text)],
+        Turn::User(text) => vec![RequestMessage::text("user", text)],
         Turn::Model { text, calls } => {
             let content = (!text.is_empty()).then_some(text.as_str());
-            let tool_calls = calls.iter().map(called).collect();
-            vec![Sent { role: "assistant", content, tool_calls, tool_call_id: None }]
+            let tool_calls = calls.iter().map(tool_call).collect();
+            vec![RequestMessage { role: "assistant", content, tool_calls, tool_call_id: None }]
         }
         Turn::Results(results) => {
             let results = results.iter();
-            // There is no mark for one that failed: its text must say so.
+            // The format has no flag for a failed call: its text must say so.
             results
-                .map(|result| Sent { tool_call_id: Some(&result.call), ..Sent::said("tool", &result.text) })
+                .map(|result| RequestMessage {
+                    tool_call_id: Some(&result.call),
+                    ..RequestMessage::text("tool", &result.text)
+                })
                 .collect()
         }
     }
 }
 
-fn called(call: &ToolCall) -> SentCall<'_> {
-    let function = SentFunction { name: &call.name, arguments: call.arguments.get() };
-    SentCall { id: &call.id, kind: "function", function }
+fn tool_call(call: &ToolCall) -> RequestToolCall<'_> {
+    let function = RequestFunction { name: &call.name, arguments: call.arguments.get() };
+    RequestToolCall { id: &call.id, kind: "function", function }
 }
 
-// --- what is sent
+// --- requests
 
 #[derive(Serialize)]
 struct Request<'a> {
     model: &'a str,
-    messages: Vec<Sent<'a>>,
+    messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,93 +172,93 @@ struct Function<'a> {
 }
 
 #[derive(Serialize)]
-struct Sent<'a> {
+struct RequestMessage<'a> {
     role: &'a str,
-    /// `null` beside nothing but calls.
+    /// `null` in a message of calls alone.
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<SentCall<'a>>,
+    tool_calls: Vec<RequestToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
 
-impl<'a> Sent<'a> {
-    fn said(role: &'a str, text: &'a str) -> Self {
+impl<'a> RequestMessage<'a> {
+    fn text(role: &'a str, text: &'a str) -> Self {
         Self { role, content: Some(text), tool_calls: Vec::new(), tool_call_id: None }
     }
 }
 
 #[derive(Serialize)]
-struct SentCall<'a> {
+struct RequestToolCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'a str,
-    function: SentFunction<'a>,
+    function: RequestFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct SentFunction<'a> {
+struct RequestFunction<'a> {
     name: &'a str,
     /// JSON in a string.
     arguments: &'a str,
 }
 
-// --- what comes back, whole or as a chunk
+// --- responses, whole or as a chunk
 
 #[derive(Deserialize)]
 struct Completion {
     choices: Option<Vec<Choice>>,
-    usage: Option<Counted>,
+    usage: Option<UsageCounts>,
     #[serde(default)]
     error: Value,
 }
 
 #[derive(Deserialize)]
 struct Choice {
-    message: Option<Said>,
-    delta: Option<Said>,
+    message: Option<Message>,
+    delta: Option<Message>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Said {
-    content: Option<Words>,
+struct Message {
+    content: Option<Content>,
     refusal: Option<String>,
-    tool_calls: Option<Vec<Called>>,
+    tool_calls: Option<Vec<ToolCallChunk>>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Words {
+enum Content {
     Text(String),
-    Parts(Vec<SaidPart>),
+    Parts(Vec<ContentPart>),
 }
 
 #[derive(Deserialize)]
-struct SaidPart {
-    /// Nothing else can be meant for us.
+struct ContentPart {
+    /// Other kinds of parts have none.
     #[serde(default)]
     text: String,
 }
 
 #[derive(Deserialize)]
-struct Called {
+struct ToolCallChunk {
     /// Only in chunks.
     index: Option<u64>,
     id: Option<String>,
     #[serde(default)]
-    function: CalledFunction,
+    function: FunctionCall,
 }
 
 #[derive(Deserialize, Default)]
-struct CalledFunction {
+struct FunctionCall {
     name: Option<String>,
     arguments: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Counted {
+struct UsageCounts {
     prompt_tokens: u64,
     completion_tokens: u64,
 }

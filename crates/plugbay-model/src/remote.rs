@@ -1,4 +1,4 @@
-//! A model behind a URL: one request, and its answer whole or as a stream of events.
+//! A model behind a URL: one request, and its response as a body or as a stream of events.
 
 #[cfg(test)]
 mod tests;
@@ -22,94 +22,94 @@ use crate::{
     endpoint::{Endpoint, Provider},
     failure,
     gemini::Gemini,
-    key::{Keeper, Key},
+    key::{Key, KeyCache},
     openai::OpenAi,
 };
 
-/// No sensible answer is longer, in bytes.
+/// The longest response that is read, in bytes.
 const LONGEST: usize = 16 * 1024 * 1024;
-/// Of an error so much is read.
+/// The longest error response that is read, in bytes.
 const LONGEST_ERROR: usize = 64 * 1024;
 
-/// How one provider wants to be spoken to.
-pub(crate) trait Dialect: Sync {
-    /// Below the base address.
+/// The wire format of one provider.
+pub(crate) trait WireFormat: Sync {
+    /// The path below the base address.
     fn path(&self, model: &str, streamed: bool) -> String;
 
-    /// The one that carries the key.
+    /// The header that carries the key.
     fn key_header(&self, secret: &str) -> (&'static str, String);
 
     fn other_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    fn body(&self, asked: &Asked<'_>) -> Vec<u8>;
+    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8>;
 
-    /// Takes in a whole answer.
-    fn whole(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
+    /// Reads a whole response.
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
 
-    /// Takes in the data of one event.
-    fn piece(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
+    /// Reads the data of one event.
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
 }
 
-/// What a request is made of.
-pub(crate) struct Asked<'a> {
+/// One request to a model.
+pub(crate) struct ModelRequest<'a> {
     pub(crate) model: &'a str,
     pub(crate) prompt: &'a Prompt,
     pub(crate) streamed: bool,
-    /// The provider itself is asked, and not somebody who speaks like it.
+    /// The request goes to the provider itself, not to a compatible service.
     pub(crate) original: bool,
 }
 
 #[derive(Debug)]
 pub struct RemoteModel {
     endpoint: Endpoint,
-    keeper: Keeper,
-    /// Made when it is first asked: most sessions never do.
+    key_cache: KeyCache,
+    /// Built for the first request: most sessions send none.
     client: OnceLock<Client>,
 }
 
 impl RemoteModel {
     pub fn new(endpoint: Endpoint) -> Self {
-        let keeper = Keeper::new(endpoint.key.clone());
-        Self { endpoint, keeper, client: OnceLock::new() }
+        let key_cache = KeyCache::new(endpoint.key.clone());
+        Self { endpoint, key_cache, client: OnceLock::new() }
     }
 
     async fn fetch(&self, prompt: Prompt, heard: Option<Heard>, key: Option<&Key>) -> Result<Reply, Trouble> {
-        let dialect = dialect(self.endpoint.provider);
-        let response = self.send(dialect, &prompt, heard.is_some(), key).await?;
+        let format = format(self.endpoint.provider);
+        let response = self.send(format, &prompt, heard.is_some(), key).await?;
         let mut reply = Assembly::default();
         let mut heard = heard.unwrap_or_else(|| Box::new(|_| {}));
-        // Some stream whatever they are asked, and some never do.
+        // Some providers stream whether or not they are asked to, and some never do.
         if is_stream(&response) {
-            self.listen(dialect, response, &mut reply, heard).await?;
+            self.listen(format, response, &mut reply, heard).await?;
         } else {
-            dialect.whole(&self.read(response, LONGEST).await?, &mut reply)?;
+            format.read_body(&self.read(response, LONGEST).await?, &mut reply)?;
             heard(&reply.text);
         }
         reply.finish()
     }
 
-    /// The head of an answer that is none of an error.
+    /// Sends the request and returns a response with a status of success.
     async fn send(
         &self,
-        dialect: &dyn Dialect,
+        format: &dyn WireFormat,
         prompt: &Prompt,
         streamed: bool,
         key: Option<&Key>,
     ) -> Result<Response, Trouble> {
         let (model, base) = (&self.endpoint.model, self.endpoint.address());
-        let url = Url::parse(&format!("{base}{}", dialect.path(model, streamed)))
+        let url = Url::parse(&format!("{base}{}", format.path(model, streamed)))
             .map_err(|error| Trouble::Unreachable(format!("its address is not a URL: {error}")))?;
-        let asked = Asked { model, prompt, streamed, original: self.endpoint.is_original() };
-        let client = self.client(&url)?.post(url).headers(headers(dialect, key)?).body(dialect.body(&asked));
-        let response = self.patiently(client.send()).await?.map_err(|error| unreachable(&error))?;
+        let request = ModelRequest { model, prompt, streamed, original: self.endpoint.is_original() };
+        let client = self.client(&url)?.post(url).headers(headers(format, key)?).body(format.body(&request));
+        let response = self.with_timeout(client.send()).await?.map_err(|error| unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = self.read(response, LONGEST_ERROR).await.unwrap_or_default();
-        Err(failure::of(status, &headers, &body, key))
+        Err(failure::of_status(status, &headers, &body, key))
     }
 
     fn client(&self, url: &Url) -> Result<&Client, Trouble> {
@@ -122,7 +122,7 @@ impl RemoteModel {
     async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, Trouble> {
         let mut body = Vec::new();
         while let Some(chunk) =
-            self.patiently(response.chunk()).await?.map_err(|error| unreachable(&error))?
+            self.with_timeout(response.chunk()).await?.map_err(|error| unreachable(&error))?
         {
             if body.len() + chunk.len() > limit {
                 return Err(Trouble::Malformed(format!("it is longer than {limit} bytes")));
@@ -134,7 +134,7 @@ impl RemoteModel {
 
     async fn listen(
         &self,
-        dialect: &dyn Dialect,
+        format: &dyn WireFormat,
         mut response: Response,
         reply: &mut Assembly,
         mut heard: Heard,
@@ -147,7 +147,7 @@ impl RemoteModel {
                     return Err(Trouble::Malformed("an event is too long, or no text".to_owned()));
                 }
                 Some(SseItem::Retry(_)) => continue,
-                None => match self.patiently(response.chunk()).await? {
+                None => match self.with_timeout(response.chunk()).await? {
                     Ok(Some(chunk)) => {
                         events.push(&chunk);
                         continue;
@@ -157,7 +157,7 @@ impl RemoteModel {
                 },
             };
             let known = reply.text.len();
-            dialect.piece(&data, reply)?;
+            format.read_event(&data, reply)?;
             if reply.text.len() > LONGEST {
                 return Err(Trouble::Malformed(format!("it is longer than {LONGEST} bytes")));
             }
@@ -168,7 +168,7 @@ impl RemoteModel {
         Ok(())
     }
 
-    async fn patiently<T>(&self, wait: impl Future<Output = T>) -> Result<T, Trouble> {
+    async fn with_timeout<T>(&self, wait: impl Future<Output = T>) -> Result<T, Trouble> {
         let after: Duration = self.endpoint.patience;
         timeout(after, wait).await.map_err(|_| Trouble::Timeout { after })
     }
@@ -177,24 +177,24 @@ impl RemoteModel {
 impl Model for RemoteModel {
     fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
         Box::pin(async move {
-            let key = self.keeper.key().await.map_err(|trouble| failure::tellable(trouble, None))?;
+            let key = self.key_cache.key().await.map_err(|trouble| failure::redacted(trouble, None))?;
             let reply = self.fetch(prompt, heard, key.as_ref()).await;
             if let Err(Trouble::Unauthorised { .. }) = &reply {
-                self.keeper.forget();
+                self.key_cache.forget();
             }
-            reply.map_err(|trouble| failure::tellable(trouble, key.as_ref()))
+            reply.map_err(|trouble| failure::redacted(trouble, key.as_ref()))
         })
     }
 }
 
-fn headers(dialect: &dyn Dialect, key: Option<&Key>) -> Result<HeaderMap, Trouble> {
+fn headers(format: &dyn WireFormat, key: Option<&Key>) -> Result<HeaderMap, Trouble> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in dialect.other_headers() {
+    for (name, value) in format.other_headers() {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if let Some(key) = key {
-        let (name, value) = dialect.key_header(key.secret());
+        let (name, value) = format.key_header(key.secret());
         let mut value = HeaderValue::from_str(&value).map_err(|_| Trouble::Unauthorised {
             key: key.from().to_owned(),
             message: "it holds characters that no header can carry".to_owned(),
@@ -210,7 +210,7 @@ fn is_stream(response: &Response) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-fn dialect(provider: Provider) -> &'static dyn Dialect {
+fn format(provider: Provider) -> &'static dyn WireFormat {
     match provider {
         Provider::Anthropic => &Anthropic,
         Provider::OpenAi => &OpenAi,
@@ -218,12 +218,12 @@ fn dialect(provider: Provider) -> &'static dyn Dialect {
     }
 }
 
-/// Reads what a provider wrote.
+/// Parses the JSON of a provider.
 pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Trouble> {
     serde_json::from_slice(json).map_err(|error| Trouble::Malformed(error.to_string()))
 }
 
-/// Writes what a provider reads. Our own structs can always be written.
+/// Writes the JSON of a request. Our own structs can always be serialized.
 pub(crate) fn render(body: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }

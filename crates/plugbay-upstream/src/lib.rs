@@ -1,4 +1,4 @@
-//! Towards servers: one task per server, its transport and its process.
+//! Towards servers: one actor per server, its transport and its process.
 
 mod http;
 mod link;
@@ -12,5 +12,5 @@ pub use link::{
     connection::{Reader, Writer},
     launcher,
 };
-pub use pool::{Pool, Roster};
-pub use server::{Condition, Report, ServerHandle, Status, Surroundings};
+pub use pool::{Pool, ServerSet};
+pub use server::{Condition, Report, ServerContext, ServerHandle, Status};

@@ -1,4 +1,4 @@
-//! All servers by name: what the host side forwards through.
+//! All servers by name: the host side forwards its calls through this.
 
 use std::{
     collections::BTreeMap,
@@ -15,58 +15,59 @@ use plugbay_core::{
 
 use crate::server::{Command, ServerHandle};
 
-/// A std lock around an `Arc`: held for one clone, never across an await. A reload swaps the whole.
+/// All servers of the gateway. A reload replaces the whole set.
 #[derive(Debug, Default)]
 pub struct Pool {
-    roster: RwLock<Arc<Roster>>,
-    /// How many have the tools of a server in sight; by name, so that it outlives a reload.
+    // A std lock around an `Arc`: held for one clone, never across an await.
+    servers: RwLock<Arc<ServerSet>>,
+    /// How many host views show the tools of a server; by name, so that it outlives a reload.
     held: Mutex<BTreeMap<ServerName, usize>>,
 }
 
 /// The servers of one configuration.
 #[derive(Debug, Default)]
-pub struct Roster {
-    pub running: BTreeMap<ServerName, ServerHandle>,
-    /// Those that cannot be started as they are configured, and why.
-    pub broken: BTreeMap<ServerName, Arc<Failure>>,
+pub struct ServerSet {
+    pub handles: BTreeMap<ServerName, ServerHandle>,
+    /// Servers that cannot be started as they are configured, and why.
+    pub invalid: BTreeMap<ServerName, Arc<Failure>>,
 }
 
 impl Pool {
-    pub fn roster(&self) -> Arc<Roster> {
-        Arc::clone(&self.roster.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn servers(&self) -> Arc<ServerSet> {
+        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another set of servers in place and gives back the old one.
-    pub fn replace(&self, roster: Roster) -> Arc<Roster> {
+    /// Replaces the servers and returns the old ones.
+    pub fn replace(&self, servers: ServerSet) -> Arc<ServerSet> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        for handle in held.keys().filter_map(|server| roster.running.get(server)) {
-            handle.send(Command::Held(true));
+        for handle in held.keys().filter_map(|server| servers.handles.get(server)) {
+            handle.send(Command::Hold(true));
         }
-        let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *place, Arc::new(roster))
+        let mut place = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *place, Arc::new(servers))
     }
 
-    /// Tells the server when the first holds it, and when the last lets go.
-    fn hold_on(&self, server: &ServerName, change: impl FnOnce(usize) -> usize) {
+    /// Tells the server when its first holder comes and when its last one goes.
+    fn change_holders(&self, server: &ServerName, change: impl FnOnce(usize) -> usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let before = held.remove(server).unwrap_or_default();
         let now = change(before);
         if now > 0 {
             held.insert(server.clone(), now);
         }
-        if let Some(handle) = self.roster().running.get(server).filter(|_| (before > 0) != (now > 0)) {
-            handle.send(Command::Held(now > 0));
+        if let Some(handle) = self.servers().handles.get(server).filter(|_| (before > 0) != (now > 0)) {
+            handle.send(Command::Hold(now > 0));
         }
     }
 }
 
 impl Servers for Pool {
     fn forward(&self, server: &ServerName, call: Call) {
-        let roster = self.roster();
-        if let Some(handle) = roster.running.get(server) {
+        let servers = self.servers();
+        if let Some(handle) = servers.handles.get(server) {
             return handle.send(Command::Forward(call));
         }
-        let error = match roster.broken.get(server) {
+        let error = match servers.invalid.get(server) {
             Some(failure) => CallError::Down { server: server.clone(), failure: Arc::clone(failure) },
             None => CallError::Gone(server.clone()),
         };
@@ -74,14 +75,14 @@ impl Servers for Pool {
     }
 
     fn refresh(&self) {
-        for handle in self.roster().running.values() {
+        for handle in self.servers().handles.values() {
             handle.refresh();
         }
     }
 
     fn warm(&self, server: &ServerName, warmed: Warmed) {
-        let roster = self.roster();
-        match (roster.running.get(server), roster.broken.get(server)) {
+        let servers = self.servers();
+        match (servers.handles.get(server), servers.invalid.get(server)) {
             (Some(handle), _) => handle.send(Command::Warm(warmed)),
             (None, Some(failure)) => warmed.tell(Err(Arc::clone(failure))),
             (None, None) => {}
@@ -89,58 +90,58 @@ impl Servers for Pool {
     }
 
     fn hold(&self, server: &ServerName) {
-        self.hold_on(server, |count| count + 1);
+        self.change_holders(server, |count| count + 1);
     }
 
     fn release(&self, server: &ServerName) {
-        self.hold_on(server, |count| count.saturating_sub(1));
+        self.change_holders(server, |count| count.saturating_sub(1));
     }
 
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {
-        if let Some(handle) = self.roster().running.get(server) {
+        if let Some(handle) = self.servers().handles.get(server) {
             handle.send(Command::Cancel { ticket, notification });
         }
     }
 
     fn reply(&self, server: &ServerName, server_request: Ticket, reply: Reply) {
-        if let Some(handle) = self.roster().running.get(server) {
+        if let Some(handle) = self.servers().handles.get(server) {
             handle.send(Command::Reply { server_request, reply });
         }
     }
 
     fn notify(&self, server: &ServerName, notification: Bytes) {
-        if let Some(handle) = self.roster().running.get(server) {
+        if let Some(handle) = self.servers().handles.get(server) {
             handle.send(Command::Notify(notification));
         }
     }
 
     fn roots_changed(&self, notification: Bytes) {
-        for handle in self.roster().running.values() {
+        for handle in self.servers().handles.values() {
             handle.send(Command::RootsChanged(notification.clone()));
         }
     }
 
     fn watch(&self, server: &ServerName, what: SubscriptionTarget) {
-        if let Some(handle) = self.roster().running.get(server) {
-            handle.send(Command::Watch(what));
+        if let Some(handle) = self.servers().handles.get(server) {
+            handle.send(Command::Subscribe(what));
         }
     }
 
     fn unwatch(&self, server: &ServerName, what: SubscriptionTarget) {
-        if let Some(handle) = self.roster().running.get(server) {
-            handle.send(Command::Unwatch(what));
+        if let Some(handle) = self.servers().handles.get(server) {
+            handle.send(Command::Unsubscribe(what));
         }
     }
 
     fn log_level_changed(&self) {
-        for handle in self.roster().running.values() {
+        for handle in self.servers().handles.values() {
             handle.send(Command::LogLevelChanged);
         }
     }
 
     fn client_capabilities_grew(&self) {
-        for handle in self.roster().running.values() {
-            handle.send(Command::AudienceGrew);
+        for handle in self.servers().handles.values() {
+            handle.send(Command::ClientCapabilitiesGrew);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! How one server is started and how patient we are with it: plain data, filled by the binary.
+//! How one server is started, and its timeouts: plain data, filled by the binary.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use plugbay_core::name::ServerName;
 
-/// Everything the server's task needs to know. Two equal specs describe the same running server, so
-/// a reload restarts a server exactly when its spec changed.
+/// Everything that a server's actor needs to know. A reload restarts a server exactly when its spec has
+/// changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSpec {
     pub name: ServerName,
@@ -21,20 +21,20 @@ pub enum Transport {
     Http(HttpSpec),
 }
 
-/// A server that somebody else runs.
+/// A server behind a URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpSpec {
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
     pub flavour: HttpFlavour,
-    /// Certificates that are trusted besides those of the system, in PEM.
+    /// A PEM file with certificates that are trusted besides those of the system.
     pub ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpFlavour {
-    /// Streamable HTTP first, and HTTP with SSE for a server that knows only this.
+    /// Streamable HTTP first, and SSE for a server that knows only this.
     #[default]
     Auto,
     Streamable,
@@ -53,10 +53,10 @@ pub struct StdioSpec {
     pub framing: Framing,
 }
 
-/// How messages are delimited towards the server. What it sends is recognised either way.
+/// How messages to the server are delimited. Messages of the server are recognised either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
-    /// Newlines first; after a start that met only silence, `Content-Length` headers, and so on in turn.
+    /// Newlines first; after a start without any message of the server the other framing, and so on in turn.
     #[default]
     Auto,
     Newline,
@@ -67,17 +67,17 @@ pub enum Framing {
 pub struct Timeouts {
     /// From spawn to a complete list of tools.
     pub start: Duration,
-    /// Silence allowed to a call; progress starts it anew.
+    /// How long a call may go without progress.
     pub call: Duration,
-    /// The most a call may take, progress or not.
+    /// The most that a call may take, progress or not.
     pub call_max: Duration,
-    /// How long an unused server is kept running; `None` keeps it for ever.
+    /// How long an unused server is kept running; `None`: it is never stopped.
     pub idle: Option<Duration>,
     /// Between closing stdin and TERM, and again between TERM and KILL.
     pub shutdown: Duration,
 }
 
-/// Without the values of the headers, and without anything secret in the address.
+/// Without the values of the headers and the secret parts of the URL.
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.headers.keys().collect();

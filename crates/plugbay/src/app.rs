@@ -17,7 +17,7 @@ use plugbay_downstream::{
 };
 use plugbay_model::RemoteModel;
 use plugbay_upstream::{
-    Condition, Launcher, Pool, Roster, ServerHandle, Status, Surroundings, launcher, process::Guard,
+    Condition, Launcher, Pool, ServerContext, ServerHandle, ServerSet, Status, launcher, process::Guard,
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -46,7 +46,7 @@ pub struct Environment {
 pub struct App {
     pool: Arc<Pool>,
     gateway: Gateway,
-    surroundings: Surroundings,
+    context: ServerContext,
     usage: Arc<Usage>,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
@@ -70,12 +70,12 @@ impl App {
         let (changes, changes_inbox) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
         let host_registry = Arc::new(HostRegistry::default());
-        let surroundings = Surroundings {
+        let context = ServerContext {
             launcher,
             tickets: Arc::clone(&tickets),
             host_registry: Arc::clone(&host_registry),
             reports,
-            shown: Arc::default(),
+            status_changed: Arc::default(),
         };
 
         let mut publisher = Publisher::new(Cache::new(cache_folder));
@@ -102,12 +102,12 @@ impl App {
         gateway.agents.choose(terms(settings));
         let running = startable(settings).map(|(server, spec)| {
             let handle =
-                ServerHandle::spawn(spec.clone(), dialects.get(&server.name).copied(), surroundings.clone());
+                ServerHandle::spawn(spec.clone(), dialects.get(&server.name).copied(), context.clone());
             (server.name.clone(), handle)
         });
-        pool.replace(Roster { running: running.collect(), broken: broken(settings) });
+        pool.replace(ServerSet { handles: running.collect(), invalid: broken(settings) });
         let publisher = tokio::spawn(publisher.run(reports_inbox, changes_inbox));
-        Self { pool, gateway, surroundings, usage, changes, publisher }
+        Self { pool, gateway, context, usage, changes, publisher }
     }
 
     pub fn gateway(&self) -> Gateway {
@@ -120,14 +120,14 @@ impl App {
 
     /// The servers that can be started.
     pub fn servers(&self) -> BTreeMap<ServerName, ServerHandle> {
-        self.pool.roster().running.clone()
+        self.pool.servers().handles.clone()
     }
 
     /// The status of every server, also of those that cannot be started.
     pub fn statuses(&self) -> BTreeMap<ServerName, Status> {
-        let roster = self.pool.roster();
-        let running = roster.running.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
-        let broken = roster.broken.iter().map(|(name, failure)| {
+        let servers = self.pool.servers();
+        let running = servers.handles.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
+        let broken = servers.invalid.iter().map(|(name, failure)| {
             (name, Status { condition: Condition::Failed(Arc::clone(failure)), ..Status::default() })
         });
         running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
@@ -135,7 +135,7 @@ impl App {
 
     /// Notified when [`App::statuses`] change.
     pub fn shown(&self) -> Arc<Notify> {
-        Arc::clone(&self.surroundings.shown)
+        Arc::clone(&self.context.status_changed)
     }
 
     /// Starts all servers that are idle and lists their tools again, except those that can wait for their first call.
@@ -169,7 +169,7 @@ impl App {
             let kept = old.get(&server.name).filter(|handle| *handle.spec == *spec).cloned();
             let handle = kept.unwrap_or_else(|| {
                 let known = dialects.get(&server.name).copied();
-                let handle = ServerHandle::spawn(spec.clone(), known, self.surroundings.clone());
+                let handle = ServerHandle::spawn(spec.clone(), known, self.context.clone());
                 fresh.push(handle.clone());
                 handle
             });
@@ -178,8 +178,8 @@ impl App {
         let kept =
             |handle: &&ServerHandle| next.get(handle.name()).is_some_and(|new| new.spec == handle.spec);
         let gone: Vec<ServerHandle> = old.values().filter(|handle| !kept(handle)).cloned().collect();
-        self.pool.replace(Roster { running: next, broken: broken(settings) });
-        self.surroundings.shown.notify_one();
+        self.pool.replace(ServerSet { handles: next, invalid: broken(settings) });
+        self.context.status_changed.notify_one();
         self.warm_up(fresh.iter());
         stop_all(gone).await;
     }
@@ -191,11 +191,11 @@ impl App {
 
     /// Stops every server, and saves the cache and the usage counts.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, surroundings, usage, changes, publisher } = self;
+        let Self { pool, gateway, context, usage, changes, publisher } = self;
         usage.save();
-        let roster = pool.replace(Roster::default());
-        stop_all(roster.running.values().cloned()).await;
-        drop((surroundings, changes, gateway));
+        let servers = pool.replace(ServerSet::default());
+        stop_all(servers.handles.values().cloned()).await;
+        drop((context, changes, gateway));
         let _ = publisher.await;
     }
 }

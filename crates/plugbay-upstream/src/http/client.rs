@@ -48,7 +48,7 @@ pub(super) fn build(spec: &HttpSpec, url: &Url) -> Result<Client, Failure> {
         let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| broken(error.to_string()))?;
         builder = builder.tls_certs_merge(certificates);
     } else if url.scheme() == "http" {
-        builder = builder.tls_certs_only([]); // nobody will ask for the system's, which are slow to read
+        builder = builder.tls_certs_only([]); // not needed, and the system's are slow to read
     }
     builder.build().map_err(|error| Failure::new(format!("no HTTP client for it: {error}"), Vec::new()))
 }
@@ -69,8 +69,8 @@ fn headers(spec: &HttpSpec) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// What is meant for one server, headers above all, must not be led to another. Only two kinds of
-/// redirect lead a POST on as what it is; the others would make a GET without a message of it.
+/// Follows redirects on the same origin only: headers may hold credentials. Only 307 and 308 keep a POST; other
+/// redirects would make it a GET without a body.
 fn same_origin() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let origin = attempt.previous().first().map(Url::origin);

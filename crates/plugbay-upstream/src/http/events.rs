@@ -1,4 +1,4 @@
-//! A response that is a stream of events, read one by one.
+//! A response body that is an event stream, read event by event.
 
 use std::time::Duration;
 
@@ -7,55 +7,57 @@ use plugbay_core::wire::{Incoming, SseDecoder, SseItem};
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::peer::Trouble;
+use super::error::TransportError;
 
+/// The events of one response.
 pub(super) struct Events {
     response: Response,
     decoder: SseDecoder,
-    /// How long the server wants to be left alone before the stream is asked for again.
+    /// The pause that the server asks for before the stream is requested again.
     retry: Option<Duration>,
     opened: Instant,
     /// Whether an event has come.
-    fruitful: bool,
+    received_any: bool,
 }
 
-/// Where a stream broke off: all that is needed to ask for the rest of it.
+/// Where a stream broke: what is needed to request the rest of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bookmark {
+pub(super) struct ResumePoint {
     pub(super) last_id: Option<Bytes>,
     retry: Option<Duration>,
-    /// How often it has been asked for since it last was of use.
+    /// Requests since the stream last brought something.
     pub(super) attempts: u32,
 }
 
+/// One event of a stream.
 pub(super) struct Event {
     pub(super) name: Bytes,
     pub(super) data: Incoming,
 }
 
 impl Events {
-    /// `bookmark`: the stream goes on from there.
-    pub(super) fn new(response: Response, limit: usize, bookmark: &Bookmark) -> Self {
-        let decoder = SseDecoder::resumed(limit, bookmark.last_id.clone());
-        Self { response, decoder, retry: bookmark.retry, opened: Instant::now(), fruitful: false }
+    /// `resume_point`: the stream goes on from there.
+    pub(super) fn new(response: Response, limit: usize, resume_point: &ResumePoint) -> Self {
+        let decoder = SseDecoder::resumed(limit, resume_point.last_id.clone());
+        Self { response, decoder, retry: resume_point.retry, opened: Instant::now(), received_any: false }
     }
 
-    /// The next event with something in it; why the stream has ended otherwise.
-    pub(super) async fn next(&mut self) -> Result<Event, Trouble> {
+    /// The next event that is not empty, or why the stream has ended.
+    pub(super) async fn next(&mut self) -> Result<Event, TransportError> {
         loop {
             match self.decoder.take() {
                 Some(SseItem::Retry(pause)) => self.retry = Some(pause),
                 Some(SseItem::Event { name, data }) => {
-                    self.fruitful = true;
-                    // An empty one was sent only for its id.
+                    self.received_any = true;
+                    // An empty event was sent only for its id.
                     if !matches!(&data, Incoming::Message(data) if data.is_empty()) {
                         return Ok(Event { name, data });
                     }
                 }
                 None => match self.response.chunk().await {
                     Ok(Some(chunk)) => self.decoder.push(&chunk),
-                    Ok(None) => return Err(Trouble::Broken("its stream ended".to_owned())),
-                    Err(error) => return Err(Trouble::Broken(Trouble::words(error))),
+                    Ok(None) => return Err(TransportError::Broken("its stream ended".to_owned())),
+                    Err(error) => return Err(TransportError::Broken(TransportError::cause(error))),
                 },
             }
         }
@@ -65,22 +67,22 @@ impl Events {
         self.response
     }
 
-    /// `before` is where it began. A stream that brought nothing and was soon over counts as one more
-    /// attempt: otherwise a server that ends each at once would be asked without end.
-    pub(super) fn bookmark(&self, before: &Bookmark) -> Bookmark {
-        let of_use = self.fruitful || self.opened.elapsed() >= LONGEST;
-        let attempts = if of_use { 0 } else { before.attempts };
-        Bookmark { last_id: self.decoder.last_id().cloned(), retry: self.retry, attempts }
+    /// Where to resume; `before` is where this stream began. A short stream without events counts as a failed
+    /// attempt: otherwise a server that ends every stream at once would get requests without pause.
+    pub(super) fn resume_point(&self, before: &ResumePoint) -> ResumePoint {
+        let useful = self.received_any || self.opened.elapsed() >= LONGEST;
+        let attempts = if useful { 0 } else { before.attempts };
+        ResumePoint { last_id: self.decoder.last_id().cloned(), retry: self.retry, attempts }
     }
 }
 
-/// The pause before a stream is asked for again, unless the server has told another.
+/// The pause before a stream is requested again, unless the server asks for another.
 const FIRST: Duration = Duration::from_millis(500);
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(30);
 
-impl Bookmark {
-    /// How long to wait before the stream is asked for again.
+impl ResumePoint {
+    /// The pause before the next request for the stream.
     pub(super) fn next_attempt(&mut self) -> Duration {
         let first = self.retry.unwrap_or(FIRST).max(SHORTEST);
         let pause = first.saturating_mul(2u32.saturating_pow(self.attempts)).min(LONGEST.max(first));

@@ -1,6 +1,7 @@
-//! A server behind a URL: each request is a POST of its own, and answers come as bodies or as streams.
+//! A server behind a URL: each request is a POST, and its response a body or an event stream.
 
 mod client;
+mod error;
 mod events;
 mod mirror;
 mod peer;
@@ -20,52 +21,54 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use peer::{Flavour, Trouble};
+pub(crate) use error::TransportError;
+pub(crate) use peer::Flavour;
 
 use crate::{
     http::{
         mirror::{Headers, Mirror},
         peer::Peer,
     },
-    link::{Heard, TAIL_LINES},
+    link::{LinkEvent, TAIL_LINES},
     process::StderrRing,
     spec::HttpSpec,
 };
 
-/// So many messages may wait for the server's task; whoever has more waits with it, unread.
-const WAITING: usize = 16;
+/// So many events may wait for the actor; further ones wait unread in their connections.
+const INBOX_CAPACITY: usize = 16;
 
-/// Dropping it ends every request that is under way.
+/// The link to an HTTP server. Dropping it ends every request in flight.
 pub(crate) struct HttpLink {
     peer: Arc<Peer>,
-    notes: mpsc::Sender<Note>,
-    inbox: mpsc::Receiver<Note>,
-    requests: FxHashMap<Ticket, Posted>,
-    /// Notifications and answers, which must arrive in order.
-    courier: mpsc::UnboundedSender<Bytes>,
+    to_link: mpsc::Sender<HttpEvent>,
+    inbox: mpsc::Receiver<HttpEvent>,
+    requests: FxHashMap<Ticket, InFlight>,
+    /// Notifications and responses, which must arrive in order.
+    outbox: mpsc::UnboundedSender<Bytes>,
     /// Which arguments of which tools are repeated in headers.
     mirrors: HashMap<String, Mirror>,
     unsent: Vec<(Ticket, Bytes)>,
-    /// Why no more can be sent. What is under way may still be answered.
+    /// Why nothing more can be sent. Requests in flight may still be answered.
     lost: Option<Failure>,
-    /// Another link has taken over; this one only waits for its last answers.
+    /// Another link has taken over; this one only waits for its last responses.
     retired: bool,
-    /// What was no message.
-    odd: StderrRing,
+    /// Lines that were no messages.
+    unparsed: StderrRing,
     tasks: JoinSet<()>,
 }
 
-struct Posted {
+/// A request that has not been answered.
+struct InFlight {
     task: AbortHandle,
     /// A subscription, which ends only with the link.
     lasting: bool,
 }
 
-/// What the tasks of a link tell it.
+/// An event in one of the connections of a link.
 #[derive(Debug)]
-enum Note {
+enum HttpEvent {
     Incoming(Incoming),
-    /// On the way to the answer of this request the server says something else.
+    /// A request or notification of the server, on the response stream of this request.
     During {
         ticket: Ticket,
         message: Bytes,
@@ -75,44 +78,44 @@ enum Note {
     Failed {
         ticket: Ticket,
         message: Bytes,
-        trouble: Trouble,
+        error: TransportError,
     },
-    /// The server has closed what the whole link depends on.
-    Lost(Trouble),
+    /// The whole link is lost: the server expired the session, or closed the SSE stream.
+    Lost(TransportError),
 }
 
 impl HttpLink {
     pub(crate) fn open(spec: &HttpSpec, flavour: Flavour, limit: usize) -> Result<Self, Failure> {
         let peer = Arc::new(Peer::new(spec, flavour, limit)?);
-        let (notes, inbox) = mpsc::channel(WAITING);
-        let (courier, messages) = mpsc::unbounded_channel();
+        let (to_link, inbox) = mpsc::channel(INBOX_CAPACITY);
+        let (outbox, messages) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(post::carry(Arc::clone(&peer), messages, notes.clone()));
+        tasks.spawn(post::post_in_order(Arc::clone(&peer), messages, to_link.clone()));
         if flavour == Flavour::Sse {
-            tasks.spawn(stream::sse(Arc::clone(&peer), notes.clone()));
+            tasks.spawn(stream::sse(Arc::clone(&peer), to_link.clone()));
         }
         Ok(Self {
             peer,
-            notes,
+            to_link,
             inbox,
             requests: FxHashMap::default(),
-            courier,
+            outbox,
             mirrors: HashMap::new(),
             unsent: Vec::new(),
             lost: None,
             retired: false,
-            odd: StderrRing::default(),
+            unparsed: StderrRing::default(),
             tasks,
         })
     }
 
-    /// To a modern server nothing but requests may be sent.
+    /// Sends a notification or a response; a modern server takes requests only.
     pub(crate) fn send(&mut self, message: Bytes) {
         if self.peer.is_modern() {
             return;
         }
         self.peer.queued(message.len());
-        let _ = self.courier.send(message);
+        let _ = self.outbox.send(message);
     }
 
     pub(crate) fn request(&mut self, ticket: Ticket, message: Bytes) {
@@ -125,19 +128,19 @@ impl HttpLink {
             mirror::headers(&message, &self.mirrors)
         };
         let lasting = headers.lasting;
-        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.notes.clone());
+        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.to_link.clone());
         let task = self.tasks.spawn(posting);
-        self.requests.insert(ticket, Posted { task, lasting });
+        self.requests.insert(ticket, InFlight { task, lasting });
     }
 
-    /// A modern server is told by closing the stream, a legacy one in words: there a stream that is
-    /// closed means nothing.
+    /// Cancels a request: a modern server sees its stream close, a legacy server gets the notification, because
+    /// a closed stream means nothing to it.
     pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
-        // What was posted by the old transport is no longer ours, but may well be under way.
-        let elsewhere = self.peer.flavour == Flavour::Sse;
+        // Over SSE a request leaves the table when it is posted, but its response may still come.
+        let sse = self.peer.flavour == Flavour::Sse;
         match self.requests.remove(&ticket) {
-            Some(posted) => posted.task.abort(),
-            None if elsewhere => {}
+            Some(request) => request.task.abort(),
+            None if sse => {}
             None => return,
         }
         if self.lost.is_none() {
@@ -145,56 +148,56 @@ impl HttpLink {
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<LinkEvent> {
         loop {
             while self.tasks.try_join_next().is_some() {}
             if self.lost.is_some() && (!self.retired || !self.unsent.is_empty() || self.requests.is_empty()) {
                 return None;
             }
             match self.inbox.recv().await? {
-                Note::Incoming(incoming) => return Some(Heard::Incoming(incoming)),
-                Note::During { ticket, message } => return Some(Heard::During { ticket, message }),
-                Note::Done(ticket) => {
+                HttpEvent::Incoming(incoming) => return Some(LinkEvent::Incoming(incoming)),
+                HttpEvent::During { ticket, message } => return Some(LinkEvent::During { ticket, message }),
+                HttpEvent::Done(ticket) => {
                     self.requests.remove(&ticket);
                 }
-                Note::Failed { ticket, message, trouble } => {
+                HttpEvent::Failed { ticket, message, error } => {
                     // Otherwise it has been cancelled.
                     if self.requests.remove(&ticket).is_some()
-                        && let Some(heard) = self.failed(ticket, message, trouble)
+                        && let Some(heard) = self.failed(ticket, message, error)
                     {
                         return Some(heard);
                     }
                 }
-                Note::Lost(trouble) => {
+                HttpEvent::Lost(error) => {
                     if self.peer.flavour == Flavour::Sse {
-                        self.requests.clear(); // nothing can answer them any more
+                        self.requests.clear(); // no response can come any more
                     }
-                    self.lost.get_or_insert_with(|| trouble.failure(&self.peer));
+                    self.lost.get_or_insert_with(|| error.failure(&self.peer));
                 }
             }
         }
     }
 
-    /// A request that never reached the server may be sent again, once the way is open.
-    fn failed(&mut self, ticket: Ticket, message: Bytes, trouble: Trouble) -> Option<Heard> {
-        let alone = self.requests.values().all(|posted| posted.lasting);
-        let start_anew = match &trouble {
-            Trouble::SessionGone => true,
-            Trouble::Unreachable(_) => alone && self.peer.is_open(),
+    /// A request that never reached the server may be sent again over another link.
+    fn failed(&mut self, ticket: Ticket, message: Bytes, error: TransportError) -> Option<LinkEvent> {
+        let alone = self.requests.values().all(|request| request.lasting);
+        let reopen = match &error {
+            TransportError::SessionGone => true,
+            TransportError::Unreachable(_) => alone && self.peer.is_open(),
             _ => false,
         };
-        if !start_anew {
-            return Some(Heard::Failed { ticket, trouble });
+        if !reopen {
+            return Some(LinkEvent::Failed { ticket, error });
         }
-        self.lost.get_or_insert_with(|| trouble.failure(&self.peer));
+        self.lost.get_or_insert_with(|| error.failure(&self.peer));
         self.unsent.push((ticket, message));
         None
     }
 
-    /// From now on requests carry the version, and a legacy server's own messages are listened to.
+    /// The opening is over: requests carry the version, and the GET stream of a legacy server is read.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         self.peer.opened(version);
-        // A server of both eras may have opened a session before it was known to be modern.
+        // A server of both eras may have opened a session for `initialize`.
         if version.is_none()
             && let Some(session) = self.peer.take_session()
         {
@@ -202,12 +205,12 @@ impl HttpLink {
             self.tasks.spawn(async move { peer.end_session(session).await });
         }
         if version.is_some() && self.peer.flavour == Flavour::Streamable {
-            self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.notes.clone()));
+            self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.to_link.clone()));
         }
     }
 
-    /// A tool whose schema asks for headers that cannot be sent is left out, as the protocol demands.
-    pub(crate) fn usable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+    /// The tools that can be called. One whose schema asks for impossible headers is left out, as MCP demands.
+    pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
         self.mirrors.clear();
         if !self.peer.is_modern() {
             return tools;
@@ -231,18 +234,18 @@ impl HttpLink {
         std::mem::take(&mut self.unsent)
     }
 
-    /// Requests that may still be answered, though no more can be sent.
-    pub(crate) fn under_way(&self) -> Vec<Ticket> {
-        self.requests.iter().filter(|(_, posted)| !posted.lasting).map(|(ticket, _)| *ticket).collect()
+    /// Requests that may still be answered.
+    pub(crate) fn in_flight(&self) -> Vec<Ticket> {
+        self.requests.iter().filter(|(_, request)| !request.lasting).map(|(ticket, _)| *ticket).collect()
     }
 
-    /// Another link takes over. From here only these requests are still waited for.
+    /// Another link takes over; this one waits for the responses to these requests only.
     pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
         self.retired = true;
-        self.requests.retain(|ticket, posted| {
+        self.requests.retain(|ticket, request| {
             let keep = kept.contains(ticket);
             if !keep {
-                posted.task.abort();
+                request.task.abort();
             }
             keep
         });
@@ -257,12 +260,12 @@ impl HttpLink {
         self.peer.backlog()
     }
 
-    pub(crate) fn note(&self, line: &[u8]) {
-        self.odd.push_line(line);
+    pub(crate) fn keep_line(&self, line: &[u8]) {
+        self.unparsed.push_line(line);
     }
 
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
-        Failure::new(what, self.odd.tail(TAIL_LINES))
+        Failure::new(what, self.unparsed.tail(TAIL_LINES))
     }
 
     pub(crate) fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {
@@ -271,7 +274,7 @@ impl HttpLink {
         failure
     }
 
-    /// A legacy server keeps its session until it is told that nobody needs it.
+    /// Ends all requests and deletes the session of a legacy server.
     pub(crate) async fn end(mut self, grace: Duration) {
         self.tasks.shutdown().await;
         if let Some(session) = self.peer.take_session() {

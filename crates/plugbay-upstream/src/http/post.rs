@@ -1,4 +1,4 @@
-//! One message on its way to the server, and its answer on the way back.
+//! Posts messages to the server and reads the responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,81 +13,82 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{process::text::clean, server::error_text};
+use crate::process::text::{clean, error_text};
 
 use super::{
-    Note,
-    events::{Bookmark, Events},
+    HttpEvent, TransportError,
+    events::{Events, ResumePoint},
     mirror::Headers,
-    peer::{self, Flavour, Peer, Trouble, is_json, is_stream},
+    peer::{self, Flavour, Peer, is_json, is_stream},
 };
 
-/// So often in a row a stream that broke off is asked for again in vain.
+/// A broken stream is requested again at most this often in a row.
 const RESUMPTIONS: u32 = 5;
 
-/// A notification that is not taken by then holds up the others no longer.
-const COURIER_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a stream may take to end after its answer, so that its connection can be used again.
-const LEAVE_TAKING: Duration = Duration::from_secs(1);
+/// A notification that is not taken by then no longer delays the others.
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a stream may take to end after its response, so that its connection can be reused.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Notifications and answers, one after the other.
-pub(super) async fn carry(
+/// Posts notifications and responses, one after the other.
+pub(super) async fn post_in_order(
     peer: Arc<Peer>,
     mut messages: mpsc::UnboundedReceiver<Bytes>,
-    notes: mpsc::Sender<Note>,
+    to_link: mpsc::Sender<HttpEvent>,
 ) {
     while let Some(message) = messages.recv().await {
         let length = message.len();
-        match timeout(COURIER_PATIENCE, peer.post(message, HeaderMap::new())).await {
+        match timeout(NOTIFICATION_TIMEOUT, peer.post(message, HeaderMap::new())).await {
             Ok(Ok(_)) => {}
-            Ok(Err(trouble @ Trouble::SessionGone)) => _ = notes.send(Note::Lost(trouble)).await,
-            Ok(Err(trouble)) => tracing::debug!(?trouble, "a notification was not taken"),
-            Err(_) => tracing::debug!("a notification was not taken in time"),
+            Ok(Err(error @ TransportError::SessionGone)) => _ = to_link.send(HttpEvent::Lost(error)).await,
+            Ok(Err(error)) => tracing::debug!(?error, "the server did not take a notification"),
+            Err(_) => tracing::debug!("the server did not take a notification in time"),
         }
         peer.taken(length);
-        peer.introduce(); // the first notification is the one that ends the opening
+        peer.mark_initialized(); // the first notification is `notifications/initialized`
     }
 }
 
-/// Sends a request and passes on everything that comes back for it.
+/// Posts a request and forwards everything that comes back for it.
 pub(super) async fn request(
     peer: Arc<Peer>,
     ticket: Ticket,
     message: Bytes,
     headers: Headers,
-    notes: mpsc::Sender<Note>,
+    to_link: mpsc::Sender<HttpEvent>,
 ) {
-    let mut exchange = Exchange { peer, ticket, notes, answered: false, in_session: false };
+    let mut exchange = Exchange { peer, ticket, to_link, answered: false, in_session: false };
     let (note, rest) = match exchange.run(message.clone(), headers).await {
-        Ok(rest) => (Note::Done(ticket), rest),
-        Err(trouble) => {
-            let trouble = if exchange.in_session { trouble.within_session() } else { trouble };
-            (Note::Failed { ticket, message, trouble }, None)
+        Ok(rest) => (HttpEvent::Done(ticket), rest),
+        Err(error) => {
+            let error = if exchange.in_session { error.within_session() } else { error };
+            (HttpEvent::Failed { ticket, message, error }, None)
         }
     };
-    let _ = exchange.notes.send(note).await;
+    let _ = exchange.to_link.send(note).await;
     if let Some(mut rest) = rest {
-        let _ = timeout(LEAVE_TAKING, async { while let Ok(Some(_)) = rest.chunk().await {} }).await;
+        let _ = timeout(DRAIN_TIMEOUT, async { while let Ok(Some(_)) = rest.chunk().await {} }).await;
     }
 }
 
+/// One request and its response.
 struct Exchange {
     peer: Arc<Peer>,
     ticket: Ticket,
-    notes: mpsc::Sender<Note>,
+    to_link: mpsc::Sender<HttpEvent>,
     answered: bool,
-    /// It was sent in one; another request may have opened it since.
+    /// The request was sent in a session; another request may have opened one since.
     in_session: bool,
 }
 
 impl Exchange {
-    /// Gives a stream that is still open.
-    async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, Trouble> {
+    /// Returns the response if its stream is still open.
+    async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, TransportError> {
         self.peer.ready().await;
         self.in_session = self.peer.has_session();
         let response = self.peer.post(message, headers.map).await?;
         if self.peer.flavour == Flavour::Sse && response.status().is_success() {
-            return Ok(None); // the answer comes by the one stream
+            return Ok(None); // the response comes on the SSE stream
         }
         if is_stream(&response) {
             return self.stream(response).await.map(Some);
@@ -96,78 +97,82 @@ impl Exchange {
             return self.body(response).await.map(|()| None);
         }
         match response.status() {
-            StatusCode::OK => Err(Trouble::Unusable("what it sent is neither JSON nor a stream")),
-            _ => Err(peer::refused(response).await),
+            StatusCode::OK => {
+                Err(TransportError::Unusable("its response is neither JSON nor an event stream"))
+            }
+            _ => Err(peer::status_error(response).await),
         }
     }
 
-    async fn body(&mut self, response: Response) -> Result<(), Trouble> {
+    async fn body(&mut self, response: Response) -> Result<(), TransportError> {
         let status = response.status();
         let challenge = peer::challenge(&response);
         let incoming = as_message(peer::body(response, self.peer.limit).await?);
-        if self.is_answer(&incoming) {
-            return self.pass_on(incoming).await;
+        if self.is_response(&incoming) {
+            return self.forward(incoming).await;
         }
         match incoming {
             Incoming::Message(message) if !status.is_success() || is_error(&message) => {
-                Err(Trouble::Status { code: status.as_u16(), words: words_of(&message), challenge })
+                Err(TransportError::Status { code: status.as_u16(), text: text_of(&message), challenge })
             }
-            _ if status.is_success() => Err(Trouble::Unusable("what it sent is no answer to it")),
-            _ => Err(Trouble::Status { code: status.as_u16(), words: String::new(), challenge }),
+            _ if status.is_success() => {
+                Err(TransportError::Unusable("its response does not answer the request"))
+            }
+            _ => Err(TransportError::Status { code: status.as_u16(), text: String::new(), challenge }),
         }
     }
 
-    /// A stream that ends early is asked for again where it broke off, if it told how.
-    async fn stream(&mut self, mut response: Response) -> Result<Response, Trouble> {
-        let mut bookmark = Bookmark::default();
+    /// Reads a stream until the response has come. A stream that breaks is resumed if its events have ids.
+    async fn stream(&mut self, mut response: Response) -> Result<Response, TransportError> {
+        let mut resume_point = ResumePoint::default();
         loop {
-            let mut events = Events::new(response, self.peer.limit, &bookmark);
+            let mut events = Events::new(response, self.peer.limit, &resume_point);
             let broke = loop {
                 match events.next().await {
-                    Ok(event) => self.pass_on(event.data).await?,
-                    Err(trouble) => break trouble,
+                    Ok(event) => self.forward(event.data).await?,
+                    Err(error) => break error,
                 }
                 if self.answered {
                     return Ok(events.into_response());
                 }
             };
-            bookmark = events.bookmark(&bookmark);
-            if self.peer.is_modern() || bookmark.last_id.is_none() {
+            resume_point = events.resume_point(&resume_point);
+            if self.peer.is_modern() || resume_point.last_id.is_none() {
                 return Err(broke);
             }
-            response = self.resume(&mut bookmark).await.ok_or(broke)?;
+            response = self.resume(&mut resume_point).await.ok_or(broke)?;
         }
     }
 
-    async fn resume(&self, bookmark: &mut Bookmark) -> Option<Response> {
+    async fn resume(&self, resume_point: &mut ResumePoint) -> Option<Response> {
         let mut failures = 0;
         loop {
-            sleep(bookmark.next_attempt()).await;
-            match self.peer.get(bookmark.last_id.as_ref()).await {
+            sleep(resume_point.next_attempt()).await;
+            match self.peer.get(resume_point.last_id.as_ref()).await {
                 Ok(response) if is_stream(&response) => return Some(response),
-                Ok(_) | Err(Trouble::SessionGone | Trouble::Status { .. }) => return None,
+                Ok(_) | Err(TransportError::SessionGone | TransportError::Status { .. }) => return None,
                 Err(_) if failures < RESUMPTIONS => failures += 1,
                 Err(_) => return None,
             }
         }
     }
 
-    async fn pass_on(&mut self, incoming: Incoming) -> Result<(), Trouble> {
+    async fn forward(&mut self, incoming: Incoming) -> Result<(), TransportError> {
         match &incoming {
-            Incoming::TooLong { .. } => return Err(Trouble::TooLarge),
-            incoming => self.answered |= self.is_answer(incoming),
+            Incoming::TooLong { .. } => return Err(TransportError::TooLarge),
+            incoming => self.answered |= self.is_response(incoming),
         }
         let note = match incoming {
-            Incoming::Message(message) if is_no_answer(&message) => {
-                Note::During { ticket: self.ticket, message }
+            Incoming::Message(message) if is_own_message(&message) => {
+                HttpEvent::During { ticket: self.ticket, message }
             }
-            incoming => Note::Incoming(incoming),
+            incoming => HttpEvent::Incoming(incoming),
         };
-        let _ = self.notes.send(note).await;
+        let _ = self.to_link.send(note).await;
         Ok(())
     }
 
-    fn is_answer(&self, incoming: &Incoming) -> bool {
+    fn is_response(&self, incoming: &Incoming) -> bool {
         let (Incoming::Message(message) | Incoming::NotText(message)) = incoming else { return false };
         let mut digits = itoa::Buffer::new();
         let ours = digits.format(self.ticket.0).as_bytes();
@@ -179,7 +184,8 @@ impl Exchange {
     }
 }
 
-fn is_no_answer(message: &Bytes) -> bool {
+/// Whether it is a request or a notification of the server.
+fn is_own_message(message: &Bytes) -> bool {
     let kind = Head::read_quickly(message).map(|head| head.kind);
     matches!(kind, Ok(Kind::Request { .. } | Kind::Notification { .. }))
 }
@@ -188,8 +194,8 @@ fn is_error(message: &Bytes) -> bool {
     matches!(Head::read(message).map(|head| head.kind), Ok(Kind::Error { .. }))
 }
 
-/// The words of a JSON error that is nobody's answer, or the whole of it.
-fn words_of(json: &Bytes) -> String {
+/// The message of a JSON error that answers no request, or all of it.
+fn text_of(json: &Bytes) -> String {
     let error = Head::read(json).ok().and_then(|head| head.payload);
     let text = match error {
         Some(error) => error_text(json, &error),

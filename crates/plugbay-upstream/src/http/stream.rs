@@ -1,84 +1,83 @@
-//! Streams that belong to no request: what a legacy server says by itself, and the old SSE transport.
+//! Streams that belong to no request: the GET stream of a legacy server, and the SSE transport.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use plugbay_core::wire::Incoming;
+use plugbay_core::wire::{Incoming, write};
 use reqwest::Url;
 use tokio::{sync::mpsc, time::sleep};
 
 use super::{
-    Note,
-    events::{Bookmark, Events},
-    peer::{self, Peer, Trouble, is_stream},
+    HttpEvent, TransportError,
+    events::{Events, ResumePoint},
+    peer::{self, Peer, is_stream},
 };
 
-const CHANGED: Bytes =
-    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
-
-/// Listens to a Streamable HTTP server for as long as the link lives. Not every server offers this.
-pub(super) async fn listen(peer: Arc<Peer>, notes: mpsc::Sender<Note>) {
-    let mut bookmark = Bookmark::default();
+/// Reads the GET stream of a Streamable HTTP server for as long as the link lives. Not every server has one.
+pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
+    let mut resume_point = ResumePoint::default();
     let mut offered = false;
     peer.ready().await;
     loop {
-        match peer.get(bookmark.last_id.as_ref()).await {
+        match peer.get(resume_point.last_id.as_ref()).await {
             Ok(response) if is_stream(&response) => {
-                if bookmark.attempts == 1 && bookmark.last_id.is_none() {
-                    // Nobody will tell what was said meanwhile.
-                    let _ = notes.send(Note::Incoming(Incoming::Message(CHANGED))).await;
+                if resume_point.attempts == 1 && resume_point.last_id.is_none() {
+                    // The server may have sent a notification meanwhile, and will not repeat it.
+                    let changed = write::notification("notifications/tools/list_changed", None);
+                    let _ = to_link.send(HttpEvent::Incoming(Incoming::Message(changed))).await;
                 }
                 offered = true;
-                let mut events = Events::new(response, peer.limit, &bookmark);
+                let mut events = Events::new(response, peer.limit, &resume_point);
                 while let Ok(event) = events.next().await {
-                    let _ = notes.send(Note::Incoming(event.data)).await;
+                    let _ = to_link.send(HttpEvent::Incoming(event.data)).await;
                 }
-                bookmark = events.bookmark(&bookmark);
+                resume_point = events.resume_point(&resume_point);
             }
-            // Many servers that have no such stream say "not found" as well.
-            Err(trouble @ Trouble::SessionGone) if offered => {
-                let _ = notes.send(Note::Lost(trouble)).await;
+            // A server without a GET stream may answer "not found" too.
+            Err(error @ TransportError::SessionGone) if offered => {
+                let _ = to_link.send(HttpEvent::Lost(error)).await;
                 return;
             }
-            // In between stands somebody who cannot reach it just now, or asks for patience.
-            Err(Trouble::Status { code: 429 | 502..=504, .. }) => {}
-            // It does not offer one, or not to us.
-            Ok(_) | Err(Trouble::Status { .. } | Trouble::SessionGone) => return,
+            // A proxy cannot reach it just now, or limits the rate.
+            Err(TransportError::Status { code: 429 | 502..=504, .. }) => {}
+            // It has no GET stream, or not for us.
+            Ok(_) | Err(TransportError::Status { .. } | TransportError::SessionGone) => return,
             Err(_) => {}
         }
-        sleep(bookmark.next_attempt()).await;
+        sleep(resume_point.next_attempt()).await;
     }
 }
 
-/// The one stream of the old transport. It first tells where messages go; with it the link ends.
-pub(super) async fn sse(peer: Arc<Peer>, notes: mpsc::Sender<Note>) {
-    let trouble = follow(&peer, &notes).await;
-    let _ = notes.send(Note::Lost(trouble)).await;
+/// Reads the one stream of the SSE transport. Its first event names the endpoint; when it ends, the link does.
+pub(super) async fn sse(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
+    let error = follow(&peer, &to_link).await;
+    let _ = to_link.send(HttpEvent::Lost(error)).await;
 }
 
-async fn follow(peer: &Peer, notes: &mpsc::Sender<Note>) -> Trouble {
+async fn follow(peer: &Peer, to_link: &mpsc::Sender<HttpEvent>) -> TransportError {
     let response = match peer.get(None).await {
         Ok(response) if is_stream(&response) => response,
-        Ok(response) => return peer::refused(response).await,
-        Err(trouble) => return trouble,
+        Ok(response) => return peer::status_error(response).await,
+        Err(error) => return error,
     };
-    let mut events = Events::new(response, peer.limit, &Bookmark::default());
+    let mut events = Events::new(response, peer.limit, &ResumePoint::default());
     loop {
         let event = match events.next().await {
             Ok(event) => event,
-            Err(trouble) => return trouble,
+            Err(error) => return error,
         };
         if event.name != "endpoint" {
-            let _ = notes.send(Note::Incoming(event.data)).await;
+            let _ = to_link.send(HttpEvent::Incoming(event.data)).await;
         } else if let Some(url) = endpoint(peer, &event.data) {
             peer.endpoint.send_replace(Some(url));
         } else {
-            return Trouble::Broken("the endpoint it names is not an address of the same server".to_owned());
+            return TransportError::Broken(
+                "the endpoint it names is not an address of the same server".to_owned(),
+            );
         }
     }
 }
 
-/// Messages carry the user's credentials: they go nowhere else.
+/// The endpoint that an SSE server names. Messages carry credentials, so it must be on the same server.
 fn endpoint(peer: &Peer, data: &Incoming) -> Option<Url> {
     let Incoming::Message(data) = data else { return None };
     let url = peer.url.join(std::str::from_utf8(data).ok()?.trim()).ok()?;

@@ -1,4 +1,4 @@
-//! Messages over a pair of byte streams, in both directions at once.
+//! Messages over a pair of byte streams, read and written at the same time.
 
 use std::{collections::VecDeque, io::IoSlice, time::Duration};
 
@@ -15,12 +15,12 @@ use tokio::{
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// How long the last words of a peer that reads no more are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(100);
-/// How many pieces one write takes at most.
+/// How long a peer that reads no more is still read from.
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+/// How many slices one vectored write takes at most.
 const PIECES: usize = 64;
 
-/// Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
+/// A connection over two byte streams. Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
 /// blocked on its own output can never make us stop reading.
 pub(crate) struct Connection {
     reader: Reader,
@@ -32,8 +32,8 @@ pub(crate) struct Connection {
     unsent: VecDeque<Unsent>,
     /// How many bytes have ever been written.
     written: usize,
-    /// Writing has failed: until when the peer is still listened to.
-    deaf: Option<Instant>,
+    /// Set when writing has failed: the peer is read from until then.
+    drain_until: Option<Instant>,
 }
 
 struct Unsent {
@@ -47,7 +47,7 @@ impl Connection {
     pub(crate) fn new(reader: Reader, writer: Writer, framing: Framing, limit: usize) -> Self {
         let framer = Framer::new(limit);
         let (outbox, unsent) = (Queue::default(), VecDeque::new());
-        Self { reader, writer, framer, framing, outbox, unsent, written: 0, deaf: None }
+        Self { reader, writer, framer, framing, outbox, unsent, written: 0, drain_until: None }
     }
 
     /// Queues a message; the next [`Connection::next`] writes it.
@@ -62,23 +62,23 @@ impl Connection {
         self.send(message);
     }
 
-    /// Requests of which the peer has got nothing, so that another one may have them.
+    /// Requests of which nothing was written, so that another peer may get them.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         self.unsent.drain(..).map(|call| (call.ticket, call.message)).collect()
     }
 
-    /// What the peer has not taken yet.
+    /// How many bytes wait to be written.
     pub(crate) fn backlog(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Gives back memory that is only kept for the next message.
-    pub(crate) fn rest(&mut self) {
+    /// Releases memory that is only kept for the next message.
+    pub(crate) fn trim(&mut self) {
         self.framer.rest();
     }
 
     /// Whether the peer has ever sent a message.
-    pub(crate) fn has_spoken(&self) -> bool {
+    pub(crate) fn has_sent(&self) -> bool {
         self.framer.seen().is_some()
     }
 
@@ -94,7 +94,7 @@ impl Connection {
                 written = write_some(&mut self.writer, &self.outbox), if self.has_to_write() => {
                     self.written(&written);
                 }
-                read = read_until(&mut self.reader, self.framer.buffer(), self.deaf) => match read {
+                read = read_until(&mut self.reader, self.framer.buffer(), self.drain_until) => match read {
                     Ok(0) | Err(_) => return None,
                     Ok(count) => self.framer.filled(count),
                 }
@@ -102,8 +102,8 @@ impl Connection {
         }
     }
 
-    /// Writes without reading: for whoever cannot take more from the peer now. Never ends by itself.
-    pub(crate) async fn write_on(&mut self) {
+    /// Writes without reading, while a caller cannot take more. Never ends by itself.
+    pub(crate) async fn keep_writing(&mut self) {
         while self.has_to_write() {
             let written = write_some(&mut self.writer, &self.outbox).await;
             self.written(&written);
@@ -117,12 +117,12 @@ impl Connection {
     }
 
     fn has_to_write(&self) -> bool {
-        !self.outbox.is_empty() && self.deaf.is_none()
+        !self.outbox.is_empty() && self.drain_until.is_none()
     }
 
     fn written(&mut self, written: &std::io::Result<usize>) {
         let Ok(count) = *written else {
-            self.deaf = Some(Instant::now() + LAST_WORDS); // what it said before is still to be read
+            self.drain_until = Some(Instant::now() + DRAIN_TIME); // earlier messages may still be unread
             return;
         };
         self.outbox.advance(count);
@@ -173,7 +173,7 @@ mod tests {
 
     /// Both ends send more than fits into the pipe before either reads: nobody waits for ever.
     #[tokio::test]
-    async fn two_full_pipes_do_not_lock_each_other() {
+    async fn two_full_stdio_pipes_do_not_deadlock() {
         let (mut ours, mut theirs) = pair(1000);
         let message = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(100_000)));
         ours.send(message.clone());

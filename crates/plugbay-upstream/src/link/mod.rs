@@ -1,4 +1,4 @@
-//! The way to a running server: messages go in, messages come out, and it can be ended.
+//! The link to a running server, over pipes or HTTP: it sends, receives, and ends the server.
 
 pub(crate) mod connection;
 mod pipe;
@@ -11,32 +11,32 @@ use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Inco
 pub(crate) use pipe::PipeLink;
 pub use pipe::{Launched, Launcher, launcher};
 
-use crate::http::{HttpLink, Trouble};
+use crate::http::{HttpLink, TransportError};
 
-/// What the server's task hears.
+/// Something that a link has received.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum LinkEvent {
     Incoming(Incoming),
-    /// A request or a notification of the server, on the stream of this request of ours.
+    /// A request or notification of the server, on the response stream of this request.
     During {
         ticket: Ticket,
         message: Bytes,
     },
-    /// One request gets no answer; the others are not concerned.
+    /// One request gets no response; others are not affected.
     Failed {
         ticket: Ticket,
-        trouble: Trouble,
+        error: TransportError,
     },
 }
 
-/// Either kind has the same dialect, so that a server's task need not know which it is.
+/// A link of either kind; the actor need not know which.
 pub(crate) enum Link {
     Pipe(Box<PipeLink>),
     Http(Box<HttpLink>),
 }
 
 impl Link {
-    /// Queues a notification or an answer.
+    /// Queues a notification or a response.
     pub(crate) fn send(&mut self, message: Bytes) {
         match self {
             Self::Pipe(pipe) => pipe.connection.send(message),
@@ -52,7 +52,7 @@ impl Link {
         }
     }
 
-    /// Tells the server that an answer is no longer wanted.
+    /// Tells the server that no response is needed any more.
     pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
         match self {
             Self::Pipe(pipe) => pipe.connection.send(notification),
@@ -60,43 +60,43 @@ impl Link {
         }
     }
 
-    /// What comes next; `None` when the server is gone. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Option<Heard> {
+    /// The next event; `None` when the server is gone. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<LinkEvent> {
         match self {
-            Self::Pipe(pipe) => pipe.next().await.map(Heard::Incoming),
+            Self::Pipe(pipe) => pipe.next().await.map(LinkEvent::Incoming),
             Self::Http(http) => http.next().await,
         }
     }
 
-    /// Goes on sending without listening, for whoever cannot take more now. Never ends by itself.
-    pub(crate) async fn write_on(&mut self) {
+    /// Goes on writing without reading, while a caller cannot take more. Never ends by itself.
+    pub(crate) async fn keep_writing(&mut self) {
         match self {
-            Self::Pipe(pipe) => pipe.connection.write_on().await,
-            Self::Http(_) => std::future::pending().await, // requests are on their way by themselves
+            Self::Pipe(pipe) => pipe.connection.keep_writing().await,
+            Self::Http(_) => std::future::pending().await, // each request has its own tokio task
         }
     }
 
-    /// Whether each request is answered by itself, so that one answer may overtake another.
-    pub(crate) fn answers_apart(&self) -> bool {
+    /// Whether one response may overtake another.
+    pub(crate) fn reorders_responses(&self) -> bool {
         matches!(self, Self::Http(_))
     }
 
-    /// The opening is over: `version` was agreed upon, if the era agrees upon one.
+    /// The opening is over; `version` is the negotiated one, `None` for a modern server.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         if let Self::Http(http) = self {
             http.opened(version);
         }
     }
 
-    /// The tools that can be called over this link, which learns what it must know of them.
-    pub(crate) fn usable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+    /// The tools that can be called over this link, which keeps what it must know of them.
+    pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Pipe(_) => tools,
-            Self::Http(http) => http.usable(tools),
+            Self::Http(http) => http.callable(tools),
         }
     }
 
-    /// Requests of which the server has got nothing, so that another may have them.
+    /// Requests of which nothing was sent, so that another server may get them.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         match self {
             Self::Pipe(pipe) => pipe.connection.take_unsent(),
@@ -104,16 +104,16 @@ impl Link {
         }
     }
 
-    /// Requests that may still be answered, though the server is gone for all others.
-    pub(crate) fn under_way(&self) -> Vec<Ticket> {
+    /// Requests that may still be answered, though nothing more can be sent.
+    pub(crate) fn in_flight(&self) -> Vec<Ticket> {
         match self {
             Self::Pipe(_) => Vec::new(),
-            Self::Http(http) => http.under_way(),
+            Self::Http(http) => http.in_flight(),
         }
     }
 
-    /// Why the server is gone. The answers to these requests are still waited for: [`Link::next`] ends
-    /// whenever there is something for [`Link::take_unsent`], or nothing is under way any more.
+    /// Why the server is gone. The link still waits for the responses to these requests: [`Link::next`] ends
+    /// when [`Link::take_unsent`] has something, or nothing is in flight any more.
     pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
         match self {
             Self::Pipe(pipe) => pipe.failure("went away"),
@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// How many bytes of notifications and answers the server has not taken yet.
+    /// How many bytes of notifications and responses the server has not read yet.
     pub(crate) fn untaken(&self) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.connection.backlog(),
@@ -129,7 +129,7 @@ impl Link {
         }
     }
 
-    /// How many bytes the server has not taken yet.
+    /// How many bytes the server has not read yet.
     pub(crate) fn backlog(&self) -> usize {
         match self {
             Self::Pipe(pipe) => pipe.connection.backlog(),
@@ -137,26 +137,26 @@ impl Link {
         }
     }
 
-    /// Gives back memory that is only kept for the next message.
-    pub(crate) fn rest(&mut self) {
+    /// Releases memory that is only kept for the next message.
+    pub(crate) fn trim(&mut self) {
         if let Self::Pipe(pipe) = self {
-            pipe.connection.rest();
+            pipe.connection.trim();
         }
     }
 
-    /// Whether the server has ever said anything.
-    pub(crate) fn has_spoken(&self) -> bool {
+    /// Whether the server has ever sent a message.
+    pub(crate) fn has_sent(&self) -> bool {
         match self {
-            Self::Pipe(pipe) => pipe.connection.has_spoken(),
+            Self::Pipe(pipe) => pipe.connection.has_sent(),
             Self::Http(_) => true,
         }
     }
 
-    /// Keeps something that was no message, for whoever looks for the reason of a failure.
-    pub(crate) fn note(&self, line: &[u8]) {
+    /// Keeps a line that was no message: it may explain a failure.
+    pub(crate) fn keep_line(&self, line: &[u8]) {
         match self {
-            Self::Pipe(pipe) => pipe.note(line),
-            Self::Http(http) => http.note(line),
+            Self::Pipe(pipe) => pipe.keep_line(line),
+            Self::Http(http) => http.keep_line(line),
         }
     }
 
@@ -175,7 +175,7 @@ impl Link {
         }
     }
 
-    /// Why the server is gone, once [`Link::next`] has said so. What is left of it is ended behind.
+    /// Why the server is gone, once [`Link::next`] has returned `None`. The rest of it is ended in the background.
     pub(crate) async fn post_mortem(self, during: &str, grace: Duration) -> Failure {
         match self {
             Self::Pipe(pipe) => pipe.post_mortem(during, grace).await,
@@ -183,7 +183,7 @@ impl Link {
         }
     }
 
-    /// Ends what there is to end; it may take this long twice.
+    /// Ends the server; that may take `grace` twice.
     pub(crate) async fn end(self, grace: Duration) {
         match self {
             Self::Pipe(pipe) => pipe.end(grace).await,
@@ -192,5 +192,5 @@ impl Link {
     }
 }
 
-/// The lines that tell most about a failure are the last.
+/// How many of the last lines of stderr a failure holds.
 pub(crate) const TAIL_LINES: usize = 8;

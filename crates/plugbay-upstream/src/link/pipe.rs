@@ -20,20 +20,20 @@ use crate::{
 
 /// How long the output of a process that has exited is still read.
 const LAST_OUTPUT: Duration = Duration::from_millis(100);
-/// How long a server that closed its output may take to tell its exit status.
+/// How long a server that closed its output may take to exit.
 const LAST_STATUS: Duration = Duration::from_millis(500);
 
-/// Starts child processes. Tests put a script in the place of a process.
+/// Starts child processes. Tests replace it with a scripted server.
 pub type Launcher = Arc<dyn Fn(&ServerName, &StdioSpec) -> Result<Launched, Failure> + Send + Sync>;
 
-/// What a launcher hands over.
+/// A launched server.
 pub struct Launched {
     pub reader: Reader,
     pub writer: Writer,
     pub process: Option<Process>,
 }
 
-/// The launcher of real life.
+/// The launcher that starts real processes.
 pub fn launcher(guard: Guard) -> Launcher {
     Arc::new(move |_, spec| {
         let mut process = process::spawn(spec, &guard)
@@ -64,7 +64,7 @@ impl PipeLink {
     }
 
     /// Keeps a line that was no message.
-    pub(crate) fn note(&self, line: &[u8]) {
+    pub(crate) fn keep_line(&self, line: &[u8]) {
         self.stderr.push_line(line);
     }
 
@@ -82,7 +82,8 @@ impl PipeLink {
         timeout(LAST_OUTPUT, self.connection.next()).await.unwrap_or(None)
     }
 
-    /// Why the server is gone, once [`PipeLink::next`] has said so. What is left of it is ended behind.
+    /// Why the server is gone, once [`PipeLink::next`] has returned `None`. The rest of it is ended in the
+    /// background.
     pub(crate) async fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {
         let exit = match &mut self.process {
             Some(process) => timeout(LAST_STATUS, process.wait()).await.ok(),
@@ -102,7 +103,7 @@ impl PipeLink {
         Failure::new(what, self.stderr.tail(TAIL_LINES))
     }
 
-    /// Closes its input and sees it out: TERM after `grace`, KILL after another.
+    /// Closes its input and waits for its exit: TERM after `grace`, KILL after another.
     pub(crate) async fn end(self, grace: Duration) {
         let Self { connection, process, .. } = self;
         let mut reader = connection.into_reader();

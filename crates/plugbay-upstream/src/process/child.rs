@@ -17,7 +17,7 @@ use super::{
     tree::{LAST_PATIENCE, Tree},
 };
 
-/// How long an exit waits for the last words on stderr, which another process may keep open.
+/// How long an exit waits for the rest of stderr, which another process may keep open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// A 5 MB result crosses a pipe of this size in a quarter of the wake-ups. All pipes of a user share
@@ -59,7 +59,7 @@ impl Process {
         self.tree.id().as_raw_pid()
     }
 
-    /// Waits until the server's process has exited and its last words are in the ring. May be
+    /// Waits until the server's process has exited and the rest of its stderr is in the ring. May be
     /// dropped and called again. What it started may still run: [`Process::shutdown`] ends that too.
     pub async fn wait(&mut self) -> Exit {
         let exit = self.tree.leader_exit().await;

@@ -1,4 +1,4 @@
-//! The environment of a child: an allow-listed part of ours, what the configuration adds, our marker.
+//! The environment of a child: an allow-listed part of the gateway's, configured variables, our marker.
 
 use std::{
     collections::BTreeMap,
@@ -85,7 +85,7 @@ pub(super) fn for_child(
     environment
 }
 
-/// How many gateways there are above whoever was given this.
+/// How many gateways there are above the process that got this value.
 pub(super) fn depth(given: Option<&OsStr>) -> usize {
     given.and_then(OsStr::to_str).and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_allowed_configured_and_marker() {
+    fn the_environment_holds_allowed_and_configured_variables_and_the_marker() {
         let ours = [
             ("PATH", "/bin"),
             ("HOME", "/home/me"),

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// `Display` tells what is wrong, [`SpawnError::remedy`] what to do about it.
+/// Why a program could not be started. `Display` says what is wrong, [`SpawnError::remedy`] what to do.
 #[derive(Debug, Error)]
 pub enum SpawnError {
     #[error("this plugbay was started by a plugbay, which was too, and so on")]

@@ -1,4 +1,4 @@
-//! How a process ended, in the words of a shell user.
+//! How a process ended, as a shell reports it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum Exit {
     Code(i32),
     /// The number of the signal that ended it.
     Signal(i32),
-    /// The system gave no status: somebody else reaped it, or it cannot be killed.
+    /// The system gave no status: another process reaped it, or it cannot be killed.
     Unknown,
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_like_a_shell() {
+    fn an_exit_status_reads_like_in_a_shell() {
         assert_eq!(Exit::Code(1).to_string(), "exit code 1");
         assert_eq!(Exit::Signal(9).to_string(), "killed by SIGKILL");
         assert_eq!(Exit::Signal(63).to_string(), "killed by signal 63");

@@ -1,14 +1,13 @@
-//! Our side of the orphan guard: a helper process that ends our children when we cannot.
+//! The gateway's side of the orphan guard: a helper process that ends our children when we cannot.
 //!
-//! The helper reads from a pipe whose only writer is this process, so however we die, it notices.
-//! While we live, the pipe carries which process groups are ours.
+//! The helper reads from a pipe whose only writer is the gateway, so it notices any kind of death. Until then
+//! the pipe carries the process groups of the servers.
 
 use std::{
     collections::HashSet,
     fmt::Write as _,
-    fs::File,
     hash::{BuildHasher, RandomState},
-    io::{self, Read as _},
+    io,
     os::fd::OwnedFd,
     path::PathBuf,
     process::Stdio,
@@ -20,11 +19,11 @@ use tokio::process::{Child, Command};
 
 use super::{
     environment::MARKER,
-    helper::{FAREWELL, REGISTER, UNREGISTER},
+    helper::{GOODBYE, REGISTER, UNREGISTER},
 };
 
 /// A cheap handle. The helper starts with the first child and, when it was killed, with the next.
-/// When the last handle goes, the helper is told that this end is a regular one.
+/// When the last handle is dropped, the helper is told that the gateway ends in good order.
 #[derive(Debug, Clone)]
 pub struct Guard {
     shared: Arc<Shared>,
@@ -37,7 +36,7 @@ impl Guard {
         Self::with_launch(Some(Launch { program, args }))
     }
 
-    /// Without a helper: what we start outlives a `kill -9` of ours.
+    /// Without a helper: child processes outlive a `kill -9` of the gateway.
     pub fn disabled() -> Self {
         Self::with_launch(None)
     }
@@ -47,7 +46,7 @@ impl Guard {
         Self { shared: Arc::new(Shared { launch, instance, state: Mutex::default() }) }
     }
 
-    /// What every child carries in its environment.
+    /// The id that every child carries in its environment.
     pub(super) fn instance(&self) -> &str {
         &self.shared.instance
     }
@@ -58,12 +57,12 @@ impl Guard {
         self.shared.lock().keep_watch(&self.shared);
     }
 
-    /// Until the answer is dropped, the group is ended if we die.
+    /// Until the registration is dropped, the helper ends the group if the gateway dies.
     pub(super) fn register(&self, group: Pid) -> Registration {
         let mut state = self.shared.lock();
         state.groups.insert(group);
         if !state.send(REGISTER, group) {
-            // It died since: a new one is told of all groups.
+            // The helper died since: a new one gets all groups.
             state.helper = None;
             state.keep_watch(&self.shared);
         }
@@ -116,7 +115,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(helper) = &state.helper {
-            _ = helper.write(FAREWELL);
+            _ = helper.write(GOODBYE);
         }
     }
 }
@@ -217,8 +216,8 @@ impl Helper {
 /// Not a secret, only never the same twice.
 fn random_id() -> String {
     let mut bytes = [0; 16];
-    if File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).is_err() {
-        // Seeded by the system as well, and good enough where there is no such file.
+    if getrandom::fill(&mut bytes).is_err() {
+        // Seeded by the system as well, and good enough if it gives nothing else.
         let random =
             u128::from(RandomState::new().hash_one(1)) << 64 | u128::from(RandomState::new().hash_one(2));
         bytes = random.to_ne_bytes();

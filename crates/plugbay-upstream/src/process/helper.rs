@@ -1,4 +1,4 @@
-//! The helper process of the orphan guard: waits for the gateway's end, then ends what it left.
+//! The helper process of the orphan guard: waits for the gateway's end, then ends its child processes.
 //!
 //! Synchronous and small on purpose: it sleeps in one `read` for the whole life of the gateway.
 
@@ -17,8 +17,8 @@ use super::strays::Strays;
 
 pub(super) const REGISTER: char = '+';
 pub(super) const UNREGISTER: char = '-';
-/// The gateway ends regularly and has ended its servers itself.
-pub(super) const FAREWELL: &[u8] = b"bye\n";
+/// The gateway ends in good order and has ended its servers itself.
+pub(super) const GOODBYE: &[u8] = b"bye\n";
 
 /// From TERM to KILL, and again from KILL to giving up on what hangs in the kernel.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -29,15 +29,14 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// The body of the hidden subcommand that [`super::Guard`] starts. Reads orders from stdin until
 /// its end; `instance` is the argument that the guard added.
 pub fn guard_main(instance: &str) -> ExitCode {
-    outlive_polite_signals();
-    let will = Will::read(io::stdin().lock());
-    will.execute(instance);
+    ignore_signals();
+    Orders::read(io::stdin().lock()).execute(instance);
     ExitCode::SUCCESS
 }
 
 /// Hosts that end a whole process tree would otherwise take the helper along while the gateway is
 /// still shutting down. The pipe's end is the only thing that ends the helper.
-fn outlive_polite_signals() {
+fn ignore_signals() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         // Nobody reads the flag: a handler is what keeps the signal from killing. If it cannot be
         // set, the group of its own still shields the helper from the terminal.
@@ -45,28 +44,29 @@ fn outlive_polite_signals() {
     }
 }
 
-/// What the gateway has told us when it ends.
+/// The orders of the gateway up to its end.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Will {
+struct Orders {
     groups: HashSet<Pid>,
-    farewell: bool,
+    /// The gateway has said goodbye.
+    in_good_order: bool,
 }
 
-impl Will {
-    fn read(mut orders: impl BufRead) -> Self {
-        let mut will = Self::default();
+impl Orders {
+    fn read(mut input: impl BufRead) -> Self {
+        let mut orders = Self::default();
         let mut line = Vec::new();
         // An error ends it as the end of the input does: there is nothing left to listen to.
-        while orders.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            will.obey(&line);
+        while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            orders.obey(&line);
             line.clear();
         }
-        will
+        orders
     }
 
     fn obey(&mut self, line: &[u8]) {
-        if line == FAREWELL {
-            self.farewell = true;
+        if line == GOODBYE {
+            self.in_good_order = true;
         } else if let Some((order, group)) = parse(line) {
             match order {
                 REGISTER => _ = self.groups.insert(group),
@@ -77,11 +77,11 @@ impl Will {
     }
 
     fn execute(self, instance: &str) {
-        // What has left its group on purpose (a browser that a login opened) survives a regular end.
-        let strays = (!self.farewell).then(|| Strays::of(instance));
-        let mut remains = Remains { groups: self.groups, strays };
-        if !remains.end_within(Signal::TERM) {
-            remains.end_within(Signal::KILL);
+        // A process that left its group (a browser that a login opened) survives an end in good order.
+        let strays = (!self.in_good_order).then(|| Strays::of(instance));
+        let mut survivors = Survivors { groups: self.groups, strays };
+        if !survivors.end_within(Signal::TERM) {
+            survivors.end_within(Signal::KILL);
         }
     }
 }
@@ -95,12 +95,13 @@ fn parse(line: &[u8]) -> Option<(char, Pid)> {
     Some((order.chars().next()?, Pid::from_raw(group)?))
 }
 
-struct Remains {
+/// The processes that outlived the gateway.
+struct Survivors {
     groups: HashSet<Pid>,
     strays: Option<Strays>,
 }
 
-impl Remains {
+impl Survivors {
     /// True when nothing is left.
     fn end_within(&mut self, signal: Signal) -> bool {
         let start = Instant::now();
@@ -133,20 +134,20 @@ fn send(group: Pid, signal: Signal) -> bool {
 mod tests {
     use super::*;
 
-    fn check(orders: &str, groups: &[i32], farewell: bool) {
+    fn check(orders: &str, groups: &[i32], in_good_order: bool) {
         let groups = groups.iter().filter_map(|group| Pid::from_raw(*group)).collect();
-        assert_eq!(Will::read(orders.as_bytes()), Will { groups, farewell }, "{orders:?}");
+        assert_eq!(Orders::read(orders.as_bytes()), Orders { groups, in_good_order }, "{orders:?}");
     }
 
     #[test]
-    fn follows_orders() {
+    fn the_guard_follows_orders() {
         check("", &[], false);
         check("+20\n+30\n-20\n", &[30], false);
         check("+20\n-20\nbye\n", &[], true);
     }
 
     #[test]
-    fn believes_only_whole_and_harmless_orders() {
+    fn the_guard_believes_only_whole_and_harmless_orders() {
         check("+20\n+30", &[20], false);
         check("+0\n+1\n+-5\n+x\n+\n\n20\n*20\n\u{fffd}2\n+99999999999\n", &[], false);
     }

@@ -1,4 +1,4 @@
-//! The end of what a server wrote to stderr, for error messages; the rest is drained and forgotten.
+//! The last lines of a server's stderr, for error messages; earlier ones are dropped.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use super::text::clean;
 const KEPT_BYTES: usize = 64 * 1024;
 const KEPT_LINES: usize = 200;
 const READ_SIZE: usize = 4 * 1024;
-/// Lets a user follow the servers' words without our own.
+/// The log target of the servers' stderr, so that a user can follow it without plugbay's own log.
 const LOG_TARGET: &str = "plugbay::stderr";
 
 /// A cheap handle: clones show the same lines, also after the process has gone.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn tail_joins_chunks_and_skips_blank_lines() {
+    fn the_stderr_tail_joins_chunks_and_skips_blank_lines() {
         let ring = ring(&[b"one\ntw", b"o\n\n  \nthr", b"ee"]);
 
         assert_eq!(ring.tail(9), ["one", "two", "three"]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_giant_line_is_cut() {
+    fn a_giant_stderr_line_is_cut() {
         let ring = StderrRing::default();
         for _ in 0..100 {
             ring.lock().append(&b"x".repeat(READ_SIZE));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pushed_line_stands_alone() {
+    fn a_pushed_stderr_line_stands_alone() {
         let ring = ring(&[b"half"]);
 
         ring.push_line(b"not JSON\r");

@@ -1,5 +1,7 @@
 //! Makes a line that a foreign program wrote safe to show in a terminal, a log or an error message.
 
+use plugbay_core::wire::{Members, Span, string_value};
+
 /// Long enough for any message, short enough to repeat in an answer.
 const LONGEST: usize = 4096;
 
@@ -7,6 +9,12 @@ const LONGEST: usize = 4096;
 /// a line that was redrawn with carriage returns, the last state that shows something is kept.
 pub(crate) fn clean(line: &[u8]) -> String {
     line.rsplit(|byte| *byte == b'\r').map(clean_segment).find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+/// The message of a JSON-RPC error, or the whole error if it has none.
+pub(crate) fn error_text(message: &[u8], error: &Span) -> String {
+    let text = Members::find(message, error, "message").and_then(|span| string_value(&message[span]));
+    clean(text.as_deref().map_or(&message[error.clone()], str::as_bytes))
 }
 
 fn clean_segment(bytes: &[u8]) -> String {
@@ -67,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cleans() {
+    fn escape_sequences_are_removed_from_shown_text() {
         let cases: &[(&[u8], &str)] = &[
             (b"plain", "plain"),
             (b"\x1b[1;31merror:\x1b[0m no\tport", "error: no port"),
@@ -90,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_long_lines() {
+    fn long_lines_are_cut_in_shown_text() {
         let cleaned = clean(&[b'x'; 3 * LONGEST]);
 
         assert!(cleaned.ends_with("x…") && cleaned.len() < LONGEST + 8);

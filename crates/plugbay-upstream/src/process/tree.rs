@@ -39,7 +39,7 @@ enum Stage {
     Led,
     /// The leader is reaped: the id is ours while a member is left.
     Leaderless,
-    /// The id may already belong to somebody else.
+    /// The id may already belong to another group.
     Gone,
 }
 
@@ -145,7 +145,7 @@ impl Tree {
     fn is_empty(&self) -> bool {
         // As process 1 of a container we inherit the members and nobody else would reap them.
         while let Ok(Some(_)) = waitpgid(self.id, WaitOptions::NOHANG) {}
-        // Refused permission counts as empty: there is nobody that we could end.
+        // Refused permission counts as empty: we may end none of its members.
         test_kill_process_group(self.id).is_err()
     }
 }

@@ -1,4 +1,4 @@
-//! What goes into a server's task and what comes out of it.
+//! The commands that a server's actor takes, and what it reports.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::spec::ServerSpec;
 
+/// A command of the host side to a server's actor.
 #[derive(Debug)]
 pub(crate) enum Command {
     Forward(Call),
@@ -22,40 +23,38 @@ pub(crate) enum Command {
         ticket: Ticket,
         notification: Draft,
     },
-    /// A host answers what the server has asked.
+    /// A host's answer to a request of the server.
     Reply {
         server_request: Ticket,
         reply: Reply,
     },
-    /// A host's notification, as it goes out.
+    /// A host's notification, as it is sent.
     Notify(Bytes),
     RootsChanged(Bytes),
-    /// Tell when this changes.
-    Watch(SubscriptionTarget),
-    Unwatch(SubscriptionTarget),
-    /// Hosts want another level of the log than they did.
+    Subscribe(SubscriptionTarget),
+    Unsubscribe(SubscriptionTarget),
+    /// Hosts want another log level than before.
     LogLevelChanged,
-    /// Hosts can do more than they could.
-    AudienceGrew,
-    /// Start if need be, and list again.
+    ClientCapabilitiesGrew,
+    /// Start the server if it is not up, and list again.
     Refresh,
-    /// Start if need be, and tell how that went.
+    /// Start the server if it is not up, and report the outcome.
     Warm(Warmed),
-    /// Whether it must not be put to rest.
-    Held(bool),
-    /// End the server and the task; the sender hears when nothing is left.
+    /// Whether the server must not be stopped when it is idle.
+    Hold(bool),
+    /// End the server and its actor; the sender fires when no process is left.
     Stop(oneshot::Sender<()>),
 }
 
-/// What the catalog hears from a server. The spec tells which server it was: after a reload another
-/// one may bear the same name.
+/// What a server offers, or why it failed. The spec says which server it was: after a reload another one
+/// may have the same name.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub spec: Arc<ServerSpec>,
     pub outcome: Result<Arc<Offer>, Arc<Failure>>,
 }
 
-/// How a server is doing, for people.
+/// The state of a server, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     pub condition: Condition,

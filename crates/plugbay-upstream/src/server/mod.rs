@@ -1,9 +1,11 @@
-//! One server as an actor: a handle to talk to, messages, and the task that owns everything.
+//! One server as an actor: handle, messages, state, and the actor that owns it all.
 
 mod actor;
-mod listing;
+mod clock;
 mod message;
 mod opening;
+mod request;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +18,10 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
 pub use message::{Condition, Report, Status};
-pub(crate) use opening::error_text;
 
 use crate::{link::Launcher, spec::ServerSpec};
 
-/// The way to one server. Cheap to clone; the task ends by [`ServerHandle::stop`].
+/// A handle to the actor of one server. Cheap to clone; [`ServerHandle::stop`] ends the actor.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     pub spec: Arc<ServerSpec>,
@@ -30,23 +31,23 @@ pub struct ServerHandle {
 
 /// What all servers share.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct ServerContext {
     pub launcher: Launcher,
     pub tickets: Arc<Tickets>,
-    /// The hosts that can be asked, and what for.
+    /// The hosts that can answer server requests, and their capabilities.
     pub host_registry: Arc<HostRegistry>,
     pub reports: mpsc::UnboundedSender<Report>,
-    /// Told when the [`Status`] of a server has changed.
-    pub shown: Arc<Notify>,
+    /// Notified when the [`Status`] of a server has changed.
+    pub status_changed: Arc<Notify>,
 }
 
 impl ServerHandle {
-    /// Starts the actor, not yet the server. `known` is how the server spoke when last met.
-    pub fn spawn(spec: ServerSpec, known: Option<Dialect>, surroundings: Surroundings) -> Self {
+    /// Starts the actor, not yet the server. `known` is the dialect of the last opening.
+    pub fn spawn(spec: ServerSpec, known: Option<Dialect>, context: ServerContext) -> Self {
         let spec = Arc::new(spec);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (status_sender, status) = watch::channel(Status::default());
-        let actor = actor::Actor::new(Arc::clone(&spec), known, surroundings, inbox, status_sender);
+        let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);
         tokio::spawn(actor.run());
         Self { spec, commands, status }
     }
@@ -59,12 +60,12 @@ impl ServerHandle {
         self.status.clone()
     }
 
-    /// Start if need be, and list again.
+    /// Starts the server if it is not up, and lists again.
     pub fn refresh(&self) {
         let _ = self.commands.send(Command::Refresh);
     }
 
-    /// Ends the server and its task; returns when no process of it is left.
+    /// Ends the server and its actor; returns when no process is left.
     pub async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
         if self.commands.send(Command::Stop(done)).is_ok() {
@@ -73,7 +74,7 @@ impl ServerHandle {
     }
 
     pub(crate) fn send(&self, command: Command) {
-        // The task outlives every handle but not a stop; then the call ends here.
+        // The actor outlives every handle but not a stop; then the call ends here.
         if let Err(mpsc::error::SendError(Command::Forward(call))) = self.commands.send(command) {
             let error = CallError::Gone(self.spec.name.clone());
             call.caller.answered(call.ticket, plugbay_core::exchange::Answer::Failed(error));

@@ -1,4 +1,4 @@
-//! A server of which nothing is known: its era and its transport are found out, and remembered.
+//! Detection of the era and the transport of an unknown server, and how both are remembered.
 
 use plugbay_core::{catalog::Dialect, era::Era};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::spec::{HttpFlavour, Timeouts};
 
 type Refusal = (&'static str, fn(Request));
 
-/// Every way in which a legacy server may turn down a server request that it does not know.
+/// Every way in which a legacy server may refuse `server/discover`.
 const REFUSALS: &[Refusal] = &[
     ("400", |request| request.status(400)),
     ("404", |request| request.status(404)),
@@ -62,7 +62,7 @@ const NOBODYS: &str =
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Server not initialized"}}"#;
 
 #[tokio::test]
-async fn a_legacy_server_is_known_by_its_refusal() {
+async fn a_refused_server_discover_means_legacy() {
     for (what, refuse) in REFUSALS {
         let mut server = Server::start().await;
         let mut harness = Harness::new(Setup::unknown(), &server.url());
@@ -79,7 +79,7 @@ async fn a_legacy_server_is_known_by_its_refusal() {
 }
 
 #[tokio::test]
-async fn a_modern_server_is_never_asked_to_initialise() {
+async fn a_modern_server_gets_no_initialize() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::unknown(), &server.url());
     harness.handle.refresh();
@@ -92,7 +92,7 @@ async fn a_modern_server_is_never_asked_to_initialise() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_a_version_which_it_names_is_asked_once_more() {
+async fn server_discover_is_repeated_when_its_version_is_listed_as_supported() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::unknown(), &server.url());
     harness.handle.refresh();
@@ -108,7 +108,7 @@ async fn a_server_that_refuses_a_version_which_it_names_is_asked_once_more() {
 }
 
 #[tokio::test]
-async fn a_version_is_not_insisted_on_twice() {
+async fn server_discover_is_repeated_once_only() {
     let mut server = Server::start().await;
     let harness = Harness::new(Setup::unknown(), &server.url());
     harness.handle.refresh();
@@ -120,9 +120,9 @@ async fn a_version_is_not_insisted_on_twice() {
     server.take("initialize").await;
 }
 
-/// Over HTTP a quick refusal of the second server request may overtake a slow answer to the first.
+/// Over HTTP a quick refusal of `initialize` may overtake a slow answer to `server/discover`.
 #[tokio::test]
-async fn a_slow_modern_server_is_still_known_by_its_answer() {
+async fn a_late_server_discover_result_means_modern() {
     let refusals: [fn(Request); 2] = [
         |request| {
             let error = json!({ "code": -32601, "message": "Method not found" });
@@ -145,7 +145,7 @@ async fn a_slow_modern_server_is_still_known_by_its_answer() {
 }
 
 #[tokio::test]
-async fn a_slow_server_of_both_eras_is_modern_though_it_opens_a_session_sooner() {
+async fn a_server_of_both_eras_is_modern_though_initialize_is_faster() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::unknown(), &server.url());
     harness.handle.refresh();
@@ -164,9 +164,9 @@ async fn a_slow_server_of_both_eras_is_modern_though_it_opens_a_session_sooner()
     assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
-/// Its words need not be about the session that the other server request has opened.
+/// The refusal of `server/discover` need not be about the session that `initialize` has opened.
 #[tokio::test]
-async fn a_slow_legacy_server_is_known_by_its_refusal_too() {
+async fn a_late_server_discover_refusal_means_legacy() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::unknown(), &server.url());
     harness.handle.refresh();
@@ -183,7 +183,7 @@ async fn a_slow_legacy_server_is_known_by_its_refusal_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_legacy_is_asked_again() {
+async fn a_legacy_server_gets_server_discover_again() {
     let mut server = Server::start().await;
     let known = Some(Dialect::from(Era::Legacy));
     let mut harness = Harness::new(Setup { known, ..Setup::default() }, &server.url());
@@ -195,7 +195,7 @@ async fn a_server_that_was_legacy_is_asked_again() {
 
 /// It was legacy when it was last met, and did not bear to be asked.
 #[tokio::test]
-async fn a_server_that_has_become_modern_is_recognised() {
+async fn a_legacy_server_that_became_modern_is_recognised() {
     let refusals: [fn(Request); 2] = [|request| request.status(400), |request| request.json(400, NOBODYS)];
     for refuse in refusals {
         let mut server = Server::start().await;
@@ -209,7 +209,7 @@ async fn a_server_that_has_become_modern_is_recognised() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_old_transport_is_found_and_remembered() {
+async fn an_sse_server_is_detected_and_remembered() {
     for (code, body) in [(404, ""), (405, ""), (400, ""), (405, NOBODYS), (404, r#"{"detail":"Not Found"}"#)]
     {
         let mut server = Server::start().await;
@@ -237,7 +237,7 @@ async fn a_server_of_the_old_transport_is_found_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_left_the_old_transport_is_found_at_once() {
+async fn a_server_that_left_the_sse_transport_is_detected() {
     let mut server = Server::start().await;
     let known = Some(Dialect { sse: true, ..Era::Legacy.into() });
     let mut harness = Harness::new(Setup { known, ..Setup::default() }, &server.url());
@@ -251,7 +251,7 @@ async fn a_server_that_has_left_the_old_transport_is_found_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_transport_at_all_is_described_by_its_first_answer() {
+async fn a_server_without_any_transport_is_reported_by_its_first_error() {
     let mut server = Server::start().await;
     let harness = Harness::new(Setup::unknown(), &server.url());
     let call = harness.call("a");
@@ -263,7 +263,7 @@ async fn a_server_that_speaks_no_transport_at_all_is_described_by_its_first_answ
 }
 
 #[tokio::test]
-async fn a_transport_that_the_user_named_is_the_only_one() {
+async fn a_configured_transport_is_the_only_one_tried() {
     let mut server = Server::start().await;
     let setup = Setup { flavour: HttpFlavour::Streamable, ..Setup::unknown() };
     let harness = Harness::new(setup, &server.url());
@@ -283,9 +283,9 @@ async fn a_transport_that_the_user_named_is_the_only_one() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// Asking in another way would not help, and each further server request may cost: a lock-out, a bill.
+/// Another request would not help and may do harm: a lock-out, a bill.
 #[tokio::test]
-async fn some_answers_need_no_second_question() {
+async fn final_http_errors_end_the_opening() {
     for code in [401, 403, 407, 429, 502, 503] {
         let mut server = Server::start().await;
         let harness = Harness::new(Setup::unknown(), &server.url());
@@ -298,7 +298,7 @@ async fn some_answers_need_no_second_question() {
 }
 
 #[tokio::test]
-async fn silence_ends_a_start() {
+async fn a_start_over_http_times_out() {
     let mut server = Server::start().await;
     let timeouts = Timeouts { start: 3 * SECOND, ..Timeouts::default() };
     let harness = Harness::new(Setup { timeouts, ..Setup::unknown() }, &server.url());

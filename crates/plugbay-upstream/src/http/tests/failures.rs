@@ -1,4 +1,4 @@
-//! Everything that can be wrong with one answer, told in words; the other calls are not concerned.
+//! Failures of single responses, reported in words; other calls are not affected.
 
 use serde_json::json;
 
@@ -53,13 +53,13 @@ const SPOILT: &[Spoil] = &[
     (
         "a page as answer",
         |request| request.reply(200, &[("content-type", "text/html")], "<html>"),
-        &["neither JSON nor a stream"],
+        &["neither JSON nor an event stream"],
     ),
-    ("no type", |request| request.reply(200, &[], "{}"), &["neither JSON nor a stream"]),
+    ("no type", |request| request.reply(200, &[], "{}"), &["neither JSON nor an event stream"]),
     ("nothing", |request| request.status(204), &["answered HTTP 204 No Content"]),
     ("accepted", |request| request.status(202), &["answered HTTP 202 Accepted"]),
-    ("empty JSON", |request| request.json(200, ""), &["is no answer to it"]),
-    ("no JSON", |request| request.json(200, "hello"), &["is no answer to it"]),
+    ("empty JSON", |request| request.json(200, ""), &["does not answer the request"]),
+    ("no JSON", |request| request.json(200, "hello"), &["does not answer the request"]),
     (
         "an error to nobody",
         |request| request.json(200, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"boom"}}"#),
@@ -68,7 +68,7 @@ const SPOILT: &[Spoil] = &[
     (
         "the answer to something else",
         |request| request.json(200, r#"{"jsonrpc":"2.0","id":"other","result":{}}"#),
-        &["is no answer to it"],
+        &["does not answer the request"],
     ),
     (
         "malformed JSON",
@@ -97,7 +97,7 @@ const SPOILT: &[Spoil] = &[
 ];
 
 #[tokio::test]
-async fn one_spoilt_answer_ends_one_call() {
+async fn one_unusable_response_ends_one_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let other = harness.call("other");
     let other_request = server.take_call("other").await;
@@ -117,7 +117,7 @@ async fn one_spoilt_answer_ends_one_call() {
 }
 
 #[tokio::test]
-async fn the_servers_own_error_is_passed_on_as_it_is() {
+async fn the_servers_own_error_response_is_forwarded() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     for code in [200, 400, 403, 500] {
         let call = harness.call("a");
@@ -130,7 +130,7 @@ async fn the_servers_own_error_is_passed_on_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_found_when_it_is_back() {
+async fn an_unreachable_server_is_retried() {
     let (harness, server) = Harness::legacy(Setup::default()).await;
     let mut server = server;
     harness.works(&mut server).await;
@@ -158,7 +158,7 @@ async fn a_server_that_is_not_there_is_found_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_is_told() {
+async fn a_server_that_was_never_reachable_is_reported() {
     let server = Server::start().await;
     let url = server.url();
     server.vanish().await;
@@ -170,7 +170,7 @@ async fn a_server_that_was_never_there_is_told() {
 
 /// The server was started anew behind our back: connections are gone, and so is the session.
 #[tokio::test]
-async fn a_server_that_was_renewed_between_two_calls_is_opened_again() {
+async fn a_server_replaced_between_two_calls_is_opened_again() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     harness.works(&mut server).await;
     let address = server.vanish().await;

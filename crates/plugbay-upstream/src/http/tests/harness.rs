@@ -1,4 +1,4 @@
-//! The gateway's side: the real task of one server, whoever calls it, and what it reports.
+//! The gateway's side: the real actor of one server, its callers, and its reports.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,7 +24,7 @@ use super::{
     soon,
 };
 use crate::{
-    server::{Command, Condition, Report, ServerHandle, Surroundings},
+    server::{Command, Condition, Report, ServerContext, ServerHandle},
     spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
 };
 
@@ -75,17 +75,17 @@ impl Harness {
         let Setup { timeouts, flavour, known, headers, message_limit } = setup;
         let (report_sender, reports) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
-        let surroundings = Surroundings {
+        let context = ServerContext {
             launcher: Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new()))),
             tickets: Arc::clone(&tickets),
             host_registry: Arc::default(),
             reports: report_sender,
-            shown: Arc::default(),
+            status_changed: Arc::default(),
         };
         let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None };
         let name = ServerName::parse("s").unwrap();
         let spec = ServerSpec { name, transport: Transport::Http(http), timeouts, message_limit };
-        let handle = ServerHandle::spawn(spec, known, surroundings);
+        let handle = ServerHandle::spawn(spec, known, context);
         Self { handle, calls: Arc::default(), tickets, reports }
     }
 
@@ -221,8 +221,8 @@ pub(super) fn holes(text: String, places: &[&str]) -> Draft {
 /// Everybody who calls: keeps every word that comes back, in order.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    heard: watch::Sender<HashMap<Ticket, Heard>>,
-    /// Whether callers can be asked, and for which call they were, by the server request's number.
+    heard: watch::Sender<HashMap<Ticket, LinkEvent>>,
+    /// Whether callers take server requests, and the call and number of each that came.
     asked: watch::Sender<Option<Vec<AskedFor>>>,
     /// What was told unasked, and for which call.
     told: watch::Sender<Vec<(Option<Ticket>, String)>>,
@@ -231,7 +231,7 @@ pub(super) struct Calls {
 pub(super) type AskedFor = (Option<Ticket>, Ticket);
 
 #[derive(Debug, Default, Clone)]
-struct Heard {
+struct LinkEvent {
     progress: usize,
     ends: Vec<String>,
 }
@@ -241,7 +241,7 @@ impl Calls {
     pub(super) async fn end(&self, ticket: Ticket) -> String {
         let mut heard = self.heard.subscribe();
         let ended =
-            |heard: &HashMap<Ticket, Heard>| heard.get(&ticket).is_some_and(|one| !one.ends.is_empty());
+            |heard: &HashMap<Ticket, LinkEvent>| heard.get(&ticket).is_some_and(|one| !one.ends.is_empty());
         let waited = soon("an answer", heard.wait_for(ended)).await.expect("the sender is ours").clone();
         let ends = &waited[&ticket].ends;
         assert_eq!(ends.len(), 1, "{ends:?}");
@@ -253,7 +253,7 @@ impl Calls {
         self.asked.send_replace(Some(Vec::new()));
     }
 
-    /// The call and the number of the server request that comes as the `n`th.
+    /// The call and the number of the `n`th server request.
     pub(super) async fn server_request(&self, n: usize) -> AskedFor {
         let mut asked = self.asked.subscribe();
         let enough = |asked: &Option<Vec<_>>| asked.as_ref().is_some_and(|asked| asked.len() > n);
@@ -272,7 +272,7 @@ impl Calls {
     pub(super) async fn progressed(&self, ticket: Ticket, count: usize) {
         let mut heard = self.heard.subscribe();
         let enough =
-            |heard: &HashMap<Ticket, Heard>| heard.get(&ticket).is_some_and(|one| one.progress == count);
+            |heard: &HashMap<Ticket, LinkEvent>| heard.get(&ticket).is_some_and(|one| one.progress == count);
         drop(soon("progress", heard.wait_for(enough)).await.expect("the sender is ours"));
         assert!(self.ends_of(ticket).is_empty());
     }

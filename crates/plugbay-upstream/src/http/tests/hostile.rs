@@ -1,4 +1,4 @@
-//! Servers that mean harm, or are merely broken in the worst place.
+//! Hostile servers, and servers that are broken in the worst place.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::spec::Timeouts;
 
 /// The end of the opening is never taken: what waits for it ends by its own clock.
 #[tokio::test]
-async fn an_opening_whose_end_is_not_taken_does_not_hang() {
+async fn an_initialized_notification_that_is_not_taken_does_not_block() {
     let mut server = Server::start().await;
     let timeouts = Timeouts { start: 3 * SECOND, ..Timeouts::default() };
     let harness = Harness::new(Setup { timeouts, ..Setup::default() }, &server.url());
@@ -24,7 +24,7 @@ async fn an_opening_whose_end_is_not_taken_does_not_hang() {
 
 /// Questions without end, and our answers are not taken: they do not pile up.
 #[tokio::test]
-async fn answers_that_nobody_takes_do_not_pile_up() {
+async fn responses_that_a_server_does_not_read_are_limited() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -61,7 +61,7 @@ async fn answers_that_nobody_takes_do_not_pile_up() {
 
 /// A large call is under way: that is no reason to leave the server without an answer.
 #[tokio::test]
-async fn a_large_call_does_not_stand_in_the_way_of_an_answer() {
+async fn a_large_call_does_not_delay_a_response() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let large = harness.call_with("large", &json!({ "x": "y".repeat(2_000_000) }).to_string());
     let large_request = server.take_call("large").await; // JSON: nothing comes before it is done
@@ -76,7 +76,7 @@ async fn a_large_call_does_not_stand_in_the_way_of_an_answer() {
 }
 
 #[tokio::test]
-async fn an_event_may_not_answer_for_another_call() {
+async fn a_stream_event_may_not_answer_another_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -88,7 +88,7 @@ async fn an_event_may_not_answer_for_another_call() {
 
 /// A list that cannot be had leaves the tools as they were.
 #[tokio::test]
-async fn a_list_that_fails_later_does_no_harm() {
+async fn a_failed_second_tools_list_over_http_keeps_the_tools() {
     let (mut harness, mut server) = Harness::legacy(Setup::default()).await;
     harness.handle.refresh();
     server.take("tools/list").await.status(500);
@@ -99,7 +99,7 @@ async fn a_list_that_fails_later_does_no_harm() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_behind_after_a_stop() {
+async fn no_http_connection_is_left_after_a_stop() {
     let (harness, mut server, subscription) = Harness::modern(Setup::modern()).await;
     let mut subscription = subscription.stream();
     let call = harness.call("a");

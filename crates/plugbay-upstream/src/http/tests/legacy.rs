@@ -1,4 +1,4 @@
-//! A legacy server over Streamable HTTP: the session, the version, the order of the opening, the end.
+//! A legacy server over Streamable HTTP: session, version, order of the opening, end.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::server::Command;
 
 #[tokio::test]
-async fn session_and_version_go_with_everything_after_the_opening() {
+async fn session_id_and_version_headers_follow_initialize() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let request = server.take_call("a").await;
@@ -37,7 +37,7 @@ async fn session_and_version_go_with_everything_after_the_opening() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_take_the_end_delays_it_only_for_so_long() {
+async fn a_slow_session_delete_delays_the_stop_for_a_while_only() {
     let timeouts = crate::spec::Timeouts { shutdown: 2 * super::SECOND, ..Default::default() };
     let (harness, mut server) = Harness::legacy(Setup { timeouts, ..Setup::default() }).await;
     let stopping = tokio::spawn(async move { harness.handle.stop().await });
@@ -46,7 +46,7 @@ async fn a_server_that_does_not_take_the_end_delays_it_only_for_so_long() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_before_the_server_has_taken_the_end_of_the_opening() {
+async fn no_request_is_sent_before_the_initialized_notification_is_taken() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::default(), &server.url());
     let call = harness.call("a");
@@ -68,7 +68,7 @@ async fn nothing_is_asked_before_the_server_has_taken_the_end_of_the_opening() {
 }
 
 #[tokio::test]
-async fn a_server_without_sessions_is_sent_none_and_not_told_of_an_end() {
+async fn a_server_without_sessions_gets_no_session_id_and_no_delete() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::default(), &server.url());
     harness.handle.refresh();
@@ -85,7 +85,7 @@ async fn a_server_without_sessions_is_sent_none_and_not_told_of_an_end() {
 
 /// What a modern host says of its era is for a modern server's headers only.
 #[tokio::test]
-async fn the_call_of_a_modern_host_has_the_version_that_was_agreed_upon() {
+async fn the_call_of_a_modern_host_has_the_negotiated_version_header() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let text = r#"{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a"}}"#;
     let params = text.find("{\"_meta").unwrap()..text.len() - 1;
@@ -98,7 +98,7 @@ async fn the_call_of_a_modern_host_has_the_version_that_was_agreed_upon() {
 }
 
 #[tokio::test]
-async fn progress_and_questions_on_a_response_stream_find_their_way() {
+async fn progress_and_server_requests_on_a_response_stream_are_forwarded() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -125,9 +125,9 @@ async fn progress_and_questions_on_a_response_stream_find_their_way() {
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
-/// Other than a pipe, a stream tells for whom a server request is.
+/// Other than a pipe, a stream shows which call a server request is about.
 #[tokio::test]
-async fn a_question_belongs_to_the_call_on_whose_stream_it_comes() {
+async fn a_server_request_belongs_to_the_call_of_its_stream() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     harness.calls.listen();
     let (first, second) = (harness.call("a"), harness.call("b"));
@@ -149,7 +149,7 @@ async fn a_question_belongs_to_the_call_on_whose_stream_it_comes() {
 }
 
 #[tokio::test]
-async fn a_log_message_belongs_to_the_call_on_whose_stream_it_comes() {
+async fn a_log_message_belongs_to_the_call_of_its_stream() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let calls = [harness.call("a"), harness.call("b")];
     let streams = [server.take_call("a").await.stream(), server.take_call("b").await.stream()];
@@ -162,7 +162,7 @@ async fn a_log_message_belongs_to_the_call_on_whose_stream_it_comes() {
 
 /// A stream that ends a moment after its answer leaves a connection that the next call can use.
 #[tokio::test]
-async fn a_connection_outlives_the_stream_on_it() {
+async fn an_http_connection_outlives_its_response_stream() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let mut connections = BTreeSet::new();
     let used_again = async {
@@ -183,7 +183,7 @@ async fn a_connection_outlives_the_stream_on_it() {
 }
 
 #[tokio::test]
-async fn the_opening_may_be_answered_by_a_stream() {
+async fn initialize_may_be_answered_by_a_stream() {
     let mut server = Server::start().await;
     let harness = Harness::new(Setup::default(), &server.url());
     let call = harness.call("a");

@@ -1,21 +1,21 @@
 //! A server behind a URL, played by a scripted HTTP peer on a real socket and in real time.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
-mod cancelling;
-mod crowd;
+mod cancellation;
+mod concurrency;
 mod detection;
 mod failures;
+mod get_stream;
 mod harness;
 mod hostile;
 mod legacy;
-mod listening;
+mod message_limit;
 mod modern;
 mod peer;
 mod redirects;
-mod resuming;
+mod resumption;
 mod secrets;
 mod session;
-mod sizes;
 mod sse;
 
 use std::time::Duration;

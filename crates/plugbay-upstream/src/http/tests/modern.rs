@@ -1,4 +1,4 @@
-//! A modern server: the first server request, the headers of each request, and its subscription.
+//! A modern server: `server/discover`, the headers of each request, and its subscription.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::{
 const VERSION: &str = "2026-07-28";
 
 #[tokio::test]
-async fn each_request_is_repeated_in_its_headers() {
+async fn each_modern_request_is_repeated_in_its_headers() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::unknown(), &server.url());
     harness.handle.refresh();
@@ -56,7 +56,7 @@ async fn each_request_is_repeated_in_its_headers() {
 }
 
 #[tokio::test]
-async fn a_change_of_tools_comes_by_the_subscription() {
+async fn list_changed_comes_by_subscriptions_listen() {
     let (mut harness, mut server, subscription) = Harness::modern(Setup::modern()).await;
     let stream = subscription.stream();
     let id = stream.0.message["id"].clone();
@@ -69,7 +69,7 @@ async fn a_change_of_tools_comes_by_the_subscription() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_is_cut_is_opened_again() {
+async fn a_broken_subscriptions_listen_is_sent_again() {
     let (mut harness, mut server, subscription) = Harness::modern(Setup::modern()).await;
     drop(subscription.stream());
     let again = server.take("subscriptions/listen").await; // after a pause
@@ -80,7 +80,7 @@ async fn a_subscription_that_is_cut_is_opened_again() {
 
 /// Streams of a modern server cannot be resumed.
 #[tokio::test]
-async fn a_broken_stream_ends_its_call() {
+async fn a_broken_response_stream_of_a_modern_server_ends_its_call() {
     let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -94,7 +94,7 @@ async fn a_broken_stream_ends_its_call() {
 
 /// It may not ask on a stream, and a client may not send responses.
 #[tokio::test]
-async fn a_question_on_a_stream_is_not_answered() {
+async fn a_server_request_on_a_modern_stream_is_not_answered() {
     let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -107,7 +107,7 @@ async fn a_question_on_a_stream_is_not_answered() {
 
 /// By its own error, which is the protocol's business and not ours.
 #[tokio::test]
-async fn an_unknown_method_is_the_servers_own_answer() {
+async fn the_error_for_an_unknown_method_is_the_servers_own() {
     let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
     let call = harness.call("a");
     let request = server.take_call("a").await;

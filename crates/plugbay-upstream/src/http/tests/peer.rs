@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server of which a test plays every answer.
+//! A scripted HTTP/1.1 server: the test plays every response.
 
 use std::{
     collections::VecDeque,

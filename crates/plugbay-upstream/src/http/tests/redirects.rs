@@ -1,4 +1,4 @@
-//! Being led elsewhere: on the same server it is followed, to another it never is.
+//! Redirects: followed on the same server, never to another.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn secret() -> Setup {
 }
 
 #[tokio::test]
-async fn on_the_same_server_it_is_followed_with_everything() {
+async fn a_redirect_on_the_same_server_is_followed_with_headers_and_body() {
     let (harness, mut server) = Harness::legacy(secret()).await;
     for code in [307, 308] {
         let call = harness.call("a");
@@ -37,13 +37,13 @@ async fn a_redirect_that_loses_the_message_is_not_followed() {
         let call = harness.call("a");
         server.take_call("a").await.reply(code, &[("location", "/mcp/")], "");
         let end = harness.calls.end(call).await;
-        assert!(end.contains(&format!("answered HTTP {code} ")) && end.contains("it leads to"), "{end}");
+        assert!(end.contains(&format!("answered HTTP {code} ")) && end.contains("it redirects to"), "{end}");
         assert_eq!(server.untaken(), [""; 0]);
     }
 }
 
 #[tokio::test]
-async fn to_another_server_it_is_never_followed() {
+async fn a_redirect_to_another_server_is_never_followed() {
     let (harness, mut server) = Harness::legacy(secret()).await;
     let mut other = Server::start().await;
     let elsewhere = format!("{}?token=hidden", other.url());
@@ -51,21 +51,21 @@ async fn to_another_server_it_is_never_followed() {
         let call = harness.call("a");
         server.take_call("a").await.reply(code, &[("location", &elsewhere)], "");
         let end = harness.calls.end(call).await;
-        assert!(end.contains(&format!("it leads to {}", other.url())), "{end}");
-        assert!(end.contains("try: use the address it leads to"), "{end}");
+        assert!(end.contains(&format!("it redirects to {}", other.url())), "{end}");
+        assert!(end.contains("try: use the address it redirects to"), "{end}");
         assert!(!end.contains("canary") && !end.contains("hidden"), "{end}");
     }
     // By a detour neither.
     let call = harness.call("a");
     server.take_call("a").await.reply(307, &[("location", "/detour")], "");
     server.take_call("a").await.reply(307, &[("location", &elsewhere)], "");
-    assert!(harness.calls.end(call).await.contains("it leads to"));
+    assert!(harness.calls.end(call).await.contains("it redirects to"));
     harness.works(&mut server).await;
     assert_eq!(other.untaken(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_circle_is_left() {
+async fn a_redirect_loop_is_left() {
     let (harness, mut server) = Harness::legacy(secret()).await;
     let call = harness.call("a");
     for _ in 0..6 {

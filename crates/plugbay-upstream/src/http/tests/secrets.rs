@@ -1,4 +1,4 @@
-//! What is secret in a configuration is nowhere to be read.
+//! Secrets of a configuration, which appear in no log and no error.
 
 use std::{
     collections::BTreeMap,
@@ -70,7 +70,7 @@ impl Visit for Text<'_> {
 }
 
 #[tokio::test]
-async fn neither_logs_nor_errors_tell_a_secret_that_every_request_carries() {
+async fn neither_logs_nor_errors_hold_a_secret_header() {
     // With a single subscriber, what other threads log first would be taken for unwanted everywhere.
     let _second = tracing::Dispatch::new(Log::default());
     let log = Log::default();
@@ -104,7 +104,7 @@ async fn neither_logs_nor_errors_tell_a_secret_that_every_request_carries() {
 }
 
 #[tokio::test]
-async fn nothing_secret_is_in_debug_output() {
+async fn debug_output_holds_no_secret_header() {
     let mut server = Server::start().await;
     let spec = HttpSpec {
         url: format!("http://user:{SECRET}@{}/mcp?key={SECRET}", server.address),
@@ -125,7 +125,7 @@ async fn nothing_secret_is_in_debug_output() {
 }
 
 #[tokio::test]
-async fn an_address_is_told_without_what_is_secret_in_it() {
+async fn a_url_is_shown_without_its_secrets() {
     let server = Server::start().await;
     let url = format!("http://user:{SECRET}@{}/mcp?key={SECRET}#{SECRET}", server.address);
     server.vanish().await;

@@ -1,4 +1,4 @@
-//! A session that the server has forgotten: opened anew once, and every call done exactly once.
+//! Expired sessions: opened again once, and every call done exactly once.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn calls_that_met_a_forgotten_session_are_sent_once_more_after_one_opening() {
+async fn calls_in_an_expired_session_are_sent_again_after_one_initialize() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let answered = harness.call("old");
     let old = server.take_call("old").await.stream();
@@ -47,7 +47,7 @@ async fn calls_that_met_a_forgotten_session_are_sent_once_more_after_one_opening
 
 /// A call that is never answered on the old session must not keep the others from the new one.
 #[tokio::test]
-async fn a_silent_call_on_the_old_session_delays_nobody() {
+async fn a_pending_call_in_the_old_session_delays_no_other_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let silent = harness.call("silent");
     let silent_request = server.take_call("silent").await.stream();
@@ -62,7 +62,7 @@ async fn a_silent_call_on_the_old_session_delays_nobody() {
 }
 
 #[tokio::test]
-async fn a_call_on_the_old_session_can_still_be_taken_back() {
+async fn a_call_in_the_old_session_can_still_be_cancelled() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let silent = harness.call("silent");
     let mut silent_request = server.take_call("silent").await.stream();
@@ -79,7 +79,7 @@ async fn a_call_on_the_old_session_can_still_be_taken_back() {
 
 /// Not every server says 404: one of the official examples says this.
 #[tokio::test]
-async fn a_refusal_that_speaks_of_the_session_is_one_too() {
+async fn a_bad_request_about_the_session_means_an_expired_session() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let words = "Bad Request: No valid session ID provided";
@@ -91,7 +91,7 @@ async fn a_refusal_that_speaks_of_the_session_is_one_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
+async fn a_server_that_expires_every_session_is_given_up() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     server.take_call("a").await.status(404);
@@ -102,7 +102,7 @@ async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
-async fn a_forgotten_session_is_noticed_on_the_servers_own_stream() {
+async fn an_expired_session_is_noticed_on_the_get_stream() {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::default(), &server.url());
     harness.handle.refresh();
@@ -122,7 +122,7 @@ async fn a_forgotten_session_is_noticed_on_the_servers_own_stream() {
 
 /// The new session cannot be had, but the old one may still bring what it was asked for.
 #[tokio::test]
-async fn an_answer_on_the_old_session_does_not_need_the_new_one() {
+async fn a_response_in_the_old_session_does_not_wait_for_the_new_one() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let old = harness.call("old");
     let old_request = server.take_call("old").await.stream();
@@ -137,7 +137,7 @@ async fn an_answer_on_the_old_session_does_not_need_the_new_one() {
 
 /// A refusal that comes when the new session is long open.
 #[tokio::test]
-async fn a_late_refusal_leads_to_the_new_session_without_another_opening() {
+async fn a_late_refusal_in_the_old_session_needs_no_other_initialize() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let (call, late) = (harness.call("a"), harness.call("late"));
     let mut requests = [server.take("tools/call").await, server.take("tools/call").await];

@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05: one stream for everything that comes, and an address for what goes.
+//! The SSE transport of 2024-11-05: one stream for all responses, one endpoint for all messages.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn ready() -> (Harness, Server, Stream) {
 }
 
 #[tokio::test]
-async fn messages_go_where_the_server_wants_them() {
+async fn sse_messages_go_to_the_endpoint() {
     let mut server = Server::start().await;
     for (endpoint, path) in [
         ("/messages?session=1".to_owned(), "/messages?session=1"),
@@ -67,7 +67,7 @@ async fn messages_go_where_the_server_wants_them() {
 }
 
 #[tokio::test]
-async fn another_server_is_not_sent_anything() {
+async fn an_sse_endpoint_on_another_server_is_refused() {
     let mut other = Server::start().await;
     for endpoint in [other.url(), format!("//{}/mcp", other.address), "https://127.0.0.1/mcp".to_owned()] {
         let mut server = Server::start().await;
@@ -82,7 +82,7 @@ async fn another_server_is_not_sent_anything() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_stream_ends_its_calls_and_the_next_one_connects_again() {
+async fn the_end_of_an_sse_stream_ends_its_calls() {
     let (harness, mut server, stream) = ready().await;
     harness
         .calls
@@ -113,7 +113,7 @@ async fn the_end_of_the_stream_ends_its_calls_and_the_next_one_connects_again() 
 }
 
 #[tokio::test]
-async fn a_message_that_is_turned_away_ends_its_call() {
+async fn a_refused_sse_message_ends_its_call() {
     let (harness, mut server, _stream) = ready().await;
     for (kind, body) in
         [("text/plain", "no such session"), ("application/json", r#"{"error":"no such session"}"#)]
@@ -126,7 +126,7 @@ async fn a_message_that_is_turned_away_ends_its_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_taken_back_is_told_in_words() {
+async fn an_sse_server_gets_a_cancellation_notification() {
     let (harness, mut server, stream) = ready().await;
     let call = harness.call("a");
     server.take_call("a").await.status(202);
@@ -143,7 +143,7 @@ async fn a_call_that_is_taken_back_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn what_the_server_says_by_itself_is_heard() {
+async fn notifications_on_the_sse_stream_are_handled() {
     let (mut harness, mut server, stream) = ready().await;
     stream.write(": ping\n\n");
     stream.event(json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }));

@@ -185,7 +185,7 @@ async fn no_orphan_when_killed_while_servers_start() {
 }
 
 #[tokio::test]
-async fn the_helper_leaves_after_a_regular_end() {
+async fn the_guard_helper_exits_with_the_gateway() {
     let guard = guard();
     let mut server = start(&guard, "echo ready; cat");
     read_line(server.stdout.as_mut().expect("stdout")).await;
@@ -201,7 +201,7 @@ async fn the_helper_leaves_after_a_regular_end() {
 /// A browser that a login opened, for instance.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_left_its_group_survives_a_regular_end() {
+async fn a_process_that_left_its_group_survives_a_regular_exit() {
     let guard = guard();
     let mut server = start(&guard, "setsid sh -c 'echo $$; exec sleep 1000' & cat");
     let detached = read_pids(server.stdout.as_mut().expect("stdout"), 1).await[0];
@@ -216,7 +216,7 @@ async fn what_left_its_group_survives_a_regular_end() {
 }
 
 #[tokio::test]
-async fn a_killed_helper_is_replaced() {
+async fn a_killed_guard_helper_is_replaced() {
     let guard = guard();
     let _first = start(&guard, "cat");
     let helper = guard.helper_pid().expect("a helper");
@@ -235,7 +235,7 @@ async fn a_killed_helper_is_replaced() {
 }
 
 #[tokio::test]
-async fn servers_start_without_a_helper_too() {
+async fn processes_start_without_a_guard_helper_too() {
     let guard = Guard::new("/no/such/helper".into(), Vec::new());
 
     let server = start(&guard, "exit 4");
@@ -247,7 +247,7 @@ async fn servers_start_without_a_helper_too() {
 /// The guard's pipe in a child's hands would hide our death, another child's the end of its input.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_child_inherits_no_pipe_of_ours() {
+async fn a_process_inherits_no_pipe_of_the_gateway() {
     let guard = guard();
     let other = start(&guard, "cat");
     let mut server = start(&guard, "ls -l /proc/$$/fd; exit");

@@ -20,7 +20,7 @@ fn leader(process: &Process) -> Pid {
 }
 
 #[tokio::test]
-async fn exit_code_and_last_words() {
+async fn a_process_exit_has_its_code_and_last_stderr() {
     let mut process = sh("echo last words >&2; exit 3");
 
     let exit = within(process.wait()).await;
@@ -32,14 +32,14 @@ async fn exit_code_and_last_words() {
 }
 
 #[tokio::test]
-async fn exit_by_signal() {
+async fn a_process_exit_names_its_signal() {
     let mut process = sh("kill -KILL $$");
 
     assert_eq!(within(process.wait()).await.to_string(), "killed by SIGKILL");
 }
 
 #[tokio::test]
-async fn wait_can_be_given_up_and_resumed() {
+async fn waiting_for_a_process_exit_can_be_resumed() {
     let mut process = sh("read line; exit 7");
 
     assert!(timeout(Duration::from_millis(20), process.wait()).await.is_err());
@@ -49,7 +49,7 @@ async fn wait_can_be_given_up_and_resumed() {
 }
 
 #[tokio::test]
-async fn a_polite_server_ends_with_its_input_and_at_once() {
+async fn a_process_that_ends_with_its_stdin_ends_at_once() {
     let process = sh("cat; exit 5");
     let pid = leader(&process);
     let start = Instant::now();
@@ -61,7 +61,7 @@ async fn a_polite_server_ends_with_its_input_and_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_its_input_is_asked_to_end() {
+async fn a_process_that_ignores_its_stdin_gets_sigterm() {
     let mut process = sh("trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done");
     read_line(process.stdout.as_mut().expect("stdout")).await;
 
@@ -69,7 +69,7 @@ async fn a_server_that_ignores_its_input_is_asked_to_end() {
 }
 
 #[tokio::test]
-async fn a_stopped_server_is_woken_to_end() {
+async fn a_stopped_process_is_continued_to_end() {
     let process = sh("cat");
     kill_process(leader(&process), Signal::STOP).expect("it is ours");
 
@@ -77,7 +77,7 @@ async fn a_stopped_server_is_woken_to_end() {
 }
 
 #[tokio::test]
-async fn one_that_ignores_everything_is_killed_with_what_it_started() {
+async fn a_process_that_ignores_sigterm_is_killed_with_its_group() {
     let mut process = sh("trap '' TERM; sh -c 'echo $$; while :; do sleep 1000; done' & \
         echo $$; while :; do sleep 1000; done");
     let pids = read_pids(process.stdout.as_mut().expect("stdout"), 2).await;
@@ -90,7 +90,7 @@ async fn one_that_ignores_everything_is_killed_with_what_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_server_leaves_behind_is_ended() {
+async fn child_processes_that_a_server_leaves_are_ended() {
     let mut process = sh("trap '' TERM; sh -c 'echo $$; while :; do sleep 1000; done' & \
         trap - TERM; sleep 1000 & echo $!; exit 0");
     let pids = read_pids(process.stdout.as_mut().expect("stdout"), 2).await;
@@ -102,7 +102,7 @@ async fn what_a_server_leaves_behind_is_ended() {
 }
 
 #[tokio::test]
-async fn a_drop_kills_the_group_and_leaves_no_zombie() {
+async fn dropping_a_process_kills_its_group_and_leaves_no_zombie() {
     let mut process = sh("trap '' TERM; sleep 1000 & echo $!; while :; do sleep 1000; done");
     let mut pids = read_pids(process.stdout.as_mut().expect("stdout"), 1).await;
     let pid = leader(&process);
@@ -120,7 +120,7 @@ async fn a_drop_kills_the_group_and_leaves_no_zombie() {
 }
 
 #[tokio::test]
-async fn a_shutdown_that_is_given_up_kills() {
+async fn dropping_a_shutdown_kills_the_process_group() {
     let mut process = sh("trap '' TERM; echo $$; while :; do sleep 1000; done");
     let pids = read_pids(process.stdout.as_mut().expect("stdout"), 1).await;
 

@@ -56,7 +56,7 @@ async fn output(spec: &StdioSpec) -> String {
 }
 
 #[tokio::test]
-async fn speaks_through_pipes() {
+async fn a_process_is_connected_by_pipes() {
     let mut process = spawn(&spec("cat", &[]), &Guard::disabled()).expect("cat starts");
     let mut stdin = process.stdin.take().expect("stdin is there");
 
@@ -68,7 +68,7 @@ async fn speaks_through_pipes() {
 }
 
 #[tokio::test]
-async fn no_secret_of_ours_reaches_the_child() {
+async fn the_environment_of_a_process_holds_no_secret_of_the_gateway() {
     // Cargo gives the tests variables that are not on the list.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let mut spec = spec("env", &[]);
@@ -98,7 +98,7 @@ async fn arguments_are_never_read_by_a_shell() {
 }
 
 #[tokio::test]
-async fn runs_in_the_configured_folder_with_the_configured_path() {
+async fn a_process_runs_in_the_configured_folder_with_the_configured_path() {
     let folder = Folder::new("cwd");
     fs::create_dir(folder.0.join("bin")).expect("a folder");
     folder.file("bin/where", "#!/bin/sh\npwd -P\n", 0o755);
@@ -115,7 +115,7 @@ async fn runs_in_the_configured_folder_with_the_configured_path() {
 }
 
 #[tokio::test]
-async fn leads_a_group_of_its_own() {
+async fn a_process_leads_its_own_process_group() {
     let mut process = sh("ps -o pgid= -p $$");
     let pid = process.pid();
 
@@ -124,7 +124,7 @@ async fn leads_a_group_of_its_own() {
 }
 
 #[tokio::test]
-async fn command_not_in_path() {
+async fn a_command_that_is_not_in_path_is_reported() {
     let mut spec = spec("no-such-command", &[]);
     spec.env.insert("PATH".into(), "/first:/second".into());
 
@@ -136,7 +136,7 @@ async fn command_not_in_path() {
 }
 
 #[tokio::test]
-async fn path_that_does_not_exist() {
+async fn a_command_path_that_does_not_exist_is_reported() {
     let error = refused(&spec("/no/such/file", &[]));
 
     assert!(matches!(error, SpawnError::NoSuchFile { .. }), "{error:?}");
@@ -145,7 +145,7 @@ async fn path_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn working_directory_that_cannot_be_used() {
+async fn an_unusable_working_directory_is_reported() {
     let folder = Folder::new("badcwd");
     let file = folder.file("file", "", 0o644);
     for cwd in ["/no/such/folder", &file] {
@@ -160,7 +160,7 @@ async fn working_directory_that_cannot_be_used() {
 }
 
 #[tokio::test]
-async fn file_that_is_not_executable() {
+async fn a_command_that_is_not_executable_is_reported() {
     let folder = Folder::new("mode");
     let file = folder.file("server", "#!/bin/sh\n", 0o644);
     let mut by_path = spec("server", &[]);
@@ -173,7 +173,7 @@ async fn file_that_is_not_executable() {
 }
 
 #[tokio::test]
-async fn interpreter_that_does_not_exist() {
+async fn a_missing_interpreter_is_reported() {
     let folder = Folder::new("interpreter");
     let file = folder.file("server", "#!/no/such/interpreter\n", 0o755);
 

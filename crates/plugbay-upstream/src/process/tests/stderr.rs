@@ -7,12 +7,12 @@ use super::{read_line, sh, within};
 const FLOOD: u64 = 256 * 1024 * 1024;
 
 #[tokio::test]
-async fn a_flood_of_lines_does_not_stall() {
+async fn a_flood_of_stderr_lines_does_not_stall_the_server() {
     flood("yes 'a line of the flood'", "a line of the flood").await;
 }
 
 #[tokio::test]
-async fn a_flood_without_newlines_does_not_stall() {
+async fn stderr_without_newlines_does_not_stall_the_server() {
     flood("tr '\\0' x < /dev/zero", "xxxxxxxx").await;
 }
 
@@ -45,7 +45,7 @@ fn resident() -> u64 {
 }
 
 #[tokio::test]
-async fn others_go_on_during_a_flood() {
+async fn other_servers_go_on_during_a_stderr_flood() {
     let flooding = sh("yes >&2");
     let mut other = sh("echo answer");
 

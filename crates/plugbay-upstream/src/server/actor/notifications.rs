@@ -1,141 +1,195 @@
-//! What a server tells without being asked: log messages, and that a resource has changed.
+//! Notifications of a server and where they go; subscriptions that make a server send them.
 
 use bytes::Bytes;
 use plugbay_core::{
+    capabilities::ClientCapabilities,
     era::Era,
     exchange::{ServerNotification, SubscriptionTarget, Ticket, Topic},
+    extension::Extensions,
     level::Level,
     lifecycle::Admission,
-    wire::{Members, Span, string_value},
+    task::Task,
+    wire::{Head, Kind, Members, Span, string_value},
 };
 
-use super::{Actor, Phase, Waiting};
-
-/// So many resources and tasks of one server can be watched.
-const WATCHED_LIMIT: usize = 1024;
+use super::{
+    super::{
+        request,
+        state::{server_requests::Recipient, subscriptions::Added},
+    },
+    Actor, Waiting,
+};
+use crate::http::TransportError;
 
 impl Actor {
-    pub(super) fn logs(&mut self, message: Bytes, params: Option<&Span>, during: Option<Ticket>) {
+    /// `notifications/message`
+    pub(super) fn log_message(&mut self, message: Bytes, params: Option<&Span>, during: Option<Ticket>) {
         let level = params.and_then(|params| Members::find(&message, params, "level"));
         let level = level.and_then(|span| Level::parse(&string_value(&message[span])?));
-        self.tells(message, Topic::Log(level), during);
+        self.notify_hosts(message, Topic::Log(level), during);
     }
 
-    /// What is about nothing that could be watched belongs to the call on whose stream it came, else to the
-    /// latest one that is being worked on; else to all, or, if nobody here knows what it is, to the only one. Of a
-    /// call that has ended nobody wants to read, and what may be about any of several hosts none of them may.
-    pub(super) fn tells(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
-        let server_notification = ServerNotification { server: self.spec.name.clone(), message, topic };
-        let call = match during {
+    /// Forwards a notification that names nothing a host subscribes to. It goes to the call on whose stream
+    /// it came, else to the latest call in flight. Without a call, a log message goes to all hosts, and an
+    /// unknown notification to the only host. If the call has ended, or calls of several hosts are in
+    /// flight, nobody gets it.
+    pub(super) fn notify_hosts(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
+        let recipient = match during {
             None => match self.in_flight() {
-                Ok(mut ways) => ways.pop(),
+                Ok(mut recipients) => recipients.pop(),
                 Err(_) => return,
             },
             Some(ticket) if !self.pending.contains(ticket) => return,
-            Some(ticket) => self.ways(&[ticket]).pop(),
+            Some(ticket) => self.recipients(&[ticket]).pop(),
         };
-        match (call, &server_notification.topic) {
-            (Some((caller, ticket)), _) => caller.told(ticket, &server_notification),
+        let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
+        let registry = &self.context.host_registry;
+        match (recipient, &notification.topic) {
+            (Some(Recipient { caller, call }), _) => caller.told(call, &notification),
             (None, Topic::Unknown) => {
-                self.around
-                    .host_registry
-                    .only()
-                    .into_iter()
-                    .for_each(|host| host.told(None, &server_notification));
+                registry.only().into_iter().for_each(|host| host.told(None, &notification));
             }
-            (None, _) => self.around.host_registry.each(|host| host.told(None, &server_notification)),
+            (None, _) => registry.each(|host| host.told(None, &notification)),
         }
     }
 
-    pub(super) fn updated(&mut self, message: Bytes, params: Option<Span>) {
+    /// `notifications/resources/updated`
+    pub(super) fn resource_updated(&mut self, message: Bytes, params: Option<Span>) {
         let Some(params) = params else { return };
         let Some(uri) = Members::find(&message, &params, "uri") else { return };
         let topic = Topic::Updated { uri, params };
-        let server_notification = ServerNotification { server: self.spec.name.clone(), message, topic };
-        self.around.host_registry.each(|host| host.told(None, &server_notification));
+        let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
+        self.context.host_registry.each(|host| host.told(None, &notification));
     }
 
-    /// Somebody wants to hear when this changes.
-    pub(super) fn watch(&mut self, what: &SubscriptionTarget) {
-        let watchers = self.watched.len();
-        let count = self.watched.entry(what.clone()).or_default();
-        *count += 1;
-        if *count > 1 {
-            return;
+    /// The status of a task. A legacy server's goes to the task's host alone; a modern server sends it to
+    /// those that subscribed.
+    pub(super) fn task_status(&mut self, message: Bytes, params: Option<Span>) {
+        let Some(params) = params else { return };
+        let Some(task) = Task::read(&message, &params) else { return };
+        let Some(id) = Members::find(&message, &params, "taskId") else { return };
+        let host = self.tasks.status(&task, self.now);
+        let era = self.opened.era.unwrap_or(Era::Legacy);
+        let topic = Topic::Task { era, id, params };
+        let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
+        match (era, host) {
+            (Era::Modern, _) => self.context.host_registry.each(|host| host.told(None, &notification)),
+            (Era::Legacy, Some(host)) => host.told(None, &notification),
+            (Era::Legacy, None) => {}
         }
-        if watchers >= WATCHED_LIMIT {
-            self.watched.remove(what);
-            return tracing::warn!(server = %self.spec.name, "more is watched than can be");
+    }
+
+    // --- subscriptions
+
+    pub(super) fn subscribe(&mut self, target: &SubscriptionTarget) {
+        match self.subscriptions.add(target) {
+            Added::First => {}
+            Added::Another => return,
+            Added::TooMany => return tracing::warn!(server = %self.spec.name, "too many subscriptions"),
         }
-        match self.life.wanted(self.now) {
-            // Many are often asked for at once: one subscription will do.
-            Admission::Ready if self.opened.era == Some(Era::Modern) => self.subscribe_at = Some(self.now),
-            Admission::Ready => self.watch_one(what),
+        match self.lifecycle.wanted(self.now) {
+            // Subscriptions often come in groups: one request will do.
+            Admission::Ready if self.opened.era == Some(Era::Modern) => {
+                self.subscriptions.listen_at(self.now);
+            }
+            Admission::Ready => self.send_about("resources/subscribe", target),
             Admission::Start => self.start(),
             Admission::Wait | Admission::Refuse { .. } => {}
         }
     }
 
-    /// One who did wants it no more; the server hears of it when nobody does.
-    pub(super) fn unwatch(&mut self, what: &SubscriptionTarget) {
-        let Some(count) = self.watched.get_mut(what) else { return };
-        *count -= 1;
-        if *count > 0 {
+    /// One subscriber leaves; the server is told when it was the last.
+    pub(super) fn unsubscribe(&mut self, target: &SubscriptionTarget) {
+        if !self.subscriptions.remove(target) {
             return;
         }
-        self.watched.remove(what);
         match self.opened.era {
-            Some(Era::Modern) => self.subscribe_at = Some(self.now),
-            _ => self.tell_of("resources/unsubscribe", what),
+            Some(Era::Modern) => self.subscriptions.listen_at(self.now),
+            _ => self.send_about("resources/unsubscribe", target),
         }
     }
 
-    /// Of what nobody has a wish for any more the server goes on as it was told.
     pub(super) fn log_level_changed(&mut self) {
-        let wanted = self.around.host_registry.log_level();
-        if wanted.is_some() && wanted != self.level {
+        let wanted = self.context.host_registry.log_level();
+        if self.subscriptions.wants_level(wanted) {
             self.set_level(wanted);
         }
     }
 
-    /// A server that has just been opened knows nothing of what its predecessor was told.
-    pub(super) fn ask_for_news(&mut self) {
-        self.set_level(self.around.host_registry.log_level());
+    /// A server that has just been opened knows no subscription of its predecessor.
+    pub(super) fn subscribe_all(&mut self) {
+        self.set_level(self.context.host_registry.log_level());
         if self.opened.era != Some(Era::Modern) {
-            for what in self.watched.keys().cloned().collect::<Vec<_>>() {
-                self.watch_one(&what);
+            for target in self.subscriptions.targets() {
+                self.send_about("resources/subscribe", &target);
             }
         }
     }
 
-    fn set_level(&mut self, level: Option<Level>) {
-        self.level = level;
-        // A modern server is told by each request.
-        if let (Some(level), true, Some(Era::Legacy)) = (level, self.opened.features.logging, self.opened.era)
+    /// Sends `subscriptions/listen` for everything that is subscribed to now.
+    pub(super) fn listen(&mut self) {
+        let Some(link) = self.links.up_mut() else { return };
+        let ticket = self.context.tickets.next();
+        let tasks = self.subscriptions.includes_tasks();
+        let meta = request::modern_meta_for(ClientCapabilities::NONE, Extensions::default(), None, tasks);
+        let wanted = self.subscriptions.notifications(self.opened.capabilities);
+        let params = format!(r#"{{"_meta":{{{meta}}},"notifications":{wanted}}}"#);
+        link.request(ticket, request::write(ticket, "subscriptions/listen", &params));
+        if let Some(replaced) = self.subscriptions.listening(ticket, self.now)
+            && self.pending.complete(replaced).is_some()
         {
-            self.tell_server("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.word()));
+            link.cancel(replaced, request::cancellation(replaced, "replaced"));
+        }
+        self.pending.register_for_ever(ticket, Waiting::Subscription);
+    }
+
+    pub(super) fn listen_if_due(&mut self) {
+        if self.subscriptions.due(self.now) {
+            self.listen_again();
         }
     }
 
-    fn watch_one(&mut self, what: &SubscriptionTarget) {
-        self.tell_of("resources/subscribe", what);
+    /// The server has answered `subscriptions/listen`: the subscription is over, or was refused.
+    pub(super) fn subscription_ended(&mut self, head: &Head) {
+        if matches!(head.kind, Kind::Result { .. }) && self.subscriptions.ended(self.now) {
+            self.listen_again();
+        }
+    }
+
+    /// The connection of the subscription broke; a server that refuses it is not asked again.
+    pub(super) fn subscription_lost(&mut self, error: &TransportError) {
+        if !matches!(error, TransportError::Status { code: 400..=499, .. }) {
+            self.subscriptions.lost(self.now);
+        }
+    }
+
+    /// The lists may have changed while there was no subscription.
+    fn listen_again(&mut self) {
+        self.listen();
+        self.lists_changed();
+    }
+
+    fn set_level(&mut self, level: Option<Level>) {
+        self.subscriptions.set_level(level);
+        // A request to a modern server names the level itself.
+        let Some(level) = level.filter(|_| self.opened.capabilities.logging) else { return };
+        if self.opened.era == Some(Era::Legacy) {
+            self.send_own_request("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.word()));
+        }
     }
 
     /// A legacy server is asked for each resource by itself.
-    fn tell_of(&mut self, method: &str, what: &SubscriptionTarget) {
-        if let (SubscriptionTarget::Resource(uri), true) = (what, self.opened.features.subscribe) {
-            let params = format!(r#"{{"uri":{}}}"#, String::from_utf8_lossy(uri));
-            self.tell_server(method, &params);
+    fn send_about(&mut self, method: &str, target: &SubscriptionTarget) {
+        if let (SubscriptionTarget::Resource(uri), true) = (target, self.opened.capabilities.subscribe) {
+            self.send_own_request(method, &format!(r#"{{"uri":{}}}"#, String::from_utf8_lossy(uri)));
         }
     }
 
-    /// A request whose answer changes nothing.
-    fn tell_server(&mut self, method: &str, params: &str) {
-        let Phase::Up(link) = &mut self.phase else { return };
-        let ticket = self.around.tickets.next();
-        let request =
-            format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#, ticket.0);
-        link.request(ticket, Bytes::from(request));
+    /// Sends a request whose response changes nothing.
+    fn send_own_request(&mut self, method: &str, params: &str) {
+        let Some(link) = self.links.up_mut() else { return };
+        let ticket = self.context.tickets.next();
+        link.request(ticket, request::write(ticket, method, params));
         let patience = self.spec.timeouts.start;
         self.pending.register(ticket, Waiting::Nobody, self.now, patience, patience);
     }

@@ -1,39 +1,30 @@
-//! From a spec to a server that has said who it is.
+//! From a spec to a server that is open.
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
-use plugbay_core::{catalog::Dialect, era::Era, failure::Failure, wire::Framing};
+use plugbay_core::{catalog::Dialect, era::Era, failure::Failure};
 use tokio::time::{Instant, timeout};
 
-use super::super::{
-    Surroundings,
-    opening::{self, OpenError, Opened},
+use super::{
+    super::{
+        ServerContext,
+        opening::{self, OpenError, Opened},
+    },
+    dialect::{today, tries_both_transports},
 };
 use crate::{
     http::{Flavour, HttpLink},
     link::{Link, PipeLink},
-    spec::{self, HttpFlavour, ServerSpec, Transport},
+    spec::{ServerSpec, Transport},
 };
-
-/// For so many days a server that took the modern server request badly is not asked it again. To all others it
-/// costs nothing, and one that has been renewed is known by it at once.
-const DAYS_OF_REST: u64 = 7;
-
-/// How to speak to a server: remembered, or learnt when it was last opened.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Habits {
-    pub(super) framing: Framing,
-    pub(super) sse: bool,
-    pub(super) asked_in_vain: Option<u64>,
-}
 
 pub(super) struct Started {
     pub(super) link: Link,
     pub(super) opened: Opened,
-    pub(super) habits: Habits,
+    pub(super) dialect: Dialect,
 }
 
-/// Why a start failed. `silent`: the server ran but never said a word.
+/// Why a start failed. `silent`: the server ran but sent no message.
 pub(super) struct StartError {
     pub(super) failure: Failure,
     pub(super) silent: bool,
@@ -45,138 +36,112 @@ impl From<Failure> for StartError {
     }
 }
 
-impl Habits {
-    pub(super) fn new(spec: &ServerSpec, known: Option<Dialect>) -> Self {
-        let rests = |day: &u64| today().saturating_sub(*day) < DAYS_OF_REST;
-        let remembered = Self {
-            framing: known.map(|known| known.framing).unwrap_or_default(),
-            sse: known.is_some_and(|known| known.sse),
-            asked_in_vain: known.and_then(|known| known.asked_in_vain).filter(rests),
-        };
-        match &spec.transport {
-            Transport::Stdio(stdio) => Self {
-                framing: match stdio.framing {
-                    spec::Framing::ContentLength => Framing::ContentLength,
-                    spec::Framing::Newline => Framing::Newline,
-                    spec::Framing::Auto => remembered.framing,
-                },
-                ..remembered
-            },
-            Transport::Http(http) => Self {
-                sse: match http.flavour {
-                    HttpFlavour::Sse => true,
-                    HttpFlavour::Streamable => false,
-                    HttpFlavour::Auto => remembered.sse,
-                },
-                ..remembered
-            },
-        }
-    }
-
-    /// After a start that failed: what may have been wrong with it is tried the other way.
-    pub(super) fn doubted(self, spec: &ServerSpec, silent: bool) -> Self {
-        match &spec.transport {
-            Transport::Stdio(stdio) if silent && stdio.framing == spec::Framing::Auto => {
-                let framing = match self.framing {
-                    Framing::Newline => Framing::ContentLength,
-                    Framing::ContentLength => Framing::Newline,
-                };
-                Self { framing, ..self }
-            }
-            Transport::Http(http) if http.flavour == HttpFlavour::Auto => Self { sse: false, ..self },
-            _ => self,
-        }
-    }
-}
-
 /// Connects to a server and opens it within its start timeout.
 pub(super) async fn start(
     spec: Arc<ServerSpec>,
-    around: Surroundings,
-    mut habits: Habits,
+    context: ServerContext,
+    dialect: Dialect,
 ) -> Result<Started, StartError> {
     let deadline = Instant::now() + spec.timeouts.start;
-    let grace = spec.timeouts.shutdown;
-    // Of the transport that was tried first, once the other one is.
-    let mut first_failure: Option<Failure> = None;
+    let mut attempt = Attempt { spec, dialect, first_failure: None };
     loop {
-        let mut link = connect(&spec, &around, habits)?;
-        let legacy_first = habits.sse || habits.asked_in_vain.is_some();
-        let first = if legacy_first { Era::Legacy } else { Era::Modern };
-        let opening = opening::open(&mut link, first, &around.tickets, &around.host_registry);
-        let error = match timeout(deadline - Instant::now(), opening).await {
-            Ok(Ok(opened)) => {
-                habits.asked_in_vain = match (opened.asked_in_vain, opened.era) {
-                    (true, _) => Some(today()),
-                    (false, Some(Era::Legacy)) => habits.asked_in_vain,
-                    (false, _) => None,
-                };
-                return Ok(Started { link, opened, habits });
-            }
-            Ok(Err(error)) => error,
+        let mut link = attempt.connect(&context)?;
+        let opening = opening::open(&mut link, attempt.first_era(), &context.tickets, &context.host_registry);
+        match timeout(deadline - Instant::now(), opening).await {
+            Ok(Ok(opened)) => return Ok(attempt.started(link, opened)),
+            Ok(Err(error)) => attempt.failed(link, error).await?,
             Err(_) => {
-                let error = out_of_time(&spec, &link);
-                tokio::spawn(link.end(grace));
+                let error = out_of_time(&attempt.spec, &link);
+                attempt.end(link);
                 return Err(error);
             }
-        };
-        match error {
-            // It does not survive the modern server request: it is asked again in the old way.
-            OpenError::Closed { probing: true } => {
-                habits.asked_in_vain = Some(today());
-                tokio::spawn(link.end(grace));
+        }
+    }
+}
+
+/// One way to open a server; a failure may suggest another.
+struct Attempt {
+    spec: Arc<ServerSpec>,
+    dialect: Dialect,
+    /// The failure of the HTTP transport that was tried first, once the other one is.
+    first_failure: Option<Failure>,
+}
+
+impl Attempt {
+    fn connect(&self, context: &ServerContext) -> Result<Link, Failure> {
+        let limit = self.spec.message_limit;
+        match &self.spec.transport {
+            Transport::Stdio(stdio) => {
+                let launched = (context.launcher)(&self.spec.name, stdio)?;
+                Ok(Link::Pipe(Box::new(PipeLink::new(launched, self.dialect.framing, limit))))
             }
-            // It may have left the old transport since we last met.
-            OpenError::Closed { probing: false }
-                if habits.sse && first_failure.is_none() && is_auto(&spec) =>
-            {
-                habits.sse = false;
-                first_failure = Some(link.post_mortem("before it answered", grace).await);
+            Transport::Http(http) => {
+                let flavour = if self.dialect.sse { Flavour::Sse } else { Flavour::Streamable };
+                Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit)?)))
+            }
+        }
+    }
+
+    fn first_era(&self) -> Era {
+        let legacy_first = self.dialect.sse || self.dialect.asked_in_vain.is_some();
+        if legacy_first { Era::Legacy } else { Era::Modern }
+    }
+
+    fn started(mut self, link: Link, opened: Opened) -> Started {
+        self.dialect.era = opened.era.unwrap_or(Era::Legacy);
+        self.dialect.asked_in_vain = match (opened.asked_in_vain, opened.era) {
+            (true, _) => Some(today()),
+            (false, Some(Era::Legacy)) => self.dialect.asked_in_vain,
+            (false, _) => None,
+        };
+        Started { link, opened, dialect: self.dialect }
+    }
+
+    /// Ok: another attempt is worth while, in the dialect that is set now.
+    async fn failed(&mut self, link: Link, error: OpenError) -> Result<(), Failure> {
+        match error {
+            // It does not survive `server/discover`: the next attempt sends `initialize`.
+            OpenError::Closed { probing: true } => {
+                self.dialect.asked_in_vain = Some(today());
+                self.end(link);
+                Ok(())
             }
             OpenError::Closed { probing: false } => {
-                let failure = link.post_mortem("before it answered", grace).await;
-                return Err(first_failure.unwrap_or(failure).into());
+                let failure = link.post_mortem("before it answered", self.spec.timeouts.shutdown).await;
+                // It may have left the older transport since it was last opened.
+                if self.dialect.sse { self.try_transport(false, failure) } else { Err(self.report(failure)) }
             }
             OpenError::Refused(text) => {
                 let failure = link.failure(format!("refused to be initialised: {text}"));
-                tokio::spawn(link.end(grace));
-                return Err(failure.into());
+                self.end(link);
+                Err(failure)
             }
-            OpenError::Undelivered(trouble) => {
-                tokio::spawn(link.end(grace));
-                let failure = trouble.failure_of(&spec);
-                let other_way = first_failure.is_none() && !habits.sse && is_auto(&spec);
-                if !other_way || !trouble.speaks_of_another_transport() {
-                    return Err(first_failure.unwrap_or(failure).into());
-                }
-                habits.sse = true;
-                first_failure = Some(failure);
+            OpenError::Undelivered(error) => {
+                self.end(link);
+                let failure = error.failure_of(&self.spec);
+                let other = !self.dialect.sse && error.suggests_sse();
+                if other { self.try_transport(true, failure) } else { Err(self.report(failure)) }
             }
         }
     }
-}
 
-fn connect(spec: &ServerSpec, around: &Surroundings, habits: Habits) -> Result<Link, Failure> {
-    let limit = spec.message_limit;
-    match &spec.transport {
-        Transport::Stdio(stdio) => {
-            let launched = (around.launcher)(&spec.name, stdio)?;
-            Ok(Link::Pipe(Box::new(PipeLink::new(launched, habits.framing, limit))))
+    fn try_transport(&mut self, sse: bool, failure: Failure) -> Result<(), Failure> {
+        if self.first_failure.is_some() || !tries_both_transports(&self.spec) {
+            return Err(self.report(failure));
         }
-        Transport::Http(http) => {
-            let flavour = if habits.sse { Flavour::Sse } else { Flavour::Streamable };
-            Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit)?)))
-        }
+        self.dialect.sse = sse;
+        self.first_failure = Some(failure);
+        Ok(())
     }
-}
 
-fn today() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since.as_secs() / (24 * 3600)
-}
+    /// Of two failures the first is reported: it is about the transport that was expected.
+    fn report(&mut self, failure: Failure) -> Failure {
+        self.first_failure.take().unwrap_or(failure)
+    }
 
-fn is_auto(spec: &ServerSpec) -> bool {
-    matches!(&spec.transport, Transport::Http(http) if http.flavour == HttpFlavour::Auto)
+    fn end(&self, link: Link) {
+        tokio::spawn(link.end(self.spec.timeouts.shutdown));
+    }
 }
 
 fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {
@@ -189,5 +154,5 @@ fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {
         };
         failure.remedy = Some(format!("{first}, or raise \"start\" in its \"plugbay\" settings"));
     }
-    StartError { failure, silent: !link.has_spoken() }
+    StartError { failure, silent: !link.has_sent() }
 }

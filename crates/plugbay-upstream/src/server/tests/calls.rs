@@ -1,4 +1,4 @@
-//! A call's time: silence, progress, the hard maximum, and taking it back.
+//! Calls: timeouts, progress, the hard maximum, cancellation.
 
 use plugbay_core::era::Era;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn patience(call: u32, at_most: u32) -> Setup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_a_call_and_the_server_is_told() {
+async fn a_call_times_out_and_the_server_gets_a_cancellation() {
     for (own, seconds) in [(None, 120), (Some(5), 5), (Some(600), 600), (Some(7200), 7200)] {
         let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
         let start = Instant::now();
@@ -39,7 +39,7 @@ async fn silence_ends_a_call_and_the_server_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_prolongs_a_call_up_to_the_hard_maximum() {
+async fn progress_extends_the_call_timeout_up_to_the_maximum() {
     let (harness, mut peer) = Harness::ready(patience(10, 40), Era::Legacy).await;
     let start = Instant::now();
     let (silent, lively) = (harness.call("silent"), harness.call("lively"));
@@ -57,7 +57,7 @@ async fn progress_prolongs_a_call_up_to_the_hard_maximum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_stops_talking_does_not_stop_the_clock() {
+async fn call_timeouts_fire_while_a_server_sends_without_pause() {
     let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
     let call = harness.call("chatty");
     let request = peer.expect_call("chatty").await;
@@ -75,7 +75,7 @@ async fn a_server_that_never_stops_talking_does_not_stop_the_clock() {
 
 /// Whatever else happens at the very moment when a call's time is over.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_not_lost_in_the_crowd() {
+async fn a_call_timeout_fires_among_many_calls() {
     for crowd in ["noise", "command", "both"] {
         let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
         let start = Instant::now();
@@ -96,7 +96,7 @@ async fn a_deadline_is_not_lost_in_the_crowd() {
 /// What waits behind a large answer is read when the caller has room, or after a while all the same:
 /// somebody may be waiting for it. Requests and cancellations go out meanwhile.
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_does_not_keep_up_delays_reading_and_nothing_else() {
+async fn a_slow_caller_delays_reading_responses_and_nothing_else() {
     let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
     harness.calls.press(true);
     let [large, taken_back, behind] = ["a", "b", "c"].map(|tool| harness.call(tool));
@@ -117,7 +117,7 @@ async fn a_caller_that_does_not_keep_up_delays_reading_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn taking_a_call_back_ends_it_without_a_word() {
+async fn cancellation_ends_a_call_without_a_response() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let call = harness.call("a");
     let request = peer.expect_call("a").await;
@@ -135,7 +135,7 @@ async fn taking_a_call_back_ends_it_without_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn taking_back_an_answered_call_does_nothing() {
+async fn cancellation_of_an_answered_call_does_nothing() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let call = harness.call("a");
     let request = peer.expect_call("a").await;
@@ -146,9 +146,9 @@ async fn taking_back_an_answered_call_does_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_read_gets_no_more() {
+async fn a_server_that_does_not_read_gets_no_more_calls() {
     let (harness, _peer) = Harness::ready(Setup { pipe: 1000, ..Setup::default() }, Era::Legacy).await;
-    let ticket = || harness.surroundings.tickets.next();
+    let ticket = || harness.context.tickets.next();
     let large = harness.calls.call(ticket(), &"x".repeat(9_000_000), None).request;
     for _ in 0..8 {
         let call = harness.calls.call(ticket(), "large", None);

@@ -1,4 +1,4 @@
-//! Which era a server speaks: every way in which the first server requests can be met.
+//! The era of a server: every way in which it may answer the opening.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ const INITIALIZE: &str = "initialize";
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Hear(&'static str),
-    /// With a result, to the server request of this method.
+    /// A result for the request of this method.
     Answer(&'static str),
     Refuse(&'static str),
     Say(&'static str),
@@ -85,10 +85,10 @@ async fn era_of(known: Option<Dialect>, script: &[Step]) -> (Era, bool) {
 type Case<'a> = (&'a str, Option<Dialect>, &'a [Step], (Era, bool));
 
 #[tokio::test(start_paused = true)]
-async fn each_kind_of_server_is_recognised() {
+async fn the_era_of_each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
     let (legacy, modern) = (Some(Era::Legacy.into()), Some(Era::Modern.into()));
-    // Answered, the server request is worth asking again; else it is not, for a while.
+    // A server that answered `server/discover` gets it again at the next start; another does not, for a while.
     let (renewable, resting) = ((Era::Legacy, true), (Era::Legacy, false));
     let long_ago = Some(Dialect { asked_in_vain: Some(20_000), ..Era::Legacy.into() });
     let cases: &[Case<'_>] = &[
@@ -168,7 +168,7 @@ async fn each_kind_of_server_is_recognised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_opened_says_why() {
+async fn a_failed_opening_is_reported_with_its_reason() {
     let refused = "refused to be initialised: no, thanks";
     let gone = "closed its output before it answered";
     let legacy = Some(Era::Legacy.into());

@@ -1,4 +1,4 @@
-//! The gateway's side: one server's task, whoever calls it, and what it reports.
+//! The gateway's side: the actor of one server, its callers, and its reports.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    super::{Command, Condition, Report, ServerHandle, Surroundings},
+    super::{Command, Condition, Report, ServerContext, ServerHandle},
     peer::Peer,
     soon,
 };
@@ -65,7 +65,7 @@ pub(super) fn silent() -> Dialect {
 pub(super) struct Harness {
     pub(super) handle: ServerHandle,
     pub(super) calls: Arc<Calls>,
-    pub(super) surroundings: Surroundings,
+    pub(super) context: ServerContext,
     peers: mpsc::UnboundedReceiver<Peer>,
     launches: Arc<Mutex<Vec<Instant>>>,
     reports: mpsc::UnboundedReceiver<Report>,
@@ -90,16 +90,16 @@ impl Harness {
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });
         let tickets = Arc::new(Tickets::default());
-        let surroundings = Surroundings {
+        let context = ServerContext {
             launcher,
             tickets,
             host_registry: Arc::default(),
             reports: report_sender,
-            shown: Arc::default(),
+            status_changed: Arc::default(),
         };
         let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
-        let handle = ServerHandle::spawn(spec, known, surroundings.clone());
-        Self { handle, calls: Arc::default(), surroundings, peers, launches, reports }
+        let handle = ServerHandle::spawn(spec, known, context.clone());
+        Self { handle, calls: Arc::default(), context, peers, launches, reports }
     }
 
     /// With a server that has been started, opened and listed, and offers one tool.
@@ -125,7 +125,7 @@ impl Harness {
     }
 
     pub(super) fn call_within(&self, tool: &str, timeout: Option<Duration>) -> Ticket {
-        let ticket = self.surroundings.tickets.next();
+        let ticket = self.context.tickets.next();
         let call = self.calls.call(ticket, tool, timeout);
         self.handle.send(Command::Forward(call));
         ticket

@@ -1,4 +1,4 @@
-//! The list of tools: pages, changes, storms of changes, and calls meanwhile.
+//! `tools/list`: pages, changes, many changes at once, and calls meanwhile.
 
 use plugbay_core::{era::Era, exchange::SubscriptionTarget};
 use serde_json::json;
@@ -12,7 +12,7 @@ use super::{
 use crate::server::Command;
 
 #[tokio::test(start_paused = true)]
-async fn calls_do_not_wait_for_a_list() {
+async fn calls_do_not_wait_for_tools_list() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     peer.list_changed().await;
     let list = peer.expect("tools/list").await;
@@ -25,7 +25,7 @@ async fn calls_do_not_wait_for_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_changes_is_one_list_and_one_more() {
+async fn many_list_changed_notifications_lead_to_two_listings() {
     for era in [Era::Legacy, Era::Modern] {
         let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
         peer.list_changed().await;
@@ -43,7 +43,7 @@ async fn a_storm_of_changes_is_one_list_and_one_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_a_dead_server_told_is_not_held_against_the_next() {
+async fn list_changed_of_a_crashed_server_does_not_delay_the_next_listing() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     peer.list_changed().await;
     peer.expect("tools/list").await;
@@ -57,7 +57,7 @@ async fn a_change_that_a_dead_server_told_is_not_held_against_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_collected_and_end() {
+async fn pages_of_tools_list_are_collected_and_end() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     harness.handle.refresh();
     let mut cursors = Vec::new();
@@ -74,7 +74,7 @@ async fn pages_are_collected_and_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_list_has_failed() {
+async fn a_server_that_refuses_tools_list_has_failed() {
     let cases = [
         (r#"{"jsonrpc":"2.0","id":#,"error":{"code":1,"message":"not now"}}"#, "tools: not now"),
         (r#"{"jsonrpc":"2.0","id":#,"result":{"tools":[}}"#, "unusable: server 's' sent"),
@@ -96,7 +96,7 @@ async fn a_server_that_cannot_list_has_failed() {
 
 /// Many servers do one thing at a time: a list then waits for the call before it.
 #[tokio::test(start_paused = true)]
-async fn a_server_busy_with_a_call_is_not_ended_for_a_slow_list() {
+async fn a_slow_tools_list_behind_a_call_does_not_end_the_server() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let call = harness.call("long");
     let request = peer.expect_call("long").await;
@@ -111,7 +111,7 @@ async fn a_server_busy_with_a_call_is_not_ended_for_a_slow_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_to_list_again_keeps_its_tools_and_works_on() {
+async fn a_failed_second_tools_list_keeps_the_tools() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     sleep(10 * SECOND).await;
     peer.list_changed().await;
@@ -127,7 +127,7 @@ async fn a_server_that_fails_to_list_again_keeps_its_tools_and_works_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_tools_is_not_asked_for_them() {
+async fn a_server_without_the_tools_capability_gets_no_tools_list() {
     let mut harness = Harness::new(Setup { known: None, ..Setup::default() });
     harness.handle.refresh();
     let mut peer = harness.launched().await;
@@ -139,7 +139,7 @@ async fn a_server_without_tools_is_not_asked_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind_only() {
+async fn each_item_kind_is_listed_and_a_refusal_affects_its_kind_only() {
     let mut harness = Harness::new(Setup { known: None, ..Setup::default() });
     harness.handle.refresh();
     let mut peer = harness.launched().await;
@@ -170,10 +170,10 @@ async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_does_not_overtake_the_wish_to_hear_what_it_changes() {
+async fn a_call_does_not_overtake_a_subscription() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     for uri in [r#""x:1""#, r#""x:2""#] {
-        harness.handle.send(Command::Watch(SubscriptionTarget::Resource(uri.into())));
+        harness.handle.send(Command::Subscribe(SubscriptionTarget::Resource(uri.into())));
     }
     harness.call("echo");
     let listened = peer.expect("subscriptions/listen").await;

@@ -1,4 +1,4 @@
-//! What a server may say: answers of every shape, and words that answer nothing.
+//! Messages of a server: responses of every shape, and messages that answer nothing.
 
 use plugbay_core::era::Era;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn filled(template: &str, id: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_any_shape_ends_its_call() {
+async fn a_response_of_any_shape_ends_its_call() {
     let forwarded = [
         (r#"{"jsonrpc":"2.0","id":#,"result":{"a":1}}"#, r#"{"a":1}"#),
         (r#"{"id":#,"jsonrpc":"2.0","result":{"a":1}}"#, r#"{"a":1}"#),
@@ -59,7 +59,7 @@ async fn end_by(template: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_that_answer_nothing_disturb_nobody() {
+async fn messages_that_answer_no_request_are_ignored() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let call = harness.call("a");
     let request = peer.expect_call("a").await;
@@ -97,7 +97,7 @@ async fn words_that_answer_nothing_disturb_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_is_answered_also_before_it_has_opened() {
+async fn a_server_request_is_answered_before_initialize_too() {
     let mut harness = Harness::new(Setup::default());
     harness.handle.refresh();
     let mut peer = harness.launched().await;
@@ -118,7 +118,7 @@ async fn a_server_that_asks_is_answered_also_before_it_has_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_over_the_limit_ends_its_call() {
+async fn a_response_over_the_message_limit_ends_its_call() {
     let (harness, mut peer) =
         Harness::ready(Setup { message_limit: 1000, ..Setup::default() }, Era::Legacy).await;
     let (large, small) = (harness.call("large"), harness.call("small"));

@@ -1,15 +1,17 @@
-//! A server's task against a scripted server, in memory and on a paused clock.
+//! A server's actor against a scripted server, in memory and on a paused clock.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
 mod calls;
+mod client_capabilities;
 mod eras;
-mod handover;
 mod harness;
+mod host;
+mod idle;
 mod listing;
 mod messages;
 mod notifications;
 mod peer;
-mod rest;
+mod restart;
 mod server_requests;
 mod simulation;
 mod start;

@@ -1,4 +1,4 @@
-//! What hosts want to hear, and how servers learn of it.
+//! Subscriptions and log levels of hosts, and how servers get them.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::{
     harness::{Harness, Setup},
+    host::{Host, HostEvent},
     peer::Peer,
-    server_requests::{Heard, Host},
 };
 use crate::server::Command;
 
@@ -38,28 +38,28 @@ async fn attentive() -> (Harness, Peer) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_hears_when_nobody_watches_any_more() {
+async fn a_server_gets_unsubscribe_when_the_last_subscriber_leaves() {
     let (harness, mut peer) = attentive().await;
     let what = || SubscriptionTarget::Resource(r#""x:1""#.into());
-    harness.handle.send(Command::Watch(what()));
+    harness.handle.send(Command::Subscribe(what()));
     assert_eq!(peer.expect("resources/subscribe").await["params"], json!({ "uri": "x:1" }));
-    harness.handle.send(Command::Watch(what()));
-    harness.handle.send(Command::Unwatch(what()));
+    harness.handle.send(Command::Subscribe(what()));
+    harness.handle.send(Command::Unsubscribe(what()));
     peer.expect_nothing().await; // somebody still does
-    harness.handle.send(Command::Unwatch(what()));
+    harness.handle.send(Command::Unsubscribe(what()));
     assert_eq!(peer.expect("resources/unsubscribe").await["params"], json!({ "uri": "x:1" }));
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
-    harness.handle.send(Command::Watch(what()));
+    harness.handle.send(Command::Subscribe(what()));
     peer.expect("subscriptions/listen").await;
     peer.expect("notifications/cancelled").await;
     peer.list(&["echo"]).await;
-    harness.handle.send(Command::Unwatch(what()));
+    harness.handle.send(Command::Unsubscribe(what()));
     let listened = peer.expect("subscriptions/listen").await;
     assert_eq!(listened["params"]["notifications"], json!({ "toolsListChanged": true }));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_logs_as_the_most_curious_host_wants_it() {
+async fn logging_set_level_is_the_lowest_level_that_a_host_wants() {
     let (mut harness, mut peer) = attentive().await;
     let hosts: [Arc<dyn Caller>; 2] = [Host::new(None), Host::new(None)];
     let [one, other] = hosts.each_ref().map(Arc::downgrade);
@@ -71,7 +71,7 @@ async fn a_server_logs_as_the_most_curious_host_wants_it() {
         (&other, None, None), // nobody has a wish, and there is no word for that
         (&other, Some(Level::Error), None),
     ] {
-        harness.surroundings.host_registry.wants_log(host, level);
+        harness.context.host_registry.wants_log(host, level);
         harness.handle.send(Command::LogLevelChanged);
         match told {
             Some(word) => {
@@ -91,23 +91,23 @@ async fn a_server_logs_as_the_most_curious_host_wants_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_here_knows_is_told_to_the_only_host_or_to_none() {
+async fn unknown_notifications_go_to_the_only_host_or_to_none() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let hosts = [Host::new(None), Host::new(None)];
     let join = |host: &Arc<Host>| {
         let host: Arc<dyn Caller> = host.clone();
-        harness.surroundings.host_registry.joined(Arc::downgrade(&host));
-        harness.surroundings.host_registry.reads(Arc::downgrade(&host));
+        harness.context.host_registry.joined(Arc::downgrade(&host));
+        harness.context.host_registry.reads(Arc::downgrade(&host));
     };
     join(&hosts[0]);
     peer.notify("notifications/acme/done", json!({ "for": "the first" })).await;
-    let Heard::Told(text) = hosts[0].hear().await else { panic!() };
+    let HostEvent::Notification(text) = hosts[0].next_event().await else { panic!() };
     assert!(text.contains("acme/done"), "{text}");
     join(&hosts[1]);
     peer.notify("notifications/acme/done", json!({ "for": "one of them" })).await;
     peer.notify("notifications/message", json!({ "level": "error", "data": 1 })).await;
     for host in &hosts {
-        let Heard::Told(text) = host.hear().await else { panic!() };
+        let HostEvent::Notification(text) = host.next_event().await else { panic!() };
         assert!(text.contains("notifications/message"), "{text}");
     }
 }

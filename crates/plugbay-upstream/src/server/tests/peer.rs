@@ -1,4 +1,4 @@
-//! The server's end of a connection, played line by line.
+//! A scripted MCP server: its end of a connection, played line by line.
 
 use std::fmt::Display;
 
@@ -24,10 +24,10 @@ impl Peer {
         Self { stream, framer: Framer::new(1_000_000) }
     }
 
-    // --- hearing
+    // --- receiving
 
     /// The next message as it came; `None` when the gateway has closed its end.
-    pub(super) async fn heard(&mut self) -> Option<String> {
+    pub(super) async fn receive(&mut self) -> Option<String> {
         loop {
             if let Some(item) = self.framer.take() {
                 let Incoming::Message(message) = item else { panic!("no message: {item:?}") };
@@ -41,7 +41,7 @@ impl Peer {
     }
 
     pub(super) async fn next(&mut self) -> Option<Value> {
-        let message = soon("a message", self.heard()).await?;
+        let message = soon("a message", self.receive()).await?;
         Some(serde_json::from_str(&message).expect("JSON"))
     }
 
@@ -60,7 +60,7 @@ impl Peer {
     }
 
     pub(super) async fn expect_nothing(&mut self) {
-        if let Ok(Some(message)) = timeout(SECOND, self.heard()).await {
+        if let Ok(Some(message)) = timeout(SECOND, self.receive()).await {
             panic!("unexpected: {message}");
         }
     }
@@ -74,7 +74,7 @@ impl Peer {
         self.framer.seen()
     }
 
-    // --- saying
+    // --- sending
 
     /// Writes a line; the gateway may have gone.
     pub(super) async fn say(&mut self, line: impl Display) {
@@ -106,15 +106,15 @@ impl Peer {
 
     /// Opens in this era; the first list is still to come.
     pub(super) async fn open(&mut self, era: Era) {
-        let server_request = self.next().await.expect("an opening server request");
+        let request = self.next().await.expect("an opening request");
         let capabilities = json!({ "capabilities": { "tools": {} } });
-        match (era, server_request["method"].as_str()) {
-            (Era::Modern, _) => return self.answer(&server_request, capabilities).await,
-            (Era::Legacy, Some("initialize")) => self.answer(&server_request, capabilities).await,
+        match (era, request["method"].as_str()) {
+            (Era::Modern, _) => return self.answer(&request, capabilities).await,
+            (Era::Legacy, Some("initialize")) => self.answer(&request, capabilities).await,
             (Era::Legacy, _) => {
-                self.refuse(&server_request, "what?").await;
-                let server_request = self.expect("initialize").await;
-                self.answer(&server_request, capabilities).await;
+                self.refuse(&request, "what?").await;
+                let request = self.expect("initialize").await;
+                self.answer(&request, capabilities).await;
             }
         }
         self.expect("notifications/initialized").await;

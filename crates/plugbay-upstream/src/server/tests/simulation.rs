@@ -26,7 +26,7 @@ use super::{
     peer::{Peer, page},
 };
 use crate::{
-    Pool, Roster, ServerHandle, Surroundings,
+    Pool, ServerContext, ServerHandle, ServerSet,
     link::{Launched, Launcher},
     spec::{Framing, ServerSpec, Timeouts},
 };
@@ -36,7 +36,7 @@ const STEPS: usize = 80;
 const SERVERS: [&str; 2] = ["one", "two"];
 
 #[test]
-fn whatever_happens_every_call_ends_once_and_with_its_own_answer() {
+fn every_call_gets_exactly_one_response_whatever_happens() {
     for seed in SEEDS {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().unwrap();
@@ -73,7 +73,7 @@ async fn schedule(seed: u64) {
         let server = ServerName::parse(SERVERS[usize::try_from(dice.roll(2)).unwrap()]).unwrap();
         match dice.roll(100) {
             0..60 => {
-                let ticket = stage.surroundings.tickets.next();
+                let ticket = stage.context.tickets.next();
                 let timeout = (dice.roll(4) == 0).then(|| SECOND + dice.pause(20 * SECOND));
                 stage.pool.forward(&server, calls.call(ticket, &canary(ticket), timeout));
                 made.push((server, ticket));
@@ -86,7 +86,7 @@ async fn schedule(seed: u64) {
             }
             72..90 => sleep(dice.pause(3 * SECOND)).await,
             90..93 => sleep(dice.pause(10 * MINUTE)).await,
-            93..96 => stage.pool.roster().running[&server].refresh(),
+            93..96 => stage.pool.servers().handles[&server].refresh(),
             _ => stage.reload(&server, dice).await,
         }
     }
@@ -122,7 +122,7 @@ type Delivered = Arc<Mutex<BTreeMap<u64, Vec<ServerName>>>>;
 
 struct Stage {
     pool: Pool,
-    surroundings: Surroundings,
+    context: ServerContext,
     delivered: Delivered,
 }
 
@@ -143,19 +143,19 @@ impl Stage {
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });
         let (reports, _) = mpsc::unbounded_channel();
-        let surroundings = Surroundings {
+        let context = ServerContext {
             launcher,
             tickets: Arc::new(Tickets::default()),
             host_registry: Arc::default(),
             reports,
-            shown: Arc::default(),
+            status_changed: Arc::default(),
         };
-        let stage = Self { pool: Pool::default(), surroundings, delivered };
+        let stage = Self { pool: Pool::default(), context, delivered };
         let running = SERVERS.map(|name| {
             let name = ServerName::parse(name).unwrap();
             (name.clone(), stage.spawn(name, dice))
         });
-        stage.pool.replace(Roster { running: running.into(), broken: BTreeMap::new() });
+        stage.pool.replace(ServerSet { handles: running.into(), invalid: BTreeMap::new() });
         stage
     }
 
@@ -164,14 +164,14 @@ impl Stage {
         let timeouts = Timeouts { call, call_max, ..Timeouts::default() };
         let known = [None, Some(Era::Legacy), Some(Era::Modern)][usize::try_from(dice.roll(3)).unwrap()];
         let spec = ServerSpec { name, timeouts, ..spec(Framing::Auto) };
-        ServerHandle::spawn(spec, known.map(Into::into), self.surroundings.clone())
+        ServerHandle::spawn(spec, known.map(Into::into), self.context.clone())
     }
 
     /// Another server under the same name; the old one is seen out.
     async fn reload(&self, name: &ServerName, dice: &mut Dice) {
-        let mut running = self.pool.roster().running.clone();
+        let mut running = self.pool.servers().handles.clone();
         let old = running.insert(name.clone(), self.spawn(name.clone(), dice)).expect("it was there");
-        self.pool.replace(Roster { running, broken: BTreeMap::new() });
+        self.pool.replace(ServerSet { handles: running, invalid: BTreeMap::new() });
         old.stop().await;
     }
 }
@@ -207,7 +207,7 @@ impl Wild {
                     let (_, line) = self.plans.pop_first().unwrap();
                     peer.say(line).await;
                 }
-                message = peer.heard() => {
+                message = peer.receive() => {
                     let Some(message) = message else { return };
                     if !self.take(&serde_json::from_str(&message).unwrap()) {
                         return;

@@ -1,4 +1,4 @@
-//! Starting: patience, retries, forgiveness, and what happens to calls meanwhile.
+//! Starts: timeouts, retries, and what happens to calls meanwhile.
 
 use plugbay_core::{era::Era, wire};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn check_pauses(launches: &[f64], each_takes: f64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_tried_for_ever_and_ever_more_rarely() {
+async fn a_server_that_does_not_open_is_retried_with_growing_pauses() {
     let harness = Harness::new(Setup::default());
     let start = Instant::now();
     harness.handle.refresh();
@@ -34,7 +34,7 @@ async fn a_silent_server_is_tried_for_ever_and_ever_more_rarely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_cannot_make_a_storm() {
+async fn calls_to_a_failed_server_do_not_restart_it_each_time() {
     let harness = Harness::new(Setup { broken: |_| true, ..Setup::default() });
     let start = Instant::now();
     for _ in 0..5 * 3600 {
@@ -49,7 +49,7 @@ async fn callers_cannot_make_a_storm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_failure_is_forgiven_and_the_second_refuses_with_reason_and_time() {
+async fn calls_after_a_second_failure_are_refused_with_reason_and_retry_time() {
     let mut harness = Harness::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
     let start = Instant::now();
     let down = "server 's' failed: there is no such program";
@@ -99,7 +99,7 @@ async fn calls_wait_for_the_start_and_go_out_in_order() {
 
 /// What the server does before its time is over, and what callers then hear.
 #[tokio::test(start_paused = true)]
-async fn a_start_has_one_deadline_whatever_is_said_meanwhile() {
+async fn a_start_has_one_deadline_whatever_the_server_prints() {
     for (known, words) in [(None, "did not answer within 30 s of its start"), (Some(silent()), "try: ")] {
         let mut harness = Harness::new(Setup { known, ..Setup::default() });
         let start = Instant::now();
@@ -116,7 +116,7 @@ async fn a_start_has_one_deadline_whatever_is_said_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_opens_but_never_lists_has_failed() {
+async fn a_server_that_never_answers_tools_list_has_failed() {
     let mut harness = Harness::new(Setup::default());
     let call = harness.call("a");
     let mut peer = harness.launched().await;
@@ -129,7 +129,7 @@ async fn a_server_that_opens_but_never_lists_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_start_tries_the_other_framing_unless_told_which() {
+async fn a_silent_start_tries_the_other_framing_unless_configured() {
     use wire::Framing::{ContentLength, Newline};
     let cases = [
         (Framing::Auto, "", [Newline, ContentLength, Newline]),

@@ -1,4 +1,4 @@
-//! Tasks at a server: whose they are, how long they are waited for, and what becomes of them with it.
+//! MCP tasks: their hosts, their timeouts, and their loss when the server crashes.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use tokio::time::{Instant, sleep};
 use super::{
     MINUTE, SECOND,
     harness::{Harness, Setup},
+    host::{Host, HostEvent},
     peer::Peer,
-    server_requests::{Heard, Host},
 };
 use crate::{server::Command, spec::Timeouts};
 
 /// A host's call, which the server answers by a task that it keeps for so long.
 async fn begin(harness: &Harness, peer: &mut Peer, host: &Arc<Host>, id: &str, ttl: Value) -> Value {
-    let call = harness.agent_by(host, "begin", TaskRole::Begin);
+    let call = harness.call_with_role(host, "begin", TaskRole::Begin);
     let request = peer.expect_call("begin").await;
     peer.answer(&request, json!({ "task": { "taskId": id, "status": "working", "ttl": ttl } })).await;
-    let Heard::Ended(ended, _) = host.hear().await else { panic!("no answer") };
+    let HostEvent::Answered(ended, _) = host.next_event().await else { panic!("no answer") };
     assert_eq!(ended, call);
     request
 }
@@ -34,19 +34,19 @@ fn about(id: &str) -> TaskRole {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_task_is_waited_for_however_long_it_takes() {
+async fn tasks_result_has_no_timeout() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
-    let waiting = harness.agent_by(&host, "result", TaskRole::Await("1".into()));
+    let waiting = harness.call_with_role(&host, "result", TaskRole::Await("1".into()));
     let request = peer.expect_call("result").await;
     sleep(20 * 60 * MINUTE).await;
-    host.heard_nothing_more();
+    host.expect_nothing_more();
     peer.answer(&request, json!({ "done": 1 })).await;
-    assert_eq!(host.hear().await, Heard::Ended(waiting, r#"{"done":1}"#.to_owned()));
+    assert_eq!(host.next_event().await, HostEvent::Answered(waiting, r#"{"done":1}"#.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
+async fn a_server_with_a_task_in_progress_is_not_stopped_when_idle() {
     for (ttl, over, stays) in
         [(json!(20 * 60 * 1000), false, 25), (Value::Null, false, 65), (json!(20 * 60 * 1000), true, 5)]
     {
@@ -56,7 +56,7 @@ async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
         if over {
             let ended = json!({ "taskId": "1", "status": "completed" });
             peer.notify("notifications/tasks/status", ended).await;
-            let Heard::Told(_) = host.hear().await else { panic!() };
+            let HostEvent::Notification(_) = host.next_event().await else { panic!() };
         }
         let begun = Instant::now();
         peer.expect_end().await;
@@ -66,15 +66,15 @@ async fn a_server_with_a_task_under_way_is_not_put_to_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
+async fn a_task_lost_with_its_server_is_answered_with_the_reason() {
     let timeouts = Timeouts { shutdown: SECOND, ..Timeouts::default() };
     let (mut harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Legacy).await;
     let host = Host::new(None);
     begin(&harness, &mut peer, &host, "1", Value::Null).await;
-    let waiting = harness.agent_by(&host, "result", TaskRole::Await("1".into()));
+    let waiting = harness.call_with_role(&host, "result", TaskRole::Await("1".into()));
     peer.expect_call("result").await;
     drop(peer);
-    let Heard::Ended(ended, why) = host.hear().await else { panic!() };
+    let HostEvent::Answered(ended, why) = host.next_event().await else { panic!() };
     assert!(ended == waiting && why.starts_with("server 's' failed"), "{why}");
 
     harness.handle.refresh();
@@ -82,26 +82,26 @@ async fn a_task_that_died_with_its_server_is_told_of_by_the_reason() {
     peer.open(Era::Legacy).await;
     peer.list(&["echo"]).await;
     for (id, words) in [("1", "the task was lost with server 's', which failed"), ("other", "no such task")] {
-        harness.agent_by(&host, "get", about(id));
+        harness.call_with_role(&host, "get", about(id));
         let request = peer.expect_call("get").await;
         peer.refuse(&request, "no such task").await;
-        let Heard::Ended(_, why) = host.hear().await else { panic!() };
+        let HostEvent::Answered(_, why) = host.next_event().await else { panic!() };
         assert!(why.contains(words), "{why}");
     }
     // Some keep their tasks elsewhere.
-    harness.agent_by(&host, "get", about("1"));
+    harness.call_with_role(&host, "get", about("1"));
     let request = peer.expect_call("get").await;
     peer.answer(&request, json!({ "taskId": "1", "status": "working" })).await;
-    let Heard::Ended(_, text) = host.hear().await else { panic!() };
+    let HostEvent::Answered(_, text) = host.next_event().await else { panic!() };
     assert!(text.contains("working"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
+async fn messages_of_a_task_go_to_its_host_and_to_no_other() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let (owner, other) = (Host::new(None), Host::new(None));
     let begun = begin(&harness, &mut peer, &owner, "1", Value::Null).await;
-    let latest = harness.agent_by(&other, "else", TaskRole::None);
+    let latest = harness.call_with_role(&other, "else", TaskRole::None);
     peer.expect_call("else").await;
 
     let ask = |task: &str| {
@@ -109,30 +109,30 @@ async fn what_belongs_to_a_task_goes_to_its_host_and_to_no_other() {
         json!({ "jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": { "_meta": meta } })
     };
     peer.say(ask("1")).await;
-    assert_eq!(owner.hear_question().await.1, None);
-    let waiting = harness.agent_by(&owner, "result", TaskRole::Await("1".into()));
+    assert_eq!(owner.next_request().await.1, None);
+    let waiting = harness.call_with_role(&owner, "result", TaskRole::Await("1".into()));
     peer.expect_call("result").await;
     peer.say(ask("1")).await;
-    assert_eq!(owner.hear_question().await.1, Some(waiting), "where its host waits for it");
+    assert_eq!(owner.next_request().await.1, Some(waiting), "where its host waits for it");
     peer.say(ask("unheard-of")).await;
     assert_eq!(peer.next().await.unwrap()["error"]["message"], "no host can be asked");
 
     peer.notify("notifications/tasks/status", json!({ "taskId": "1", "status": "working" })).await;
-    let Heard::Told(text) = owner.hear().await else { panic!() };
+    let HostEvent::Notification(text) = owner.next_event().await else { panic!() };
     assert!(text.contains(r#""taskId":"1""#), "{text}");
     peer.notify("notifications/tasks/status", json!({ "taskId": "2" })).await;
     peer.progress(&begun).await;
-    assert_eq!(owner.hear().await, Heard::Told(format!("progress of {}", begun["id"])));
-    other.heard_nothing_more();
+    assert_eq!(owner.next_event().await, HostEvent::Notification(format!("progress of {}", begun["id"])));
+    other.expect_nothing_more();
     harness.cancel(latest);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
+async fn a_modern_call_that_takes_tasks_declares_the_tasks_extension() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     for (task_role, told) in [(TaskRole::None, Value::Null), (TaskRole::Begin, json!({ EXTENSION: {} }))] {
-        harness.agent_by(&host, "a", task_role);
+        harness.call_with_role(&host, "a", task_role);
         let request = peer.expect_call("a").await;
         let declared = &request["params"]["_meta"][CAPABILITIES_KEY];
         assert_eq!((&declared["extensions"], &declared["elicitation"]), (&told, &json!({ "form": {} })));
@@ -140,21 +140,21 @@ async fn a_modern_server_is_told_that_tasks_are_taken_where_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_asked_to_tell_of_tasks_and_whoever_reads_hears_it() {
+async fn subscriptions_listen_names_tasks_and_their_status_is_forwarded() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let host = Host::new(None);
     let reader: Arc<dyn Caller> = host.clone();
-    harness.surroundings.host_registry.reads(Arc::downgrade(&reader));
+    harness.context.host_registry.reads(Arc::downgrade(&reader));
     for what in
         [SubscriptionTarget::Task(Bytes::from("\"1\"")), SubscriptionTarget::Resource(Bytes::from("\"x:1\""))]
     {
-        harness.handle.send(Command::Watch(what));
+        harness.handle.send(Command::Subscribe(what));
     }
     let listen = peer.expect("subscriptions/listen").await;
     let wanted = &listen["params"]["notifications"];
     assert_eq!((&wanted["taskIds"], &wanted["resourceSubscriptions"]), (&json!(["1"]), &json!(["x:1"])));
     assert_eq!(listen["params"]["_meta"][CAPABILITIES_KEY]["extensions"], json!({ EXTENSION: {} }));
     peer.notify("notifications/tasks", json!({ "taskId": "1", "status": "completed" })).await;
-    let Heard::Told(text) = host.hear().await else { panic!() };
+    let HostEvent::Notification(text) = host.next_event().await else { panic!() };
     assert!(text.contains("notifications/tasks"), "{text}");
 }

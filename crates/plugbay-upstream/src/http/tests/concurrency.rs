@@ -1,4 +1,4 @@
-//! Very many calls at once: every answer reaches its own caller, whatever way it comes.
+//! Very many calls at once: every response reaches its caller, on whichever stream it comes.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::harness::{Harness, Setup};
 const CALLS: usize = 200;
 
 #[tokio::test]
-async fn answers_out_of_order_and_by_all_ways_reach_their_callers() {
+async fn concurrent_responses_out_of_order_reach_their_callers() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let calls: Vec<_> =
         (0..CALLS).map(|number| (number, harness.call(&format!("canary-{number}")))).collect();

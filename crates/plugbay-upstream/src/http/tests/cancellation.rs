@@ -1,4 +1,4 @@
-//! A call that is taken back, or whose time is over: each kind of server is told in its own way.
+//! Cancellation and timeouts of calls: each kind of server is told in its own way.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::spec::Timeouts;
 
 #[tokio::test]
-async fn a_modern_server_sees_the_connection_of_that_call_close() {
+async fn cancellation_closes_the_stream_of_a_modern_call() {
     let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
     for streaming in [true, false] {
         let (taken_back, other) = (harness.call("a"), harness.call("b"));
@@ -28,7 +28,7 @@ async fn a_modern_server_sees_the_connection_of_that_call_close() {
 }
 
 #[tokio::test]
-async fn a_legacy_server_is_told_in_words() {
+async fn cancellation_notifies_a_legacy_server() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let _request = server.take_call("a").await.stream();
@@ -42,7 +42,7 @@ async fn a_legacy_server_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn silence_ends_a_call_and_the_server_is_told() {
+async fn a_call_times_out_and_the_server_gets_a_cancellation() {
     let timeouts = Timeouts { call: 3 * SECOND, ..Timeouts::default() };
     let (harness, mut server) = Harness::legacy(Setup { timeouts, ..Setup::default() }).await;
     let call = harness.call("a");

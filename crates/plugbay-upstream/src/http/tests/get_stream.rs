@@ -1,4 +1,4 @@
-//! The stream on which a legacy server speaks by itself.
+//! The GET stream, on which a legacy server sends its own messages.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn listening() -> (Harness, Server, Stream) {
 }
 
 #[tokio::test]
-async fn a_change_of_tools_is_heard_and_listed() {
+async fn list_changed_on_the_get_stream_leads_to_tools_list() {
     let (mut harness, mut server, stream) = listening().await;
     stream.notify("notifications/tools/list_changed", json!({}));
     server.list(&["a", "b"]).await;
@@ -36,7 +36,7 @@ async fn a_change_of_tools_is_heard_and_listed() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_opened_again_behind_the_last_event() {
+async fn a_broken_get_stream_is_resumed_behind_the_last_event() {
     let (mut harness, mut server, stream) = listening().await;
     stream.write("retry: 10\nid: 5\ndata:\n\n");
     drop(stream);
@@ -49,7 +49,7 @@ async fn a_stream_that_breaks_is_opened_again_behind_the_last_event() {
 }
 
 #[tokio::test]
-async fn a_server_without_such_a_stream_is_not_asked_again() {
+async fn a_server_without_a_get_stream_is_not_asked_again() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await; // with a 405
     tokio::time::sleep(SECOND * 6 / 10).await; // longer than the first pause
     harness.works(&mut server).await;
@@ -58,7 +58,7 @@ async fn a_server_without_such_a_stream_is_not_asked_again() {
 
 /// A proxy in front of a server that is being renewed.
 #[tokio::test]
-async fn a_passing_trouble_is_waited_out() {
+async fn a_transient_error_of_the_get_stream_is_retried() {
     let (mut harness, mut server, stream) = listening().await;
     stream.write("retry: 10\n\n");
     drop(stream);
@@ -71,7 +71,7 @@ async fn a_passing_trouble_is_waited_out() {
 
 /// What was said while nobody listened may have been a change.
 #[tokio::test]
-async fn without_ids_the_tools_are_listed_again() {
+async fn a_reopened_get_stream_without_event_ids_leads_to_tools_list() {
     let (mut harness, mut server, stream) = listening().await;
     stream.write("retry: 10\n\n");
     drop(stream);
@@ -82,7 +82,7 @@ async fn without_ids_the_tools_are_listed_again() {
 
 /// Servers that know only POST say so in one way or another.
 #[tokio::test]
-async fn a_server_that_does_not_know_the_method_keeps_its_session() {
+async fn a_get_answered_with_not_found_keeps_the_session() {
     for code in [404, 400, 500, 501] {
         let mut server = Server::start().await;
         let mut harness = Harness::new(Setup::default(), &server.url());

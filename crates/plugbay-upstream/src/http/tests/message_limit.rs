@@ -1,4 +1,4 @@
-//! Answers that are larger than allowed: only their own call ends.
+//! Responses beyond the message limit: only their own call ends.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn small() -> Setup {
 }
 
 #[tokio::test]
-async fn a_body_or_an_event_beyond_the_limit_ends_its_call_alone() {
+async fn a_response_beyond_the_message_limit_ends_its_call_alone() {
     let (harness, mut server) = Harness::legacy(small()).await;
     let other = harness.call("other");
     let other_request = server.take_call("other").await;
@@ -55,7 +55,7 @@ async fn a_body_or_an_event_beyond_the_limit_ends_its_call_alone() {
 }
 
 #[tokio::test]
-async fn an_answer_of_just_the_limit_passes() {
+async fn a_response_of_just_the_message_limit_passes() {
     let (harness, mut server) = Harness::legacy(small()).await;
     for streaming in [false, true] {
         let call = harness.call("a");

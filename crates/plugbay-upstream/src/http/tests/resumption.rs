@@ -1,4 +1,4 @@
-//! A response stream that breaks off: asked for again where it can be, and never the call itself.
+//! Response streams that break: resumed where possible; the call is never sent again.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_stream_with_ids_goes_on_where_it_broke_off() {
+async fn a_response_stream_with_event_ids_is_resumed() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -40,7 +40,7 @@ async fn a_stream_with_ids_goes_on_where_it_broke_off() {
 }
 
 #[tokio::test]
-async fn a_stream_without_ids_ends_its_call_which_is_not_sent_again() {
+async fn a_broken_stream_without_event_ids_ends_its_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     for in_order in [true, false] {
         let call = harness.call("a");
@@ -59,7 +59,7 @@ async fn a_stream_without_ids_ends_its_call_which_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn the_server_says_how_long_it_wants_to_be_left_alone() {
+async fn the_retry_field_of_a_stream_sets_the_pause() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -75,7 +75,7 @@ async fn the_server_says_how_long_it_wants_to_be_left_alone() {
 
 /// However short the pause that it wants: streams that bring nothing are asked for ever more seldom.
 #[tokio::test]
-async fn a_server_that_always_ends_the_stream_is_not_asked_without_pause() {
+async fn a_stream_that_always_ends_is_resumed_with_pauses() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();
@@ -92,7 +92,7 @@ async fn a_server_that_always_ends_the_stream_is_not_asked_without_pause() {
 }
 
 #[tokio::test]
-async fn a_stream_that_cannot_be_had_again_ends_the_call() {
+async fn a_stream_that_cannot_be_resumed_ends_its_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let call = harness.call("a");
     let stream = server.take_call("a").await.stream();

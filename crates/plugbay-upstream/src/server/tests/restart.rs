@@ -1,4 +1,4 @@
-//! When a server goes away: what it got is never sent again, what it never got goes to the next.
+//! Restarts: a call that the server received is never sent again, an unsent one goes to the next server.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
     harness::{Harness, Setup, cancellation},
     peer::Peer,
 };
-use crate::{Pool, Roster};
+use crate::{Pool, ServerSet};
 
 /// A server that has taken the first call and not one byte of the second and third.
 async fn stuffed(setup: Setup) -> (Harness, Peer, [plugbay_core::exchange::Ticket; 3]) {
@@ -24,7 +24,7 @@ async fn stuffed(setup: Setup) -> (Harness, Peer, [plugbay_core::exchange::Ticke
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_never_sent_goes_to_the_successor_and_once() {
+async fn unsent_calls_go_to_the_restarted_server_once() {
     let (mut harness, peer, [sent, second, third]) = stuffed(Setup::default()).await;
     drop(peer);
     assert!(harness.calls.end(sent).await.contains("closed its output during a call"));
@@ -44,7 +44,7 @@ async fn only_what_was_never_sent_goes_to_the_successor_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_death_in_a_row_ends_what_was_kept() {
+async fn a_second_crash_in_a_row_ends_the_unsent_calls() {
     let (mut harness, peer, [_, second, third]) = stuffed(Setup::default()).await;
     drop(peer);
     drop(harness.launched().await); // it was legacy, so there is no second try
@@ -54,7 +54,7 @@ async fn a_second_death_in_a_row_ends_what_was_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_keeps_dying_keeps_no_calls() {
+async fn a_server_that_keeps_crashing_gets_no_unsent_calls() {
     let (mut harness, peer, [_, second, third]) = stuffed(Setup::default()).await;
     drop(peer);
     let mut peer = harness.launched().await;
@@ -77,7 +77,7 @@ async fn a_server_that_keeps_dying_keeps_no_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kept_call_has_no_more_time_than_others() {
+async fn an_unsent_call_keeps_its_timeout() {
     let timeouts = crate::spec::Timeouts { call: 10 * SECOND, ..crate::spec::Timeouts::default() };
     let (mut harness, peer, [_, second, _]) = stuffed(Setup { timeouts, ..Setup::default() }).await;
     let start = Instant::now();
@@ -91,7 +91,7 @@ async fn a_kept_call_has_no_more_time_than_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_started_for_calls_that_were_taken_back() {
+async fn cancelled_calls_do_not_restart_a_server() {
     let (mut harness, peer, [_, second, third]) = stuffed(Setup::default()).await;
     harness.cancel(second);
     harness.cancel(third);
@@ -103,7 +103,7 @@ async fn nothing_is_started_for_calls_that_were_taken_back() {
 
 /// The answer is in the pipe already when writing to the server fails.
 #[tokio::test(start_paused = true)]
-async fn last_words_are_heard() {
+async fn responses_before_a_crash_are_delivered() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let answered = harness.call("a");
     let request = peer.expect_call("a").await;
@@ -121,7 +121,7 @@ async fn last_words_are_heard() {
 
 /// Where the server stands when it is stopped.
 #[tokio::test(start_paused = true)]
-async fn stop_answers_everything() {
+async fn stop_answers_every_call() {
     let gone = "server 's' is not configured any more";
     for stage in ["asleep", "opening", "up", "stuffed", "resting"] {
         let (mut harness, mut peer, mut calls) = (Harness::new(Setup::default()), None, Vec::new());
@@ -157,7 +157,7 @@ async fn stop_answers_everything() {
         }
         assert!(!harness.calls.end(before).await.is_empty(), "{stage}");
         if let Some(mut peer) = peer {
-            while peer.heard().await.is_some() {}
+            while peer.receive().await.is_some() {}
         }
         let launches = harness.launches(Instant::now()).len();
         sleep(60 * MINUTE).await;
@@ -167,15 +167,15 @@ async fn stop_answers_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_without_a_server_is_answered_too() {
+async fn a_call_to_an_unknown_server_is_answered() {
     let harness = Harness::new(Setup::default());
     let name = |name| ServerName::parse(name).unwrap();
     let failure = Arc::new(Failure::new("its command is missing", Vec::new()));
     let pool = Pool::default();
-    pool.replace(Roster { broken: [(name("broken"), failure)].into(), ..Roster::default() });
+    pool.replace(ServerSet { invalid: [(name("broken"), failure)].into(), ..ServerSet::default() });
     let cases = [("broken", "its command is missing"), ("gone", "is not configured any more")];
     for (server, words) in cases {
-        let ticket = harness.surroundings.tickets.next();
+        let ticket = harness.context.tickets.next();
         pool.forward(&name(server), harness.calls.call(ticket, "a", None));
         pool.cancel(&name(server), ticket, cancellation());
         let end = harness.calls.end(ticket).await;
@@ -184,7 +184,7 @@ async fn a_name_without_a_server_is_answered_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_ends_every_call_that_was_sent_and_no_other() {
+async fn a_crash_ends_every_sent_call_and_no_other() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let calls: Vec<_> = (0..100).map(|n| harness.call(&format!("tool{n}"))).collect();
     for n in 0..100 {

@@ -1,4 +1,4 @@
-//! Rest: an unused server is stopped, and the next use starts it.
+//! Idle servers: stopped when unused, started by the next use.
 
 use plugbay_core::{era::Era, exchange::Warmed};
 use serde_json::json;
@@ -15,7 +15,7 @@ use super::{
 use crate::{Condition, spec::Timeouts};
 
 #[tokio::test(start_paused = true)]
-async fn an_unused_server_rests_after_five_minutes_and_comes_back() {
+async fn an_idle_server_is_stopped_after_five_minutes_and_starts_on_use() {
     for era in [Era::Legacy, Era::Modern] {
         let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
         sleep(4 * MINUTE).await;
@@ -45,7 +45,7 @@ async fn an_unused_server_rests_after_five_minutes_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_in_flight_keeps_its_server_however_long_it_takes() {
+async fn a_call_in_flight_keeps_its_server_running() {
     let timeouts = Timeouts { call: 50 * MINUTE, ..Timeouts::default() };
     let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
     let call = harness.call("long");
@@ -59,7 +59,7 @@ async fn a_call_in_flight_keeps_its_server_however_long_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shall_stay_stays() {
+async fn a_server_without_an_idle_timeout_keeps_running() {
     let timeouts = Timeouts { idle: None, ..Timeouts::default() };
     let (harness, mut peer) = Harness::ready(Setup { timeouts, ..Setup::default() }, Era::Modern).await;
     sleep(24 * 60 * MINUTE).await;
@@ -68,22 +68,22 @@ async fn a_server_that_shall_stay_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_whose_tools_are_in_sight_does_not_rest() {
+async fn a_held_server_is_not_stopped_when_idle() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-    harness.handle.send(Command::Held(true));
+    harness.handle.send(Command::Hold(true));
     sleep(3 * MINUTE + 24 * 60 * MINUTE).await;
     harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({})).await;
     sleep(3 * MINUTE).await;
-    harness.handle.send(Command::Held(false));
+    harness.handle.send(Command::Hold(false));
     let left = Instant::now();
     peer.expect_end().await;
     assert_eq!(left.elapsed(), 5 * MINUTE, "counted from when it was put away");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_wants_it_warm_hears_when_it_is() {
+async fn warm_reports_the_outcome_of_the_start() {
     let mut harness = Harness::new(Setup { broken: |launch| launch < 2, ..Setup::default() });
     let warm = |harness: &Harness| {
         let (hear, heard) = oneshot::channel();
@@ -105,7 +105,7 @@ async fn whoever_wants_it_warm_hears_when_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chatter_is_no_use() {
+async fn notifications_do_not_keep_a_server_from_being_idle() {
     let (_world, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     let start = Instant::now();
     for _ in 0..20 {
@@ -119,7 +119,7 @@ async fn chatter_is_no_use() {
 
 /// A server that died while nobody used it is told apart from one that broke off a call.
 #[tokio::test(start_paused = true)]
-async fn a_death_says_what_it_interrupted() {
+async fn a_crash_report_says_whether_calls_were_in_flight() {
     for era in [Era::Legacy, Era::Modern] {
         let (mut harness, peer) = Harness::ready(Setup::default(), era).await;
         drop(peer);

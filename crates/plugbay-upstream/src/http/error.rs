@@ -1,0 +1,130 @@
+//! Why a request over HTTP got no response, and how the user is told.
+
+use plugbay_core::failure::Failure;
+use reqwest::{StatusCode, Url};
+
+use super::peer::Peer;
+use crate::spec::{ServerSpec, Transport};
+
+/// Why a request got no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TransportError {
+    /// No byte of the request was sent.
+    Unreachable(String),
+    /// The server does not know the session any more and has not read the request.
+    SessionGone,
+    /// The response cannot be forwarded.
+    Unusable(&'static str),
+    Status {
+        code: u16,
+        /// The text of the error body.
+        text: String,
+        challenge: Option<String>,
+    },
+    /// The connection broke: the request may or may not have been carried out.
+    Broken(String),
+    TooLarge,
+}
+
+impl TransportError {
+    pub(super) fn from_client(error: reqwest::Error) -> Self {
+        let connecting = error.is_connect();
+        let cause = Self::cause(error);
+        if connecting { Self::Unreachable(cause) } else { Self::Broken(cause) }
+    }
+
+    /// The innermost cause: those above it only repeat that something failed. The URL is left out, because it
+    /// may hold a secret.
+    pub(super) fn cause(error: reqwest::Error) -> String {
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        cause.to_string()
+    }
+
+    /// The failure as reported to the user.
+    fn failure_at(&self, url: &str) -> Failure {
+        let new = |what: String| Failure::new(what, Vec::new());
+        match self {
+            Self::Unreachable(why) => new(format!("cannot be reached at {url}: {why}"))
+                .with_remedy("start it, or check \"url\", the network and the proxy settings"),
+            Self::SessionGone => new("has forgotten its session".to_owned()),
+            Self::Status { code, text, challenge } => {
+                let reason = StatusCode::from_u16(*code).ok().and_then(|code| code.canonical_reason());
+                let mut what = format!("answered HTTP {code} {}", reason.unwrap_or_default());
+                for more in [Some(text), challenge.as_ref()].into_iter().flatten() {
+                    if !more.is_empty() {
+                        what = format!("{}: {more}", what.trim_end());
+                    }
+                }
+                match remedy(*code) {
+                    Some(remedy) => new(what).with_remedy(remedy),
+                    None => new(what),
+                }
+            }
+            Self::Broken(why) => new(format!("the connection broke before the answer was whole: {why}")),
+            Self::Unusable(why) => new((*why).to_owned()),
+            Self::TooLarge => new("sent more than is allowed".to_owned()),
+        }
+    }
+
+    pub(super) fn failure(&self, peer: &Peer) -> Failure {
+        self.failure_at(&redacted(&peer.url))
+    }
+
+    pub(crate) fn failure_of(&self, spec: &ServerSpec) -> Failure {
+        let url = match &spec.transport {
+            Transport::Http(http) => Url::parse(&http.url).ok().as_ref().map(redacted),
+            Transport::Stdio(_) => None,
+        };
+        self.failure_at(&url.unwrap_or_default())
+    }
+
+    /// The error of a request in a session: some servers answer an unknown session with status 400.
+    pub(super) fn within_session(self) -> Self {
+        match &self {
+            Self::Status { code: 400, text, .. } if text.to_ascii_lowercase().contains("session") => {
+                Self::SessionGone
+            }
+            _ => self,
+        }
+    }
+
+    /// Whether another request would fail in the same way.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Status { code, .. } => matches!(code, 300..=399 | 401 | 403 | 407 | 429 | 502..=504),
+            Self::SessionGone | Self::Broken(_) | Self::Unusable(_) | Self::TooLarge => false,
+        }
+    }
+
+    /// Whether a server that knows only the SSE transport would answer a POST like this.
+    pub(crate) fn suggests_sse(&self) -> bool {
+        matches!(self, Self::Status { code: 400 | 404 | 405, .. })
+    }
+}
+
+fn remedy(code: u16) -> Option<&'static str> {
+    match code {
+        401 => Some("give it credentials: an \"Authorization\" header in \"headers\""),
+        403 => Some("check that the credentials in \"headers\" may use this server"),
+        404 | 405 => Some("check the path of \"url\""),
+        407 => Some("give the proxy credentials in HTTPS_PROXY"),
+        429 => Some("wait, or ask its operator for a higher limit"),
+        300..=399 => Some("use the address it redirects to as \"url\", if you trust it"),
+        _ => None,
+    }
+}
+
+/// A URL without the parts that may hold a secret.
+pub(super) fn redacted(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.to_string()
+}

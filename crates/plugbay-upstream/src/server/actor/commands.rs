@@ -1,0 +1,110 @@
+//! Commands of the host side: calls, cancellations, and the wish that the server be up.
+
+use std::{sync::Arc, time::Duration};
+
+use plugbay_core::{
+    era::{self, Era, MetaSlot},
+    exchange::{Answer, Call, Ticket, Warmed},
+    failure::CallError,
+    lifecycle::Admission,
+    task::TaskRole,
+    wire::Draft,
+};
+
+use super::{
+    super::{message::Command, opening::RESPONSE_BACKLOG_LIMIT, request},
+    Actor, Waiting,
+};
+
+/// A server that reads no input may leave this much unread; further calls fail at once.
+pub(super) const BACKLOG_LIMIT: usize = 64 * 1024 * 1024;
+
+impl Actor {
+    pub(super) fn command(&mut self, command: Command) {
+        match command {
+            Command::Forward(call) => self.forward(call),
+            Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
+            Command::Reply { server_request, reply } => self.replied(server_request, reply),
+            Command::Subscribe(target) => self.subscribe(&target),
+            Command::Unsubscribe(target) => self.unsubscribe(&target),
+            Command::LogLevelChanged => self.log_level_changed(),
+            Command::Notify(notification) => self.send_to_server(notification, RESPONSE_BACKLOG_LIMIT),
+            Command::RootsChanged(notification) => self.roots_changed(notification),
+            Command::Refresh => self.refresh(),
+            Command::Warm(warmed) => self.warm(warmed),
+            Command::Hold(held) => self.lifecycle.held(held, self.now),
+            // `after_event` looks at the client capabilities; `run` handles the stop.
+            Command::ClientCapabilitiesGrew | Command::Stop(_) => {}
+        }
+    }
+
+    fn forward(&mut self, call: Call) {
+        // The call may change a resource that a host has just subscribed to.
+        self.listen_if_due();
+        match self.lifecycle.wanted(self.now) {
+            Admission::Ready => self.send(call),
+            Admission::Wait => self.queue.push(call),
+            Admission::Start => {
+                self.queue.push(call);
+                self.start();
+            }
+            Admission::Refuse { failure, retry_in } => {
+                let error = CallError::Resting { server: self.spec.name.clone(), failure, retry_in };
+                call.caller.answered(call.ticket, Answer::Failed(error));
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, call: Call) {
+        let Some(link) = self.links.up_mut() else { return };
+        if link.backlog() > BACKLOG_LIMIT {
+            let failure = link.failure("does not read what it is sent");
+            let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::new(failure) };
+            return call.caller.answered(call.ticket, Answer::Failed(error));
+        }
+        let Call { ticket, caller, mut request, era, params, timeout, task_role } = call;
+        match (era, self.opened.era) {
+            (Era::Legacy, Some(Era::Modern)) => {
+                let slot = MetaSlot::find(request.message(), params.as_ref());
+                let tasks = task_role != TaskRole::None;
+                let (capabilities, extensions) = (caller.client_capabilities(), caller.extensions());
+                let meta = request::modern_meta_for(capabilities, extensions, caller.log_level(), tasks);
+                request = slot.fill(request, &meta);
+            }
+            (Era::Modern, Some(Era::Legacy)) => request = era::without_envelope(request, params.as_ref()),
+            _ => {}
+        }
+        link.request(ticket, request.render(ticket.0));
+        let unlimited = matches!(task_role, TaskRole::Await(_)).then_some(Duration::MAX);
+        self.tasks.sending(ticket, &caller, task_role);
+        let patience = timeout.or(unlimited).unwrap_or(self.spec.timeouts.call);
+        let at_most = patience.max(self.spec.timeouts.call_max);
+        self.pending.register(ticket, Waiting::Host(caller), self.now, patience, at_most);
+    }
+
+    pub(super) fn cancel(&mut self, ticket: Ticket, notification: &Draft) {
+        self.queue.cancel(ticket);
+        if self.pending.complete(ticket).is_some() {
+            self.cancel_request(ticket, &notification.render(ticket.0));
+        }
+    }
+
+    fn refresh(&mut self) {
+        match self.lifecycle.wanted(self.now) {
+            Admission::Ready => self.list(),
+            Admission::Start => self.start(),
+            Admission::Wait | Admission::Refuse { .. } => {}
+        }
+    }
+
+    fn warm(&mut self, warmed: Warmed) {
+        if self.lifecycle.urged(self.now) == Admission::Start {
+            self.start();
+        }
+        if self.links.up().is_some() && self.lists.has_listed() {
+            warmed.tell(Ok(()));
+        } else {
+            self.queue.await_start(warmed);
+        }
+    }
+}

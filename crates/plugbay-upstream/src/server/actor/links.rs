@@ -1,0 +1,185 @@
+//! The links of one server: the current one, those that only wait for answers, those on their way out.
+
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    exchange::{Caller, Ticket},
+    failure::Failure,
+};
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{Actor, Event, Waiting, start};
+use crate::{
+    http::TransportError,
+    link::{Link, LinkEvent},
+};
+
+/// A response of this size makes the actor wait until its caller has room,
+const LARGE_RESPONSE: usize = 16 * 1024;
+/// but not for longer than this: other callers wait for the responses behind it.
+const SLOW_CALLER_TIMEOUT: Duration = Duration::from_millis(250);
+/// The buffers of a link are kept for the next response for this long.
+const TRIM_AFTER: Duration = Duration::from_secs(1);
+
+/// All links of one server.
+#[derive(Default)]
+pub(super) struct Links {
+    pub(super) current: Current,
+    /// Links that can send no more but may still bring answers.
+    pub(super) retired: Vec<Link>,
+    pub(super) ending: JoinSet<()>,
+    /// The caller of a large response: nothing more is read until it has room, for a while.
+    pub(super) slow_caller: Option<Arc<dyn Caller>>,
+    /// When unused buffers are released.
+    pub(super) trim_at: Option<Instant>,
+    /// Malformed messages since the last good one.
+    pub(super) malformed: u32,
+}
+
+/// The link that calls are sent over.
+#[derive(Default)]
+pub(super) enum Current {
+    #[default]
+    Down,
+    Opening(Pin<Box<dyn Future<Output = Result<start::Started, start::StartError>> + Send>>),
+    Up(Link),
+}
+
+impl Links {
+    pub(super) fn up(&self) -> Option<&Link> {
+        if let Current::Up(link) = &self.current { Some(link) } else { None }
+    }
+
+    pub(super) fn up_mut(&mut self) -> Option<&mut Link> {
+        if let Current::Up(link) = &mut self.current { Some(link) } else { None }
+    }
+
+    /// Takes the link out, if it is up; nothing is up or being opened after this.
+    pub(super) fn take(&mut self) -> Option<Link> {
+        match std::mem::take(&mut self.current) {
+            Current::Up(link) => Some(link),
+            Current::Down | Current::Opening(_) => None,
+        }
+    }
+
+    pub(super) fn opened(&mut self, link: Link) {
+        self.current = Current::Up(link);
+        self.malformed = 0;
+    }
+
+    /// Ends the current link in the background.
+    pub(super) fn end(&mut self, grace: Duration) {
+        if let Some(link) = self.take() {
+            self.ending.spawn(link.end(grace));
+        }
+    }
+
+    /// A response has come; its caller may be slower than the server.
+    pub(super) fn responded(&mut self, length: usize, caller: Arc<dyn Caller>, now: Instant) {
+        self.trim_at = Some(now + TRIM_AFTER);
+        self.slow_caller = (length >= LARGE_RESPONSE).then_some(caller);
+    }
+
+    pub(super) fn trim_later(&mut self, now: Instant) {
+        self.trim_at = Some(now + TRIM_AFTER);
+    }
+
+    /// Releases unused buffers if that is due; a busy server keeps them.
+    pub(super) fn trim(&mut self, now: Instant, busy: bool) {
+        if self.trim_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.trim_at = busy.then(|| now + TRIM_AFTER);
+        if let (Some(link), false) = (self.up_mut(), busy) {
+            link.trim();
+        }
+    }
+
+    /// Requests that retired links may still bring answers to.
+    pub(super) fn in_flight_on_retired(&self) -> Vec<Ticket> {
+        self.retired.iter().flat_map(Link::in_flight).collect()
+    }
+}
+
+/// The next event of the current link. Dropping the future loses nothing.
+pub(super) async fn next(current: &mut Current, slow_caller: &mut Option<Arc<dyn Caller>>) -> Event {
+    if let Some(caller) = slow_caller {
+        if let Current::Up(link) = current {
+            let ready = timeout(SLOW_CALLER_TIMEOUT, poll_fn(|context| caller.poll_ready(context)));
+            tokio::select! {
+                biased;
+                _ = ready => {}
+                () = link.keep_writing() => {}
+            }
+        }
+        *slow_caller = None;
+    }
+    match current {
+        Current::Down => pending().await,
+        Current::Opening(opening) => Event::Opened(opening.await),
+        Current::Up(link) => link.next().await.map_or(Event::Closed, Event::Link),
+    }
+}
+
+/// The next event of any retired link, and its index. Dropping the future loses nothing.
+pub(super) async fn next_retired(links: &mut [Link]) -> (usize, Option<LinkEvent>) {
+    poll_fn(|context| {
+        for (index, link) in links.iter_mut().enumerate() {
+            if let Poll::Ready(event) = pin!(link.next()).poll(context) {
+                return Poll::Ready((index, event));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+impl Actor {
+    /// Keeps a link for the calls that may still be answered over it, if there are any: a server forgets a
+    /// session sooner than the calls that it is working on.
+    pub(super) fn retire(&mut self, mut link: Link) -> Result<Failure, Link> {
+        let mut in_flight = link.in_flight();
+        in_flight.retain(|ticket| matches!(self.pending.get(*ticket), Some(Waiting::Host(_))));
+        if in_flight.is_empty() {
+            return Err(link);
+        }
+        let failure = link.retire(&in_flight);
+        self.links.retired.push(link);
+        Ok(failure)
+    }
+
+    /// The requests that a retired link did not send go to the current one.
+    pub(super) fn reclaim_unsent(&mut self, index: usize) {
+        let link = &mut self.links.retired[index];
+        let unsent = link.take_unsent();
+        if link.in_flight().is_empty() {
+            drop(self.links.retired.swap_remove(index));
+        }
+        self.queue.keep_unsent(unsent);
+        match &self.links.current {
+            Current::Up(_) => self.send_unsent(),
+            Current::Opening(_) => {}
+            Current::Down => {
+                for (ticket, _) in self.queue.take_unsent() {
+                    self.undelivered(ticket, &TransportError::SessionGone);
+                }
+            }
+        }
+    }
+
+    /// Tells the server that no answer is needed, over whichever link it got the request.
+    pub(super) fn cancel_request(&mut self, ticket: Ticket, notification: &Bytes) {
+        let Links { current, retired, .. } = &mut self.links;
+        let up = if let Current::Up(link) = current { Some(link) } else { None };
+        for link in retired.iter_mut().chain(up) {
+            link.cancel(ticket, notification.clone());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The lists of a server: requested, requested again when they change, and reported.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    catalog::{ItemKind, Offer, Stock, Tool},
+    era::Era,
+    wire::{Head, Kind},
+};
+
+use super::{
+    super::{
+        opening::Opened,
+        request,
+        state::listing::{Listing, Step},
+    },
+    Actor, Waiting,
+};
+use crate::process::text::error_text;
+
+impl Actor {
+    pub(super) fn list(&mut self) {
+        if self.links.up().is_none() {
+            return;
+        }
+        if self.is_listing() {
+            return self.lists.repeat();
+        }
+        self.continue_listing(Listing::begin(self.opened.capabilities));
+    }
+
+    /// Lists at once, unless the last listing is very recent.
+    pub(super) fn lists_changed(&mut self) {
+        if self.lists.changed(self.now) {
+            self.list();
+        }
+    }
+
+    fn continue_listing(&mut self, step: Step) {
+        match step {
+            Step::Request(listing) => self.request_page(listing),
+            Step::Complete(tools, stock) => self.listed(tools, stock),
+        }
+    }
+
+    fn request_page(&mut self, listing: Listing) {
+        let Some(link) = self.links.up_mut() else { return };
+        let ticket = self.context.tickets.next();
+        let meta = (self.opened.era == Some(Era::Modern)).then(request::modern_meta);
+        link.request(ticket, request::write(ticket, listing.method(), &listing.params(meta.as_deref())));
+        let patience = self.spec.timeouts.start;
+        self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
+    }
+
+    pub(super) fn page_received(&mut self, listing: Listing, message: &Bytes, head: &Head) {
+        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
+        match (&head.kind, &head.payload, whole) {
+            (Kind::Result { .. }, Some(result), Ok(_)) => {
+                self.continue_listing(listing.page(message, result));
+            }
+            (_, Some(error), Ok(_)) if listing.item_kind() != Some(ItemKind::Tool) => {
+                let (method, why) = (listing.method(), error_text(message, error));
+                tracing::warn!(server = %self.spec.name, method, "refused: {why}");
+                self.continue_listing(listing.next_item_kind());
+            }
+            (_, Some(error), Ok(_)) => {
+                self.list_failed(format!("refused to list its tools: {}", error_text(message, error)));
+            }
+            (_, _, Err(fault)) => self.list_failed(format!("its list of tools is unusable: {fault}")),
+            _ => {}
+        }
+    }
+
+    /// A server that has listed its tools before keeps them; any other is of no use.
+    pub(super) fn list_failed(&mut self, what: String) {
+        if self.lists.has_listed() {
+            tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
+        } else {
+            self.give_up(what);
+        }
+    }
+
+    fn listed(&mut self, tools: Vec<Tool>, stock: Stock) {
+        let Some(link) = self.links.up_mut() else { return };
+        let tools = link.callable(tools);
+        let changed_meanwhile = self.lists.completed(self.now);
+        self.links.trim_later(self.now);
+        let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;
+        let offer = Offer::new(self.dialect, info.clone(), instructions.clone(), tools)
+            .stocked(*capabilities, stock)
+            .extended(extensions.clone());
+        self.report(Ok(Arc::new(offer)));
+        self.queue.started(&Ok(()));
+        if changed_meanwhile {
+            self.lists_changed();
+        }
+    }
+
+    fn is_listing(&self) -> bool {
+        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_)))
+    }
+}
