@@ -1,11 +1,15 @@
 //! What every server offers: immutable, so that readers share it without a lock.
 
+mod header_parameters;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
+
+pub use header_parameters::HeaderParameter;
 
 use crate::{
     arguments::CompiledSchema,

@@ -122,9 +122,17 @@ pub fn split(exposed: &str) -> Option<(&str, &str)> {
     exposed.split_once(JOINT)
 }
 
-/// The same for names that differ only in case and separators.
+/// A name without case and separators: `filePath`, `file_path` and `File-Path` are `filepath`.
 pub fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The one of several that is meant; `None` if that is none of them, or not clear.
+pub fn only_match<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = folded(wanted);
+    let mut alike = known.filter(|name| folded(name) == wanted && !wanted.is_empty());
+    let first = alike.next()?;
+    alike.next().is_none().then_some(first)
 }
 
 /// A name without what hosts put before the names of a server: `mcp__plugbay__git__log`.

@@ -12,7 +12,7 @@ use crate::{
     catalog::Tool,
     name::ServerName,
     surface::{Found, Names},
-    wire::{Members, string_value},
+    wire::{Cursor, Members, string_value},
 };
 
 /// The members of a definition that hosts put before their models.
@@ -111,13 +111,7 @@ pub fn compact(json: &[u8]) -> String {
 
 /// How long the string at the start of `json` is, with its quotes.
 fn string_length(json: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = json[1..].iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    });
-    end.map_or(json.len(), |end| end + 2)
+    Cursor::new(json, 0).string().map_or(json.len(), |(span, _)| span.end)
 }
 
 /// What cannot be decoded, such as half a surrogate pair, is kept as it is.

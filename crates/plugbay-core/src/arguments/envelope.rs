@@ -5,13 +5,13 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use super::{
     CompiledSchema, Fault, Mode, Problem, Refusal, Repair, check,
     example::example,
-    name::folded,
     raw::{self, Entry, Kind},
     repair::{WRAPPERS, shown},
     scalar,
     schema::Schema,
     spelling::Level,
 };
+use crate::name::folded;
 use crate::wire::{Member, Members, string_value};
 
 /// How a call is put into the arguments of another tool.

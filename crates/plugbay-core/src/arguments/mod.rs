@@ -12,7 +12,6 @@ mod envelope;
 mod example;
 mod keywords;
 mod literal;
-mod name;
 mod pattern;
 mod quick;
 mod raw;

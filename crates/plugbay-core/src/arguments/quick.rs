@@ -10,7 +10,7 @@ use super::{
     keywords::same,
     raw::Kind,
 };
-use crate::wire::{Cursor, DEPTH_LIMIT, Span, string_value};
+use crate::wire::{Cursor, Span, Walk, string_value};
 
 /// So many steps are taken for a call, and one more for each byte of its arguments.
 const STEPS: usize = 4_000;
@@ -131,8 +131,8 @@ impl<'a> Check<'a> {
         let mut seen = 0u64;
         let mut unnamed = SmallVec::<[&[u8]; 8]>::new();
         let mut keys = Keys::Right;
-        let mut walk = Walk::open(cursor, b'{', place.nesting)?;
-        while walk.next(cursor)? {
+        let mut walk = Walk::open(cursor, b'{', place.nesting).ok()?;
+        while walk.advance(cursor).ok()? {
             let key = self.key(cursor)?;
             let named = rules.properties.binary_search_by(|(name, _)| name.as_bytes().cmp(key));
             keys = keys.min(match named {
@@ -170,8 +170,8 @@ impl<'a> Check<'a> {
 
     fn array(&mut self, node: &Node, cursor: &mut Cursor<'a>, place: Place) -> Option<Keys> {
         let mut keys = Keys::Right;
-        let mut walk = Walk::open(cursor, b'[', place.nesting)?;
-        while walk.next(cursor)? {
+        let mut walk = Walk::open(cursor, b'[', place.nesting).ok()?;
+        while walk.advance(cursor).ok()? {
             if let Some(items) = node.items {
                 keys = keys.min(self.visit(items, cursor, place.inside())?);
                 continue;
@@ -190,16 +190,16 @@ impl<'a> Check<'a> {
         match cursor.peek().ok()? {
             b'{' => {
                 let mut names = SmallVec::<[&[u8]; 8]>::new();
-                let mut walk = Walk::open(cursor, b'{', nesting)?;
-                while walk.next(cursor)? {
+                let mut walk = Walk::open(cursor, b'{', nesting).ok()?;
+                while walk.advance(cursor).ok()? {
                     note_once(&mut names, self.key(cursor)?)?;
                     self.any(cursor, nesting + 1)?;
                 }
                 Some(false)
             }
             b'[' => {
-                let mut walk = Walk::open(cursor, b'[', nesting)?;
-                while walk.next(cursor)? {
+                let mut walk = Walk::open(cursor, b'[', nesting).ok()?;
+                while walk.advance(cursor).ok()? {
                     self.any(cursor, nesting + 1)?;
                 }
                 Some(false)
@@ -218,32 +218,6 @@ impl<'a> Check<'a> {
     fn step(&mut self, cost: usize) -> Option<()> {
         self.steps = self.steps.checked_sub(cost)?;
         Some(())
-    }
-}
-
-/// The elements of an array or the members of an object, one after the other.
-struct Walk {
-    close: u8,
-    count: usize,
-}
-
-impl Walk {
-    fn open(cursor: &mut Cursor<'_>, open: u8, nesting: u32) -> Option<Self> {
-        cursor.expect(open).ok()?;
-        (nesting < DEPTH_LIMIT).then_some(Self { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
-    }
-
-    /// Is there another one? The cursor stands before it, or behind the end.
-    fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<bool> {
-        if cursor.peek().ok()? == self.close {
-            cursor.expect(self.close).ok()?;
-            return Some(false);
-        }
-        if self.count > 0 {
-            cursor.expect(b',').ok()?;
-        }
-        self.count += 1;
-        Some(true)
     }
 }
 

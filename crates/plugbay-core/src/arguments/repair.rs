@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::{
     Fault, Mode, Problem, Repair, is_right, literal,
-    name::folded,
     raw::{self, Entry, Kind},
     scalar,
     schema::{self, Schema},
     spelling::{Level, Stranger},
     validate::fits,
 };
+use crate::name::folded;
 
 /// Names that models put around arguments.
 pub(super) const WRAPPERS: [&str; 8] =

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::{
     Fault,
     keywords::same,
-    name::only_match,
     raw::{self, Kind},
 };
+use crate::name::only_match;
 
 /// The value as the type wants it, if there is only one way to see it so.
 pub(super) fn convert(wanted: &str, json: &[u8]) -> Option<(Vec<u8>, Fault)> {

@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::{
-    name::folded,
     raw::{self, Entry, Kind},
     schema::{self, Schema},
 };
+use crate::name::folded;
 
 /// Shorter names differ in a letter because they are different names.
 const NEAR: usize = 4;

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::walk::Walk;
-use crate::{catalog::Tool, wire::string_value};
+use crate::{
+    catalog::Tool,
+    wire::{Cursor, ScanError, Walk, string_value},
+};
 
 /// Where a text stands. What a word says about a tool depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -62,31 +64,120 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Calls `found` with each text of a tool.
-pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: &mut dyn FnMut(Field, Text<'a>)) {
+/// Calls `found` with each text of a tool. Behind a byte that is not JSON there are none.
+pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: Found<'_, 'a>) {
     found(Field::Server, Text::Plain(server));
     found(Field::Name, Text::Plain(&tool.name));
-    Walk::new(&tool.definition).object(|walk, key| match key {
-        b"\"title\"" | b"\"description\"" => found(Field::Description, Text::Json(walk.string())),
-        b"\"inputSchema\"" => schema(walk, DEPTH, found),
-        _ => walk.skip(),
-    });
+    let mut reader = Reader { json: &tool.definition, cursor: Cursor::new(&tool.definition, 0), found };
+    let _ = reader.definition();
 }
 
-fn schema<'a>(walk: &mut Walk<'a>, depth: u32, found: &mut dyn FnMut(Field, Text<'a>)) {
-    if depth == 0 {
-        return walk.skip();
+/// What is called with each text.
+type Found<'f, 'a> = &'f mut dyn FnMut(Field, Text<'a>);
+
+/// A definition on the way through its texts: every byte is read once.
+struct Reader<'f, 'a> {
+    json: &'a [u8],
+    cursor: Cursor<'a>,
+    found: Found<'f, 'a>,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn definition(&mut self) -> Result<(), ScanError> {
+        self.object(|reader, key| match key {
+            b"\"title\"" | b"\"description\"" => reader.text(Field::Description),
+            b"\"inputSchema\"" => reader.schema(DEPTH),
+            _ => reader.skip(),
+        })
     }
-    walk.object(|walk, key| match key {
-        b"\"properties\"" => walk.object(|walk, name| {
-            found(Field::Parameter, Text::Json(name));
-            schema(walk, depth - 1, found);
-        }),
-        b"\"$defs\"" | b"\"definitions\"" => walk.object(|walk, _| schema(walk, depth - 1, found)),
-        b"\"description\"" | b"\"title\"" => found(Field::Detail, Text::Json(walk.string())),
-        b"\"items\"" | b"\"additionalProperties\"" => schema(walk, depth - 1, found),
-        b"\"enum\"" => walk.array(|walk| found(Field::Detail, Text::Json(walk.string()))),
-        b"\"anyOf\"" | b"\"oneOf\"" | b"\"allOf\"" => walk.array(|walk| schema(walk, depth - 1, found)),
-        _ => walk.skip(),
-    });
+
+    fn schema(&mut self, depth: u32) -> Result<(), ScanError> {
+        if depth == 0 {
+            return self.skip();
+        }
+        self.object(|reader, key| match key {
+            b"\"properties\"" => reader.object(|reader, name| {
+                (reader.found)(Field::Parameter, Text::Json(name));
+                reader.schema(depth - 1)
+            }),
+            b"\"$defs\"" | b"\"definitions\"" => reader.object(|reader, _| reader.schema(depth - 1)),
+            b"\"description\"" | b"\"title\"" => reader.text(Field::Detail),
+            b"\"items\"" | b"\"additionalProperties\"" => reader.schema(depth - 1),
+            b"\"enum\"" => reader.array(|reader| reader.text(Field::Detail)),
+            b"\"anyOf\"" | b"\"oneOf\"" | b"\"allOf\"" => reader.array(|reader| reader.schema(depth - 1)),
+            _ => reader.skip(),
+        })
+    }
+
+    /// A string is a text; another value is none.
+    fn text(&mut self, field: Field) -> Result<(), ScanError> {
+        if self.cursor.peek()? != b'"' {
+            return self.skip();
+        }
+        let (span, _) = self.cursor.string()?;
+        (self.found)(field, Text::Json(&self.json[span]));
+        Ok(())
+    }
+
+    /// Calls `member` with each key as it is written; the value is read there. Another value is passed over.
+    fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), ScanError>,
+    ) -> Result<(), ScanError> {
+        if self.cursor.peek()? != b'{' {
+            return self.skip();
+        }
+        let mut walk = Walk::open(&mut self.cursor, b'{', 0)?;
+        while walk.advance(&mut self.cursor)? {
+            let (key, _) = self.cursor.string()?;
+            self.cursor.expect(b':')?;
+            member(self, &self.json[key])?;
+        }
+        Ok(())
+    }
+
+    fn array(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<(), ScanError>,
+    ) -> Result<(), ScanError> {
+        if self.cursor.peek()? != b'[' {
+            return self.skip();
+        }
+        let mut walk = Walk::open(&mut self.cursor, b'[', 0)?;
+        while walk.advance(&mut self.cursor)? {
+            element(self)?;
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self) -> Result<(), ScanError> {
+        self.cursor.value(0).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_tools_texts_are_found_in_order_whatever_stands_between() {
+        let definition = r#"{ "name" : "t", "x":[1,{"y":"]}\""},[]], "description":"d\\", "title":7,
+            "inputSchema":{"type":"object","properties":{"a":{"enum":["b",1,["c"]]},"e":null},"$defs":{"f":{"title":"g"}}},
+            "z":-1.5e3 }"#;
+        let tool = Tool::parse(Bytes::from(definition)).unwrap();
+        let mut texts = Vec::new();
+        each_text("s", &tool, &mut |field, text| texts.push((field, text.read().into_owned())));
+        let expected = [
+            (Field::Server, "s"),
+            (Field::Name, "t"),
+            (Field::Description, "d\\"),
+            (Field::Parameter, "a"),
+            (Field::Detail, "b"),
+            (Field::Parameter, "e"),
+            (Field::Detail, "g"),
+        ];
+        assert_eq!(texts, expected.map(|(field, text)| (field, text.to_owned())));
+    }
 }

@@ -9,7 +9,6 @@ mod question;
 pub mod ranking;
 pub mod reply;
 mod synonyms;
-mod walk;
 mod words;
 
 use std::{ops::Range, sync::Arc};

@@ -237,18 +237,43 @@ fn plain_bytes(chunk: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
+/// The members of an object or the elements of an array, one after the other.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    close: u8,
+    pub(crate) count: usize,
+}
+
+impl Walk {
+    /// Enters an object or an array, whichever begins with this byte. `depth` is how deep it stands.
+    pub(crate) fn open(cursor: &mut Cursor<'_>, open: u8, depth: u32) -> Result<Self, ScanError> {
+        cursor.expect(open)?;
+        if depth >= DEPTH_LIMIT {
+            return Err(ScanError::TooDeep);
+        }
+        Ok(Self { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
+    }
+
+    /// Is there another one? The cursor stands before it, or behind the end.
+    pub(crate) fn advance(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, ScanError> {
+        if cursor.peek()? == self.close {
+            cursor.at += 1;
+            return Ok(false);
+        }
+        if self.count > 0 {
+            cursor.expect(b',')?;
+        }
+        self.count += 1;
+        Ok(true)
+    }
+}
+
 /// The members of an object, in order, as spans of the message.
 #[derive(Debug)]
 pub struct Members<'a> {
     cursor: Cursor<'a>,
-    state: MembersState,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum MembersState {
-    First,
-    Later,
-    Done,
+    /// `None` at the end.
+    walk: Option<Walk>,
 }
 
 /// One member of an object: its key decoded, key and value as spans of the message.
@@ -264,8 +289,8 @@ impl<'a> Members<'a> {
     /// `object` is the span of an object value in `bytes`; anything else has no members.
     pub fn of(bytes: &'a [u8], object: &Span) -> Self {
         let mut cursor = Cursor::new(&bytes[..object.end], object.start);
-        let state = if cursor.expect(b'{').is_ok() { MembersState::First } else { MembersState::Done };
-        Self { cursor, state }
+        let walk = Walk::open(&mut cursor, b'{', 0).ok();
+        Self { cursor, walk }
     }
 
     /// The span of the value at `key`, if the object has it. The last of several wins, as in most parsers.
@@ -274,22 +299,16 @@ impl<'a> Members<'a> {
     }
 
     fn advance(&mut self) -> Result<Option<Member<'a>>, ScanError> {
-        match (self.cursor.peek()?, &self.state) {
-            (b'}', _) => {
-                self.cursor.at += 1;
-                return Ok(None);
-            }
-            (_, MembersState::First) => self.state = MembersState::Later,
-            _ => {
-                self.cursor.expect(b',')?;
-            }
+        let Self { cursor, walk: Some(walk) } = self else { return Ok(None) };
+        if !walk.advance(cursor)? {
+            return Ok(None);
         }
-        let (span, escaped) = self.cursor.string()?;
-        let bytes = self.cursor.bytes;
-        let key = decode(&bytes[span.clone()], escaped).ok_or(ScanError::Unexpected(span.start))?;
-        self.cursor.expect(b':')?;
-        let value = self.cursor.value(1)?;
-        Ok(Some(Member { key, key_span: span, value }))
+        let (key_span, escaped) = cursor.string()?;
+        let unreadable = ScanError::Unexpected(key_span.start);
+        let key = decode(&cursor.bytes[key_span.clone()], escaped).ok_or(unreadable)?;
+        cursor.expect(b':')?;
+        let value = cursor.value(1)?;
+        Ok(Some(Member { key, key_span, value }))
     }
 
     /// How far the object has been read.
@@ -302,12 +321,9 @@ impl<'a> Iterator for Members<'a> {
     type Item = Result<Member<'a>, ScanError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state == MembersState::Done {
-            return None;
-        }
         let member = self.advance();
         if !matches!(member, Ok(Some(_))) {
-            self.state = MembersState::Done;
+            self.walk = None;
         }
         member.transpose()
     }
@@ -317,20 +333,14 @@ impl<'a> Iterator for Members<'a> {
 pub fn elements(bytes: &[u8], array: &Span) -> Vec<Span> {
     let mut cursor = Cursor::new(&bytes[..array.end], array.start);
     let mut found = Vec::new();
-    let mut walk = || -> Result<(), ScanError> {
-        cursor.expect(b'[')?;
-        if cursor.peek()? == b']' {
-            return Ok(());
-        }
-        loop {
+    let mut read = || -> Result<(), ScanError> {
+        let mut walk = Walk::open(&mut cursor, b'[', 0)?;
+        while walk.advance(&mut cursor)? {
             found.push(cursor.value(1)?);
-            if cursor.peek()? == b']' {
-                return Ok(());
-            }
-            cursor.expect(b',')?;
         }
+        Ok(())
     };
-    let _ = walk(); // what could be read counts
+    let _ = read(); // the elements before an error count
     found
 }
 

@@ -13,7 +13,7 @@ mod queue;
 mod sse;
 pub mod write;
 
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::{Cursor, Walk};
 pub use cursor::{Member, Members, ScanError, elements, string_value};
 pub use draft::{Draft, Hole};
 pub use frame::Frame;

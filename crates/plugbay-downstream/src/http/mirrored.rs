@@ -1,35 +1,38 @@
 //! Arguments that a tool wants repeated in headers: what its schema marks with `x-mcp-header`.
 
+use std::borrow::Cow;
+
 use plugbay_core::{
+    catalog::HeaderParameter,
     surface::{Plan, Snapshot},
-    wire::Members,
 };
-use serde_json::{Map, Value};
 
 use crate::message::Request;
-
-const MARK: &str = "x-mcp-header";
 
 /// An argument, and the header that repeats it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Mirrored {
     pub(super) header: String,
-    argument: Value,
+    text: Option<String>,
+    is_number: bool,
 }
 
 impl Mirrored {
+    fn of(parameter: HeaderParameter, arguments: &[u8]) -> Self {
+        let argument = parameter.argument(arguments, &(0..arguments.len()));
+        let text = argument.and_then(HeaderParameter::text).map(Cow::into_owned);
+        let is_number = argument.is_some_and(|json| matches!(json.first(), Some(b'-' | b'0'..=b'9')));
+        Self { header: parameter.header, text, is_number }
+    }
+
     /// The argument as text; one that is not there must not be in the header either.
     pub(super) fn text(&self) -> Option<String> {
-        match &self.argument {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
-        }
+        self.text.clone()
     }
 
     /// Numbers are compared as such: `42` is `42.0`.
     pub(super) fn agrees(&self, header: &str, body: &str) -> bool {
-        header == body || (self.argument.is_number() && whole(header) == whole(body))
+        header == body || (self.is_number && whole(header) == whole(body))
     }
 }
 
@@ -40,35 +43,17 @@ fn whole(number: &str) -> &str {
     }
 }
 
-/// What a call must repeat. Most tools mark nothing, and then nothing is parsed.
+/// What a call must repeat. A tool that cannot be called over HTTP demands nothing.
 pub(super) fn expected(snapshot: &Snapshot, request: &Request) -> Vec<Mirrored> {
-    let schema = request.subject().and_then(|name| marked_schema(snapshot, &name));
-    let Some(schema) = schema else { return Vec::new() };
-    let arguments = request.arguments().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
-    let mut found = Vec::new();
-    collect(&schema, &arguments, &mut found);
-    found
+    let definition = request.subject().and_then(|name| definition(snapshot, &name));
+    let parameters = definition.and_then(|definition| HeaderParameter::of_tool(definition).ok());
+    let arguments = request.arguments().unwrap_or_default();
+    parameters.into_iter().flatten().map(|parameter| Mirrored::of(parameter, arguments)).collect()
 }
 
-fn marked_schema(snapshot: &Snapshot, name: &str) -> Option<Value> {
+fn definition<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
     let Plan::Forward(target) = snapshot.listing.plan(name) else { return None };
-    let definition = &snapshot.catalog.get(&target.server)?.offer.tool(&target.tool)?.definition;
-    let marked = definition.windows(MARK.len()).any(|window| window == MARK.as_bytes());
-    let schema = marked.then(|| Members::find(definition, &(0..definition.len()), "inputSchema"))??;
-    serde_json::from_slice(&definition[schema]).ok()
-}
-
-/// Only what a chain of `properties` leads to can be marked.
-fn collect(schema: &Value, arguments: &Value, found: &mut Vec<Mirrored>) {
-    let nothing = Map::new();
-    for (key, property) in schema["properties"].as_object().unwrap_or(&nothing) {
-        let argument = &arguments[key];
-        if let Some(name) = property[MARK].as_str() {
-            let header = format!("mcp-param-{}", name.to_lowercase());
-            found.push(Mirrored { header, argument: argument.clone() });
-        }
-        collect(property, argument, found);
-    }
+    Some(&snapshot.catalog.get(&target.server)?.offer.tool(&target.tool)?.definition)
 }
 
 #[cfg(test)]
@@ -77,15 +62,21 @@ mod tests {
 
     use super::*;
 
+    fn mirrored(arguments: &str) -> Vec<Mirrored> {
+        let definition = json!({ "inputSchema": { "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "deep": { "properties": {
+                "n": { "type": "integer", "x-mcp-header": "N" },
+                "gone": { "type": "boolean", "x-mcp-header": "Gone" },
+            } },
+        } } });
+        let parameters = HeaderParameter::of_tool(definition.to_string().as_bytes()).unwrap();
+        parameters.into_iter().map(|parameter| Mirrored::of(parameter, arguments.as_bytes())).collect()
+    }
+
     #[test]
     fn marks_are_found_along_properties_alone() {
-        let schema = json!({ "properties": {
-            "region": { "type": "string", "x-mcp-header": "Region" },
-            "deep": { "properties": { "n": { "x-mcp-header": "N" }, "gone": { "x-mcp-header": "Gone" } } },
-            "list": { "items": { "x-mcp-header": "Never" } },
-        } });
-        let mut found = Vec::new();
-        collect(&schema, &json!({ "region": "é", "deep": { "n": 42, "gone": null } }), &mut found);
+        let mut found = mirrored(r#"{"region":"é","deep":{"n":42,"gone":null}}"#);
         found.sort_by(|a, b| a.header.cmp(&b.header));
         let found: Vec<_> = found.iter().map(|mirrored| (&*mirrored.header, mirrored.text())).collect();
         let some = |text: &str| Some(text.to_owned());
@@ -96,14 +87,15 @@ mod tests {
 
     #[test]
     fn numbers_agree_as_numbers_and_texts_as_texts() {
-        let check = |argument: Value, header: &str, agrees: bool| {
-            let mirrored = Mirrored { header: String::new(), argument };
+        let check = |argument: &str, header: &str, agrees: bool| {
+            let all = mirrored(&format!(r#"{{"region":{argument}}}"#));
+            let mirrored = all.iter().find(|one| one.header == "mcp-param-region").unwrap();
             let body = mirrored.text().unwrap();
             assert_eq!(mirrored.agrees(header, &body), agrees, "{body} {header}");
         };
-        check(json!(42), "42.0", true);
-        check(json!(9_007_199_254_740_993_u64), "9007199254740992", false);
-        check(json!("42"), "42.0", false);
-        check(json!(true), "true", true);
+        check("42", "42.0", true);
+        check("9007199254740993", "9007199254740992", false);
+        check("\"42\"", "42.0", false);
+        check("true", "true", true);
     }
 }

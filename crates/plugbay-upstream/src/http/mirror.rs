@@ -4,11 +4,11 @@ use std::{borrow::Cow, collections::HashMap};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use plugbay_core::{
+    catalog::HeaderParameter,
     era::Meta,
     wire::{Head, Kind, Members, Span, string_value},
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
 
 use super::peer::PROTOCOL_VERSION;
 
@@ -20,9 +20,9 @@ pub(super) struct Headers {
     pub(super) lasting: bool,
 }
 
-/// The arguments of one tool that are repeated: header and path.
+/// The parameters of one tool that are repeated in headers.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mirror(Vec<(HeaderName, Vec<String>)>);
+pub(super) struct Mirror(Vec<(HeaderName, HeaderParameter)>);
 
 pub(super) fn headers(message: &[u8], mirrors: &HashMap<String, Mirror>) -> Headers {
     read(message, mirrors).unwrap_or_default()
@@ -61,96 +61,19 @@ fn name<'a>(message: &'a [u8], method: &str, params: &Span) -> Option<Cow<'a, st
 impl Mirror {
     /// What a tool's schema asks for; `Err` tells why the tool cannot be called by HTTP.
     pub(super) fn read(definition: &[u8]) -> Result<Option<Self>, String> {
-        if memchr::memmem::find(definition, KEY.as_bytes()).is_none() {
-            return Ok(None);
-        }
-        let definition: Value = serde_json::from_slice(definition).map_err(|error| error.to_string())?;
-        let mut found = Vec::new();
-        let schema = definition.get("inputSchema").unwrap_or(&Value::Null);
-        collect(schema, &mut Vec::new(), Reach::Object, &mut found)?;
-        let mut seen = Vec::new();
-        for (header, _) in &found {
-            if seen.contains(&header) {
-                return Err(format!("two parameters ask for the header {header}"));
-            }
-            seen.push(header);
-        }
+        let name = |one: HeaderParameter| Some((HeaderName::from_bytes(one.header.as_bytes()).ok()?, one));
+        let found: Vec<_> = HeaderParameter::of_tool(definition)?.into_iter().filter_map(name).collect();
         Ok((!found.is_empty()).then_some(Self(found)))
     }
 
     fn add(&self, message: &[u8], params: &Span, map: &mut HeaderMap) {
         let Some(arguments) = Members::find(message, params, "arguments") else { return };
-        for (header, path) in &self.0 {
-            let value = path.iter().try_fold(arguments.clone(), |at, key| Members::find(message, &at, key));
-            let text = value.and_then(|span| text(&message[span]).map(Cow::into_owned));
+        for (header, parameter) in &self.0 {
+            let text = parameter.argument(message, &arguments).and_then(HeaderParameter::text);
             if let Some(value) = text.as_deref().and_then(encoded) {
                 map.insert(header.clone(), value);
             }
         }
-    }
-}
-
-const KEY: &str = "x-mcp-header";
-
-/// Where in a schema we are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// At an object schema that each call's arguments are sure to follow.
-    Object,
-    /// Inside something that may or may not apply: no header may be asked for there.
-    Elsewhere,
-}
-
-fn collect(
-    schema: &Value,
-    path: &mut Vec<String>,
-    reach: Reach,
-    found: &mut Vec<(HeaderName, Vec<String>)>,
-) -> Result<(), String> {
-    let Value::Object(members) = schema else {
-        if let Value::Array(items) = schema {
-            items.iter().try_for_each(|item| collect(item, path, Reach::Elsewhere, found))?;
-        }
-        return Ok(());
-    };
-    // Among the names of properties the key is a property like any other.
-    if let Some(wanted) = members.get(KEY) {
-        let at = path.join(".");
-        if reach == Reach::Elsewhere || path.is_empty() {
-            return Err(format!("{KEY} stands where it may not, at {at:?}"));
-        }
-        if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-            return Err(format!("{KEY} is allowed for strings, integers and booleans only, not at {at:?}"));
-        }
-        let header = wanted
-            .as_str()
-            .filter(|name| !name.is_empty())
-            .and_then(|name| HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes()).ok());
-        found.push((header.ok_or_else(|| format!("{KEY} at {at:?} is not a header name"))?, path.clone()));
-    }
-    for (key, value) in members {
-        match (key.as_str(), value) {
-            ("properties", Value::Object(properties)) => {
-                for (name, property) in properties {
-                    path.push(name.clone());
-                    collect(property, path, reach, found)?;
-                    path.pop();
-                }
-            }
-            // Examples, not schemas.
-            ("default" | "const" | "enum" | "examples", _) => {}
-            (_, value) => collect(value, path, Reach::Elsewhere, found)?,
-        }
-    }
-    Ok(())
-}
-
-/// A value as header text; nothing for what has none.
-fn text(json: &[u8]) -> Option<Cow<'_, str>> {
-    match json.first()? {
-        b'"' => string_value(json),
-        b'{' | b'[' | b'n' => None,
-        _ => std::str::from_utf8(json).ok().map(Cow::Borrowed),
     }
 }
 
