@@ -128,7 +128,7 @@ impl App {
         let servers = self.pool.servers();
         let running = servers.handles.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
         let broken = servers.invalid.iter().map(|(name, failure)| {
-            (name, Status { condition: Condition::Failed(Arc::clone(failure)), ..Status::default() })
+            (name, Status { condition: Condition::Error(Arc::clone(failure)), ..Status::default() })
         });
         running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
     }

@@ -130,8 +130,8 @@ fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<S
     }
     let server = |(name, Status { condition, pid, .. })| {
         let failure = match &condition {
-            Condition::Failed(failure) => Some(failure),
-            Condition::Asleep | Condition::Warming => snapshot.catalog.failure(&name),
+            Condition::Error(failure) => Some(failure),
+            Condition::Idle | Condition::Warming => snapshot.catalog.failure(&name),
             Condition::Ready => None,
         };
         ServerStatus {

@@ -52,10 +52,10 @@ pub(super) async fn start(
         watcher(&name, &condition);
         match condition {
             Condition::Ready => ready.push(name),
-            Condition::Failed(failure) => {
+            Condition::Error(failure) => {
                 failures.insert(name, failure);
             }
-            Condition::Asleep | Condition::Warming => {}
+            Condition::Idle | Condition::Warming => {}
         }
     }
     let listed = |name: &ServerName, snapshot: &plugbay_core::surface::Snapshot| {
@@ -71,14 +71,14 @@ pub(super) async fn start(
 /// Reports a server's condition until nothing more is to be waited for.
 async fn follow(handle: ServerHandle, server_notification: mpsc::UnboundedSender<(ServerName, Condition)>) {
     let mut status: watch::Receiver<Status> = handle.status();
-    let mut last = Condition::Asleep;
+    let mut last = Condition::Idle;
     while status.changed().await.is_ok() {
         let condition = status.borrow_and_update().condition.clone();
         if condition == last {
             continue; // something else about it has changed
         }
         last = condition.clone();
-        let settled = matches!(condition, Condition::Ready | Condition::Failed(_));
+        let settled = matches!(condition, Condition::Ready | Condition::Error(_));
         if server_notification.send((handle.name().clone(), condition)).is_err() || settled {
             return;
         }
