@@ -97,9 +97,9 @@ fn of_one_server_is_found_what_would_be_lost_among_others() {
     assert!(found(0..0).is_empty());
 }
 
-/// Four words in two directions: rain and weather point the same way.
+/// Four words in two embeddings: rain and weather point the same way.
 #[test]
-fn a_word_that_no_tool_has_is_found_by_its_meaning() {
+fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
     let mut table = b"TVEC".to_vec();
     table.extend(4u32.to_le_bytes());
     table.extend(2u32.to_le_bytes());
