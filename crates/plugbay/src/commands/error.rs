@@ -16,7 +16,7 @@ pub struct CommandError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Failed,
-    /// The command line itself makes no sense.
+    /// The command line is wrong.
     Usage,
 }
 
@@ -78,7 +78,7 @@ impl From<CallError> for CommandError {
                 Self::down(server, &failure)
             }
             CallError::TimedOut { .. } => {
-                Self::failed(error.to_string()).hint("or give it longer this once: --timeout 5m")
+                Self::failed(error.to_string()).hint("or give this call more time: --timeout 5m")
             }
             _ => Self::failed(error.to_string()),
         }

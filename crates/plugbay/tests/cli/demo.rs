@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use crate::harness::Harness;
 
 #[test]
-fn runs_on_a_fresh_machine_and_leaves_nothing_behind() {
+fn the_demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
     let harness = Harness::empty();
     let run = harness.run(&["demo"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
@@ -41,7 +41,7 @@ fn runs_on_a_fresh_machine_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn json_holds_the_same() {
+fn the_list_as_json_has_the_same_states() {
     let json = Harness::empty().run(&["demo", "--json"]).json();
     assert_eq!(json["costs"]["servers"][0]["server"], "calc");
     assert_eq!(json["failures"][0]["server"], "broken");
