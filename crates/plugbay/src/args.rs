@@ -263,7 +263,9 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Permissions { name, allow_reading, hook, .. } => {
             let options = permissions::PermissionsOptions { entry: name, allow_reading };
             if hook {
-                runtime.block_on(permissions::hook(&context, &options, &settings::claude_code()))
+                let (project, user) = settings::claude_code();
+                let places = permissions::Places::new(project, user);
+                runtime.block_on(permissions::hook(&context, &options, &places))
             } else {
                 runtime.block_on(permissions::fragment(&context, &options))
             }

@@ -3,7 +3,6 @@
 pub mod approve;
 pub mod call;
 pub mod demo;
-mod error;
 pub mod hosts;
 pub mod list;
 pub mod permissions;
@@ -18,8 +17,7 @@ pub mod tools;
 
 use std::path::PathBuf;
 
-pub use error::{CommandError, Detail};
-pub use start::Trouble;
+pub use crate::error::{CommandError, Trouble};
 
 use crate::{app::Environment, config::Settings, output::Output, settings::Source};
 

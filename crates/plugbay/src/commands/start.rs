@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use plugbay_core::{catalog::Freshness, failure::Failure, name::ServerName};
 use plugbay_upstream::{Condition, ServerHandle, Status};
-use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{mpsc, watch},
     time::timeout,
@@ -14,23 +13,6 @@ use crate::app::App;
 
 /// A server is ready a moment before the catalog has its tools.
 const CATALOG_WAIT: Duration = Duration::from_secs(1);
-
-/// Why a server does not work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
-    pub reason: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stderr: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-impl From<&Failure> for Trouble {
-    fn from(failure: &Failure) -> Self {
-        let Failure { what, stderr, remedy } = failure.clone();
-        Self { reason: what, stderr, remedy }
-    }
-}
 
 /// Starts the wanted servers all at once and reports their conditions to `watcher`. Returns the failures.
 ///

@@ -84,7 +84,7 @@ mod tests {
     use plugbay_core::{era::Era, server_state::ServerState};
 
     use super::*;
-    use crate::commands::Trouble;
+    use crate::error::Trouble;
 
     #[test]
     fn the_server_list_shows_states_tokens_and_failures() {

@@ -30,7 +30,7 @@ pub use clean::{clean, clean_line, one_line};
 pub use style::Style;
 
 use self::table::Cell;
-use crate::{commands::CommandError, config::Diagnostic};
+use crate::{config::Diagnostic, error::CommandError};
 
 /// The output of a command, and what the terminal can show.
 #[derive(Debug, Clone, Copy)]

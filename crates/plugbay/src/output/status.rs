@@ -125,7 +125,7 @@ mod tests {
     use plugbay_downstream::ConnectedHost;
 
     use super::*;
-    use crate::commands::Trouble;
+    use crate::error::Trouble;
 
     fn gateway() -> GatewayStatus {
         let host = ConnectedHost {

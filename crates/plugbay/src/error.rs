@@ -1,10 +1,9 @@
-//! How a command fails: what its user reads, and the exit code.
+//! Errors of commands, with their exit codes, and the reasons why servers fail.
 
 use std::process::ExitCode;
 
 use plugbay_core::failure::{CallError, Failure};
-
-use super::Trouble;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct CommandError {
@@ -27,6 +26,23 @@ pub enum Detail {
     /// Text to copy.
     Example(String),
     Trouble(Trouble),
+}
+
+/// Why a server does not work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl From<&Failure> for Trouble {
+    fn from(failure: &Failure) -> Self {
+        let Failure { what, stderr, remedy } = failure.clone();
+        Self { reason: what, stderr, remedy }
+    }
 }
 
 impl CommandError {
