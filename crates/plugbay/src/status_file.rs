@@ -17,7 +17,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 pub use file::read;
 
 use self::file::StatusFile;
-use crate::{app::App, commands::Trouble, settings::Source};
+use crate::{app::App, error::Trouble, settings::Source};
 
 /// Changes within this time are written together.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{Harness, samples};
 
 #[test]
-fn each_mode_is_counted_as_hosts_see_it() {
+fn tokens_of_each_mode_are_counted_as_hosts_see_it() {
     let harness = Harness::with(&samples());
     let counted = harness.run(&["tokens", "--server", "notes", "--explain", "--json"]).json();
     let rows: Vec<&Value> = counted["listings"].as_array().unwrap().iter().collect();
@@ -27,7 +27,7 @@ fn each_mode_is_counted_as_hosts_see_it() {
 }
 
 #[test]
-fn what_is_explained_is_what_auto_does() {
+fn tokens_explain_shows_the_modes_that_auto_chooses() {
     let harness = Harness::with(&samples());
     let counted = harness.run(&["tokens", "--explain", "--json"]).json();
     let shown = harness.run(&["hosts", "--json"]).json();
@@ -45,7 +45,7 @@ fn what_is_explained_is_what_auto_does() {
 }
 
 #[test]
-fn hosts_are_shown_with_what_they_get() {
+fn host_profiles_are_shown_with_their_modes() {
     let harness = Harness::empty();
     let hosts = json!({
         "gemini-cli": { "pause": "3s", "resultLimit": 1000, "shows": "both" },

@@ -20,7 +20,7 @@ fn with<'a>(tools: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn servers_are_warm_before_they_are_wanted_and_stay_so() {
+fn servers_start_before_they_are_activated_and_stay_ready() {
     for open in [|host: &Host| drop(host.initialize()), Host::speak_modern] {
         check_warmth(open);
     }
@@ -48,7 +48,7 @@ fn check_warmth(open: fn(&Host)) {
 }
 
 #[test]
-fn a_crash_takes_the_tools_away_and_a_recovery_brings_them_back() {
+fn a_server_crash_removes_its_tools_and_a_recovery_restores_them() {
     let workspace = Workspace::new();
     let host = started(&workspace, &[("a", Script::friendly()), ("b", Script::friendly())]);
     host.call("gateway_activate", r#"{"name":["a","b"]}"#);
@@ -83,7 +83,7 @@ fn the_first_list_waits_for_no_server_whose_tools_are_not_in_it() {
 }
 
 #[test]
-fn a_server_that_was_mended_is_up_as_soon_as_it_is_activated() {
+fn a_repaired_server_is_ready_as_soon_as_it_is_activated() {
     let workspace = Workspace::new();
     let broken = Script::new().set("exit", r#"{"code":1,"stderr":["no such thing"]}"#);
     let host = started(&workspace, &[("a", broken)]);
@@ -99,7 +99,7 @@ fn a_server_that_was_mended_is_up_as_soon_as_it_is_activated() {
 }
 
 #[test]
-fn a_server_at_rest_is_started_when_it_is_activated_and_rests_when_it_is_put_away() {
+fn an_idle_server_starts_when_activated_and_is_idle_again_after_deactivation() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]).top("mode", json!("activate"));
     workspace.write_config(&config.top("defaults", json!({ "idle": "100ms" })));
@@ -116,7 +116,7 @@ fn a_server_at_rest_is_started_when_it_is_activated_and_rests_when_it_is_put_awa
 }
 
 #[test]
-fn what_a_project_uses_most_is_listed_the_next_time() {
+fn learned_tools_are_listed_in_the_next_conversation() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);
     workspace.write_config(&config.top("mode", json!("search")).top("learn", json!(1)));

@@ -54,7 +54,7 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     workspace.write_config(&config);
     let nothing = status(&workspace, &[]);
     assert!(nothing.status.success());
-    assert!(nothing.stdout.starts_with(b"nothing runs"), "{nothing:?}");
+    assert!(nothing.stdout.starts_with(b"no gateway runs"), "{nothing:?}");
     assert!(workspace.log("a").is_empty(), "nothing is started");
 
     let host = workspace.serve(&gateway());
@@ -125,7 +125,7 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
 }
 
 #[test]
-fn a_gateway_that_was_killed_is_not_shown_and_what_it_left_is_cleared() {
+fn a_killed_gateway_is_not_shown_and_its_status_file_is_removed() {
     let workspace = Workspace::new();
     // One that was killed while it wrote leaves a draft, which is cleared when it is surely nobody's.
     let pages = || {
@@ -154,7 +154,7 @@ fn a_gateway_that_was_killed_is_not_shown_and_what_it_left_is_cleared() {
 }
 
 #[test]
-fn a_failure_is_shown_with_its_reason_and_no_secret() {
+fn a_server_failure_is_shown_with_its_reason_and_no_secret() {
     let workspace = Workspace::new();
     let broken = Script::new().set("exit", r#"{"code":9,"stderr":["connect ECONNREFUSED 127.0.0.1:5433"]}"#);
     let config = workspace
@@ -191,7 +191,7 @@ fn a_failure_is_shown_with_its_reason_and_no_secret() {
 }
 
 #[test]
-fn a_change_is_shown_a_server_at_rest_too() {
+fn a_status_shows_changed_modes_and_idle_servers() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]).options("a", json!({"idle": "100ms"}));
     workspace.write_config(&config);
@@ -214,7 +214,7 @@ fn a_change_is_shown_a_server_at_rest_too() {
 }
 
 #[test]
-fn where_nothing_can_be_written_all_else_works() {
+fn without_a_writable_state_folder_everything_else_works() {
     let workspace = Workspace::new();
     fs::write(workspace.path().join("state/plugbay"), "in the way").unwrap();
     let host = workspace.serve_with(&gateway(), &[("a", Script::friendly())]);
@@ -225,6 +225,6 @@ fn where_nothing_can_be_written_all_else_works() {
     let run = status(&workspace, &[]);
     let told = String::from_utf8(run.stderr).unwrap();
     assert_eq!((run.status.code(), run.stdout.as_slice()), (Some(1), &b""[..]), "{told}");
-    assert!(told.starts_with("error: it cannot be told what runs: "), "{told}");
+    assert!(told.starts_with("error: cannot read the status files in "), "{told}");
     host.finish();
 }
