@@ -49,7 +49,7 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
     assert_eq!(states, ["error", "active", "error", "error"]);
     assert_eq!(json["servers"][0]["stderr"][0], "broken: reading the settings");
     assert_eq!((&json["tools"], &json["disabled"]), (&json!(6), &json!(["off"])));
-    assert_eq!(harness.processes(), Vec::<String>::new());
+    harness.wait_for_processes();
 }
 
 #[test]

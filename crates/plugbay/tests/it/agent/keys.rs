@@ -1,23 +1,22 @@
 //! The key of a model, from the system's keychain.
 
-use std::{env, fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{env, fs, path::Path};
 
-use plugbay_testkit::Host;
+use plugbay_testkit::{Host, write_program};
 use serde_json::json;
 
 use super::{Harness, SECRET, told, want};
 use crate::{dialect::OPENAI, gateway};
 
-/// A program that tells the key, unless it is locked, and logs what it is asked.
-fn teller(folder: &Path, name: &str) {
+/// Writes a program that prints the key unless it is locked, and logs its arguments.
+fn key_program(folder: &Path, name: &str) {
+    let program = folder.join(name);
     let folder = folder.display();
     let script = format!(
         "#!/bin/sh\necho \"$@\" >> {folder}/log\n\
          if [ -e {folder}/locked ]; then echo 'it is locked' >&2; exit 1; fi\necho {SECRET}\n"
     );
-    let file = format!("{folder}/{name}");
-    fs::write(&file, script).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, &script);
 }
 
 #[test]
@@ -28,7 +27,7 @@ fn the_key_of_a_model_comes_from_the_keychain() {
     fs::create_dir(&tools).unwrap();
     fs::write(tools.join("locked"), "").unwrap();
     for name in ["secret-tool", "security"] {
-        teller(&tools, name);
+        key_program(&tools, name);
     }
     let (url, keychain) = (harness.endpoint.url(), "my-key");
     let model = json!({ "provider": "openai", "model": "m", "baseUrl": url, "keychain": keychain });
