@@ -6,7 +6,7 @@ use plugbay_core::{
     arguments,
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
-    search::Table,
+    search::EmbeddingTable,
     surface::{Learned, Snapshot},
     usage_counts::UsageCounts,
 };
@@ -37,7 +37,7 @@ pub struct Gateway {
     /// Told when somebody has switched something on or off.
     pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.
-    pub table: fn() -> Option<Arc<Table>>,
+    pub table: fn() -> Option<Arc<EmbeddingTable>>,
     /// Who helps with the ranking of what was found.
     pub ranker: Arc<Ranker>,
     /// Who runs agent runs, and on which terms.

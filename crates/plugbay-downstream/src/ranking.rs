@@ -11,7 +11,7 @@ use std::{
 use plugbay_core::{
     model::{Model, Prompt, Trouble},
     name::ServerName,
-    search::{Hit, Table, ranking},
+    search::{EmbeddingTable, Hit, ranking},
     surface::{Found, Snapshot, ToolIndex},
 };
 use tokio::time::{Instant, timeout};
@@ -197,7 +197,7 @@ pub async fn ask(
     deadline: Duration,
     wish: &Wish,
     snapshot: &Snapshot,
-    table: fn() -> Option<Arc<Table>>,
+    table: fn() -> Option<Arc<EmbeddingTable>>,
 ) -> Result<Vec<String>, Trouble> {
     let prompt = prompt(wish, snapshot, table);
     let reply = timeout(deadline, model.ask(prompt, None)).await;
@@ -238,7 +238,7 @@ pub fn merge<'a>(
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
-fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
+fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
     let likely = snapshot.tool_index.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
