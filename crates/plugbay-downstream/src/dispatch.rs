@@ -370,7 +370,7 @@ fn watch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refu
 }
 
 fn tells_of_changes(snapshot: &Snapshot, server: &ServerName) -> bool {
-    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.features.subscribe)
+    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.capabilities.subscribe)
 }
 
 fn unwatch(session: &Session, sink: &Outbox, request: &Request) -> Result<(), Refusal> {

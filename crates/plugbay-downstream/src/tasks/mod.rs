@@ -64,7 +64,7 @@ pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, tar
         // It may be of either era. If it is of the host's, it answers as the host has asked it to.
         return if request.takes_a_task(era) { Role::Begins } else { Role::None };
     };
-    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.features.tasks);
+    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.capabilities.tasks);
     if alike && request.takes_a_task(era) {
         return Role::Begins;
     }
@@ -132,13 +132,13 @@ fn quoted(text: &str) -> Bytes {
 /// Those that list their tasks.
 fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == Era::Legacy);
-    of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
+    of_era.filter(|(_, entry)| entry.offer.capabilities.tasks_list).map(|(server, _)| server)
 }
 
 /// What the servers of an era can do with tasks, together.
 pub(crate) fn features(catalog: &Catalog, era: Era) -> ServerCapabilities {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
-    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.features))
+    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.capabilities))
 }
 
 /// What must be put into an answer so that its host knows the tasks in it.
@@ -204,7 +204,7 @@ pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, He
 pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, SubscriptionTarget)> {
     let task = Task::find(shown, &session.owner())?;
     let offer = session.snapshot().catalog.get(&task.server).map(|entry| Arc::clone(&entry.offer))?;
-    let tells = offer.dialect.era == Era::Modern && offer.features.tasks;
+    let tells = offer.dialect.era == Era::Modern && offer.capabilities.tasks;
     tells.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
 }
 

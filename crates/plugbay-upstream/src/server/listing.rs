@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ITEM_LIMIT, Item, ItemKind, ServerCapabilities, Stock, Tool, read_page},
+    catalog::{ITEM_LIMIT, Item, ItemKind, Items, ServerCapabilities, Tool, read_page},
     wire::Span,
 };
 
@@ -15,7 +15,7 @@ pub(crate) struct Listing {
     /// What is being listed, and what comes after it.
     item_kinds: Vec<ItemKind>,
     tools: Vec<Tool>,
-    stock: Stock,
+    stock: Items,
     pages: usize,
     cursor: Option<Bytes>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Listing {
 /// What is to be asked next.
 pub(crate) enum Step {
     Ask(Listing),
-    Complete(Vec<Tool>, Stock),
+    Complete(Vec<Tool>, Items),
 }
 
 impl Listing {
@@ -31,7 +31,7 @@ impl Listing {
     pub(crate) fn begin(features: ServerCapabilities) -> Step {
         let mut item_kinds: Vec<ItemKind> = features.item_kinds().collect();
         item_kinds.reverse();
-        let (tools, stock) = (Vec::new(), Stock::default());
+        let (tools, stock) = (Vec::new(), Items::default());
         Self { item_kinds, tools, stock, pages: 0, cursor: None }.go_on()
     }
 

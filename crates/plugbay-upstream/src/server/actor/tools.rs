@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plugbay_core::{
     capabilities::ClientCapabilities,
-    catalog::{Dialect, ItemKind, Offer, Stock, Tool},
+    catalog::{Dialect, ItemKind, Items, Offer, Tool},
     era::Era,
     exchange::SubscriptionTarget,
     extension::Extensions,
@@ -85,7 +85,7 @@ impl Actor {
         }
     }
 
-    fn report(&mut self, tools: Vec<Tool>, stock: Stock) {
+    fn report(&mut self, tools: Vec<Tool>, stock: Items) {
         let Phase::Up(link) = &mut self.phase else { return };
         let tools = link.usable(tools);
         self.listed = true;
@@ -94,7 +94,8 @@ impl Actor {
         let Opened { era, info, instructions, features, extensions, .. } = &self.opened;
         let Habits { framing, sse, asked_in_vain } = self.habits;
         let dialect = Dialect { era: era.unwrap_or(Era::Legacy), framing, sse, asked_in_vain };
-        let offer = Offer::new(dialect, info.clone(), instructions.clone(), tools).stocked(*features, stock);
+        let offer =
+            Offer::new(dialect, info.clone(), instructions.clone(), tools).with_items(*features, stock);
         self.tell(Ok(Arc::new(offer.extended(extensions.clone()))));
         for warmed in self.warmed.drain(..) {
             warmed.tell(Ok(()));

@@ -166,7 +166,7 @@ async fn everything_that_a_server_has_is_listed_and_a_refusal_costs_its_own_kind
         items.iter().map(|item| item.key.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!([keys(&offer.resources), keys(&offer.templates), keys(&offer.prompts)], ["x:1 x:2", "", "p"]);
-    assert!(offer.features.subscribe && offer.features.completions && !offer.features.logging);
+    assert!(offer.capabilities.subscribe && offer.capabilities.completions && !offer.capabilities.logging);
 }
 
 #[tokio::test(start_paused = true)]
