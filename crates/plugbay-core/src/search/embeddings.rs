@@ -308,7 +308,7 @@ impl Embeddings {
     }
 }
 
-/// EmbeddingList of length one, a byte per dimension.
+/// A list of embeddings of length one, a byte per dimension.
 #[derive(Debug)]
 pub(super) struct EmbeddingList {
     dimensions: usize,
