@@ -315,7 +315,7 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
 }
 
 fn tells_of_changes(snapshot: &Snapshot, server: &ServerName) -> bool {
-    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.features.subscribe)
+    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.capabilities.subscribe)
 }
 
 fn unsubscribe(context: RequestContext<'_>) -> Result<(), Refusal> {

@@ -5,8 +5,13 @@ use std::{fmt, sync::Arc};
 use plugbay_core::{
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
+<<<<<<< HEAD
     search::Table,
     surface::{Learned, LiveSettings, Snapshot},
+=======
+    search::EmbeddingTable,
+    surface::{Learned, Snapshot},
+>>>>>>> wt-core
     usage_counts::UsageCounts,
 };
 use tokio::sync::{Notify, watch};
@@ -38,7 +43,7 @@ pub struct Gateway {
     /// Told when somebody has switched something on or off.
     pub switched: Arc<Notify>,
     /// What words mean, for whoever searches by meaning.
-    pub table: fn() -> Option<Arc<Table>>,
+    pub table: fn() -> Option<Arc<EmbeddingTable>>,
     /// Who helps with the ranking of what was found.
     pub ranker: Arc<Ranker>,
     /// Who runs agent runs, and on which terms.

@@ -11,7 +11,7 @@ use std::{
 use plugbay_core::{
     model::{Model, Prompt, Trouble},
     name::ServerName,
-    search::{Hit, Table, ranking},
+    search::{EmbeddingTable, Hit, ranking},
     surface::{Found, Snapshot, ToolIndex},
 };
 use tokio::time::{Instant, timeout};
@@ -197,7 +197,7 @@ pub async fn ask(
     deadline: Duration,
     wanted: &RankRequest,
     snapshot: &Snapshot,
-    table: fn() -> Option<Arc<Table>>,
+    table: fn() -> Option<Arc<EmbeddingTable>>,
 ) -> Result<Vec<String>, Trouble> {
     let prompt = prompt(wanted, snapshot, table);
     let reply = timeout(deadline, model.ask(prompt, None)).await;
@@ -239,9 +239,14 @@ pub fn merge<'a>(
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
+<<<<<<< HEAD
 fn prompt(wanted: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
     let likely =
         snapshot.tool_index.search(&wanted.query, ranking::CANDIDATES, wanted.server.as_ref(), table);
+=======
+fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
+    let likely = snapshot.tool_index.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
+>>>>>>> wt-core
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
     let others = snapshot.names.iter().filter(|found| wanted.may_be(found));

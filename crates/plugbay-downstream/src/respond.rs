@@ -95,7 +95,7 @@ fn task_capabilities(catalog: &Catalog, era: Era) -> ServerCapabilities {
 
 /// What the servers can do together. Those that have not been heard of yet may be able to do anything.
 fn capabilities(snapshot: &Snapshot) -> Value {
-    let able = snapshot.resources.features;
+    let able = snapshot.resources.capabilities;
     let possible = |able: bool| able || !snapshot.settled;
     let mut capabilities = json!({ "tools": { "listChanged": true } });
     if possible(able.resources) {

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Offer, ServerCapabilities, Stock, Tool},
+    catalog::{Catalog, Change, Items, Offer, ServerCapabilities, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exchange::{
         self, Answer, Call, Caller, Reply, ServerNotification, ServerRequest, ServerRequestError,
@@ -384,7 +384,7 @@ pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Sna
             tasks_cancel: true,
             ..ServerCapabilities::default()
         };
-        let offer = Offer::new(era, None, None, tools.collect()).stocked(features, Stock::default());
+        let offer = Offer::new(era, None, None, tools.collect()).with_items(features, Items::default());
         let server = ServerName::parse(server).expect("a name");
         catalog = catalog.apply(Change::Listed(server.clone(), Arc::new(offer)));
         layout.exposures.insert(server, Exposure { mode: Some(mode), ..Exposure::default() });

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// A table of word pieces and their vectors, read where it lies.
-pub struct Table {
+pub struct EmbeddingTable {
     dimensions: usize,
     /// A factor per row.
     scales: &'static [[u8; 4]],
@@ -29,13 +29,13 @@ pub struct Table {
 /// What stands before a piece that continues a word.
 const CONTINUING: &str = "##";
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for EmbeddingTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table").field("pieces", &self.scales.len()).finish_non_exhaustive()
+        f.debug_struct("EmbeddingTable").field("pieces", &self.scales.len()).finish_non_exhaustive()
     }
 }
 
-impl Table {
+impl EmbeddingTable {
     /// `TVEC`, the numbers of rows and columns, a scale per row, the rows, and a word piece per line, in
     /// order.
     pub fn read(bytes: &'static [u8]) -> Option<Self> {
@@ -188,7 +188,7 @@ fn head(piece: &[u8]) -> u64 {
 /// The embeddings of a catalog: of its tools, and of its words.
 #[derive(Debug)]
 pub(super) struct Embeddings {
-    table: Arc<Table>,
+    table: Arc<EmbeddingTable>,
     pub(super) tools: EmbeddingList,
     /// The words of the catalog that the table knows whole; none if there are too many to compare.
     words: EmbeddingList,
@@ -205,7 +205,7 @@ const SERVER: f32 = 0.5;
 
 /// Builds the embeddings of a catalog word by word.
 pub(super) struct EmbeddingsBuilder {
-    table: Arc<Table>,
+    table: Arc<EmbeddingTable>,
     tools: EmbeddingList,
     /// The sum for the tool whose words are being added.
     sum: Vec<f32>,
@@ -216,7 +216,7 @@ pub(super) struct EmbeddingsBuilder {
 }
 
 impl EmbeddingsBuilder {
-    pub(super) fn new(table: Arc<Table>) -> Self {
+    pub(super) fn new(table: Arc<EmbeddingTable>) -> Self {
         let sum = vec![0.0; table.dimensions];
         Self { tools: EmbeddingList::new(&table), sum, vectors: Vec::new(), places: Vec::new(), table }
     }
@@ -308,7 +308,7 @@ impl Embeddings {
     }
 }
 
-/// EmbeddingList of length one, a byte per dimension.
+/// A list of embeddings of length one, a byte per dimension.
 #[derive(Debug)]
 pub(super) struct EmbeddingList {
     dimensions: usize,
@@ -330,7 +330,7 @@ impl Embedding {
 }
 
 impl EmbeddingList {
-    fn new(table: &Table) -> Self {
+    fn new(table: &EmbeddingTable) -> Self {
         Self { dimensions: table.dimensions, bytes: Vec::new() }
     }
 

@@ -287,7 +287,7 @@ impl Counts {
 }
 
 impl Postings {
-    /// ToolCounts first, then filled: sorting would cost more.
+    /// Counted first, then filled: sorting would cost more.
     fn new(terms: usize, all: &[(TermId, Posting)]) -> Self {
         let mut starts = vec![0u32; terms + 1];
         for (term, _) in all {

@@ -16,7 +16,7 @@ use std::{ops::Range, sync::Arc};
 use rustc_hash::FxHashMap;
 
 pub use document::Field;
-pub use embeddings::Table;
+pub use embeddings::EmbeddingTable;
 pub use explain::{Explanation, Match, Relation};
 
 use self::{
@@ -83,7 +83,7 @@ impl Hit {
 
 impl Engine {
     /// Builds the index. Each tool comes with the name of its server.
-    pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<Table>>) -> Self {
+    pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<EmbeddingTable>>) -> Self {
         let mut builder = table.map(EmbeddingsBuilder::new);
         let index = Index::build(tools, |word| {
             if let Some(builder) = &mut builder {

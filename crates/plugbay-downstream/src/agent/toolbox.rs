@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use plugbay_core::{
     model::ToolSpec,
     name::ServerName,
-    search::Table,
+    search::EmbeddingTable,
     surface::{Found, Snapshot},
 };
 use serde_json::value::RawValue;
@@ -35,7 +35,7 @@ impl Toolbox {
         snapshot: &Snapshot,
         query: &str,
         server: Option<&ServerName>,
-        table: fn() -> Option<Arc<Table>>,
+        table: fn() -> Option<Arc<EmbeddingTable>>,
     ) -> Self {
         let wanted = |found: &&Found| {
             let of = &found.target.server;

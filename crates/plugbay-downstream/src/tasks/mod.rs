@@ -54,7 +54,7 @@ pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, tar
         // It may be of either era. If it is of the host's, it answers as the host has asked it to.
         return if request.takes_a_task(era) { Role::Begins } else { Role::None };
     };
-    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.features.tasks);
+    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.capabilities.tasks);
     if alike && request.takes_a_task(era) {
         return Role::Begins;
     }
@@ -72,9 +72,18 @@ pub(crate) fn quoted(text: &str) -> Bytes {
 /// Those that list their tasks.
 pub(crate) fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == Era::Legacy);
-    of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
+    of_era.filter(|(_, entry)| entry.offer.capabilities.tasks_list).map(|(server, _)| server)
 }
 
+<<<<<<< HEAD
+=======
+/// What the servers of an era can do with tasks, together.
+pub(crate) fn features(catalog: &Catalog, era: Era) -> ServerCapabilities {
+    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
+    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.capabilities))
+}
+
+>>>>>>> wt-core
 /// What must be put into an answer so that its host knows the tasks in it.
 pub(crate) fn labels(
     role: &Role,
@@ -140,6 +149,7 @@ pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, He
     edited.map_or((message, head), |(head, edited)| (edited, head))
 }
 
+<<<<<<< HEAD
 /// The server of a task and its own name for it, if that server notifies of its tasks.
 pub(crate) fn watchable(
     shown: &str,
@@ -149,6 +159,13 @@ pub(crate) fn watchable(
     let task = Task::find(shown, owner)?;
     let offer = &catalog.get(&task.server)?.offer;
     let tells = offer.dialect.era == Era::Modern && offer.features.tasks;
+=======
+/// The server of a task and its own name for it, if that can tell of it unasked.
+pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, SubscriptionTarget)> {
+    let task = Task::find(shown, &session.owner())?;
+    let offer = session.snapshot().catalog.get(&task.server).map(|entry| Arc::clone(&entry.offer))?;
+    let tells = offer.dialect.era == Era::Modern && offer.capabilities.tasks;
+>>>>>>> wt-core
     tells.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
 }
 

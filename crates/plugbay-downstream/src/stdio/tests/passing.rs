@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Item, ItemKind, Offer, ServerCapabilities, Stock, Tool},
+    catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities, Tool},
     era::Era,
     exchange::{ServerNotification, Topic},
     exposure::{Exposure, Mode},
@@ -23,13 +23,13 @@ fn panel(servers: &[&str]) -> Snapshot {
     let mut layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     for name in servers {
         let item = |item_kind, json: String| Item::parse(Bytes::from(json), item_kind).expect("an item");
-        let stock = Stock {
+        let stock = Items {
             resources: vec![
                 item(ItemKind::Resource, r#"{"uri":"x://1"}"#.to_owned()),
                 item(ItemKind::Resource, format!(r#"{{"uri":"{name}:1"}}"#)),
             ],
             prompts: vec![item(ItemKind::Prompt, r#"{"name":"ask"}"#.to_owned())],
-            ..Stock::default()
+            ..Items::default()
         };
         let tools = ["echo", "wipe"]
             .map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}"}}"#))).expect("a tool"));
@@ -42,7 +42,7 @@ fn panel(servers: &[&str]) -> Snapshot {
         };
         let declared = format!(r#"{{"extensions":{{"com.example/{name}":{{}}}}}}"#);
         let offer = Offer::new(Era::Legacy, None, None, tools.to_vec())
-            .stocked(features, stock)
+            .with_items(features, stock)
             .extended(Extensions::read(declared.as_bytes(), &(0..declared.len())));
         let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).expect("a pattern") };
         let name = ServerName::parse(name).expect("a name");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Item, ItemKind, Offer, ServerCapabilities, Stock},
+    catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities},
     era::Era,
     exposure::Mode,
     surface::{Layout, Snapshot},
@@ -25,7 +25,7 @@ pub(super) fn silent() -> Snapshot {
 
 fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
     let item = |item_kind, json: String| Item::parse(Bytes::from(json), item_kind).expect("an item");
-    let stock = Stock {
+    let stock = Items {
         resources: vec![item(ItemKind::Resource, r#"{ "uri":"x://1","size":1.0}"#.to_owned())],
         templates: vec![item(ItemKind::Template, r#"{"uriTemplate":"x://{n}"}"#.to_owned())],
         prompts: prompts
@@ -40,7 +40,7 @@ fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
         completions: true,
         ..ServerCapabilities::default()
     };
-    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
+    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_items(features, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
     let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
