@@ -5,13 +5,8 @@ use std::{fmt, sync::Arc};
 use plugbay_core::{
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
-<<<<<<< HEAD
-    search::Table,
-    surface::{Learned, LiveSettings, Snapshot},
-=======
     search::EmbeddingTable,
-    surface::{Learned, Snapshot},
->>>>>>> wt-core
+    surface::{Learned, LiveSettings, Snapshot},
     usage_counts::UsageCounts,
 };
 use tokio::sync::{Notify, watch};

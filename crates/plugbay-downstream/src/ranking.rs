@@ -239,14 +239,9 @@ pub fn merge<'a>(
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
-<<<<<<< HEAD
-fn prompt(wanted: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
+fn prompt(wanted: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
     let likely =
         snapshot.tool_index.search(&wanted.query, ranking::CANDIDATES, wanted.server.as_ref(), table);
-=======
-fn prompt(wish: &Wish, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
-    let likely = snapshot.tool_index.search(&wish.query, ranking::CANDIDATES, wish.server.as_ref(), table);
->>>>>>> wt-core
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
     let others = snapshot.names.iter().filter(|found| wanted.may_be(found));

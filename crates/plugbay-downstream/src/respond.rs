@@ -90,7 +90,7 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
 /// What the servers of an era can do with tasks, together.
 fn task_capabilities(catalog: &Catalog, era: Era) -> ServerCapabilities {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
-    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.features))
+    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.capabilities))
 }
 
 /// What the servers can do together. Those that have not been heard of yet may be able to do anything.

@@ -197,11 +197,7 @@ fn parse(text: &[u8]) -> Option<CachedOffer> {
     let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
     let declared = stored.extensions.map(|raw| raw.get().as_bytes());
     let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
-<<<<<<< HEAD
-    Some(CachedOffer::Offer(Arc::new(offer.stocked(stored.capabilities, stock).extended(extensions))))
-=======
-    Some(Memory::Offer(Arc::new(offer.with_items(stored.features, stock).extended(extensions))))
->>>>>>> wt-core
+    Some(CachedOffer::Offer(Arc::new(offer.with_items(stored.capabilities, stock).extended(extensions))))
 }
 
 fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
@@ -219,11 +215,7 @@ fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
                 info: offer.info.as_deref().and_then(raw),
                 instructions: offer.instructions.clone(),
                 tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
-<<<<<<< HEAD
-                capabilities: offer.features,
-=======
-                features: offer.capabilities,
->>>>>>> wt-core
+                capabilities: offer.capabilities,
                 extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
                 resources: definitions(&offer.resources),
                 templates: definitions(&offer.templates),

@@ -75,15 +75,6 @@ pub(crate) fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
     of_era.filter(|(_, entry)| entry.offer.capabilities.tasks_list).map(|(server, _)| server)
 }
 
-<<<<<<< HEAD
-=======
-/// What the servers of an era can do with tasks, together.
-pub(crate) fn features(catalog: &Catalog, era: Era) -> ServerCapabilities {
-    let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
-    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.capabilities))
-}
-
->>>>>>> wt-core
 /// What must be put into an answer so that its host knows the tasks in it.
 pub(crate) fn labels(
     role: &Role,
@@ -149,7 +140,6 @@ pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, He
     edited.map_or((message, head), |(head, edited)| (edited, head))
 }
 
-<<<<<<< HEAD
 /// The server of a task and its own name for it, if that server notifies of its tasks.
 pub(crate) fn watchable(
     shown: &str,
@@ -158,14 +148,7 @@ pub(crate) fn watchable(
 ) -> Option<(ServerName, SubscriptionTarget)> {
     let task = Task::find(shown, owner)?;
     let offer = &catalog.get(&task.server)?.offer;
-    let tells = offer.dialect.era == Era::Modern && offer.features.tasks;
-=======
-/// The server of a task and its own name for it, if that can tell of it unasked.
-pub(crate) fn watchable(session: &Session, shown: &str) -> Option<(ServerName, SubscriptionTarget)> {
-    let task = Task::find(shown, &session.owner())?;
-    let offer = session.snapshot().catalog.get(&task.server).map(|entry| Arc::clone(&entry.offer))?;
     let tells = offer.dialect.era == Era::Modern && offer.capabilities.tasks;
->>>>>>> wt-core
     tells.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
 }
 
