@@ -90,7 +90,7 @@ impl App {
             suspended: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
-            usage_counts: Arc::clone(&usage.usage_counts),
+            usage_counts: Arc::clone(&usage.counts),
             learned: learned(Arc::clone(&usage), publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
             switched: Arc::default(),

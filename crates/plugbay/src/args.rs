@@ -46,7 +46,7 @@ enum Command {
         /// Also accept this name in the Host header of requests, with or without a port.
         #[arg(long, value_name = "NAME", requires = "http")]
         allow_host: Vec<String>,
-        /// Accept requests of web pages from this origin, such as https://example.com.
+        /// Accept requests of web pages from this origin, such as `https://example.com`.
         #[arg(long, value_name = "ORIGIN", requires = "http")]
         allow_origin: Vec<String>,
         /// A file of tokens, one per line; each host must send one of them, or that in `PLUGBAY_HTTP_TOKEN`.
@@ -121,7 +121,7 @@ enum Command {
     /// Call one tool and print its result.
     #[command(after_help = CALL_EXAMPLES)]
     Call {
-        /// The tool as server.tool, or by the name that hosts see: server__tool.
+        /// The tool as server.tool, or by the name that hosts see: `server__tool`.
         #[arg(value_name = "SERVER.TOOL")]
         tool: String,
         /// key=value, key:=json, key=@file, one JSON object, or - to read the object from stdin.

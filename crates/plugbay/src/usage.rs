@@ -27,7 +27,7 @@ type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 pub struct Usage {
     /// Absent where there is no cache folder.
     file: Option<PathBuf>,
-    pub usage_counts: Arc<UsageCounts>,
+    pub counts: Arc<UsageCounts>,
     /// When older scores were last reduced.
     aged: Mutex<Option<Instant>>,
 }
@@ -36,7 +36,7 @@ impl Usage {
     pub fn of(project: &Path, folder: Option<&Path>) -> Self {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
-        Self { file, usage_counts: Arc::default(), aged: Mutex::default() }
+        Self { file, counts: Arc::default(), aged: Mutex::default() }
     }
 
     /// The most used of the allowed tools, at most this many.
@@ -62,7 +62,7 @@ impl Usage {
 
     /// Adds the counts to the file, which other gateways of the project may have changed.
     pub fn save(&self) {
-        let used = self.usage_counts.take();
+        let used = self.counts.take();
         let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
         let mut scores = scores(Some(file));
         if self.is_another_conversation() {
@@ -126,7 +126,7 @@ mod tests {
         let usage = |project: &str| Usage::of(Path::new(project), Some(folder.path()));
         let use_often = |tool: &str, times: u32| {
             let usage = usage("/p");
-            (0..times).for_each(|_| usage.usage_counts.used(&server("s"), tool));
+            (0..times).for_each(|_| usage.counts.used(&server("s"), tool));
             usage.save();
         };
         use_often("old", 10);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(kept, [(server("s"), ["later".to_owned()].into())].into(), "the rest is long ago");
         let often = usage("/often");
         for _ in 0..30 {
-            often.usage_counts.used(&server("s"), "x");
+            often.counts.used(&server("s"), "x");
             often.save();
         }
         assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
             "one conversation, however often it is saved"
         );
         let nowhere = Usage::of(Path::new("/p"), None);
-        nowhere.usage_counts.used(&server("s"), "x");
+        nowhere.counts.used(&server("s"), "x");
         nowhere.save();
         assert!(nowhere.favourites(9, any).is_empty());
     }

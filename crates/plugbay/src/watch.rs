@@ -51,7 +51,7 @@ impl Watch {
             .map_err(|error| {
                 tracing::warn!(
                     "plugbay cannot watch the configuration files, so a change needs a restart: {error}"
-                )
+                );
             })
             .ok();
         let none = BTreeSet::new();

@@ -27,7 +27,7 @@ use super::{
 const HITS: usize = 5;
 /// A search waits for a model only this long.
 const SEARCHING: Patience = Patience { remote: Duration::from_secs(5), host: Duration::from_secs(30) };
-const ERRAND: agent::Limits =
+const AGENT_LIMITS: agent::Limits =
     agent::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
 /// Whatever its maker thinks best for quick answers.
 const GEMINI_MODEL: &str = "gemini-flash-latest";
@@ -86,7 +86,7 @@ pub(super) fn natural_language<'a>(
             said = natural_language.clone().over(said);
         }
     }
-    let time = said.time.map_or(ERRAND.time, |limit| limit.0);
+    let time = said.time.map_or(AGENT_LIMITS.time, |limit| limit.0);
     // Longer than everything together, so that there is one reason when time runs out, and not either of two.
     let patience = Patience { remote: time * 2, host: time * 2 };
     let (model, servers) = match said.model {
@@ -98,9 +98,9 @@ pub(super) fn natural_language<'a>(
     Some(NaturalLanguage {
         model,
         limits: agent::Limits {
-            calls: said.calls.map_or(ERRAND.calls, |count| count.0),
-            turns: said.turns.map_or(ERRAND.turns, |count| count.0),
-            tokens: said.tokens.map_or(ERRAND.tokens, |count| count.0 as u64),
+            calls: said.calls.map_or(AGENT_LIMITS.calls, |count| count.0),
+            turns: said.turns.map_or(AGENT_LIMITS.turns, |count| count.0),
+            tokens: said.tokens.map_or(AGENT_LIMITS.tokens, |count| count.0 as u64),
             time,
         },
         instructions: said.instructions,

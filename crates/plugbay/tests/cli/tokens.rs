@@ -38,10 +38,10 @@ fn tokens_explain_shows_the_modes_that_auto_chooses() {
         rows.as_array().unwrap().iter().map(choice).collect::<Vec<_>>()
     };
     assert_eq!(choices(&counted["reckoning"]["hosts"]), choices(&shown["hosts"]));
-    let reckoned = counted["reckoning"]["definitions"].as_u64().unwrap();
-    assert_eq!(counted["reckoning"]["costs"][0]["tokens"].as_u64().unwrap(), 20 * reckoned);
+    let estimated = counted["reckoning"]["definitions"].as_u64().unwrap();
+    assert_eq!(counted["reckoning"]["costs"][0]["tokens"].as_u64().unwrap(), 20 * estimated);
     let real = counted["listings"][0]["tokens"].as_u64().unwrap();
-    assert!(reckoned.abs_diff(real) * 5 < real, "an estimate, but a good one: {reckoned} for {real}");
+    assert!(estimated.abs_diff(real) * 5 < real, "an estimate, but a good one: {estimated} for {real}");
 }
 
 #[test]

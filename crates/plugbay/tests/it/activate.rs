@@ -6,7 +6,8 @@ use serde_json::json;
 use crate::gateway;
 
 /// What a host sees that nobody knows: it may not list again, so it can call through.
-const PANEL: [&str; 4] = ["gateway_activate", "gateway_deactivate", "gateway_status", "execute_tool"];
+const ACTIVATE_TOOLS: [&str; 4] =
+    ["gateway_activate", "gateway_deactivate", "gateway_status", "execute_tool"];
 
 fn started(workspace: &Workspace, servers: &[(&str, Script)]) -> Host {
     workspace.write_config(&workspace.config(servers).top("mode", json!("activate")));
@@ -16,7 +17,7 @@ fn started(workspace: &Workspace, servers: &[(&str, Script)]) -> Host {
 }
 
 fn with<'a>(tools: &[&'a str]) -> Vec<&'a str> {
-    [&PANEL[..], tools].concat()
+    [&ACTIVATE_TOOLS[..], tools].concat()
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn check_warmth(open: fn(&Host)) {
     workspace.write_config(&workspace.config(&servers).top("mode", json!("activate")));
     let host = workspace.serve(&gateway());
     open(&host);
-    assert_eq!(host.tool_names(), PANEL);
+    assert_eq!(host.tool_names(), ACTIVATE_TOOLS);
     workspace.await_log("a", "listed", 1);
     workspace.await_log("b", "listed", 1);
     let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
@@ -40,7 +41,7 @@ fn check_warmth(open: fn(&Host)) {
     assert_eq!(host.tool_names(), with(&["a__echo", "a__pid"]));
     let pid = host.call("a__pid", "{}").content_text();
     host.call("gateway_deactivate", r#"{"name":"a"}"#);
-    assert_eq!(host.tool_names(), PANEL);
+    assert_eq!(host.tool_names(), ACTIVATE_TOOLS);
     host.call("gateway_activate", r#"{"name":"a.p*"}"#);
     assert_eq!(host.tool_names(), with(&["a__pid"]));
     assert_eq!(host.call("a__pid", "{}").content_text(), pid, "the same process as before");
@@ -70,7 +71,7 @@ fn a_server_crash_removes_its_tools_and_a_recovery_restores_them() {
 #[test]
 fn the_first_list_waits_for_no_server_whose_tools_are_not_in_it() {
     for (mode, listed) in
-        [("activate", &PANEL[..]), ("search", &["search_tools", "describe_tool", "execute_tool"])]
+        [("activate", &ACTIVATE_TOOLS[..]), ("search", &["search_tools", "describe_tool", "execute_tool"])]
     {
         let workspace = Workspace::new();
         let silent = Script::new().set("start_delay_ms", "3600000");

@@ -113,6 +113,7 @@ fn a_reload_of_each_host_profile_key_takes_effect() {
 fn a_reload_of_each_server_entry_key_takes_effect() {
     let harness = Harness::new();
     harness.check(&servers::entries(&harness));
+    harness.check(&servers::remotes(&harness));
 }
 
 #[test]
@@ -188,6 +189,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
         general::top(&harness),
         general::hosts(),
         servers::entries(&harness),
+        servers::remotes(&harness),
         servers::options(&harness),
         servers::suites(),
         models::rankers(&harness),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gateway;
 
-const PAGES: &str = "state/plugbay/running";
+const STATUS_FILES: &str = "state/plugbay/running";
 
 fn status(workspace: &Workspace, arguments: &[&str]) -> Output {
     let mut command = Command::new(gateway());
@@ -121,7 +121,7 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     assert_eq!(gateways(&workspace).len(), 1);
     shared.terminate();
     assert!(shared.ended().success());
-    assert_eq!((gateways(&workspace), workspace.files(PAGES)), (vec![], vec![]));
+    assert_eq!((gateways(&workspace), workspace.files(STATUS_FILES)), (vec![], vec![]));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_killed_gateway_is_not_shown_and_its_status_file_is_removed() {
     let workspace = Workspace::new();
     // One that was killed while it wrote leaves a draft, which is cleared when it is surely nobody's.
     let pages = || {
-        let mut pages = workspace.files(PAGES);
+        let mut pages = workspace.files(STATUS_FILES);
         pages.retain(|page| page.extension().is_none_or(|extension| extension != "draft"));
         pages
     };
@@ -179,7 +179,8 @@ fn a_server_failure_is_shown_with_its_reason_and_no_secret() {
     assert_eq!(servers[1]["remedy"], "start the service that this server wants to reach");
     assert!(servers[2]["reason"].as_str().unwrap().contains("no-such-program"), "{servers:#}");
     assert!(servers[3]["reason"].as_str().unwrap().contains("has no `command`"), "{servers:#}");
-    let pages: String = workspace.files(PAGES).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let pages: String =
+        workspace.files(STATUS_FILES).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
     assert!(pages.contains("ghost") && !pages.contains("canary"), "{pages}");
 
     let run = status(&workspace, &[]);
@@ -202,8 +203,8 @@ fn a_status_shows_changed_modes_and_idle_servers() {
             gateway["servers"][0]["state"] == "idle" && gateway["hosts"][0]["mode"] == "all"
         })
     });
-    let guest = &told[0]["hosts"][0];
-    assert_eq!((&guest["era"], &guest["why"]), (&json!("modern"), &json!("configured")));
+    let shown = &told[0]["hosts"][0];
+    assert_eq!((&shown["era"], &shown["why"]), (&json!("modern"), &json!("configured")));
     workspace.write_config(&config.server(&workspace, "b", &Script::friendly()).top("mode", json!("search")));
     await_status(&workspace, "the new configuration", |told| {
         told.first().is_some_and(|gateway| {

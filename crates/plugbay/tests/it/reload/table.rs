@@ -163,6 +163,13 @@ fn prepare_files(workspace: &Workspace) {
     }
 }
 
+/// These settings, with others laid over them.
+#[expect(clippy::needless_pass_by_value, reason = "both are written in place")]
+pub(super) fn with(mut settings: Value, others: Value) -> Value {
+    merge(&mut settings, &others);
+    settings
+}
+
 /// Lays one JSON value over another, key by key.
 fn merge(base: &mut Value, change: &Value) {
     match (base, change) {
