@@ -1,9 +1,9 @@
 //! The gateway's own tools: what a call of one of them does.
 
 mod activate;
-mod finding;
-mod given;
+mod call_arguments;
 pub(crate) mod prompts;
+mod search;
 pub(crate) mod suite;
 
 use std::{borrow::Cow, ops::Range, time::Duration};
@@ -15,7 +15,7 @@ use plugbay_core::{
     surface::{BuiltinTool, Found, Snapshot, Target},
 };
 
-use self::given::Arguments;
+use self::call_arguments::Arguments;
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
@@ -54,7 +54,7 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
     let RequestContext { session, request, .. } = context;
     let snapshot = context.snapshot();
     let reply = match tool {
-        BuiltinTool::Search => return finding::serve(context),
+        BuiltinTool::Search => return search::serve(context),
         BuiltinTool::Describe => describe(session, &snapshot, request),
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
             Ok(route) => return dispatch::forward(context, route),

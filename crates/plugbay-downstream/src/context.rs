@@ -82,9 +82,9 @@ impl<'a> RequestContext<'a> {
             match come.filter(|_| context.session.release(&id)) {
                 Some(come) => then(context.borrow(), come),
                 // Not before: requests to the host that have become pointless are cancelled on the same way.
-                None => context.sink.taken_back(),
+                None => context.sink.cancelled(),
             }
-            context.session.tell_if_idle();
+            context.session.notify_if_idle();
         });
     }
 

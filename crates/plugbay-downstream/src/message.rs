@@ -73,7 +73,7 @@ pub(crate) struct Request {
     pub(crate) task_id: Option<Span>,
     pub(crate) notifications: Option<Span>,
     pub(crate) arguments: Option<Span>,
-    pub(crate) opening: Opening,
+    pub(crate) opening: InitializeParams,
     pub(crate) state: Option<Span>,
     pub(crate) responses: Option<Span>,
     pub(crate) meta: Meta,
@@ -83,7 +83,7 @@ pub(crate) struct Request {
 
 /// What the params of `initialize` say of the host.
 #[derive(Clone, Default)]
-pub(crate) struct Opening {
+pub(crate) struct InitializeParams {
     pub(crate) protocol_version: Option<Span>,
     pub(crate) capabilities: Option<Span>,
     pub(crate) client_info: Option<Span>,
@@ -212,14 +212,14 @@ impl Request {
 
     /// What the host calls itself.
     pub(crate) fn client(&self) -> Option<Cow<'_, str>> {
-        self.told_of_client("name")
+        self.client_info("name")
     }
 
     pub(crate) fn client_version(&self) -> Option<Cow<'_, str>> {
-        self.told_of_client("version")
+        self.client_info("version")
     }
 
-    fn told_of_client(&self, key: &str) -> Option<Cow<'_, str>> {
+    fn client_info(&self, key: &str) -> Option<Cow<'_, str>> {
         let info = self.opening.client_info.as_ref().or(self.meta.client_info.as_ref())?;
         self.text(Members::find(&self.message, info, key).as_ref())
     }

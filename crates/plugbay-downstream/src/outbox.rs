@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
     /// Whatever comes before the answer is lost.
     answers_only: bool,
     /// The request is a part of another one: what its host is asked for it goes there.
-    whole: Option<Arc<Outbox>>,
+    outer: Option<Arc<Outbox>>,
     /// What waits here is counted there, and by none if the host is our only one.
     budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
@@ -61,18 +61,18 @@ impl Outbox {
         Self { answers_only: true, ..Self::for_request(budget) }
     }
 
-    /// For a request of our own, made for the one that is answered in `whole`.
-    pub(crate) fn within(whole: &Arc<Self>) -> Self {
+    /// For a request of our own, made for the one that is answered in `outer`.
+    pub(crate) fn within(outer: &Arc<Self>) -> Self {
         Self {
             for_one: true,
-            whole: Some(Arc::clone(whole)),
-            budget: whole.budget.clone(),
+            outer: Some(Arc::clone(outer)),
+            budget: outer.budget.clone(),
             ..Self::default()
         }
     }
 
-    pub(crate) fn whole(&self) -> Option<&Arc<Self>> {
-        self.whole.as_ref()
+    pub(crate) fn outer(&self) -> Option<&Arc<Self>> {
+        self.outer.as_ref()
     }
 
     pub(crate) fn takes_answers_only(&self) -> bool {
@@ -99,12 +99,12 @@ impl Outbox {
     }
 
     /// A notification that must not be lost.
-    pub(crate) fn tell(&self, frame: Frame) {
+    pub(crate) fn send(&self, frame: Frame) {
         self.push(frame);
     }
 
     /// A notification that says no more when it is said twice.
-    pub(crate) fn tell_once(&self, frame: Frame) {
+    pub(crate) fn send_once(&self, frame: Frame) {
         let waits = self.lock().frames.back().is_some_and(|last| last.pieces() == frame.pieces());
         if !waits {
             self.push(frame);
@@ -112,7 +112,7 @@ impl Outbox {
     }
 
     /// A notification that is dropped when the host does not keep up.
-    pub(crate) fn tell_if_room(&self, frame: Frame) {
+    pub(crate) fn send_if_room(&self, frame: Frame) {
         if self.has_room() {
             self.push(frame);
         }
@@ -138,7 +138,7 @@ impl Outbox {
     }
 
     /// The request was taken back: there will be no answer.
-    pub(crate) fn taken_back(&self) {
+    pub(crate) fn cancelled(&self) {
         if self.for_one {
             self.close();
         }
@@ -250,7 +250,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing can panic half-way through a change, so a poisoned queue is still whole.
+        // Nothing can panic half-way through a change, so a poisoned queue is still outer.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,9 +13,9 @@ use plugbay_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    lists::{Kind, Wanted},
+    lists::{Kind, ListFilter},
     refusal::Refusal,
-    subscriptions::Watched,
+    subscriptions::ItemSubscription,
 };
 
 /// The error that a request gets; `id` is raw JSON, `null` where none could be read.
@@ -171,10 +171,10 @@ pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
     notification(kind.changed_method(), subscription, "")
 }
 
-pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted, watched: &[Watched]) -> Frame {
+pub(crate) fn acknowledged(subscription: &[u8], wanted: ListFilter, items: &[ItemSubscription]) -> Frame {
     let granted = Kind::ALL.into_iter().filter(|kind| wanted.has(*kind));
     let mut granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
-    let (tasks, resources): (Vec<_>, Vec<_>) = watched.iter().partition(|one| one.is_task());
+    let (tasks, resources): (Vec<_>, Vec<_>) = items.iter().partition(|one| one.is_task());
     for (key, granted_here) in [("resourceSubscriptions", resources), ("taskIds", tasks)] {
         let shown: Vec<_> = granted_here.iter().map(|one| String::from_utf8_lossy(one.shown())).collect();
         if !shown.is_empty() {
@@ -207,7 +207,7 @@ pub(crate) fn not_needed() -> Draft {
 }
 
 /// A request of our own to a legacy host; `params` is raw JSON.
-pub(crate) fn server_request(number: Ticket, method: &str, params: &str) -> Frame {
+pub(crate) fn gateway_request(number: Ticket, method: &str, params: &str) -> Frame {
     Frame::from(write::request(number.0.to_string().as_bytes(), method, params.as_bytes()))
 }
 
@@ -228,11 +228,11 @@ pub(crate) fn input_request(number: Ticket, method: &str, params: &str) -> Strin
     format!(r#"{{"{}":{{"method":"{method}","params":{params}}}}}"#, number.0)
 }
 
-/// The same for visits to web pages, of which a server that was called in vain keeps nothing: without a
+/// The same for elicitations to web pages, of which a server that was called in vain keeps nothing: without a
 /// state the next request is a new call.
-pub(crate) fn visits_required(id: &[u8], message: &[u8], visits: &[Span]) -> Frame {
-    let entries = visits.iter().enumerate().map(|(number, visit)| {
-        let params = String::from_utf8_lossy(&message[visit.clone()]);
+pub(crate) fn url_elicitation_required(id: &[u8], message: &[u8], elicitations: &[Span]) -> Frame {
+    let entries = elicitations.iter().enumerate().map(|(number, elicitation)| {
+        let params = String::from_utf8_lossy(&message[elicitation.clone()]);
         format!(r#""{number}":{{"method":"elicitation/create","params":{params}}}"#)
     });
     let (entries, meta) =

@@ -14,7 +14,7 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     outbox::Outbox,
-    session::{Replied, Session},
+    session::{HostResult, Session},
 };
 
 pub(crate) const METHOD: &str = "sampling/createMessage";
@@ -42,7 +42,7 @@ impl Model for HostModel {
 
 impl HostModel {
     async fn sample(&self, prompt: &Prompt) -> Result<Reply, Trouble> {
-        read(self.session.hear_for_ourselves(&self.sink, METHOD, &params(prompt)?).await)
+        read(self.session.request_host(&self.sink, METHOD, &params(prompt)?).await)
     }
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
     serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
 }
 
-pub(crate) fn read(told: Result<Replied, ServerRequestError>) -> Result<Reply, Trouble> {
-    let told = told.map_err(|why| Trouble::Unaskable(why.to_string()))?;
-    let payload = told.map_err(Trouble::Unaskable)?;
+pub(crate) fn read(answer: Result<HostResult, ServerRequestError>) -> Result<Reply, Trouble> {
+    let answer = answer.map_err(|why| Trouble::Unaskable(why.to_string()))?;
+    let payload = answer.map_err(Trouble::Unaskable)?;
     let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());
     let sampled: Sampled = serde_json::from_slice(&payload).map_err(malformed)?;
     // One block, or a list of them.

@@ -81,7 +81,7 @@ enum Event {
     Reply(Ticket, String),
     Notify(ServerName, String),
     RootsChanged(String),
-    Watch(String),
+    Subscribe(String),
     LogLevelChanged,
 }
 
@@ -136,9 +136,9 @@ impl Servers {
         }
     }
 
-    pub(crate) async fn watched(&mut self) -> String {
-        match soon("something to watch", self.events.recv()).await.expect("the script is there") {
-            Event::Watch(uri) => uri,
+    pub(crate) async fn item_subscribed(&mut self) -> String {
+        match soon("an item subscription", self.events.recv()).await.expect("the script is there") {
+            Event::Subscribe(uri) => uri,
             other => panic!("{other:?} instead"),
         }
     }
@@ -215,7 +215,7 @@ impl exchange::Servers for Script {
 
     fn watch(&self, _: &ServerName, what: SubscriptionTarget) {
         let (SubscriptionTarget::Resource(own) | SubscriptionTarget::Task(own)) = what;
-        let _ = self.events.send(Event::Watch(String::from_utf8_lossy(&own).into_owned()));
+        let _ = self.events.send(Event::Subscribe(String::from_utf8_lossy(&own).into_owned()));
     }
 
     fn unwatch(&self, _: &ServerName, _: SubscriptionTarget) {}

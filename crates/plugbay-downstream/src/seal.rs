@@ -48,7 +48,7 @@ impl Subject {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unsealed {
+pub(crate) enum SealError {
     #[error("\"requestState\" was not given to this caller for this request")]
     Foreign,
     #[error("\"requestState\" has expired; send the request anew, without it")]
@@ -70,9 +70,9 @@ const PAYLOAD: usize = 16;
 impl Seal {
     /// `None`: the system gives no random numbers.
     pub(crate) fn new() -> Option<Self> {
-        let (mut key, mut own) = ([0; 64], [0; 9]);
-        getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut own)).ok()?;
-        Some(Self { key, mark: format!("plugbay.{}.", BASE64.encode(own)), born: Instant::now() })
+        let (mut key, mut nonce) = ([0; 64], [0; 9]);
+        getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut nonce)).ok()?;
+        Some(Self { key, mark: format!("plugbay.{}.", BASE64.encode(nonce)), born: Instant::now() })
     }
 
     pub(crate) fn is_ours(&self, state: &str) -> bool {
@@ -95,15 +95,15 @@ impl Seal {
         owner: &Owner,
         subject: &Subject,
         now: Instant,
-    ) -> Result<Ticket, Unsealed> {
+    ) -> Result<Ticket, SealError> {
         let sealed = state.strip_prefix(&self.mark).and_then(|text| BASE64.decode(text).ok());
-        let sealed = sealed.ok_or(Unsealed::Foreign)?;
-        let (payload, tag) = sealed.split_at_checked(PAYLOAD).ok_or(Unsealed::Foreign)?;
-        self.mac(payload, owner, subject).verify_slice(tag).map_err(|_| Unsealed::Foreign)?;
+        let sealed = sealed.ok_or(SealError::Foreign)?;
+        let (payload, tag) = sealed.split_at_checked(PAYLOAD).ok_or(SealError::Foreign)?;
+        self.mac(payload, owner, subject).verify_slice(tag).map_err(|_| SealError::Foreign)?;
         let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
         let expires = Duration::from_millis(number(&payload[TICKET..]));
         if now.duration_since(self.born) >= expires {
-            return Err(Unsealed::Expired);
+            return Err(SealError::Expired);
         }
         Ok(Ticket(number(&payload[..TICKET])))
     }
@@ -148,7 +148,7 @@ mod tests {
         let state = seal.close(Ticket(77), &owner, &what, now + minute);
         assert!(seal.is_ours(&state));
         assert_eq!(seal.open(&state, &owner, &what, now), Ok(Ticket(77)));
-        assert_eq!(seal.open(&state, &owner, &what, now + minute), Err(Unsealed::Expired));
+        assert_eq!(seal.open(&state, &owner, &what, now + minute), Err(SealError::Expired));
         let foreign = [
             seal.open(&state, &Owner([2; 32]), &what, now),
             seal.open(&state, &owner, &subject("tools/call", "s__other"), now),
@@ -158,7 +158,7 @@ mod tests {
             seal.open("", &owner, &what, now),
             Seal::new().unwrap().open(&state, &owner, &what, now),
         ];
-        assert_eq!(foreign, [Err(Unsealed::Foreign); 7]);
+        assert_eq!(foreign, [Err(SealError::Foreign); 7]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -172,7 +172,7 @@ mod tests {
                 let mut changed: Vec<char> = state.chars().collect();
                 if std::mem::replace(&mut changed[place], letter) != letter {
                     let changed: String = changed.into_iter().collect();
-                    assert_eq!(seal.open(&changed, &owner, &what, now), Err(Unsealed::Foreign), "{changed}");
+                    assert_eq!(seal.open(&changed, &owner, &what, now), Err(SealError::Foreign), "{changed}");
                 }
             }
         }

@@ -7,37 +7,37 @@ use plugbay_core::{exchange::SubscriptionTarget, name::ServerName, surface::Plac
 
 /// A resource or a task of whose changes a host wants to hear.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Watched {
+pub(crate) struct ItemSubscription {
     pub(crate) server: ServerName,
     /// As the server names it.
-    pub(crate) own: SubscriptionTarget,
+    pub(crate) target: SubscriptionTarget,
     /// As the host does, a JSON string.
     pub(crate) shown: Bytes,
     /// The raw id of the subscription that asked for it; none for a legacy host.
     pub(crate) subscription: Option<Bytes>,
 }
 
-impl Watched {
+impl ItemSubscription {
     pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
-        Self { server: place.server, own: SubscriptionTarget::Resource(place.quoted), shown, subscription }
+        Self { server: place.server, target: SubscriptionTarget::Resource(place.quoted), shown, subscription }
     }
 
     pub(crate) fn task(
         server: ServerName,
-        own: SubscriptionTarget,
+        target: SubscriptionTarget,
         shown: Bytes,
         subscription: Bytes,
     ) -> Self {
-        Self { server, own, shown, subscription: Some(subscription) }
+        Self { server, target, shown, subscription: Some(subscription) }
     }
 
     pub(crate) fn is_task(&self) -> bool {
-        matches!(self.own, SubscriptionTarget::Task(_))
+        matches!(self.target, SubscriptionTarget::Task(_))
     }
 
     /// What the host calls something that its server names so, if it is this or a part of it.
     pub(crate) fn shown_as(&self, server: &ServerName, name: &str, task: bool) -> Option<Cow<'_, [u8]>> {
-        let rest = match &self.own {
+        let rest = match &self.target {
             SubscriptionTarget::Resource(own) if !task => rest_of(name, &string_value(own)?)?,
             SubscriptionTarget::Task(own) if task => {
                 Some("").filter(|_| string_value(own).as_deref() == Some(name))?

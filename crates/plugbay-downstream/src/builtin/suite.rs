@@ -13,7 +13,7 @@ use plugbay_core::{
     wire::string_value,
 };
 
-use super::{activate::warmed_up, given::Arguments, inner_route};
+use super::{activate::warmed_up, call_arguments::Arguments, inner_route};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
@@ -53,8 +53,8 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName) {
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
         Action::Call => match call(context, &snapshot, server) {
-            Ok(Meant::Call(route)) => return dispatch::forward(context, route),
-            Ok(Meant::Agent(wanted)) => return agent::begin(context, wanted),
+            Ok(SuiteCall::Call(route)) => return dispatch::forward(context, route),
+            Ok(SuiteCall::Agent(wanted)) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
@@ -103,9 +103,9 @@ fn introspect(
     let outer = Arguments::of(request);
     let inner = outer.object("args");
     let either = [&outer, &inner];
-    let given =
+    let call_arguments =
         either.map(|arguments| [arguments.texts("names"), arguments.texts("subtool")]).concat().concat();
-    let names: Vec<&str> = given.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
+    let names: Vec<&str> = call_arguments.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
     let tools = match query(request) {
         Some(query) => {
             let all = snapshot.names.of(server).count();
@@ -148,39 +148,40 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
 }
 
 #[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
-enum Meant {
+enum SuiteCall {
     Call(Route),
     /// What is wanted is said in words.
     Agent(AgentRequest),
 }
 
-fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<Meant, String> {
+fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<SuiteCall, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
     let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {
-        name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
+        name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name())
+            && accepts_agent_requests(snapshot, server)
     };
     let tools = |name: &str, _: Option<&str>| {
-        let for_words = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
+        let agent_tool = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
         let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Some));
-        callable.or_else(|| agent(name).then(for_words))
+        callable.or_else(|| agent(name).then(agent_tool))
     };
-    let meant = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
+    let call = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
-    if let Some(target) = meant.tool.tool.as_ref().map(|tool| tool.target().clone()) {
-        return inner_route(context, snapshot, &target, meant, mode).map(Meant::Call);
+    if let Some(target) = call.tool.tool.as_ref().map(|tool| tool.target().clone()) {
+        return inner_route(context, snapshot, &target, call, mode).map(SuiteCall::Call);
     }
-    let query = Arguments::within(&meant.arguments).text("query");
-    let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == arguments::Mode::Repair));
+    let query = Arguments::within(&call.arguments).text("query");
+    let query = query.or_else(|| sentence(&call.arguments).filter(|_| mode == arguments::Mode::Repair));
     let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
-    Ok(Meant::Agent(AgentRequest { query, server: Some(server.to_string()) }))
+    Ok(SuiteCall::Agent(AgentRequest { query, server: Some(server.to_string()) }))
 }
 
-fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {
+fn accepts_agent_requests(snapshot: &Snapshot, server: &ServerName) -> bool {
     snapshot.layout.agents != AgentAccess::Nobody && snapshot.layout.runs_agents_with(server)
 }
 

@@ -25,7 +25,7 @@ pub trait Connection: AsyncRead + AsyncWrite + Send {}
 impl<S: AsyncRead + AsyncWrite + Send> Connection for S {}
 
 /// Where connections come from.
-pub trait Door {
+pub trait Accept {
     fn accept(&mut self) -> impl Future<Output = io::Result<Stream>> + Send;
 }
 
@@ -104,7 +104,7 @@ impl Listener {
     }
 }
 
-impl Door for Listener {
+impl Accept for Listener {
     async fn accept(&mut self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => {

@@ -81,7 +81,7 @@ mod tests {
     fn marks_are_found_along_properties_alone() {
         let schema = json!({ "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" },
-            "deep": { "properties": { "n": { "x-mcp-header": "N" }, "gone": { "x-mcp-header": "Gone" } } },
+            "deep": { "properties": { "n": { "x-mcp-header": "N" }, "gone": { "x-mcp-header": "Disconnected" } } },
             "list": { "items": { "x-mcp-header": "Never" } },
         } });
         let mut found = Vec::new();

@@ -14,7 +14,7 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 /// What the headers alone tell; a body may be of another era than a request without a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
-    Unsaid,
+    Unspecified,
     Legacy,
     Modern,
     /// A version that we do not speak.
@@ -25,7 +25,7 @@ pub(super) fn era(headers: &HeaderMap) -> Result<Era, Rejection> {
     let twice =
         || Rejection::new(StatusCode::BAD_REQUEST, "MCP-Protocol-Version must be given once, as text");
     match single(headers, VERSION).map_err(|Ambiguous| twice())? {
-        None => Ok(Era::Unsaid),
+        None => Ok(Era::Unspecified),
         Some(MODERN_VERSION) => Ok(Era::Modern),
         Some(version) if LEGACY_VERSIONS.contains(&version) => Ok(Era::Legacy),
         Some(_) => Ok(Era::Unknown),
@@ -92,7 +92,7 @@ fn accepts(headers: &HeaderMap, format: &str) -> bool {
         || headers.get_all(ACCEPT).iter().any(|value| value.to_str().unwrap_or_default().split(',').any(fits))
 }
 
-/// A message is sent as JSON. This also keeps out web pages, which can send other types unasked.
+/// A message is sent as JSON. This also keeps out web cors, which can send other types unasked.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = single(headers, CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
     let name = value.split(';').next().unwrap_or_default().trim();

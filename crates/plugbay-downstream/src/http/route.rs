@@ -7,9 +7,10 @@ use hyper::{Method, Request, Response, StatusCode, body::Incoming};
 use super::{
     Shared,
     access::Caller,
-    body, legacy, modern,
+    body,
+    cors::Cors,
+    legacy, modern,
     negotiate::{self, Era, Wants},
-    pages::Page,
     reject::Rejection,
     reply::{self, Body},
 };
@@ -19,15 +20,15 @@ pub(super) async fn answer(
     shared: Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    if let Err(stranger) = shared.access.check_place(request.uri(), request.headers()) {
-        return Ok(stranger.into_response());
+    if let Err(rejection) = shared.access.check_place(request.uri(), request.headers()) {
+        return Ok(rejection.into_response());
     }
-    let page = Page::asking(request.headers());
-    let response = match page.preflight(request.method(), request.headers()) {
+    let cors = Cors::of(request.headers());
+    let response = match cors.preflight(request.method(), request.headers()) {
         Some(allowed) => allowed,
         None => admit(&shared, request).await.unwrap_or_else(Rejection::into_response),
     };
-    Ok(page.may_read(response))
+    Ok(cors.allow(response))
 }
 
 async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Rejection> {

@@ -11,7 +11,7 @@ use plugbay_core::{
     wire::{Draft, Frame, Span},
 };
 
-use super::{Session, Standing};
+use super::{Session, SessionKind};
 
 /// A modern host may wait for its call in another session than the one that sent it: the table of calls knows.
 impl Caller for Session {
@@ -20,7 +20,7 @@ impl Caller for Session {
     }
 
     fn holder(&self) -> Option<[u8; 32]> {
-        (self.standing == Standing::OneRequest).then_some(self.owner.0)
+        (self.kind == SessionKind::SingleRequest).then_some(self.owner.0)
     }
 
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
@@ -34,7 +34,7 @@ impl Caller for Session {
     }
 
     fn told(&self, during: Option<Ticket>, notification: &ServerNotification) {
-        self.hear(during, notification);
+        self.deliver_notification(during, notification);
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
@@ -43,7 +43,7 @@ impl Caller for Session {
         }
         let state = self.lock();
         if let Some((_, wanted)) = state.tokens.iter().find(|(begun_by, _)| *begun_by == ticket) {
-            self.outbox.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
+            self.outbox.send_if_room(Frame::edited(&notification, &[(token, wanted)]));
         }
     }
 
@@ -58,7 +58,7 @@ impl Caller for Session {
     fn asked(&self, during: Option<Ticket>, request: ServerRequest) -> Result<(), ServerRequestError> {
         match during {
             Some(ticket) => self.gateway.suspended.server_request(&self.gateway, ticket, request),
-            None => self.ask(None, request),
+            None => self.send_server_request(None, request),
         }
     }
 
@@ -71,7 +71,7 @@ impl Caller for Session {
 
     fn completed(&self, notification: Bytes) {
         if self.lock().listens() {
-            self.outbox.tell(notification.into());
+            self.outbox.send(notification.into());
         }
     }
 }

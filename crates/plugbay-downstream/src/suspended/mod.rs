@@ -82,9 +82,9 @@ impl SuspendedCalls {
         let Some((host, ended)) = ended.map(split) else { return };
         if let Some(host) = host {
             if let Some(session) = host.session.upgrade() {
-                session.withdraw_all_of(ended.sent);
+                session.withdraw_requests_of(ended.sent);
             }
-            host.sink.taken_back();
+            host.sink.cancelled();
         }
         leave_open(gateway, &ended);
         gateway.servers.cancel(&ended.server, ended.sent, notification);
@@ -171,7 +171,7 @@ impl SuspendedCalls {
         }
         let host = self.host(sent).ok_or(ServerRequestError::CallEnded)?;
         let session = host.session.upgrade().ok_or(ServerRequestError::HostGone)?;
-        session.ask(Some(&host.sink), request)
+        session.send_server_request(Some(&host.sink), request)
     }
 
     pub(crate) fn withdrawn(&self, sent: Ticket, request: Ticket) {
@@ -259,7 +259,7 @@ impl SuspendedCalls {
                 let (host, ended) = split(ended);
                 if let Some(host) = host {
                     if let Some(session) = host.session.upgrade() {
-                        session.withdraw_all_of(ended.sent);
+                        session.withdraw_requests_of(ended.sent);
                     }
                     cancel_task(gateway, &ended);
                     host.fail(&Refusal::from(why));
@@ -278,7 +278,7 @@ impl SuspendedCalls {
                 let host = self.host(sent);
                 let session = host.as_ref().and_then(|host| host.session.upgrade());
                 if let (Some(host), Some(session)) = (host, session) {
-                    session.ask_for_round(call, sent, &host.sink, requests);
+                    session.send_input_requests(call, sent, &host.sink, requests);
                 }
             }
             Some(Action::Present { call, host, requests, until }) => {
@@ -314,7 +314,7 @@ impl SuspendedCalls {
         let state = seal.close(call, &session.owner(), subject, until);
         let requests = respond::input_requests(requests.iter());
         host.sink.answer(respond::input_required(&host.id, &requests, &state));
-        session.tell_if_idle();
+        session.notify_if_idle();
     }
 
     /// Changes the table, and sees to it that the timer wakes in time.

@@ -34,9 +34,9 @@ impl Task {
         let Some(length) = (*owner != Owner::default()).then(|| BASE64.encode([0; TAG]).len()) else {
             return Some(Self { server, id: rest.to_owned() });
         };
-        let (told, id) = (rest.get(..length)?, rest.get(length..)?.strip_prefix('_')?);
+        let (given, id) = (rest.get(..length)?, rest.get(length..)?.strip_prefix('_')?);
         let expected = tag(&server, id, owner);
-        let ours: bool = told.as_bytes().ct_eq(expected.as_bytes()).into();
+        let ours: bool = given.as_bytes().ct_eq(expected.as_bytes()).into();
         ours.then(|| Self { server, id: id.to_owned() })
     }
 
@@ -59,10 +59,10 @@ pub(crate) fn labels(
     server: &ServerName,
     owner: &Owner,
 ) -> Vec<(usize, Vec<u8>)> {
-    let label = |id: Span| {
-        let own = string_value(&message[id.clone()])?.into_owned();
-        let task = Task { server: server.clone(), id: own };
-        Some((id.start + 1, task.before(owner).into_bytes()))
+    let label = |span: Span| {
+        let id = string_value(&message[span.clone()])?.into_owned();
+        let task = Task { server: server.clone(), id };
+        Some((span.start + 1, task.before(owner).into_bytes()))
     };
     ids.into_iter().filter_map(label).collect()
 }

@@ -66,7 +66,7 @@ async fn a_slow_answer_comes_as_a_stream_with_signs_of_life() {
     let (mut host, forwarded) = called(&mut harness, calling(1)).await;
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
     for _ in 0..3 {
-        assert_eq!(host.sign_of_life().await, ":\n\n");
+        assert_eq!(host.keep_alive().await, ":\n\n");
     }
     forwarded.answer("{}");
     assert_eq!(host.hear().await["id"], 1);

@@ -78,7 +78,7 @@ async fn a_host_hears_of_the_resources_it_watches_by_its_own_names() {
     harness.open().await;
     let uri = r#"{"uri":"plugbay://s/x://1"}"#;
     assert_eq!(harness.ask(request(1, "resources/subscribe", uri)).await["result"], json!({}));
-    assert_eq!(harness.watched().await, r#""x://1""#);
+    assert_eq!(harness.item_subscribed().await, r#""x://1""#);
     harness.tell(&updated(r#"{"uri":"x://2"}"#));
     harness.tell(&updated(r#"{ "uri":"x://1" ,"n":1.0}"#));
     let expected = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{ "uri":"plugbay://s/x://1" ,"n":1.0}}"#;
@@ -94,7 +94,7 @@ async fn a_server_may_spell_a_resource_differently_and_tell_of_a_part_of_it() {
     harness.open().await;
     for (id, uri) in [(1, "plugbay://s/x://1"), (2, "x://é"), (3, "x://é/a/")] {
         harness.ask(request(id, "resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#))).await;
-        harness.watched().await;
+        harness.item_subscribed().await;
     }
     for (told, heard) in [
         (r"x:\/\/1", "plugbay://s/x://1"),

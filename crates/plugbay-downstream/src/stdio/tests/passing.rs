@@ -200,7 +200,7 @@ async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from
     let mut harness = Harness::with(panel(&["b"]));
     harness.open().await;
     harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
-    assert_eq!(harness.watched().await, r#""x://1""#);
+    assert_eq!(harness.item_subscribed().await, r#""x://1""#);
     harness.snapshots.send_replace(panel(&["a", "b"]));
     harness.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
     harness.forwarded().await.answer("{}");

@@ -225,7 +225,7 @@ async fn a_modern_host_hears_of_the_tasks_that_it_named() {
     harness.say(with_tasks(2, "subscriptions/listen", wanted)).await;
     let granted = harness.hear().await["params"]["notifications"].clone();
     assert_eq!(granted, json!({ "taskIds": ["s__1", "s__2"] }), "of servers that are there");
-    assert_eq!([harness.watched().await, harness.watched().await], ["\"1\"", "\"2\""]);
+    assert_eq!([harness.item_subscribed().await, harness.item_subscribed().await], ["\"1\"", "\"2\""]);
     harness.tell(&server_notification(Era::Modern, r#"{"taskId":"3","status":"working"}"#));
     harness
         .tell(&server_notification(Era::Modern, r#"{"taskId":"1","status":"completed","result":{"n":1.0}}"#));

@@ -12,10 +12,10 @@ use hyper::{
 use super::reply::{self, Body};
 
 /// The page that asks; its origin has been checked. Others than browsers have none.
-pub(super) struct Page(Option<HeaderValue>);
+pub(super) struct Cors(Option<HeaderValue>);
 
-impl Page {
-    pub(super) fn asking(headers: &HeaderMap) -> Self {
+impl Cors {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
         Self(headers.get(ORIGIN).cloned())
     }
 
@@ -36,7 +36,7 @@ impl Page {
         Some(response)
     }
 
-    pub(super) fn may_read(self, mut response: Response<Body>) -> Response<Body> {
+    pub(super) fn allow(self, mut response: Response<Body>) -> Response<Body> {
         if let Some(origin) = self.0 {
             let headers = response.headers_mut();
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -13,36 +13,36 @@ use crate::{message::Request, outbox::Outbox, respond};
 /// Words that make no end of a sentence are told after so many bytes.
 const LONGEST: usize = 200;
 
-pub(super) struct Teller {
+pub(super) struct ProgressReporter {
     sink: Arc<Outbox>,
     /// Raw JSON.
     token: Option<Bytes>,
     steps: AtomicUsize,
 }
 
-impl Teller {
+impl ProgressReporter {
     /// Of the agent run that is answered in `sink`.
     pub(super) fn new(request: &Request, sink: &Arc<Outbox>) -> Self {
         let token = request.progress_token().map(Bytes::copy_from_slice);
         Self { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) }
     }
 
-    pub(super) fn tell(&self, what: &str) {
+    pub(super) fn report(&self, what: &str) {
         if let Some(token) = &self.token {
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-            self.sink.tell_if_room(respond::progress(token, step, None, what));
+            self.sink.send_if_room(respond::progress(token, step, None, what));
         }
     }
 
     /// Tells what the model says while it says it, a sentence at a time.
-    pub(super) fn listen(self: &Arc<Self>) -> Heard {
-        let (teller, mut untold) = (Arc::clone(self), String::new());
+    pub(super) fn sentence_reporter(self: &Arc<Self>) -> Heard {
+        let (reporter, mut unsent) = (Arc::clone(self), String::new());
         Box::new(move |piece| {
-            untold.push_str(piece);
-            let rest = untold.split_off(end(&untold));
-            let told = std::mem::replace(&mut untold, rest);
-            if !told.trim().is_empty() {
-                teller.tell(told.trim());
+            unsent.push_str(piece);
+            let rest = unsent.split_off(end(&unsent));
+            let sentences = std::mem::replace(&mut unsent, rest);
+            if !sentences.trim().is_empty() {
+                reporter.report(sentences.trim());
             }
         })
     }
