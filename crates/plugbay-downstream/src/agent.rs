@@ -41,20 +41,19 @@ use crate::{context::RequestContext, ranking::Chosen, respond};
 
 /// The most that a model may say in one turn, in tokens.
 const ANSWER: u32 = 4096;
-/// A model that is not understood is told so as often as this.
+/// How often the model is asked again after an unreadable answer.
 const UNREADABLE_REPLIES: usize = 2;
-/// A model that cannot answer just now is asked again after these, unless it says when.
+/// Pauses before the model is asked again after a temporary failure, unless it names another.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
 
-/// What is agent_request; of one server, if it is named.
+/// A natural-language request, limited to one server if named.
 #[derive(Debug)]
 pub(crate) struct AgentRequest {
     pub(crate) query: String,
     pub(crate) server: Option<String>,
 }
 
-/// Answers the request when the agent run is over. A cancelled request ends the question to the model and
-/// the calls in flight.
+/// Runs the agent and answers the request. Cancelling the request cancels the model request and calls in flight.
 pub(crate) fn begin(context: RequestContext<'_>, agent_request: AgentRequest) {
     if context.era == Era::Modern {
         match context.gateway().suspended.resume_run(context) {
@@ -77,10 +76,10 @@ fn begin_now(context: RequestContext<'_>, agent_request: AgentRequest) {
     }
 }
 
-/// An agent run under way.
+/// An agent run in progress.
 struct ActiveRun {
     agent: Pin<Box<dyn Future<Output = Report> + Send>>,
-    /// What a modern host must be asked, which is then away for a while.
+    /// Requests to a modern host, which pause the run until its next request.
     gateway_requests: mpsc::UnboundedReceiver<GatewayRequest>,
 }
 
@@ -90,7 +89,7 @@ enum RunStep {
 }
 
 impl ActiveRun {
-    /// Answers the request when the agent run is over, or has a question.
+    /// Drives the run until it finishes or needs an answer of the host.
     fn drive(self, context: RequestContext<'_>) {
         context.later(self.next(), |context, step| match step {
             RunStep::Finished(report) => {
@@ -113,7 +112,7 @@ struct AgentRun {
     host: Host,
     terms: Arc<Terms>,
     toolbox: Toolbox,
-    /// Who the model is to be.
+    /// The system prompt.
     role: String,
     query: String,
     deadline: Instant,
@@ -180,7 +179,7 @@ impl AgentRun {
         self.report
     }
 
-    /// Until the model has no more calls to make. Its last words, or why there are none.
+    /// Alternates model and tool calls until the model calls no more tools. Returns its last text.
     async fn converse(&mut self) -> Result<String, RunError> {
         let mut turns = vec![Turn::User(self.query.clone())];
         loop {
@@ -257,7 +256,7 @@ impl AgentRun {
         }
     }
 
-    /// The numbers are a provider's, who may claim anything.
+    /// Saturating, because the numbers come from a provider.
     fn spend(&mut self, tokens: u64) {
         self.spent.tokens = self.spent.tokens.saturating_add(tokens);
     }
@@ -308,7 +307,7 @@ impl AgentRun {
         Ok(calls.iter().zip(outcomes).map(|(call, outcome)| tool_result(call, outcome)).collect())
     }
 
-    /// Waits for everything that is under way. What is still so when the time is up is taken back.
+    /// Waits for all running calls. At the deadline they are cancelled.
     async fn gather(
         &mut self,
         running: &mut RunningCalls,
@@ -321,7 +320,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// The call as it will be made: with arguments that fit, and allowed. Otherwise the model hears why not.
+    /// Checks, repairs and authorises a call. `Err` is the reason for the model.
     async fn plan(&mut self, call: &ToolCall) -> Result<PlannedCall, String> {
         let found = self.toolbox.get(&call.name);
         let found = found.ok_or_else(|| format!("there is no tool {:?}", call.name))?;
@@ -368,7 +367,7 @@ fn pause_after(trouble: &Trouble, pauses: &mut impl Iterator<Item = Duration>) -
     }
 }
 
-/// Of an answer that was cut off no call is made: the last may look whole, and half a path is a path too.
+/// Rejects an answer that was cut off within its calls: the last may look whole, and half a path is a path too.
 fn reject_cut_off(reply: Reply) -> Result<Reply, Trouble> {
     if reply.stop == Stop::Limit && !reply.calls.is_empty() {
         let why = format!("it was cut off after {ANSWER} tokens, and none of its calls was made");
@@ -377,7 +376,7 @@ fn reject_cut_off(reply: Reply) -> Result<Reply, Trouble> {
     Ok(reply)
 }
 
-/// What the model reads of a call that it agent_request.
+/// The result of a call for the model.
 fn tool_result(call: &ToolCall, outcome: Outcome) -> ToolResult {
     ToolResult {
         call: call.id.clone(),
@@ -387,7 +386,7 @@ fn tool_result(call: &ToolCall, outcome: Outcome) -> ToolResult {
     }
 }
 
-/// What was told of the cost, or what it must have been about: a host tells nothing.
+/// The tokens that the provider reports, or an estimate: hosts report none.
 fn cost(reply: &Reply, estimated: u64) -> u64 {
     if reply.usage != Usage::default() {
         return reply.usage.input.saturating_add(reply.usage.output);

@@ -1,4 +1,4 @@
-//! How much memory messages may take that nobody has read yet, counted for as long as they live.
+//! A limit on the memory of unread messages, counted as long as they live.
 
 use std::sync::{
     Arc,
@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use plugbay_core::wire::Frame;
 
-/// A part of a greater parent, if there is one: what a part holds, the parent holds too.
+/// A memory limit. Bytes of a share count in its parent too.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
@@ -21,7 +21,7 @@ impl Budget {
         Arc::new(Self { held: AtomicUsize::new(0), limit, parent: None })
     }
 
-    /// A share that is full at `limit`, or when the parent is.
+    /// A share that is full at `limit`, or when its parent is.
     pub(crate) fn share(self: &Arc<Self>, limit: usize) -> Arc<Self> {
         Arc::new(Self { held: AtomicUsize::new(0), limit, parent: Some(Arc::clone(self)) })
     }
@@ -30,12 +30,12 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// New work may begin.
+    /// Whether new work may begin.
     pub(crate) fn has_room(&self) -> bool {
         self.held() < self.limit && self.parent.as_ref().is_none_or(|parent| parent.has_room())
     }
 
-    /// What has come can be kept: only the parent sets a limit to that.
+    /// Whether a message that has come can be kept. Only the topmost budget limits that.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
         match &self.parent {
             Some(parent) => parent.has_room_for(length),
@@ -43,7 +43,7 @@ impl Budget {
         }
     }
 
-    /// Whoever is slow should give way now, before others must.
+    /// Whether slow hosts should be disconnected now, before others suffer.
     pub(crate) fn is_under_pressure(&self) -> bool {
         match &self.parent {
             Some(parent) => parent.is_under_pressure(),
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_count_until_their_last_slice_is_gone() {
+    fn budgeted_bytes_count_until_their_last_slice_is_dropped() {
         let parent = Budget::new(100);
         let share = parent.share(10);
         let frame = share.hold(Frame::from("0123456789"));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_full_when_the_whole_is() {
+    fn a_budget_share_is_full_when_its_parent_is() {
         let parent = Budget::new(100);
         let (one, other) = (parent.share(10), parent.share(1000));
         let mut held = one.reserve(20);

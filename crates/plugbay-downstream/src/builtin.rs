@@ -1,4 +1,4 @@
-//! The gateway's own tools: what a call of one of them does.
+//! The built-in tools.
 
 mod activate;
 mod call_arguments;
@@ -26,7 +26,7 @@ use crate::{
     tasks,
 };
 
-/// A model may be patient, but not for ever.
+/// Longest timeout that a call may ask for.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// Where a result tells what was repaired in its call.
 const REPAIRS_KEY: &str = "plugbay/repairs";
@@ -74,10 +74,10 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
     context.text(&reply);
 }
 
-/// What a model sees of a call that could not be made.
+/// The text of a built-in tool's result; `Err` is an error that the model reads.
 type Reply = Result<String, String>;
 
-/// What there is of the wanted is told, whatever else was wanted with it.
+/// `describe_tool`: known tools are described even if others of the names are unknown.
 fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
     let arguments = Arguments::of(request);
     let names = [arguments.texts("name"), arguments.texts("names")].concat();

@@ -1,4 +1,4 @@
-//! The hosts that are here, how they introduced themselves and how they see the panel: for people who ask.
+//! The hosts that are connected, with their `clientInfo` and mode, for `plugbay status`.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,24 +8,24 @@ use tokio::sync::watch;
 
 use crate::message::Request;
 
-/// A host chooses its words itself.
+/// Longest name or version kept of a host, in characters.
 const LONGEST: usize = 64;
 
-/// How many hosts there are of each kind. Cheap to clone.
+/// The number of connected hosts of each kind. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectedHosts(watch::Sender<BTreeMap<ConnectedHost, usize>>);
 
-/// A host as others see it.
+/// A kind of connected host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectedHost {
-    /// What it calls itself.
+    /// The name in its `clientInfo`.
     pub name: Option<String>,
     pub version: Option<String>,
-    /// The host that it is taken for.
+    /// The name of its host profile.
     pub profile: String,
     pub era: Era,
-    /// Its mode and the reason; absent until all servers have been heard of.
+    /// Its mode and the reason; absent until all servers have listed or failed.
     pub mode: Option<Mode>,
     pub why: Option<String>,
 }
@@ -36,7 +36,7 @@ impl ConnectedHosts {
     }
 }
 
-/// How a host introduces itself.
+/// A host's `clientInfo` and protocol era.
 #[derive(Debug)]
 pub(crate) struct ClientInfo<'a> {
     pub(crate) name: Option<Cow<'a, str>>,
@@ -50,7 +50,7 @@ impl<'a> ClientInfo<'a> {
     }
 }
 
-/// A host's place among the others, until this is dropped.
+/// A host's entry in [`ConnectedHosts`], until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Presence {
     connected_hosts: ConnectedHosts,
@@ -78,7 +78,7 @@ impl Presence {
         Self { connected_hosts, host }
     }
 
-    /// One that does not say its name is whoever it was.
+    /// Whether the entry still describes the host. A host without a name keeps its former one.
     pub(crate) fn matches(&self, client: &ClientInfo<'_>, profile: &str) -> bool {
         let ConnectedHost { name, version, profile: known, era, .. } = &self.host;
         let named =
@@ -86,7 +86,7 @@ impl Presence {
         known == profile && *era == client.era && (client.name.is_none() || named())
     }
 
-    /// The host has got this mode, for this reason.
+    /// Sets the mode of the host and its reason.
     pub(crate) fn set_mode(&mut self, (mode, why): (Mode, String)) {
         let host = ConnectedHost { mode: Some(mode), why: Some(why), ..self.host.clone() };
         *self = Self::new(self.connected_hosts.clone(), host);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_of_a_kind_are_counted_while_they_are_here() {
+    fn connected_hosts_are_counted_by_client_info() {
         let connected_hosts = ConnectedHosts::default();
         let host = ClientInfo { name: Some("c".into()), version: Some("1".into()), era: Era::Legacy };
         let register = || Presence::register(&connected_hosts, &host, "unknown", None);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_says_nothing_new_keeps_its_seat() {
+    fn a_connected_host_keeps_its_presence_if_client_info_is_unchanged() {
         let register =
             |client: &ClientInfo<'_>| Presence::register(&ConnectedHosts::default(), client, "codex", None);
         let host = |name: Option<&'static str>, version: &'static str, era| ClientInfo {

@@ -1,4 +1,4 @@
-//! What a host's message means: read top-down, this is the path of every request.
+//! The handling of a host's messages: read top-down, this is the path of every request.
 
 mod tasks;
 
@@ -32,8 +32,7 @@ use crate::{
     suspended::HostCall,
 };
 
-/// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
-/// to `sink`.
+/// Handles one message from a host. Never waits: slow work is spawned, and its answer goes to `sink`.
 pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes) {
     match Message::read(message) {
         Ok(Message::Request(request)) => {
@@ -47,7 +46,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
     }
 }
 
-/// Serves a request, or tells why it is not one that can be served; only then nothing goes to `sink`.
+/// Serves a request. After `Err` nothing has been sent to `sink`.
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
     if let Some(key) = request.ambiguous {
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
@@ -84,11 +83,11 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     Ok(())
 }
 
-/// Which era a request belongs to. A modern one must say everything that the server may rely on.
+/// The era of a request. A modern request must have its protocol version and capabilities in `_meta`.
 fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era, Refusal> {
     let meta = &request.meta;
     let Some(version) = &meta.version else {
-        // Only a modern host knows these, and it would not be one without its `_meta`.
+        // These methods are modern, and a modern request must have its `_meta`.
         let modern_only = matches!(method, b"server/discover" | b"subscriptions/listen");
         return if modern_only || session.is_modern() {
             Err(missing(era::VERSION_KEY))
@@ -229,7 +228,7 @@ pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
     context.gateway().servers.forward(&route.server, call);
 }
 
-/// The host's bytes with holes where the server's own words and our ticket go.
+/// The host's bytes with holes for the server's names and the ticket.
 fn draft(request: &Request, route: &Route) -> Draft {
     let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
     if let Some((subject, server_name)) = &route.subject {
@@ -273,7 +272,7 @@ fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The resources that a subscription names and somebody tells of.
+/// The resources that a subscription names and whose servers support subscriptions.
 fn resource_subscriptions(session: &Session, request: &Request, id: &Bytes) -> Vec<ItemSubscription> {
     let filter = request.notifications.as_ref();
     let uris = filter.and_then(|filter| Members::find(&request.message, filter, "resourceSubscriptions"));
@@ -344,7 +343,7 @@ pub(crate) fn receive_notification(session: &Session, notification: &Notificatio
     }
 }
 
-/// What only a server may know, if it can be told which one.
+/// Forwards a notification of unknown method to its server, if that can be found.
 fn forward_notification(session: &Session, notification: &Notification) {
     let (request, snapshot) = (notification.as_request(), session.snapshot());
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };

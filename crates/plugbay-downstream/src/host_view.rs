@@ -1,4 +1,4 @@
-//! Where a host stands before the panel: how it sees it, and what it has switched on.
+//! How a host sees the catalog: its profile, its mode, and the tools that it has activated.
 
 use std::{
     collections::BTreeMap,
@@ -23,18 +23,19 @@ use tokio::sync::Notify;
 
 use crate::connected_hosts::{ClientInfo, ConnectedHosts, Presence};
 
+/// A host's view of the catalog.
 #[derive(Debug)]
 pub(crate) struct HostView {
     persistence: Persistence,
     // A std mutex: held for look-ups, never across an await.
     state: Mutex<State>,
-    /// Told when the host has listed its tools.
+    /// Notified when the host has listed its tools.
     pub(crate) listed: Notify,
-    /// How many listen for changes of what is seen from here.
+    /// Number of live [`ListChangeListener`]s.
     listeners: AtomicUsize,
 }
 
-/// Somebody who hears of changes, for as long as this lives.
+/// A connection on which the host gets `list_changed` notifications, as long as this lives.
 #[derive(Debug)]
 pub(crate) struct ListChangeListener(Arc<HostView>);
 
@@ -44,7 +45,7 @@ impl Drop for ListChangeListener {
     }
 }
 
-/// A server whose tools are in sight here: it is not put to rest for as long as this lives.
+/// A server with active tools: it does not become idle as long as this lives.
 struct HeldServer {
     servers: Arc<dyn Servers>,
     server: ServerName,
@@ -69,7 +70,7 @@ impl fmt::Debug for HeldServer {
     }
 }
 
-/// For how long something is switched on.
+/// How long activated tools stay active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Persistence {
     /// As long as the session of the host.
@@ -83,25 +84,24 @@ pub(crate) enum Persistence {
 #[derive(Debug)]
 struct State {
     host: Profile,
-    /// How the host calls itself.
+    /// The name in the host's `clientInfo`.
     client: Option<String>,
-    /// Whether anybody has been here yet.
+    /// The host has identified itself.
     identified: bool,
-    /// The host's own model can be asked to use tools.
+    /// The host declared `sampling.tools`.
     has_sampling_tools: bool,
-    /// Whoever stands here, as others see it.
+    /// The entry among the connected hosts.
     presence: Option<Presence>,
-    /// When it first listed over HTTP, there was no stream on which it could have heard of changes.
+    /// Over HTTP: whether no stream was open for `list_changed` when the host first listed its tools.
     missed_first_list: Option<bool>,
     active: Active,
-    /// What had been used most when somebody first came here: it does not change in mid conversation.
+    /// The tools used most when the host connected; fixed, because a list must not change in mid conversation.
     learned: Arc<Learned>,
-    /// How many tools were to be learned then.
+    /// The setting `learn` of that moment.
     learn: usize,
     held: BTreeMap<ServerName, HeldServer>,
     chosen: Option<ChosenMode>,
-    /// What was last seen from here, so that a session works it out once. Other host views may be left for long, and
-    /// would keep it.
+    /// The last snapshot of this view, cached for sessions only: other host views may be unused for long.
     seen: Option<Snapshot>,
 }
 
@@ -119,13 +119,13 @@ impl State {
     }
 }
 
-/// The mode of a conversation, and what there was and the configuration said when it was chosen.
+/// The mode of a conversation, with the configuration and the catalog size from which it was chosen.
 #[derive(Debug)]
 struct ChosenMode {
     configured: Option<Mode>,
     sizes: Sizes,
     mode: Mode,
-    /// If it was not configured.
+    /// The automatic choice, unless the mode is configured.
     choice: Option<Choice>,
 }
 
@@ -155,7 +155,7 @@ impl HostView {
         Self { persistence, state: Mutex::new(state), listed: Notify::new(), listeners: AtomicUsize::new(0) }
     }
 
-    /// Takes the name that the host gives itself; without one it keeps its former name. The tools of `learned`
+    /// Takes the host's `clientInfo` name; without one the host keeps its former name. The tools of `learned`
     /// are fixed when a conversation begins.
     pub(crate) fn identify(
         &self,
@@ -179,7 +179,7 @@ impl HostView {
         }
     }
 
-    /// The host is seen to be here.
+    /// Registers the host among the connected hosts.
     pub(crate) fn register(&self, host: &ClientInfo<'_>, connected_hosts: &ConnectedHosts) {
         let mut state = self.lock();
         if !state.presence.as_ref().is_some_and(|presence| presence.matches(host, &state.host.name)) {
@@ -188,12 +188,12 @@ impl HostView {
         }
     }
 
-    /// Nobody is here any more, as far as one can tell.
+    /// Removes the host from the connected hosts.
     pub(crate) fn unregister(&self) {
         self.lock().presence = None;
     }
 
-    /// Whether the host's own model can be asked to use tools.
+    /// Sets whether the host declared `sampling.tools`.
     pub(crate) fn set_sampling_tools(&self, has_sampling_tools: bool) {
         let mut state = self.lock();
         if std::mem::replace(&mut state.has_sampling_tools, has_sampling_tools) != has_sampling_tools {
@@ -205,19 +205,19 @@ impl HostView {
         self.lock().host.clone()
     }
 
-    /// What is switched on stays on, and this host hears of it.
+    /// Activated tools stay active, and the host is notified of them.
     pub(crate) fn shows_changes(&self) -> bool {
         self.is_persistent() && self.lock().host.lists_again && self.has_listener()
     }
 
-    /// What is switched on stays on, and this host lists again, now or by itself later.
+    /// Activated tools stay active, and the host lists its tools again, now or later.
     pub(crate) fn lists_again(&self) -> bool {
         let state = self.lock();
         self.is_persistent() && state.host.lists_again && state.missed_first_list != Some(true)
     }
 
-    /// A host that could not hear of changes when it first listed is shown how to do without; a list that
-    /// varied with its connections would be worse.
+    /// Notes whether the host can get `list_changed` when it first lists its tools. This stays fixed: a list that
+    /// varied with the host's connections would be worse.
     pub(crate) fn note_first_list(&self) {
         let mut state = self.lock();
         if state.missed_first_list.is_none() {
@@ -239,12 +239,12 @@ impl HostView {
         self.persistence != Persistence::None
     }
 
-    /// Others than those that stand here may hear of its changes.
+    /// Several connections may share this view.
     pub(crate) fn is_shared(&self) -> bool {
         self.persistence == Persistence::Named
     }
 
-    /// The panel as it is now, seen from here.
+    /// The current snapshot in this view.
     pub(crate) fn snapshot(&self, now: &Snapshot) -> Snapshot {
         let mut state = self.lock();
         if let Some(seen) = state.seen.as_ref().filter(|seen| seen.is_same_moment(now)) {
@@ -256,15 +256,15 @@ impl HostView {
         seen
     }
 
-    /// What the host's model is told, as long as its host lets through.
+    /// The `instructions` for the host's model, cut to the limit of the host.
     pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
         let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
-        // The mode is chosen when all servers have been heard of.
+        // The mode is chosen when all servers have listed or failed.
         let decided = seen.settled || seen.layout.mode.is_some();
         instructions(seen, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
     }
 
-    /// The view of the panel, and why it is the one.
+    /// The view, and the automatic choice of its mode.
     pub(crate) fn view_of(&self, now: &Snapshot) -> (View, Option<Choice>) {
         let mut state = self.lock();
         let view = self.view(&mut state, now);
@@ -304,9 +304,9 @@ impl HostView {
         }
     }
 
-    /// ChosenMode once, when all servers have been heard of: a list that changes its nature in the middle of a
-    /// conversation would cost more than a wrong choice. Only the user can have it changed. Where nobody knows when
-    /// a conversation begins, it holds for as long as there is about as much as there was.
+    /// The mode, chosen once when all servers have listed or failed. A list that changes its mode in the middle of
+    /// a conversation would cost more than a wrong choice; only the user's configuration changes it. Without a
+    /// session the choice holds as long as the catalog has about the same size.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
         let configured = now.layout.mode;
         let lasts = configured.is_some() || self.is_persistent();
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_say_its_name_is_whoever_it_was() {
+    fn a_host_without_client_info_keeps_its_former_profile() {
         let (host_view, layout) = (HostView::new(Persistence::Session), Layout::default());
         let identified = |client| {
             host_view.identify(client, &layout, Arc::default);

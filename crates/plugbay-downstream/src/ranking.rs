@@ -1,5 +1,4 @@
-//! Search with the help of a model: it is asked beside the local engine, for a short time, and whatever
-//! goes wrong with it the local answer stands.
+//! Ranks search hits with a model. If the model fails or is slow, the local order stands.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -16,14 +15,14 @@ use plugbay_core::{
 };
 use tokio::time::{Instant, timeout};
 
-/// So many answers are remembered.
+/// Limit of cached answers for each catalog.
 const CACHED_ANSWERS: usize = 256;
-/// A model in trouble is left alone for so long, unless it said how long itself.
+/// Backoff after a failure of the model, unless it names another.
 const BACKOFF: Duration = Duration::from_secs(60);
 /// Short enough to be added to any clock.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Who ranks, and how long it may take.
+/// The ranking model and its deadline.
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub model: Chosen,
@@ -33,11 +32,11 @@ pub struct Choice {
 #[derive(Debug, Clone)]
 pub enum Chosen {
     Model(Arc<dyn Model>),
-    /// The host's own, as far as it lets itself be asked.
+    /// The host's model, through sampling.
     Host,
 }
 
-/// What is searched for.
+/// A search to rank.
 #[derive(Debug, Clone)]
 pub struct RankRequest {
     pub query: String,
@@ -51,11 +50,11 @@ impl RankRequest {
     }
 }
 
-/// What was found, best first. A tool that only the model named has no score.
+/// Search hits, best first. A tool that only the model named has no score.
 #[derive(Debug)]
 pub struct Ranked<'a> {
     pub hits: Vec<(&'a Found, Option<f32>)>,
-    /// Hardly another than the first can be meant: the model named it alone, or the local engine is sure.
+    /// The first hit is clearly the best: the model named it alone, or the local engine is sure.
     pub clear: bool,
 }
 
@@ -69,32 +68,32 @@ pub struct Ranker {
 #[derive(Debug, Default)]
 struct State {
     choice: Option<Choice>,
-    /// Of each catalog that is in use; hosts may know the same tools by different names.
+    /// One for each catalog in use: hosts may know the same tools by different names.
     caches: Vec<AnswerCache>,
-    /// ModelOwner model is not asked before when: one host's is no other's.
+    /// End of the backoff for each model: hosts have separate models.
     backoff: HashMap<ModelOwner, Instant>,
-    /// The last trouble that was logged, so that it is not logged again and again.
+    /// The last failure that was logged, so that it is logged once.
     last_logged: Option<Discriminant<Trouble>>,
 }
 
-/// What the model answered about one catalog.
+/// The model's answers about one catalog.
 #[derive(Debug)]
 struct AnswerCache {
-    /// When it goes, all of this is void.
+    /// Identifies the catalog; the cache is dropped with it.
     tool_index: Weak<ToolIndex>,
     answers: HashMap<Key, Arc<[String]>>,
     /// Oldest first.
     order: VecDeque<Key>,
 }
 
-/// The host that a model belongs to, if it is not everybody's.
+/// The host that a model belongs to; `None` for the configured model.
 pub(crate) type ModelOwner = Option<[u8; 32]>;
 
-/// Normalised query, server and limit; and whose model it was, for hosts cannot vouch for one another.
+/// Normalised query, server, limit and owner of the model: one host's answers are not used for another.
 type Key = (String, Option<ServerName>, usize, ModelOwner);
 
 impl Ranker {
-    /// From now on this one ranks, or none does.
+    /// Sets the ranking model.
     pub fn choose(&self, choice: Option<Choice>) {
         *self.lock() = State { choice, ..State::default() };
     }
@@ -103,7 +102,7 @@ impl Ranker {
         self.lock().choice.clone()
     }
 
-    /// What the model has said of this before.
+    /// The cached answer of the model.
     pub(crate) fn cached(
         &self,
         request: &RankRequest,
@@ -117,7 +116,7 @@ impl Ranker {
         self.lock().backoff.get(&owner).is_some_and(|until| Instant::now() < *until)
     }
 
-    /// Keeps an answer, and of a failure what follows from it.
+    /// Caches an answer, or starts a backoff after a failure.
     pub(crate) fn record(
         &self,
         request: &RankRequest,
@@ -191,7 +190,7 @@ impl AnswerCache {
     }
 }
 
-/// The tools that the model names, or why it names none. Dropped, the server request is taken back.
+/// Asks the model for the names of fitting tools. Dropping the future cancels the request.
 pub async fn ask(
     model: &dyn Model,
     deadline: Duration,
@@ -204,7 +203,7 @@ pub async fn ask(
     let reply = reply.unwrap_or(Err(Trouble::Timeout { after: deadline }))?;
     let names = ranking::names(&reply.text)
         .ok_or_else(|| Trouble::Malformed("there is no list of names in it".to_owned()))?;
-    // What is remembered must not be as long as a model likes.
+    // The length of a cached answer must not depend on the model.
     let mut known = Vec::new();
     for name in names.into_iter().filter(|name| snapshot.names.get(name).is_some()) {
         if known.len() < request.limit && !known.contains(&name) {
@@ -214,7 +213,7 @@ pub async fn ask(
     Ok(known)
 }
 
-/// Puts what the model named before what the local engine found.
+/// Merges the model's names, first, with the local hits.
 pub fn merge<'a>(
     request: &RankRequest,
     snapshot: &'a Snapshot,
@@ -260,7 +259,7 @@ mod tests {
     use crate::scripted::snapshot;
 
     #[tokio::test(start_paused = true)]
-    async fn one_hosts_trouble_is_not_anothers() {
+    async fn ranking_backs_off_for_each_host_separately() {
         let (ranker, tool_index) = (Ranker::default(), snapshot(&["a"], true).tool_index);
         let request = RankRequest { query: "x".to_owned(), server: None, limit: 1 };
         let (one, other) = (Some([1; 32]), Some([2; 32]));

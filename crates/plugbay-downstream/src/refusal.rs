@@ -29,21 +29,21 @@ pub(crate) enum Refusal {
         era: Era,
     },
     IdInUse,
-    /// The gateway ends before the answer came.
+    /// plugbay shuts down before the answer has come.
     ShuttingDown,
-    /// What hosts have not read yet leaves no room for this answer.
+    /// Unread answers of hosts leave no memory for this one.
     TooMuchUnread,
-    /// The headers of a request do not say what its body says.
+    /// The headers of a request contradict its body.
     HeaderMismatch(String),
-    /// The transport does not let the message in.
+    /// The transport rejects the message.
     Unacceptable(Cow<'static, str>),
-    /// Too much is going on already; later it may be accepted.
+    /// A limit is reached; the request may succeed later.
     Busy(&'static str),
-    /// The server wants something of the host that cannot be asked, and why.
+    /// The server sent a request that the host cannot be sent, and why.
     HostCannotAnswer(String),
-    /// The host was asked something for its own call, and answered with this error.
+    /// The host answered a server request of its own call with this error.
     HostFailed(String),
-    /// What was asked for is part of an extension that the host has not declared.
+    /// The request needs the tasks extension, which the host has not declared.
     MissingTasks,
     Call(CallError),
 }

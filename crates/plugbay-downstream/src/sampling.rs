@@ -1,4 +1,4 @@
-//! The model of a host, asked by `sampling/createMessage` while the host waits for an answer of ours.
+//! The model of a host, asked by `sampling/createMessage` while a request of the host is in flight.
 //!
 //! For a search only a legacy host is asked: a modern one would have to send its request again, which it does not
 //! when its user declines, and the search would fail for want of a better order.
@@ -19,7 +19,7 @@ use crate::{
 
 pub(crate) const METHOD: &str = "sampling/createMessage";
 
-/// A legacy host's, for as long as one request of the host is in flight.
+/// The model of a legacy host, for as long as one request of the host is in flight.
 #[derive(Debug)]
 pub(crate) struct HostModel {
     pub(crate) session: Arc<Session>,
@@ -46,7 +46,7 @@ impl HostModel {
     }
 }
 
-/// What the host is asked: raw JSON.
+/// The params of `sampling/createMessage`, raw JSON.
 pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
     serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
 }
@@ -99,7 +99,7 @@ struct Message<'a> {
     content: Content<'a>,
 }
 
-/// A list is known only to hosts that know of tools.
+/// Only hosts with `sampling.tools` accept a list.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {

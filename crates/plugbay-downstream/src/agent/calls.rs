@@ -1,4 +1,4 @@
-//! One call of an agent run: a request of our own, dispatched as if the host had sent it.
+//! Tool calls of an agent run: requests of plugbay, dispatched as if the host had sent them.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
@@ -49,14 +49,13 @@ impl PlannedCall {
         })
     }
 
-    /// Whether by now the name leads to another tool, to one that may do worse than was agreed on, or to
-    /// nobody knows what.
+    /// Whether the name now leads to another tool, to one with a stronger effect, or to none.
     pub(super) fn is_stale(&self, snapshot: &Snapshot) -> bool {
         let now = snapshot.names.get(&self.tool);
         now.is_none_or(|now| now.target != self.target || now.effect() > self.effect)
     }
 
-    /// Makes the call and waits for what becomes of it. Whoever waits no longer takes the call back.
+    /// Makes the call and waits for its outcome. Dropping the future cancels the call.
     ///
     /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
     /// it. A modern host cannot be asked then, so there the server hears at once that it cannot.
@@ -102,7 +101,7 @@ impl PlannedCall {
     }
 }
 
-/// A call that was answered is no longer there.
+/// Cancels a call on drop, unless it was answered.
 struct CancelOnDrop<'a> {
     session: &'a Session,
     id: &'a [u8],
@@ -114,8 +113,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// The calls that are under way. Dropped, they are taken back at once, as they would not be in tasks of their
-/// own.
+/// The calls in flight. Dropping this cancels them at once, which spawned futures would not do.
 #[derive(Default)]
 pub(super) struct RunningCalls(Vec<RunningCall>);
 

@@ -19,7 +19,7 @@ const SHOWN: usize = 2000;
 const SHOWN_OF_EACH: usize = 400;
 const MOST_SHOWN: usize = 40;
 
-/// `Err` tells the model why the call is not made.
+/// Asks the user by elicitation whether a call may be made. `Err` is the reason for the model.
 pub(super) async fn obtain(planned_call: &PlannedCall, host: &mut Host) -> Result<(), String> {
     let key = match planned_call.effect {
         Effect::Destroys => "allowDestructive",
@@ -92,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_shown() {
+    fn invisible_characters_are_escaped_in_an_elicitation() {
         assert_eq!(visible("{\"a\":\"x\u{202e}y\"}\né"), "{\"a\":\"x\\u{202e}y\"}\né");
     }
 
     #[test]
-    fn long_arguments_hide_no_others() {
+    fn every_argument_is_visible_in_an_elicitation() {
         let short = r#"{"n": 1.0}"#;
         assert_eq!(shown(short), short);
         let long = format!(r#"{{"text":"{}","path\n":"/etc"}}"#, "ü".repeat(SHOWN));

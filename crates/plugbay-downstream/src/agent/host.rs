@@ -1,4 +1,4 @@
-//! The host whose agent run it is: where it waits for the answer, and how it is asked something meanwhile.
+//! The host of an agent run: its request in flight, and requests to it during the run.
 
 use std::sync::Arc;
 
@@ -22,22 +22,22 @@ use crate::{
 pub(super) struct Host {
     pub(super) outer: OuterRequest,
     era: Era,
-    /// Where a modern host's gateway_requests go: whoever follows the agent run puts them.
+    /// Takes requests to a modern host; [`super::ActiveRun`] sends them.
     gateway_requests: mpsc::UnboundedSender<GatewayRequest>,
 }
 
-/// Where the host waits. A modern one waits elsewhere after each question.
+/// The host's request that the agent run answers. A modern host sends a new one after each pause.
 #[derive(Clone)]
 pub(super) struct OuterRequest {
     pub(super) session: Arc<Session>,
-    /// Where the agent run is answered, and where servers' gateway_requests are put.
+    /// Takes the answer and requests of servers.
     pub(super) sink: Arc<Outbox>,
     pub(super) progress: Arc<ProgressReporter>,
     /// What its request declares, if it is modern.
     client_capabilities: ClientCapabilities,
 }
 
-/// What a modern host is asked.
+/// A request of plugbay to a modern host.
 pub(super) struct GatewayRequest {
     pub(super) method: &'static str,
     /// Raw JSON.
@@ -73,7 +73,7 @@ impl Host {
         Self { outer, era, gateway_requests }
     }
 
-    /// Its own model can be asked to use tools.
+    /// Whether the host declared `sampling.tools`.
     pub(super) fn has_sampling_tools(&self) -> bool {
         match self.era {
             Era::Legacy => self.outer.session.lock().client_capabilities.sampling_tools,
@@ -81,7 +81,7 @@ impl Host {
         }
     }
 
-    /// Its own model answers.
+    /// Asks the host's model.
     pub(super) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, Trouble> {
         sampling::read(self.ask(sampling::METHOD, sampling::params(prompt)?).await)
     }
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// The agent run is not looked after until the host is back.
+    /// Answers the host's request with `input_required` and waits for its next request.
     async fn ask_by_answering(
         &mut self,
         method: &'static str,

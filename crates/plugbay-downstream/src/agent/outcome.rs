@@ -1,4 +1,4 @@
-//! What became of a call: as text for the model, and with what is for the user's eyes.
+//! The outcome of a call: text for the model, and content blocks for the user.
 
 use std::fmt::Write;
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_told_in_words_and_shown_as_they_came() {
+    fn tool_results_become_text_and_keep_their_content_blocks() {
         let image = r#"{ "type":"image","data":"AAAA","mimeType":"image/png","n":1.0}"#;
         let link = r#"{"type":"resource_link","uri":"file:///a","name":"a"}"#;
         let file = r#"{"type":"resource","resource":{"uri":"file:///b","text":"B"}}"#;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn structure_is_told_where_there_are_no_words() {
+    fn structured_content_is_the_text_of_a_tool_result_without_text() {
         let bare = Outcome::read(br#"{"structuredContent":{"n":12345678901234567890123}}"#);
         assert_eq!(bare.text, r#"{"n":12345678901234567890123}"#);
         let both = Outcome::read(br#"{"content":[{"type":"text","text":"n"}],"structuredContent":{}}"#);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_so_and_long_texts_are_cut() {
+    fn failed_tool_results_say_so_and_long_ones_are_cut() {
         let failed = Outcome::read(br#"{"content":[{"type":"text","text":"no disk"}],"isError":true}"#);
         assert_eq!(failed.text, "The call failed: no disk");
         assert_eq!(failed.status, CallStatus::Failed("no disk".to_owned()));

@@ -1,4 +1,4 @@
-//! An agent run whose modern host has been asked something: nothing goes on until its next request.
+//! An agent run that waits for the next request of its modern host.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ pub(super) struct Paused {
     pub(super) run: ActiveRun,
 }
 
-/// Answers the host's request with the request, and keeps the run for its next one.
+/// Answers the host's request with `input_required`, and keeps the run for its next one.
 pub(super) fn pause(context: RequestContext<'_>, paused: Paused) {
     let (method, params) = (paused.request.method, paused.request.params.clone());
     context.gateway().suspended.pause(context, method, &params, Box::new(paused));

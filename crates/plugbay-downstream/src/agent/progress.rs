@@ -1,4 +1,4 @@
-//! Tells the host how far an agent run is, if it wants to know.
+//! Progress notifications of an agent run, if the host sent a progress token.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use plugbay_core::model::Heard;
 
 use crate::{message::Request, outbox::Outbox, respond};
 
-/// Words that make no end of a sentence are told after so many bytes.
+/// Text without the end of a sentence is sent after this many bytes.
 const LONGEST: usize = 200;
 
 pub(super) struct ProgressReporter {
@@ -34,7 +34,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Tells what the model says while it says it, a sentence at a time.
+    /// A callback that reports the model's text a sentence at a time.
     pub(super) fn sentence_reporter(self: &Arc<Self>) -> Heard {
         let (reporter, mut unsent) = (Arc::clone(self), String::new());
         Box::new(move |piece| {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_told_when_they_are_whole() {
+    fn progress_is_sent_a_sentence_at_a_time() {
         for (text, told) in [
             ("", ""),
             ("Let me", ""),

@@ -1,4 +1,4 @@
-//! What an agent run came to: the model's words, and a record of every call.
+//! The report of an agent run: the model's text, and a record of every call.
 
 use std::{fmt::Write, time::Duration};
 
@@ -123,7 +123,7 @@ impl CallStatus {
     fn describe(&self) -> String {
         match self {
             Self::Planned => "not made: it was too late".to_owned(),
-            Self::Running => "taken back; it may have been done all the same".to_owned(),
+            Self::Running => "cancelled; it may have been done all the same".to_owned(),
             Self::Done => "done".to_owned(),
             Self::Failed(why) => format!("failed: {}", beginning(why)),
             Self::Refused(why) => format!("not made: {}", beginning(why)),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_is_on_record() {
+    fn every_tool_call_is_in_the_report() {
         let mut report = Report::default();
         assert_eq!(report.record(), "No tool was called.");
         let first = report.planned("s__read", "{\n\"n\":1.0}");
@@ -164,14 +164,14 @@ mod tests {
         report.planned("s__late", "{}");
         let expected = format!(
             "Calls:\n1. s__read {{ \"n\":1.0}}: done\n2. s__read {{}}: failed: {}…\n3. s__write {{}}: not made: no\n\
-             4. s__slow {{}}: taken back; it may have been done all the same\n5. s__late {{}}: not made: it was too late",
+             4. s__slow {{}}: cancelled; it may have been done all the same\n5. s__late {{}}: not made: it was too late",
             "x".repeat(LONGEST)
         );
         assert_eq!(report.record(), expected);
     }
 
     #[test]
-    fn what_fits_is_shown() {
+    fn content_blocks_that_fit_are_in_the_report() {
         let mut report = Report::default();
         for size in [10, SHOWN, 20] {
             let line = report.planned("s__draw", "{}");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn shortages_are_named() {
+    fn run_errors_name_their_limit() {
         for (error, expected) in [
             (RunError::Calls(8), "Not finished: the limit of 8 calls is reached."),
             (RunError::Turns(3), "Not finished: the model has been asked 3 times, which is the limit."),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_such_that_every_provider_takes_them() {
+    fn tool_names_are_valid_for_every_provider() {
         let toolbox = select(&["a.b", "a_b", "a.b_2"], "");
         let names: Vec<&str> = toolbox.0.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["s__a_b", "s__a_b_2", "s__a_b_3"]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_tools_those_are_taken_that_the_query_needs() {
+    fn only_the_tools_that_match_the_query_are_selected_from_many() {
         let names: Vec<String> = (0..100).map(|number| format!("thing_{number}")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.push("weather_forecast");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_tools_of_the_server_are_taken_that_is_meant() {
+    fn only_the_tools_of_the_named_server_are_selected() {
         let snapshot = snapshot_of(&[json!({ "name": "a" })], true);
         let of = |server: &ServerName| Toolbox::select(&snapshot, "", Some(server), || None);
         assert!(of(&ServerName::parse("t").unwrap()).is_empty());

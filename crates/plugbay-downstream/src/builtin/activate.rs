@@ -1,4 +1,4 @@
-//! `gateway_activate`, `gateway_deactivate`, `gateway_status`: what a host has switched on.
+//! `gateway_activate`, `gateway_deactivate` and `gateway_status`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,7 +58,7 @@ pub(super) fn overview(session: &Session) -> String {
     format!("{overview}\nmode: {why}; host: {}", session.host_view().host().name)
 }
 
-/// What became of what was asked for.
+/// The lines of the reply: what was done, and what failed.
 #[derive(Default)]
 struct SwitchOutcome {
     done: Vec<String>,
@@ -122,8 +122,8 @@ async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutco
     outcome
 }
 
-/// Waits for the servers that these names are about to be up; for all to be heard of, where a name means nothing yet.
-/// Gives those that are down.
+/// Waits until the servers of these names are ready. If a name is unknown yet, waits until all servers have
+/// listed. Returns the servers that failed.
 async fn wait_for_servers(context: RequestContext<'_>, names: &[String]) -> Down {
     let session = context.session;
     let snapshot = session.snapshot();
@@ -140,7 +140,7 @@ async fn wait_for_servers(context: RequestContext<'_>, names: &[String]) -> Down
     down
 }
 
-/// Where the tools of servers are that are not for switching.
+/// Where the tools of a server are that cannot be activated in its mode.
 fn listed_elsewhere(mode: Mode) -> Option<&'static str> {
     match mode {
         Mode::Activate => None,
@@ -201,7 +201,7 @@ fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<St
 /// Servers that cannot be started, and why.
 type Down = BTreeMap<ServerName, Arc<Failure>>;
 
-/// Waits until each of them is up and has told what it has, or why it cannot.
+/// Waits until each server is ready and listed, or has failed.
 pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<ServerName>) -> Down {
     let session = context.session;
     let before = session.snapshot().catalog;
@@ -220,12 +220,12 @@ pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<Se
             report_waiting(context, servers, &cold);
             outcomes.recv().await
         };
-        // All have told, or are there no more.
+        // Every sender has reported or is dropped.
         let Some((server, outcome)) = outcome else { break };
         cold.remove(&server);
         down.extend(outcome.err().map(|failure| (server, failure)));
     }
-    // The catalog hears of it on another way.
+    // The catalog changes a moment later.
     let is_known = |server: &ServerName, now: &Snapshot| {
         let stale = match (before.failure(server), now.catalog.failure(server)) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
@@ -247,7 +247,7 @@ fn report_waiting(context: RequestContext<'_>, all: &BTreeSet<ServerName>, cold:
     context.sink.send_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
 }
 
-/// Changes what is on, tells the host, and waits until it has seen it: its very next turn shall have it.
+/// Changes the active tools, notifies the host and waits until it has listed them: its next turn must have them.
 async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Active)) {
     let host_view = session.host_view();
     let mut listed = std::pin::pin!(host_view.listed.notified());
@@ -258,7 +258,7 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
         return;
     }
     let notified = session.notify_list_changes();
-    session.gateway().switched.notify_one(); // over HTTP others may stand at the same host_view
+    session.gateway().switched.notify_one(); // over HTTP other sessions may share the host view
     if host_view.shows_changes() && (notified || host_view.is_shared()) {
         let host = host_view.host();
         if timeout(host.pause(), listed).await.is_ok() {

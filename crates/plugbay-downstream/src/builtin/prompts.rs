@@ -1,4 +1,4 @@
-//! The gateway's own prompts: what a host gets for one, and what completes its argument.
+//! The built-in prompts, and the completion of their argument.
 
 use plugbay_core::{
     name::ServerName,

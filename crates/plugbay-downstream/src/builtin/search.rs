@@ -1,5 +1,4 @@
-//! `search_tools`: what the local engine finds, in the order of a model where one is chosen and answers in
-//! time.
+//! `search_tools`: hits of the local engine, ranked by a model if one is configured and answers in time.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -53,7 +52,7 @@ pub(super) fn serve(context: RequestContext<'_>) {
     context.when_searchable(&tool_index, |context| search.begin(context));
 }
 
-/// The server that is meant, if it has told what it has.
+/// The server of this name, if it has listed its tools.
 fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
     let server = server_meant(request, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
     match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
@@ -80,7 +79,7 @@ struct Search {
     snapshot: Snapshot,
     request: RankRequest,
     detail: Detail,
-    /// ModelOwner model ranks.
+    /// The owner of the ranking model.
     owner: ModelOwner,
 }
 
@@ -131,7 +130,7 @@ impl Search {
     }
 }
 
-/// What there is for a query without asking anybody.
+/// The hits of the local engine alone.
 pub(super) fn found_locally(session: &Session, query: String) -> String {
     let snapshot = session.snapshot();
     let request = RankRequest { query, server: None, limit: snapshot.layout.settings.search_limit };

@@ -26,8 +26,7 @@ use crate::{
 /// As many as a narrowed introspection shows.
 const FOUND: usize = 10;
 
-/// Answers from the catalog. Only a server that has never been heard of is waited for, which the pool
-/// starts with the others.
+/// Answers from the catalog. plugbay waits only for a server that never connected.
 pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
     let snapshot = context.snapshot();
     if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
@@ -68,10 +67,10 @@ enum Action {
     Unknown(String),
 }
 
-/// What else models call a subtool, if they also say with what to call it.
+/// Other keys that models use for a subtool; they count only beside arguments.
 const ALIASES: [&str; 6] = ["sub_tool", "subTool", "tool", "name", "tool_name", "toolName"];
 
-/// Whoever names a subtool wants to call it.
+/// The action of a call. Without `action`, the name of a subtool means `call`.
 fn action(request: &Request) -> Action {
     let arguments = Arguments::of(request);
     match arguments.text("action").map(|word| word.trim().to_lowercase()) {
@@ -115,7 +114,7 @@ fn introspect(
         None if names.is_empty() => None,
         None => Some(named(snapshot, server, &names)?),
     };
-    // Who names a tool wants to know all of it.
+    // A named tool is described in full.
     let full = either.iter().any(|arguments| arguments.is_true("detail")) || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
@@ -185,7 +184,7 @@ fn accepts_agent_requests(snapshot: &Snapshot, server: &ServerName) -> bool {
     snapshot.layout.agents != AgentAccess::Nobody && snapshot.layout.runs_agents_with(server)
 }
 
-/// What a model says that puts everything into a string, or nothing but the sentence.
+/// The query of a model that sends its arguments as a string.
 fn sentence(arguments: &[u8]) -> Option<String> {
     let text = string_value(arguments)?;
     let bare = || Some(text.clone().into_owned()).filter(|text| !text.trim().is_empty());

@@ -1,4 +1,4 @@
-//! What a request says of tasks, and those requests that are about many of them.
+//! The task members of requests, `tasks/list`, and subscriptions to tasks.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ impl Request {
         found.ok_or_else(|| Refusal::InvalidParams("\"taskId\" must be the id of a task".to_owned()))
     }
 
-    /// Where in a list to handle on.
+    /// The cursor of a list request.
     pub(crate) fn cursor(&self) -> Result<Option<(Cow<'_, str>, Span)>, Refusal> {
         let Some(span) = self.cursor.clone() else { return Ok(None) };
         let text = string_value(self.raw(&span));
@@ -30,7 +30,7 @@ impl Request {
         Ok(Some((text, span)))
     }
 
-    /// Whether its host takes a task for an answer. In the legacy era it must ask for it.
+    /// Whether the host accepts a task as answer. In the legacy era the request must ask for it.
     pub(crate) fn takes_a_task(&self, era: Era) -> bool {
         match era {
             Era::Legacy => self.task.is_some(),
@@ -78,7 +78,7 @@ fn page(context: RequestContext<'_>) {
     }
 }
 
-/// The tasks that a subscription names, of servers that can tell of them.
+/// The tasks that a subscription names and whose servers notify of tasks.
 pub(super) fn item_subscriptions(
     session: &Session,
     request: &Request,

@@ -17,9 +17,9 @@ use crate::{
 
 const LIMIT: usize = 1024;
 const LONGEST_NAME: usize = 64;
-/// Whoever has not come for so long is not taken to be here any more,
+/// A host without requests for this long counts as disconnected.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(3600);
-/// and a host view that nobody has entry for so long is cleared.
+/// A host view without requests for this long is dropped.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ struct Entry {
 }
 
 impl HostViews {
-    /// The one that `?desk=NAME` names, for this caller alone; without a name, one where nothing stays on.
+    /// The view that `?desk=NAME` names, for this caller alone; without a name, one where no tool stays active.
     pub(super) fn of(&self, owner: Owner, uri: &Uri, client: Option<&str>) -> Arc<HostView> {
         let (name, persistence) = match named(uri) {
             Some(name) => (name, Persistence::Named),
@@ -88,7 +88,7 @@ mod tests {
     use crate::connected_hosts::{ClientInfo, ConnectedHosts};
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_leads_its_caller_to_the_same_desk() {
+    async fn a_named_host_view_belongs_to_its_caller() {
         let host_views = HostViews::default();
         let of = |owner: u8, uri: &'static str| {
             host_views.of(Owner([owner; 32]), &Uri::from_static(uri), Some("host"))
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_not_come_for_long_is_not_here_and_may_come_back() {
+    async fn a_host_view_without_requests_is_unregistered_and_may_return() {
         let (host_views, connected_hosts) = (HostViews::default(), ConnectedHosts::default());
         let come = || {
             let host = ClientInfo { name: Some("host".into()), version: None, era: Era::Modern };
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_gives_way_when_there_are_too_many() {
+    async fn the_least_recently_used_host_view_is_evicted() {
         let host_views = HostViews::default();
         let of = |name: usize| {
             host_views.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap(), None)

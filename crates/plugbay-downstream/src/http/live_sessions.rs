@@ -1,4 +1,4 @@
-//! Every session that is alive, whatever its era: who is told of changes, and of the end.
+//! All live sessions of both eras, for catalog changes and shutdown.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

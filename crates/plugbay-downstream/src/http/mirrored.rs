@@ -78,10 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_found_along_properties_alone() {
+    fn x_mcp_header_is_read_along_properties_alone() {
         let schema = json!({ "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" },
-            "deep": { "properties": { "n": { "x-mcp-header": "N" }, "gone": { "x-mcp-header": "Disconnected" } } },
+            "deep": { "properties": { "n": { "x-mcp-header": "N" }, "gone": { "x-mcp-header": "Gone" } } },
             "list": { "items": { "x-mcp-header": "Never" } },
         } });
         let mut found = Vec::new();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_agree_as_numbers_and_texts_as_texts() {
+    fn mirrored_headers_compare_numbers_as_numbers() {
         let check = |argument: Value, header: &str, agrees: bool| {
             let mirrored = Mirrored { header: String::new(), argument };
             let body = mirrored.text().unwrap();

@@ -127,7 +127,7 @@ pub async fn serve(
             }
         }
     }
-    drop(listener); // nobody else comes in
+    drop(listener); // no new connections
     drain.send_replace(true);
     shared.live_sessions.each(|session| {
         session.end_subscriptions();

@@ -82,8 +82,7 @@ fn status_of(answer: &Frame) -> StatusCode {
     }
 }
 
-/// While this lives somebody waits for the answer. By the protocol, to close the connection is to take
-/// the request back; one that was answered leaves nothing to take back.
+/// Abandons the session on drop. By the protocol, closing the connection cancels the request.
 struct AbandonOnDrop(Arc<Session>);
 
 impl Drop for AbandonOnDrop {
@@ -92,7 +91,7 @@ impl Drop for AbandonOnDrop {
     }
 }
 
-/// What stands in between may have acted upon the headers, so they must say what the body says.
+/// Compares headers and body, because a proxy may have acted upon the headers.
 fn check_headers(snapshot: &Snapshot, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
     // A body without a version is refused by what it lacks, not by what it contradicts.
     if request.is_modern() {
@@ -130,7 +129,7 @@ fn compare(
     };
     match (header.map(|value| (value, decoded(value))), body) {
         (Some((_, Some(value))), Some(body)) if agree(&value, body) => Ok(()),
-        // What the body lacks is told by whoever needs it.
+        // The handler reports a missing member of the body.
         (None, None) => Ok(()),
         (None, Some(_)) => mismatch(format!("the {name} header is missing")),
         (Some((value, _)), _) => {
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_come_encoded() {
+    fn mcp_name_headers_may_be_base64() {
         assert_eq!(decoded("echo").as_deref(), Some("echo"));
         assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").as_deref(), Some("Hello, 世界"));
         assert_eq!(decoded("=?base64?%?="), None);

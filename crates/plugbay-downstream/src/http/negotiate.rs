@@ -92,7 +92,7 @@ fn accepts(headers: &HeaderMap, format: &str) -> bool {
         || headers.get_all(ACCEPT).iter().any(|value| value.to_str().unwrap_or_default().split(',').any(fits))
 }
 
-/// A message is sent as JSON. This also keeps out web cors, which can send other types unasked.
+/// A message is sent as JSON. This also keeps out web pages, which can send other types unasked.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = single(headers, CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
     let name = value.split(';').next().unwrap_or_default().trim();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_gets_what_it_accepts() {
+    fn the_accept_header_selects_json_or_stream() {
         let check = |accept: &str, json: bool, stream: bool| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());

@@ -93,7 +93,7 @@ pub(super) fn events() -> (mpsc::Sender<Bytes>, Response<Body>) {
     (sender, response)
 }
 
-/// What was taken back gets no answer, but the request must end somehow: with a stream that says nothing.
+/// The response to a cancelled request: an empty stream.
 pub(super) fn nothing() -> Response<Body> {
     events().1
 }
@@ -104,7 +104,7 @@ pub(super) enum Start {
     Whole(Frame),
     /// These so far; more may come.
     Stream(VecDeque<Frame>),
-    /// It was taken back.
+    /// The request was cancelled.
     Cancelled,
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn take(sink: &Outbox) -> Option<VecDeque<Frame>> {
     Some(frames)
 }
 
-/// The host has gone.
+/// The host has closed its connection.
 pub(super) struct Disconnected;
 
 /// One event; `id` lets a legacy host resume behind it.

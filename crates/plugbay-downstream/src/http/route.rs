@@ -1,4 +1,4 @@
-//! The way of every HTTP request: read top-down, nothing is reached but through what stands above it.
+//! The path of every HTTP request: read top-down, each check guards everything below it.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -52,7 +52,7 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     }
 }
 
-/// For whoever watches over this process; it says nothing that needs a token.
+/// The response of a health probe, which needs no token.
 fn probe(method: &Method, good: bool) -> Result<Response<Body>, Rejection> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(Rejection::method("GET, HEAD"));

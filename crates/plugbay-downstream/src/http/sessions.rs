@@ -87,7 +87,7 @@ impl Sessions {
         Ok(id)
     }
 
-    /// The session that a request names. Another's is as unknown as one that never was.
+    /// The session that a request names. The session of another caller counts as unknown.
     pub(super) fn find(&self, headers: &HeaderMap, caller: Caller) -> Result<Arc<HttpSession>, Rejection> {
         let id = named(headers)?;
         let found = self.lock().get(id).filter(|http_session| http_session.owner == caller).cloned();
@@ -103,7 +103,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Forgets what nobody came back for.
+    /// Drops expired sessions and streams.
     pub(super) fn sweep(&self, now: Instant) {
         let mut expired = Vec::new();
         self.lock().retain(|_, http_session| {

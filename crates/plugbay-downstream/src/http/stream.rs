@@ -27,7 +27,7 @@ const KEPT: usize = 256 * 1024;
 pub(super) struct EventStream {
     number: u64,
     sink: Arc<Outbox>,
-    /// Where whoever is connected hears of changes by it.
+    /// Set if the stream carries `list_changed` notifications.
     host_view: Option<Arc<HostView>>,
     /// The first event is empty: it gives the host an id to come back with.
     primes: bool,
@@ -162,7 +162,7 @@ impl EventStream {
                 return Ok(());
             }
             tokio::select! {
-                biased; // whoever has lost its generation takes no more
+                biased; // an earlier connection takes no more messages
                 _ = generation.changed() => return Err(Disconnected),
                 () = out.closed() => return Err(Disconnected),
                 frames = reply::take(&self.sink) => self.lock().add(frames.unwrap_or_default()),
@@ -185,7 +185,7 @@ impl EventStream {
         (log.finished && log.disconnected_since.is_some()).then_some(log.bytes)
     }
 
-    /// Nobody has come back for what there is. A call that goes on is still worth waiting for.
+    /// Whether no host came back for the answer in time. A call in flight is always waited for.
     pub(super) fn is_abandoned(&self, now: Instant, under_pressure: bool) -> bool {
         let mut log = self.lock();
         if log.disconnected_since.is_some() && !log.answered {
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_sent_is_dropped_and_never_the_newest() {
+    fn a_stream_drops_only_sent_events_and_never_the_newest() {
         let large = || Frame::from(vec![b'x'; KEPT]);
         let mut log = Log::default();
         log.add([large(), large(), large()].into());

@@ -1,4 +1,4 @@
-//! A stream that gives up on a reader that takes nothing: half-open connections end here.
+//! A stream whose writes time out if the peer reads nothing, so that half-open connections end.
 
 use std::{
     io::{self, IoSlice},

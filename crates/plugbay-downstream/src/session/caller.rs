@@ -1,4 +1,4 @@
-//! What servers say to a session: answers, progress, server requests, notifications.
+//! The session as servers see it: it takes their answers, progress, requests and notifications.
 
 use std::task::{Context, Poll};
 
@@ -13,7 +13,7 @@ use plugbay_core::{
 
 use super::{Session, SessionKind};
 
-/// A modern host may wait for its call in another session than the one that sent it: the table of calls knows.
+/// The table of calls finds the host of an answer: over HTTP a modern host may wait in another session.
 impl Caller for Session {
     fn answered(&self, ticket: Ticket, answer: Answer) {
         self.gateway.suspended.answered(self, ticket, answer);
@@ -24,8 +24,8 @@ impl Caller for Session {
     }
 
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        // Where every request has an outbox of its own this one stays empty, and so a server that many
-        // hosts share is not held up for one of them.
+        // If every request has its own outbox, this one stays empty. So one slow host cannot hold up a server
+        // that many hosts share.
         self.outbox.poll_ahead(context)
     }
 

@@ -1,4 +1,4 @@
-//! One host: what it has asked, what it has been told, and what waits to be sent to it.
+//! The session of one host: its requests in flight, its subscriptions, and its outbox.
 
 mod caller;
 mod lists;
@@ -42,9 +42,10 @@ use crate::{
     subscriptions::ItemSubscription,
 };
 
-/// So many progress tokens are kept for tasks.
+/// Limit of the progress tokens kept for tasks.
 const TOKENS_LIMIT: usize = 256;
 
+/// The session of one host, or one request of a modern host over HTTP.
 #[derive(Debug)]
 pub(crate) struct Session {
     me: Weak<Self>,
@@ -52,21 +53,21 @@ pub(crate) struct Session {
     owner: Owner,
     host_view: Arc<HostView>,
     kind: SessionKind,
-    /// For what belongs to no request.
+    /// Takes messages that belong to no request.
     outbox: Arc<Outbox>,
-    // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
+    // A std mutex: held for table look-ups, never across an await. Servers answer from their own actors.
     state: Mutex<State>,
-    /// Told when the last request in flight has ended.
+    /// Notified when the last request in flight has ended.
     idle: Notify,
 }
 
-/// How much of a host this is, and whether there are others.
+/// Whether the session is the only one, one of many, or one request of a modern host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionKind {
     /// No other host shares its servers.
     OnlyHost,
     OneOfMany,
-    /// One of the requests of one of many.
+    /// One request of a modern host over HTTP.
     SingleRequest,
 }
 
@@ -75,24 +76,24 @@ pub(crate) struct State {
     opened: Option<Era>,
     /// The protocol version that was negotiated with a legacy host.
     version: Option<&'static str>,
-    /// A legacy host takes notifications from then on.
+    /// A legacy host has sent `notifications/initialized` and takes notifications.
     initialized: bool,
-    /// On stdio it also hears of list changes; over HTTP that needs a stream.
+    /// A legacy host on stdio listens for list changes; over HTTP it needs a stream for that.
     listener: Option<ListChangeListener>,
-    /// What a legacy host has declared.
+    /// The capabilities that a legacy host declared in `initialize`.
     pub(crate) client_capabilities: ClientCapabilities,
     extensions: Extensions,
     /// Requests that wait for their answers, by the host's raw id.
     requests: HashMap<Bytes, InFlight>,
     /// The latest call of each server.
     latest_calls: HashMap<ServerName, Ticket>,
-    /// What a legacy host has been asked and has not answered.
+    /// Requests to a legacy host that it has not answered.
     server_requests: FxHashMap<Ticket, PendingRequest>,
     subscriptions: Vec<Subscription>,
     item_subscriptions: Vec<ItemSubscription>,
-    /// From which level on a legacy host wants log messages, once it has said so.
+    /// The log level that a legacy host has set.
     level: Option<Level>,
-    /// Servers have been told from which level on it wants their logs.
+    /// The host's log level is in the host registry.
     wants_log: bool,
     /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
     tokens: VecDeque<(Ticket, Bytes)>,
@@ -104,7 +105,7 @@ pub(crate) struct State {
 enum InFlight {
     /// It is in the table of calls.
     Call(Ticket),
-    /// No server works on it: it waits for the catalog, an index or a model.
+    /// It waits for the catalog, an index or a model, not for a server.
     Waiting {
         /// Takes its answer.
         sink: Arc<Outbox>,
@@ -113,7 +114,7 @@ enum InFlight {
     },
 }
 
-/// Ends when a request is cancelled, or its host has gone.
+/// Resolves when a request is cancelled or its host disconnects.
 pub(crate) type Cancelled = oneshot::Receiver<Infallible>;
 
 /// A `subscriptions/listen` request that is open.
@@ -166,8 +167,7 @@ impl Session {
         })
     }
 
-    /// For one request of a modern host. What the host has known_lists was told in other such sessions, so
-    /// it is taken to have known_lists what there is now.
+    /// For one request of a modern host. It is taken to know the current lists: it got them in other sessions.
     pub(crate) fn stateless(
         owner: Owner,
         gateway: Gateway,
@@ -181,7 +181,7 @@ impl Session {
         session
     }
 
-    /// The panel as this host sees it.
+    /// The catalog as this host sees it.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.host_view.snapshot(&self.gateway.snapshots.borrow())
     }
@@ -190,7 +190,7 @@ impl Session {
         &self.host_view
     }
 
-    /// The host has said who it is.
+    /// Takes the host's `clientInfo` and registers it as connected.
     pub(crate) fn identify(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
         self.host_view.identify(request.client().as_deref(), &layout, || (self.gateway.learned)());
@@ -205,12 +205,12 @@ impl Session {
         &self.outbox
     }
 
-    /// ModelOwner requests these are.
+    /// The owner of the session's calls and tasks.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Whether what servers have is this host's alone.
+    /// Whether no other host shares the servers.
     pub(crate) fn is_alone(&self) -> bool {
         self.kind == SessionKind::OnlyHost
     }
@@ -236,7 +236,7 @@ impl Session {
         self.gateway.opened.notify_one();
     }
 
-    /// The host can do this; servers that have not been told so will be.
+    /// Adds the host's capabilities to the host registry. Servers learn of new ones.
     pub(crate) fn add_capabilities(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
         let host_registry = &self.gateway.host_registry;
         if host_registry.can(client_capabilities) | host_registry.knows(extensions) {
@@ -248,12 +248,12 @@ impl Session {
         self.client_capabilities().roots
     }
 
-    /// The revision that was agreed upon with a legacy host.
+    /// The protocol version negotiated with a legacy host.
     pub(crate) fn version(&self) -> Option<&'static str> {
         self.lock().version
     }
 
-    /// `true` when it had not been opened before.
+    /// Marks the session as modern, unless it is open already. `true`: it was not.
     pub(crate) fn opened_modern(&self) -> bool {
         let mut state = self.lock();
         let first = state.opened.is_none();
@@ -299,7 +299,7 @@ impl Session {
         self.lock().requests.remove(id).is_some()
     }
 
-    /// Keeps the progress token of a call that may have begun a task: only a legacy host hears of a task's progress.
+    /// Keeps the progress token of a call that may have created a task. Only legacy hosts get progress of tasks.
     pub(crate) fn remember_token(&self, ticket: Ticket, token: Bytes) {
         let mut state = self.lock();
         if state.opened == Some(Era::Legacy) {
@@ -310,8 +310,8 @@ impl Session {
         }
     }
 
-    /// Which of these the host means by a URI that several servers have: the one that it wants to hear of, else
-    /// the one that it called last, for that is where it has it from; else the first.
+    /// Chooses among the servers that have a URI: first one that the host has subscribed to, then the one that it
+    /// called last, which is where the URI came from.
     pub(crate) fn resolve_uri(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
         if places.len() > 1 {
             let state = self.lock();
@@ -338,7 +338,7 @@ impl Session {
         self.notify_if_idle();
     }
 
-    /// The host has gone: everything that it has asked for is cancelled.
+    /// Cancels all calls and subscriptions of a host that has disconnected.
     pub(crate) fn abandon(&self) {
         self.unsubscribe_items(|_| true);
         let mut state = self.lock();
@@ -357,7 +357,7 @@ impl Session {
     }
 
     fn unregister(&self) {
-        // Others have never been heard of there.
+        // Only legacy hosts are in the registry.
         if self.version().is_some() {
             self.gateway.host_registry.left(&(self.me.clone() as Weak<dyn Caller>));
         }
@@ -366,7 +366,7 @@ impl Session {
         }
     }
 
-    /// Servers are told from which level on anybody wants their logs; `None`: this host has no wish any more.
+    /// Sets the host's log level in the registry; `None` removes it. Servers are notified of a change.
     pub(crate) fn wants_log(&self, level: Option<Level>) {
         self.lock().wants_log = level.is_some();
         if self.gateway.host_registry.wants_log(&(self.me.clone() as Weak<dyn Caller>), level) {
@@ -390,7 +390,7 @@ impl Session {
         }
     }
 
-    /// Notes that a request waits for something that is no server. `None`: its id is in use.
+    /// Notes that a request waits for something other than a server. `None`: its id is in use.
     pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<Cancelled> {
         let mut state = self.lock();
         if state.in_use(&id) {
@@ -401,15 +401,14 @@ impl Session {
         Some(cancelled)
     }
 
-    /// Wakes those that wait until nothing is in flight.
+    /// Wakes `calls_ended` if no request is in flight.
     pub(crate) fn notify_if_idle(&self) {
         if self.lock().requests.is_empty() {
             self.idle.notify_waiters();
         }
     }
 
-    /// The end: what is still owed is refused, subscriptions are closed in good order, and the outbox
-    /// takes no more.
+    /// Ends the session: refuses requests in flight, answers subscriptions, closes the outbox.
     pub(crate) fn close(&self) {
         self.unsubscribe_items(|_| true);
         let requests = std::mem::take(&mut self.lock().requests);
@@ -439,7 +438,7 @@ impl State {
         self.requests.contains_key(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
     }
 
-    /// Whether the host takes requests that belong to none of its own.
+    /// Whether a legacy host takes messages that belong to none of its requests.
     fn listens(&self) -> bool {
         self.initialized && self.opened == Some(Era::Legacy)
     }

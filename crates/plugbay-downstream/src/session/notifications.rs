@@ -1,4 +1,4 @@
-//! What servers tell without being asked, as far as it concerns a host: logs, and what has changed.
+//! Server notifications to a host: log messages, updated resources, tasks.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -11,11 +11,11 @@ use plugbay_core::{
 use super::Session;
 use crate::{subscriptions::ItemSubscription, tasks};
 
-/// So many resources and tasks one host can watch.
+/// Limit of the resources and tasks that one host can subscribe to.
 const ITEM_SUBSCRIPTIONS_LIMIT: usize = 1024;
 
 impl Session {
-    /// A legacy host wants log messages from this level on.
+    /// Sets the log level of a legacy host.
     pub(crate) fn log_from(&self, level: Level) {
         self.lock().level = Some(level);
         self.wants_log(Some(level));
@@ -33,7 +33,7 @@ impl Session {
         self.gateway().servers.watch(&item.server, item.target);
     }
 
-    /// A legacy host has heard ends of a resource.
+    /// Ends the subscription of a legacy host to a resource.
     pub(crate) fn unsubscribe_item(&self, shown: &[u8]) {
         let is_it = |item: &ItemSubscription| string_value(&item.shown) == string_value(shown);
         self.unsubscribe_items(|item| item.subscription.is_none() && is_it(item));
@@ -75,7 +75,7 @@ impl Session {
         let state = self.lock();
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
         let wanted = match &call {
-            // A modern host says with each request whether it wants to hear of it at all.
+            // A modern request without a log level gets no log messages.
             Some(call) if call.era == Era::Modern => {
                 call.log_level.is_some_and(|wanted| level >= Some(wanted))
             }
@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    /// What only the host may know goes along with its call.
+    /// Forwards a notification of unknown method to the host of its call.
     fn unknown_notification(&self, during: Option<Ticket>, message: &Bytes) {
         let state = self.lock();
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
@@ -99,11 +99,11 @@ impl Session {
         }
     }
 
-    /// `name` tells of what it is.
+    /// Forwards an update of a resource or task to its subscribers. `name` is the span of its URI or id.
     fn item_updated(&self, server_notification: &ServerNotification, name: &Span, params: &Span, task: bool) {
         let (state, message) = (self.lock(), &server_notification.message);
         let Some(server_name) = string_value(&message[name.clone()]) else { return };
-        let mut notified: Vec<&Option<Bytes>> = Vec::new(); // of the whole, or of its part
+        let mut notified: Vec<&Option<Bytes>> = Vec::new(); // each once, also for a resource and its part
         for item in &state.item_subscriptions {
             let Some(shown) = item.shown_as(&server_notification.server, &server_name, task) else {
                 continue;
@@ -124,7 +124,7 @@ impl Session {
     }
 }
 
-/// A subscription's notifications bear its id, in place of the one that they came by.
+/// The notification with the id of the host's subscription instead of plugbay's own.
 fn labelled(message: &Bytes, name: &Span, params: &Span, shown: &[u8], id: &Bytes) -> Frame {
     let meta = Members::find(message, params, "_meta");
     let label = meta.as_ref().and_then(|meta| Members::find(message, meta, SUBSCRIPTION_KEY));
@@ -135,7 +135,7 @@ fn labelled(message: &Bytes, name: &Span, params: &Span, shown: &[u8], id: &Byte
             let empty = Members::of(message, &meta).next().is_none();
             (meta.start + 1..meta.start + 1, if empty { member } else { format!("{member},") })
         }
-        // There is a name behind it.
+        // The URI or id follows, hence the comma.
         (None, None) => (params.start + 1..params.start + 1, format!(r#""_meta":{{{member}}},"#)),
     };
     let mut edits = [(name.clone(), shown), (at, text.as_bytes())];

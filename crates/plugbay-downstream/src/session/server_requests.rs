@@ -1,4 +1,4 @@
-//! What a legacy host is pending: requests to it, and where its answers go.
+//! Requests to a legacy host, from servers or from plugbay, and the routing of its answers.
 
 use std::sync::Arc;
 
@@ -19,34 +19,34 @@ use crate::{outbox::Outbox, respond, tasks};
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     origin: Origin,
-    /// The calls that it may be about: it ends with the last of them.
+    /// The calls that it may belong to. It is withdrawn when the last of them ends.
     calls: Vec<Ticket>,
-    /// Where it was put.
+    /// The outbox that it was sent to.
     sink: Arc<Outbox>,
 }
 
-/// Who wants to know.
+/// The sender of a request to the host.
 #[derive(Debug)]
 enum Origin {
     Server {
         name: ServerName,
-        /// How it wants to hear how far the host is: a token, which to the host is the number of the server request.
+        /// The server's progress token. The host gets plugbay's request id as token instead.
         token: Option<Bytes>,
     },
-    /// A modern server, by a result that held this key; it is told when all is known.
+    /// A modern server, by an `input_required` result. It gets all answers together, each under its key.
     MultiRoundTrip { call: Ticket, key: String },
-    /// We ourselves.
+    /// plugbay itself.
     Gateway(oneshot::Sender<(Bytes, Head)>),
 }
 
-/// What a host answers to ourselves: a result, or the words of its error.
+/// A host's answer to a request of plugbay: a result, or the message of its error.
 pub(crate) type HostResult = Result<Bytes, String>;
 
 impl Session {
-    /// Puts a server's request to the host as it came, but for its id and its progress token: both are a number
-    /// of ours, for two servers may have chosen the same.
+    /// Sends a server's request to the host. Its id and progress token are replaced by a ticket, because two
+    /// servers may have chosen the same.
     ///
-    /// `of_call` is where the call that it belongs to is answered.
+    /// `of_call` is the outbox of the call that the request belongs to.
     pub(crate) fn send_server_request(
         &self,
         of_call: Option<&Arc<Outbox>>,
@@ -66,7 +66,7 @@ impl Session {
         if let Some(lacking) = lacking {
             return Err(ServerRequestError::Undeclared(lacking));
         }
-        // A server that asks and withdraws without end must not fill our memory.
+        // A server that sends and withdraws requests without end must not fill the memory.
         if !sink.has_room() {
             return Err(ServerRequestError::TooMany);
         }
@@ -86,7 +86,7 @@ impl Session {
         Ok(())
     }
 
-    /// How far the host is with something that a server has pending.
+    /// Forwards the host's progress on a server request to that server.
     pub(crate) fn host_progress(&self, message: &Bytes, params: Option<&Span>) {
         let token = params.and_then(|params| Members::find(message, params, "progressToken"));
         let Some(token) = token else { return };
@@ -99,7 +99,7 @@ impl Session {
         self.gateway().servers.notify(&server, told);
     }
 
-    /// Asks the host something of our own while it waits for an answer in `of_request`. `params` is raw
+    /// Sends a request of plugbay to the host while the host waits for an answer in `of_request`. `params` is raw
     /// JSON.
     fn send_gateway_request(
         &self,
@@ -127,7 +127,7 @@ impl Session {
         Ok((number, answer))
     }
 
-    /// The same, and waits for the answer: raw JSON. Whoever waits no longer takes the server request back.
+    /// Sends a request of plugbay to the host and waits for the answer. Dropping the future withdraws the request.
     pub(crate) async fn request_host(
         &self,
         of_request: &Arc<Outbox>,
@@ -146,13 +146,13 @@ impl Session {
         Ok(Err(words.as_deref().unwrap_or("it failed").to_owned()))
     }
 
-    /// Where a call's server requests go: with its answer, unless its host takes nothing there but that.
+    /// The outbox for server requests of a call: that of the call, unless its host accepts only the answer there.
     pub(crate) fn sink_for_requests(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
         let of_call = of_call.outer().unwrap_or(of_call);
         Arc::clone(if of_call.takes_answers_only() { self.outbox() } else { of_call })
     }
 
-    /// The host answers. Whatever was not pending, or is no longer, is ignored.
+    /// Routes the host's response to the sender of the request. Responses to unknown requests are ignored.
     pub(crate) fn replied(self: &Arc<Self>, message: Bytes, head: Head) {
         let (Kind::Result { id } | Kind::Error { id: Some(id) }) = &head.kind else { return };
         let Some(number) = request_id(&message[id.clone()]) else { return };
@@ -167,7 +167,7 @@ impl Session {
         }
     }
 
-    /// Nobody wants to know any more.
+    /// Withdraws a request to the host: the host gets a cancellation.
     pub(crate) fn withdraw(&self, server_request: Ticket, notification: &Draft) {
         let pending = self.lock().server_requests.remove(&server_request);
         if let Some(pending) = pending {
@@ -175,13 +175,13 @@ impl Session {
         }
     }
 
-    /// On the way on which it was pending, unless the call whose way that was has ended before it.
+    /// Uses the outbox of the request, or that of the session if the call has ended.
     fn send_cancellation(&self, server_request: Ticket, pending: &PendingRequest, notification: &Draft) {
         let sink = if pending.sink.is_closed() { self.outbox() } else { &pending.sink };
         sink.send(notification.render(server_request.0).into());
     }
 
-    /// Asks the host everything that a modern server wants to know. `sent` is the ticket that the server knows.
+    /// Sends the input requests of a modern server to the host. `sent` is the ticket that the server knows.
     pub(crate) fn send_input_requests(
         &self,
         call: Ticket,
@@ -214,7 +214,7 @@ impl Session {
         self.gateway().suspended.host_answered(self.gateway(), call, key, result);
     }
 
-    /// The call has ended on this side: the host need not answer what was pending for it alone.
+    /// Withdraws the server requests that belong to an ended call alone.
     pub(crate) fn withdraw_requests_of(&self, sent: Ticket) {
         let state = self.lock();
         if state.server_requests.is_empty() {
@@ -231,7 +231,7 @@ impl Session {
         }
     }
 
-    /// The host is gone: whoever waits for its answers hears so.
+    /// Refuses all pending server requests, because the host has disconnected.
     pub(crate) fn refuse_pending(&self) {
         let server_requests = std::mem::take(&mut self.lock().server_requests);
         for (number, pending) in server_requests {
@@ -242,12 +242,12 @@ impl Session {
     }
 }
 
-/// The number by which the host knows a server request.
+/// The ticket that the host got as request id.
 fn request_id(json: &[u8]) -> Option<Ticket> {
     std::str::from_utf8(json).ok()?.parse().ok().map(Ticket)
 }
 
-/// A server request that was answered is no longer there.
+/// Withdraws a request on drop, unless it was answered.
 struct WithdrawOnDrop<'a> {
     session: &'a Session,
     number: Ticket,

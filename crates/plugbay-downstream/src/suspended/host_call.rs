@@ -1,4 +1,4 @@
-//! A call as its host knows it: where its answer goes, and what must be changed in it for this host.
+//! A call as its host knows it: the outbox for its answer, and the changes to that answer.
 
 use std::sync::{Arc, Weak};
 
@@ -36,13 +36,13 @@ pub(crate) struct HostCall {
     pub(crate) era: Era,
     /// The call reads a resource: a modern result of this kind says how long it may be kept.
     reads: bool,
-    /// From which level on a modern host wants to read the log of this request.
+    /// The log level of a modern request.
     pub(crate) log_level: Option<Level>,
     /// What was repaired in the arguments: a member for the result's `_meta`.
     repairs: Option<Bytes>,
-    /// What a modern host must send again when its legacy server has asked something.
+    /// What a modern host must send again to answer a request of a legacy server.
     pub(super) subject: Option<Subject>,
-    /// A modern host can be sent to a web page.
+    /// A modern host supports URL elicitation.
     url_elicitation: bool,
     role: Role,
 }
@@ -127,7 +127,7 @@ impl HostCall {
         session.notify_if_idle();
     }
 
-    /// Ends the call with an error of ours.
+    /// Ends the call with an error of plugbay.
     pub(super) fn fail(self, refusal: &Refusal) {
         if let Some(session) = self.session.upgrade() {
             session.release(&self.id);
@@ -165,7 +165,7 @@ impl HostCall {
     }
 }
 
-/// How a question of the server reaches the host. Where both speak the same era nothing need be kept.
+/// How a server request reaches the host. If both speak the same era, nothing is kept.
 fn bridge(request: &Request, era: Era, server: Option<Era>, route: &Route, draft: &Draft) -> Bridge {
     match (era, server, &request.params) {
         // Without params there is no place for an answer.

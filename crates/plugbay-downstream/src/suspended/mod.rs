@@ -91,7 +91,7 @@ impl SuspendedCalls {
         cancel_task(gateway, &ended);
     }
 
-    /// Takes a call out of the table without a word to anybody.
+    /// Removes a call from the table without notifying host or server.
     pub(crate) fn forget(&self, ticket: Ticket) -> Option<HostCall> {
         self.lock().table.cancel(ticket)?.host
     }
@@ -129,7 +129,7 @@ impl SuspendedCalls {
         Ok(true)
     }
 
-    /// A legacy host has answered what a modern server wants to know.
+    /// A legacy host has answered an input request of a modern server.
     pub(crate) fn host_answered(
         &self,
         gateway: &Gateway,
@@ -144,7 +144,8 @@ impl SuspendedCalls {
 
     // --- what servers do
 
-    /// `sender` is the session that sent the call; an answer whose host is away counts among what waits for it.
+    /// Takes a server's answer. `sender` is the session that sent the call; its budget counts an answer whose host is
+    /// away.
     pub(crate) fn answered(&self, sender: &Session, sent: Ticket, answer: Answer) {
         let gateway = sender.gateway();
         let keep = |answer| kept(answer, sender);
@@ -153,7 +154,7 @@ impl SuspendedCalls {
         self.perform(gateway, action);
     }
 
-    /// A server asks something in the middle of a call.
+    /// A server sends a request to the host of a call.
     pub(crate) fn server_request(
         &self,
         gateway: &Gateway,
@@ -207,7 +208,7 @@ impl SuspendedCalls {
         if self.lock().table.has_room_for_runs() { Ok(()) } else { Err(ServerRequestError::TooMany) }
     }
 
-    /// Answers the host's request with a question, and keeps the run for its next one. `params` is raw JSON.
+    /// Answers the host's request with `input_required`, and keeps the run for its next one. `params` is raw JSON.
     pub(crate) fn pause(
         &self,
         context: RequestContext<'_>,
@@ -298,7 +299,7 @@ impl SuspendedCalls {
         gateway.servers.forward(server, call);
     }
 
-    /// Answers the host's request with everything that its server wants to know.
+    /// Answers the host's request with the requests of its server.
     fn present(
         &self,
         gateway: &Gateway,
@@ -355,7 +356,7 @@ async fn run_timer(gateway: Gateway) {
             () = calls.earlier.notified() => continue,
         }
         let (actions, runs) = calls.lock().table.due(now(), &gateway.tickets);
-        drop(runs); // a run that nobody came back for is cancelled
+        drop(runs); // dropping an expired run cancels it
         for action in actions {
             calls.perform(&gateway, Some(action));
         }

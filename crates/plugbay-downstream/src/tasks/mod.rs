@@ -1,4 +1,4 @@
-//! Tasks of servers, as far as they concern a host: whom a request about one is for, and how it is shown.
+//! Tasks of servers as hosts see them: the role of a call, and the ids in messages.
 
 mod ids;
 
@@ -18,12 +18,12 @@ pub(crate) use ids::Task;
 
 use crate::{message::Request, seal::Owner};
 
-/// What a call of a host has to do with tasks.
+/// The role of a host's call with respect to tasks.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Role {
     #[default]
     None,
-    /// It may be answered by a task, which its host then looks after.
+    /// It may be answered by a task, which the host then polls.
     Begins,
     /// It is about this task, which is the server's own id.
     About(TaskRole),
@@ -34,7 +34,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// What a request must say for it, ahead of its other parameters.
+    /// The member that the request needs ahead of its other params.
     pub(crate) fn demand(&self) -> Option<Bytes> {
         matches!(self, Self::Polled).then(|| Bytes::from_static(PolledTask::PARAM))
     }
@@ -48,7 +48,7 @@ impl Role {
     }
 }
 
-/// What a call of a tool is, to a server of which this is known.
+/// The role of a tool call.
 pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, target: &Target) -> Role {
     let Some(entry) = snapshot.catalog.get(&target.server) else {
         // It may be of either era. If it is of the host's, it answers as the host has asked it to.
@@ -69,13 +69,13 @@ pub(crate) fn quoted(text: &str) -> Bytes {
     Bytes::from(serde_json::Value::from(text).to_string())
 }
 
-/// Those that list their tasks.
+/// The servers that support `tasks/list`.
 pub(crate) fn listing_servers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == Era::Legacy);
     of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
 }
 
-/// What must be put into an answer so that its host knows the tasks in it.
+/// The insertions that turn task ids in an answer into those of the host.
 pub(crate) fn labels(
     role: &Role,
     server: &ServerName,
