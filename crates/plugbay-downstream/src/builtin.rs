@@ -68,7 +68,7 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
         BuiltinTool::Status | BuiltinTool::Overview => Ok(activate::overview(session)),
         BuiltinTool::Refresh => {
             context.gateway().servers.refresh();
-            Ok("All servers are being asked again.".to_owned())
+            Ok("All servers are listing their tools again.".to_owned())
         }
     };
     context.text(&reply);

@@ -305,7 +305,7 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
     let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri)).ok_or_else(unknown)?;
     if !supports_subscriptions(&snapshot, &place.server) {
-        let what = format!("its server {:?} does not tell when a resource changes", place.server.as_str());
+        let what = format!("its server {:?} does not support resource subscriptions", place.server.as_str());
         return Err(Refusal::InvalidParams(what));
     }
     session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None));

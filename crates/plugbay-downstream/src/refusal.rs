@@ -89,8 +89,12 @@ impl Refusal {
             Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
             Self::Unacceptable(what) => what.clone().into_owned(),
             Self::Busy(what) => (*what).to_owned(),
-            Self::HostCannotAnswer(why) => format!("the server needs an answer that it cannot get: {why}"),
-            Self::HostFailed(why) => format!("the server needs an answer that the host did not give: {why}"),
+            Self::HostCannotAnswer(why) => {
+                format!("the server sent a request that the host cannot answer: {why}")
+            }
+            Self::HostFailed(why) => {
+                format!("the host answered a request of the server with an error: {why}")
+            }
             Self::MissingTasks => "Missing required client capability".to_owned(),
             Self::Call(error) => error.to_string(),
         }

@@ -58,7 +58,7 @@ fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, Stri
     match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
         (Some(_), _) => Ok(server),
         (None, Some(failure)) => Err(format!("{server} does not work: {failure}")),
-        (None, None) => Err(format!("{server} has not told yet what it has; try again")),
+        (None, None) => Err(format!("{server} has not listed its tools yet; try again")),
     }
 }
 

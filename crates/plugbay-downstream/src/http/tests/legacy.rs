@@ -71,7 +71,7 @@ async fn a_deleted_session_ends_its_calls_and_streams() {
     assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket());
     assert_eq!(listening.event().await, None);
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
-    assert_eq!(host.event().await, None, "no answer to what was taken back");
+    assert_eq!(host.event().await, None, "no answer to a cancelled request");
     assert_eq!(harness.ask(&delete).await.status, 404);
     assert_eq!(harness.ask(within(&session, &list(1))).await.status, 404);
 }

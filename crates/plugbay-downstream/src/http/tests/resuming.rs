@@ -1,4 +1,4 @@
-//! Streams that break: nothing is taken back, and what was missed is sent again.
+//! Streams that break: their calls go on, and missed events are sent again.
 
 use tokio::time::sleep;
 
@@ -40,7 +40,7 @@ async fn a_broken_stream_goes_on_behind_the_last_event_that_arrived() {
     forwarded.progress();
     let lost = host.event().await.unwrap();
     drop(host);
-    harness.servers.nothing_forwarded().await; // it was not taken back
+    harness.servers.nothing_forwarded().await; // it was not cancelled
     forwarded.progress();
 
     let mut host = resumed(&harness, &session, id(&progress)).await;

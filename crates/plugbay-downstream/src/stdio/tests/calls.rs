@@ -181,7 +181,7 @@ async fn a_call_of_an_unknown_tool_waits_for_the_catalog() {
     let mut answers = [harness.hear().await, harness.hear().await, harness.hear().await];
     answers.sort_by_key(|answer| answer["id"].as_i64());
     let ids = answers.each_ref().map(|answer| answer["id"].as_i64().unwrap());
-    assert_eq!(ids, [1, 3, 4], "the second was taken back");
+    assert_eq!(ids, [1, 3, 4], "the second was cancelled");
     assert_eq!(answers[2]["error"]["code"], -32602);
     harness.hear_nothing().await;
 }

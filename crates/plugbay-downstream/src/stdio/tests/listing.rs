@@ -45,7 +45,7 @@ async fn a_tool_list_waits_until_every_server_has_listed() {
         ids.push(answer["id"].as_i64().unwrap());
     }
     ids.sort_unstable();
-    assert_eq!(ids, [1, 3], "the second was taken back");
+    assert_eq!(ids, [1, 3], "the second was cancelled");
     harness.hear_nothing().await;
 }
 

@@ -143,7 +143,7 @@ async fn at_its_time_limit_an_agent_cancels_its_tool_calls() {
     agent.asked().await.answer(calls(&[(READ, "{}")]));
     let call = agent.harness.forwarded().await;
     let (_, record, failed) = agent.told().await;
-    assert_eq!(record, "Calls:\n1. s__read {}: taken back; it may have been done all the same");
+    assert_eq!(record, "Calls:\n1. s__read {}: cancelled; it may have been done all the same");
     assert_eq!((agent.harness.cancelled().await.0, failed), (call.ticket(), true));
 }
 
