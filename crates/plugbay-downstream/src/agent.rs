@@ -91,10 +91,10 @@ enum RunStep {
 impl ActiveRun {
     /// Drives the run until it finishes or needs an answer of the host.
     fn drive(self, context: RequestContext<'_>) {
-        context.later(self.next(), |context, step| match step {
+        context.later(self.next(), |context, next| match next {
             RunStep::Finished(report) => {
-                let (content, failed) = (report.content(), report.has_failed());
-                context.answer(respond::tool_content(context.request.id(), context.era, &content, failed));
+                let (blocks, failed) = (report.content(), report.has_failed());
+                context.answer(respond::tool_content(context.request.id(), context.era, &blocks, failed));
             }
             RunStep::AsksHost(paused) => paused::pause(context, paused),
         });

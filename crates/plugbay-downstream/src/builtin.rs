@@ -57,7 +57,7 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
         BuiltinTool::Search => return search::serve(context),
         BuiltinTool::Describe => describe(session, &snapshot, request),
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
-            Ok(route) => return dispatch::forward(context, route),
+            Ok(route) => return dispatch::forward(context, &route),
             Err(reply) => Err(reply),
         },
         BuiltinTool::Activate | BuiltinTool::Deactivate => return activate::switch(context, tool),

@@ -186,7 +186,7 @@ fn route_request(context: RequestContext<'_>, find: FindDestination) {
 
 fn handle(context: RequestContext<'_>, destination: Destination) {
     match destination {
-        Destination::Server(route) => forward(context, route),
+        Destination::Server(route) => forward(context, &route),
         Destination::Builtin(tool) => builtin::serve(context, tool),
         Destination::Suite(server) => builtin::suite::serve(context, &server),
         Destination::BuiltinPrompt(prompt) => builtin::prompts::serve(context, prompt),
@@ -194,11 +194,11 @@ fn handle(context: RequestContext<'_>, destination: Destination) {
 }
 
 /// Sends the request to its server. The answer comes to the table of calls.
-pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
+pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     let RequestContext { session, request, era, .. } = context;
     let snapshot = session.snapshot();
     let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
-    match context.gateway().suspended.resume(context, &route, server_era) {
+    match context.gateway().suspended.resume(context, route, server_era) {
         Ok(true) => return,
         Ok(false) => {}
         Err(refusal) => return context.refuse(&refusal),
@@ -208,13 +208,13 @@ pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
         return context.refuse(&Refusal::IdInUse);
     }
     if server_era.is_some() && snapshot.layout.settings.learn > 0 {
-        count_use(context, &route);
+        count_use(context, route);
     }
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
         session.wants_log(Some(level));
     }
-    let draft = draft(request, &route);
-    let call = HostCall::begin(context, &route, server_era, &draft);
+    let draft = draft(request, route);
+    let call = HostCall::begin(context, route, server_era, &draft);
     context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,

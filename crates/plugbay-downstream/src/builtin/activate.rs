@@ -109,7 +109,7 @@ async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutco
             }
             (_, Some(place)) => outcome.done.push(format!("{}: {place}", switch.server)),
             (State::Warming, None) => {
-                outcome.failed.push(format!("{} is no longer configured", switch.server))
+                outcome.failed.push(format!("{} is no longer configured", switch.server));
             }
             (State::Ready | State::Active, None) => working.push(switch),
         }

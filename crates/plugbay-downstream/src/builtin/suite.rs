@@ -52,7 +52,7 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName) {
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
         Action::Call => match call(context, &snapshot, server) {
-            Ok(SuiteCall::Call(route)) => return dispatch::forward(context, route),
+            Ok(SuiteCall::Call(route)) => return dispatch::forward(context, &route),
             Ok(SuiteCall::Agent(wanted)) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
@@ -146,7 +146,7 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
     Ok(tools)
 }
 
-#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
+/// The call that a suite's arguments hold.
 enum SuiteCall {
     Call(Route),
     /// What is wanted is said in words.

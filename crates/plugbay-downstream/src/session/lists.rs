@@ -50,7 +50,7 @@ impl Session {
         true
     }
 
-    /// Tells the host to list again, where what it has known_lists is not what it would see now.
+    /// Applies a new configuration to the host view and notifies the host of changed lists.
     pub(crate) fn catalog_changed(&self) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
         self.host_view.reconfigure(&layout, || (self.gateway.learned)());

@@ -60,7 +60,7 @@ impl Session {
             Topic::Unknown => self.unknown_notification(during, &server_notification.message),
             Topic::Updated { uri, params } => self.item_updated(server_notification, uri, params, false),
             Topic::Task { era: Era::Modern, id, params } => {
-                self.item_updated(server_notification, id, params, true)
+                self.item_updated(server_notification, id, params, true);
             }
             Topic::Task { era: Era::Legacy, id, .. } => {
                 if self.lock().listens() {
