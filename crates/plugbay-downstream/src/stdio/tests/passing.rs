@@ -75,7 +75,7 @@ const REQUESTS: &[Case] = &[
 ];
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_led_to_its_server_by_what_it_is_about() {
+async fn an_unknown_request_is_routed_by_its_subject() {
     for era in [Era::Legacy, Era::Modern] {
         let mut harness = Harness::with(panel(&["a", "b"]));
         for (method, members, reached) in REQUESTS {
@@ -100,7 +100,7 @@ async fn a_request_is_led_to_its_server_by_what_it_is_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_there_is_one_server_it_gets_everything_but_what_is_denied() {
+async fn a_single_server_gets_every_unknown_request_but_denied_tools() {
     let mut harness = Harness::with(panel(&["s"]));
     for params in ["{}", r#"{"n":1.0}"#, r#"{"name":"nobody"}"#] {
         harness.say(request(1, "y/get", params)).await;
@@ -114,7 +114,7 @@ async fn where_there_is_one_server_it_gets_everything_but_what_is_denied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_of_the_host_is_led_as_its_requests_are() {
+async fn a_host_notification_is_routed_as_its_requests_are() {
     let mut harness = Harness::with(panel(&["a", "b"]));
     harness.open().await;
     let note =
@@ -132,7 +132,7 @@ async fn a_notification_of_the_host_is_led_as_its_requests_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_of_a_server_goes_along_with_its_call() {
+async fn an_unknown_server_notification_goes_to_the_host_of_its_call() {
     let message = r#"{"jsonrpc":"2.0","method":"notifications/x/hello","params":{"n":1.0}}"#;
     let server_notification = ServerNotification {
         server: server(),
@@ -152,7 +152,7 @@ async fn a_notification_of_a_server_goes_along_with_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_far_the_host_is_reaches_whoever_asked() {
+async fn host_progress_reaches_the_server_that_sent_the_request() {
     let mut harness = Harness::new();
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}}}"#;
     harness.ask(request("\"init\"", "initialize", params)).await;
@@ -179,7 +179,7 @@ async fn how_far_the_host_is_reaches_whoever_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from() {
+async fn a_resource_uri_of_several_servers_resolves_to_the_one_called_last() {
     let mut harness = Harness::with(panel(&["a", "b"]));
     harness.open().await;
     let read = |uri: &str| request(1, "resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
@@ -200,7 +200,7 @@ async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from
     let mut harness = Harness::with(panel(&["b"]));
     harness.open().await;
     harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
-    assert_eq!(harness.watched().await, r#""x://1""#);
+    assert_eq!(harness.item_subscribed().await, r#""x://1""#);
     harness.snapshots.send_replace(panel(&["a", "b"]));
     harness.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
     harness.forwarded().await.answer("{}");

@@ -47,7 +47,7 @@ fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_are_sent_as_the_server_wrote_them() {
+async fn resource_lists_are_sent_as_the_server_wrote_them() {
     let [mut harness, mut stateless] = [(); 2].map(|()| Harness::with(stocked(&["review"])));
     for (method, list) in [
         ("resources/list", r#"{"resources":[{ "uri":"x://1","size":1.0}]"#),
@@ -63,7 +63,7 @@ async fn lists_are_sent_as_the_server_wrote_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_speaks_of_its_subject_as_the_server_does() {
+async fn resource_and_prompt_requests_use_the_names_of_the_server() {
     let mut harness = Harness::with(stocked(&["review"]));
     for (method, params, own) in [
         (
@@ -103,7 +103,7 @@ async fn a_legacy_servers_resource_is_complete_to_a_modern_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
+async fn an_unknown_resource_has_the_error_code_of_the_era() {
     let mut harness = Harness::with(stocked(&["review"]));
     let unknown = harness.ask(request(1, "prompts/get", r#"{"name":"review"}"#)).await;
     assert_eq!(unknown["error"]["message"], "Unknown prompt: review. Did you mean s__review?");
@@ -118,7 +118,7 @@ async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
+async fn server_capabilities_are_merged_or_complete_while_unknown() {
     let opened =
         async |snapshot| Harness::with(snapshot).ask(INITIALIZE).await["result"]["capabilities"].clone();
     let tools = json!({ "listChanged": true });
@@ -136,7 +136,7 @@ async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_hears_of_the_list_that_changed_and_of_no_other() {
+async fn list_changed_names_the_list_that_changed_only() {
     let mut harness = Harness::legacy().await;
     harness.snapshots.send_replace(stocked(&["one"]));
     harness.ask(request(1, "prompts/list", "{}")).await;
