@@ -87,7 +87,7 @@ impl SuspendedCalls {
             }
             host.sink.taken_back();
         }
-        leave_open(gateway, &ended);
+        leave_open(gateway, &ended.server, &ended.left_open);
         gateway.servers.cancel(&ended.server, ended.sent, notification);
         cancel_task(gateway, &ended);
     }
@@ -121,7 +121,9 @@ impl SuspendedCalls {
             return Err(Refusal::IdInUse);
         }
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
-        let resumed = self.step(context.gateway(), |state| state.table.resume(ticket, host, &ids, now()));
+        let resumed = self.step(context.gateway(), |state| {
+            state.table.resume(ticket, host, &ids, now(), &context.gateway().tickets)
+        });
         let Resumed { server, wanted, action } = resumed.inspect_err(|_| _ = session.release(&id))?;
         for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {
             context.gateway().servers.reply(&server, id, HostReply::Result(answer));
@@ -250,7 +252,7 @@ impl SuspendedCalls {
             None => {}
             Some(Action::Deliver(ended, answer)) => {
                 let (host, ended) = split(ended);
-                leave_open(gateway, &ended);
+                leave_open(gateway, &ended.server, &ended.left_open);
                 cancel_task(gateway, &ended);
                 if let Some(host) = host {
                     host.deliver(&ended, answer);
@@ -268,13 +270,16 @@ impl SuspendedCalls {
             }
             Some(Action::Expire(ended, working)) => {
                 let (_, ended) = split(ended);
-                leave_open(gateway, &ended);
+                leave_open(gateway, &ended.server, &ended.left_open);
                 if working {
                     gateway.servers.cancel(&ended.server, ended.sent, respond::host_has_gone());
                 }
                 cancel_task(gateway, &ended);
             }
-            Some(Action::Send { call, sent, server, next }) => self.send(gateway, call, sent, &server, next),
+            Some(Action::Send { call, sent, server, next, left_open }) => {
+                leave_open(gateway, &server, &left_open);
+                self.send(gateway, call, sent, &server, next);
+            }
             Some(Action::AskHost { call, sent, requests }) => {
                 let host = self.host(sent);
                 let session = host.as_ref().and_then(|host| host.session.upgrade());
@@ -364,9 +369,9 @@ async fn run_timer(gateway: Gateway) {
 }
 
 /// Gives back the server requests that another call may carry.
-fn leave_open(gateway: &Gateway, ended: &Ended<()>) {
-    for request in &ended.left_open {
-        gateway.servers.reply(&ended.server, *request, HostReply::LeftOpen);
+fn leave_open(gateway: &Gateway, server: &ServerName, requests: &[Ticket]) {
+    for request in requests {
+        gateway.servers.reply(server, *request, HostReply::LeftOpen);
     }
 }
 

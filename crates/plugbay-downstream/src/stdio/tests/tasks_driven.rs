@@ -93,6 +93,28 @@ async fn a_task_that_asks_parks_the_call_of_its_modern_host() {
     assert_eq!(harness.hear().await["result"], json!({ "resultType": "complete", "content": [] }));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_task_that_begins_while_its_modern_host_is_away_waits_for_the_host() {
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let call = |id: u32, members: &str| {
+        let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "elicitation": {} } });
+        let params = format!(r#"{{"_meta":{meta},"name":"s__slow","arguments":{{}}{members}}}"#);
+        request(id, "tools/call", &params)
+    };
+    harness.say(call(1, "")).await;
+    let begun = harness.forwarded().await;
+    begun.ask(900, "elicitation/create", "{}").unwrap();
+    let state = harness.hear().await["result"]["requestState"].clone();
+    begun.withdraw(900);
+    begun.answer(r#"{"task":{"taskId":"1","status":"working"}}"#);
+    harness.nothing_forwarded().await;
+    harness.say(call(2, &format!(r#","inputResponses":{{}},"requestState":{state}"#))).await;
+    let awaited = harness.forwarded().await;
+    assert_eq!(parts(&awaited).0, "tasks/result");
+    awaited.answer(r#"{"content":[]}"#);
+    assert_eq!(harness.hear().await["id"], 2);
+}
+
 const DEMAND: &str = r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
 /// A legacy host that can be asked, and its call to a modern server that insists on a task.
