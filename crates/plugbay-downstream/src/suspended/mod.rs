@@ -81,15 +81,16 @@ impl SuspendedCalls {
     pub(crate) fn cancel(&self, gateway: &Gateway, ticket: Ticket, notification: Draft) {
         let ended = self.lock().table.cancel(ticket);
         let Some((host, ended)) = ended.map(split) else { return };
+        let session = host.as_ref().and_then(|host| host.session.upgrade());
+        if let Some(session) = &session {
+            session.withdraw_all_of(ended.sent);
+        }
         if let Some(host) = host {
-            if let Some(session) = host.session.upgrade() {
-                session.withdraw_all_of(ended.sent);
-            }
             host.sink.taken_back();
         }
         leave_open(gateway, &ended.server, &ended.left_open);
         gateway.servers.cancel(&ended.server, ended.sent, notification);
-        cancel_task(gateway, &ended);
+        cancel_task(gateway, session, &ended);
     }
 
     /// Takes a call out of the table without a word to anybody.
@@ -253,7 +254,8 @@ impl SuspendedCalls {
             Some(Action::Deliver(ended, answer)) => {
                 let (host, ended) = split(ended);
                 leave_open(gateway, &ended.server, &ended.left_open);
-                cancel_task(gateway, &ended);
+                let session = host.as_ref().and_then(|host| host.session.upgrade());
+                cancel_task(gateway, session, &ended);
                 if let Some(host) = host {
                     host.deliver(&ended, answer);
                 }
@@ -261,10 +263,11 @@ impl SuspendedCalls {
             Some(Action::Fail(ended, why)) => {
                 let (host, ended) = split(ended);
                 if let Some(host) = host {
-                    if let Some(session) = host.session.upgrade() {
+                    let session = host.session.upgrade();
+                    if let Some(session) = &session {
                         session.withdraw_all_of(ended.sent);
                     }
-                    cancel_task(gateway, &ended);
+                    cancel_task(gateway, session, &ended);
                     host.fail(&Refusal::from(why));
                 }
             }
@@ -274,7 +277,7 @@ impl SuspendedCalls {
                 if working {
                     gateway.servers.cancel(&ended.server, ended.sent, respond::host_has_gone());
                 }
-                cancel_task(gateway, &ended);
+                cancel_task(gateway, None, &ended);
             }
             Some(Action::Send { call, sent, server, next, left_open }) => {
                 leave_open(gateway, &server, &left_open);
@@ -375,16 +378,18 @@ fn leave_open(gateway: &Gateway, server: &ServerName, requests: &[Ticket]) {
     }
 }
 
-/// Cancels the polled task of a call that nobody waits for any more.
-fn cancel_task(gateway: &Gateway, ended: &Ended<()>) {
+/// Cancels the polled task of a call that nobody waits for any more. To the server it is the host's own request:
+/// one of somebody else would make it unclear which host the server works for.
+fn cancel_task(gateway: &Gateway, session: Option<Arc<Session>>, ended: &Ended<()>) {
     let Some(task) = &ended.task else { return };
     let NextRequest { request, params, task_role, timeout } = cancel_request(task);
-    let (ticket, caller, era) = (gateway.tickets.next(), Arc::new(Nobody), Era::Legacy);
+    let caller: Arc<dyn Caller> = session.map_or_else(|| Arc::new(Nobody) as _, |session| session as _);
+    let (ticket, era) = (gateway.tickets.next(), Era::Legacy);
     let call = Call { ticket, caller, request, era, params: Some(params), timeout, task_role };
     gateway.servers.forward(&ended.server, call);
 }
 
-/// The caller of requests whose answers are of no use.
+/// The caller of requests for a host that is away.
 #[derive(Debug)]
 struct Nobody;
 

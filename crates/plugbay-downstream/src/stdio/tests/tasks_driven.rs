@@ -64,6 +64,8 @@ async fn a_legacy_servers_task_ends_with_its_call() {
     assert_eq!(harness.cancelled().await.0, waiting.ticket());
     let ended = harness.forwarded().await;
     assert_eq!(parts(&ended), ("tasks/cancel".to_owned(), json!({ "taskId": "1" })));
+    // Otherwise the server would seem to work for two hosts, and could ask neither.
+    assert!(ended.caller().is_same_host(waiting.caller()), "the cancellation is the host's own");
     ended.answer(r#"{"taskId":"1","status":"cancelled"}"#);
     harness.hear_nothing().await;
 
@@ -184,7 +186,8 @@ async fn a_modern_servers_task_may_fail_be_cancelled_or_be_left() {
     let asking = polled(&mut harness, "tasks/get").await;
     harness.say(cancel(7)).await;
     assert_eq!(harness.cancelled().await.0, asking.ticket());
-    polled(&mut harness, "tasks/cancel").await;
+    let ended = polled(&mut harness, "tasks/cancel").await;
+    assert_eq!(ended.client_capabilities(), asking.client_capabilities());
     harness.hear_nothing().await;
 }
 
