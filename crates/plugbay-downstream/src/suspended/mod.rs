@@ -276,8 +276,8 @@ impl SuspendedCalls {
                 leave_open(gateway, &ended.server, &ended.left_open);
                 if working {
                     gateway.servers.cancel(&ended.server, ended.sent, respond::host_has_gone());
+                    cancel_task(gateway, None, &ended);
                 }
-                cancel_task(gateway, None, &ended);
             }
             Some(Action::Send { call, sent, server, next, left_open }) => {
                 leave_open(gateway, &server, &left_open);

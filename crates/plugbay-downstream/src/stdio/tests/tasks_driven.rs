@@ -4,6 +4,7 @@ use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exposure::Mode,
     failure::{CallError, Limit},
+    suspended::HOST_PATIENCE,
     task::{EXTENSION, TaskRole},
 };
 use serde_json::{Value, json};
@@ -93,6 +94,19 @@ async fn a_task_that_asks_parks_the_call_of_its_modern_host() {
     assert_eq!(harness.replied().await, (900, r#"{"x":1}"#.to_owned()));
     waiting.answer(r#"{"content":[]}"#);
     assert_eq!(harness.hear().await["result"], json!({ "resultType": "complete", "content": [] }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_task_is_not_cancelled_when_its_modern_host_stays_away() {
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "elicitation": {} } });
+    let params = format!(r#"{{"_meta":{meta},"name":"s__slow","arguments":{{}}}}"#);
+    let waiting = awaited(&mut harness, request(1, "tools/call", &params)).await;
+    waiting.ask(900, "elicitation/create", "{}").unwrap();
+    harness.hear().await;
+    waiting.answer(r#"{"content":[]}"#);
+    tokio::time::sleep(2 * HOST_PATIENCE).await;
+    harness.nothing_forwarded().await;
 }
 
 #[tokio::test(start_paused = true)]
