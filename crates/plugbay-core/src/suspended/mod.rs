@@ -28,6 +28,7 @@ pub use self::{
     repeat::{HostRequest, RepeatedCall},
 };
 use crate::{
+    capabilities::ClientCapabilities,
     era::Era,
     exchange::{Answer, ServerRequest, ServerRequestError, Ticket, Tickets},
 };
@@ -100,11 +101,11 @@ impl<H, R> CallTable<H, R> {
         self.end(ticket)
     }
 
-    /// A modern host is back with the answers to server requests.
+    /// A modern host is back with the answers to server requests. From now on its `capabilities` count.
     pub fn resume(
         &mut self,
         ticket: Ticket,
-        host: H,
+        (host, capabilities): (H, ClientCapabilities),
         answered: &[Ticket],
         now: Instant,
         tickets: &Tickets,
@@ -114,6 +115,7 @@ impl<H, R> CallTable<H, R> {
             return Err(ResumeError::WaitedFor);
         }
         call.host = Some(host);
+        call.capabilities = capabilities;
         let server = call.server.clone();
         let wanted = answered.iter().copied().filter(|id| call.requests.remove(id).is_some()).collect();
         let (more, answer) = (!call.requests.is_empty(), call.answer.take());

@@ -57,6 +57,11 @@ impl Bench {
         self.table.server_request(sent, server_request(sent, id), self.now)
     }
 
+    fn resume(&mut self, call: Ticket, host: u32, answered: &[Ticket]) -> Result<Resumed<u32>, ResumeError> {
+        let host = (host, ClientCapabilities::ALL);
+        self.table.resume(call, host, answered, self.now, &self.tickets)
+    }
+
     fn wait(&mut self, time: Duration) -> Vec<Action<u32>> {
         self.now += time;
         self.table.due(self.now, &self.tickets).0
@@ -107,16 +112,12 @@ fn server_requests_reach_a_modern_host_together_and_its_answers_the_server() {
     assert_eq!(requests.len(), 2);
     assert_eq!(bench.table.host(call), None, "the host is away");
     let answered = [Ticket(900), Ticket(5)];
-    let Resumed { wanted, action, .. } =
-        bench.table.resume(call, 2, &answered, bench.now, &bench.tickets).unwrap();
+    let Resumed { wanted, action, .. } = bench.resume(call, 2, &answered).unwrap();
     assert_eq!((wanted, action.is_none()), (vec![Ticket(900)], true), "only what was asked is answered");
-    assert_eq!(
-        bench.table.resume(call, 3, &[], bench.now, &bench.tickets).unwrap_err(),
-        ResumeError::WaitedFor
-    );
+    assert_eq!(bench.resume(call, 3, &[]).unwrap_err(), ResumeError::WaitedFor);
     assert!(matches!(bench.wait(GATHERING)[..], [Action::Present { host: 2, .. }]), "901 is still open");
     assert!(bench.answer(call, legacy("{}")).is_none(), "kept until the host is back");
-    let action = bench.table.resume(call, 3, &[], bench.now, &bench.tickets).unwrap().action;
+    let action = bench.resume(call, 3, &[]).unwrap().action;
     assert!(matches!(action, Some(Action::Deliver(Ended { host: Some(3), .. }, _))));
     assert!(bench.table.is_clean());
 }
@@ -135,10 +136,7 @@ fn a_call_whose_modern_host_does_not_come_back_expires() {
         let expired = bench.wait(Duration::from_millis(1));
         let [Action::Expire(_, working)] = &expired[..] else { panic!("{expired:?}") };
         assert_eq!(*working, !answered, "the server is told only if it still works");
-        assert_eq!(
-            bench.table.resume(call, 2, &[], bench.now, &bench.tickets).unwrap_err(),
-            ResumeError::Ended
-        );
+        assert_eq!(bench.resume(call, 2, &[]).unwrap_err(), ResumeError::Ended);
         assert!(bench.table.is_clean());
     }
 }
@@ -153,7 +151,7 @@ fn a_task_that_begins_while_its_modern_host_is_away_is_awaited_once_the_host_ret
     bench.wait(GATHERING);
     bench.table.withdrawn(call, Ticket(900));
     assert!(bench.answer(call, legacy(BEGUN)).is_none(), "no host, no caller for the next request");
-    let action = bench.table.resume(call, 2, &[], bench.now, &bench.tickets).unwrap().action;
+    let action = bench.resume(call, 2, &[]).unwrap().action;
     let Some(Action::Send { sent, .. }) = action else { panic!("{action:?}") };
     let action = bench.answer(sent, legacy("{}"));
     assert!(matches!(action, Some(Action::Deliver(Ended { host: Some(2), .. }, _))), "{action:?}");
@@ -359,7 +357,7 @@ proptest! {
                     }
                 },
                 Move::Return(at) => if let Some(call) = pick(at)
-                    && let Ok(resumed) = bench.table.resume(call, 0, &[], bench.now, &bench.tickets)
+                    && let Ok(resumed) = bench.resume(call, 0, &[])
                 {
                     followed.note(resumed.action);
                 },

@@ -116,14 +116,15 @@ impl SuspendedCalls {
             };
         }
         let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
-        let host = HostCall::returning(context, route, request.client_capabilities());
+        let capabilities = request.client_capabilities();
+        let host = HostCall::returning(context, route, capabilities);
         let id = host.id.clone();
         if !session.reserve(id.clone(), ticket, &route.server) {
             return Err(Refusal::IdInUse);
         }
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
         let resumed = self.step(context.gateway(), |state| {
-            state.table.resume(ticket, host, &ids, now(), &context.gateway().tickets)
+            state.table.resume(ticket, (host, capabilities), &ids, now(), &context.gateway().tickets)
         });
         let Resumed { server, wanted, action } = resumed.inspect_err(|_| _ = session.release(&id))?;
         for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {

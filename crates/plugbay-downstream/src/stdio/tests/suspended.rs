@@ -94,6 +94,19 @@ async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_declares_the_capabilities_that_count_from_then_on() {
+    let mut harness = Harness::new();
+    let (forwarded, answer) = parked(&mut harness).await;
+    let members = format!(r#","inputResponses":{{"900":{{}}}},"requestState":{}"#, state(&answer));
+    harness.say(call_with(2, r#"{"roots":{}}"#, &members)).await;
+    assert_eq!(harness.replied().await.0, 900);
+    let refused = forwarded.ask(901, "sampling/createMessage", "{}");
+    assert_eq!(refused, Err(ServerRequestError::Undeclared("sampling")));
+    forwarded.ask(902, "roots/list", "{}").unwrap();
+    assert_eq!(harness.hear().await["id"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn there_can_be_many_rounds() {
     let mut harness = Harness::new();
     let (forwarded, mut answer) = parked(&mut harness).await;
