@@ -20,8 +20,8 @@ pub enum Action<H> {
     Fail(Ended<H>, Interruption),
     /// Nobody came back for the call. `true`: the server still works on it.
     Expire(Ended<H>, bool),
-    /// The server gets another request under a ticket of its own.
-    Send { call: Ticket, sent: Ticket, server: ServerName, next: NextRequest },
+    /// The server gets another request under a ticket of its own; another call may carry what is left open.
+    Send { call: Ticket, sent: Ticket, server: ServerName, next: NextRequest, left_open: Vec<Ticket> },
     /// A legacy host is asked what a modern server wants to know.
     AskHost { call: Ticket, sent: Ticket, requests: Vec<HostRequest> },
     /// A modern host is told what the server asks, and comes back until then.

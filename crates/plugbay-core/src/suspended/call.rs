@@ -106,6 +106,12 @@ impl<H> Call<H> {
         self.host.is_none() || !self.requests.is_empty()
     }
 
+    /// The server requests that may be about another call than the one that was sent under this ticket.
+    pub(super) fn take_left_open(&mut self, sent: Ticket) -> Vec<Ticket> {
+        let requests = std::mem::take(&mut self.requests).into_values();
+        requests.filter(|request| request.outlives(sent)).map(|request| request.number).collect()
+    }
+
     /// Whether its host can be asked this.
     pub(super) fn allow(&self, request: &ServerRequest) -> Result<(), ServerRequestError> {
         if !capabilities::is_common(request.method()) {

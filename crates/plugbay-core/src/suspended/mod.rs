@@ -20,17 +20,15 @@ use std::{
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
+use self::call::{Call, State};
 pub use self::{
     action::{Action, Carried, Interruption, NextRequest, ResumeError, Resumed},
     call::{Bridge, Ended, NewCall},
     polled_task::{PolledTask, cancel_request},
     repeat::{HostRequest, RepeatedCall},
 };
-use self::{
-    call::{Call, State},
-    polled_task::Step,
-};
 use crate::{
+    capabilities::ClientCapabilities,
     era::Era,
     exchange::{Answer, ServerRequest, ServerRequestError, Ticket, Tickets},
 };
@@ -103,25 +101,27 @@ impl<H, R> CallTable<H, R> {
         self.end(ticket)
     }
 
-    /// A modern host is back with the answers to server requests.
+    /// A modern host is back with the answers to server requests. From now on its `capabilities` count.
     pub fn resume(
         &mut self,
         ticket: Ticket,
-        host: H,
+        (host, capabilities): (H, ClientCapabilities),
         answered: &[Ticket],
         now: Instant,
+        tickets: &Tickets,
     ) -> Result<Resumed<H>, ResumeError> {
         let call = self.call(ticket).ok_or(ResumeError::Ended)?;
         if call.host.is_some() {
             return Err(ResumeError::WaitedFor);
         }
         call.host = Some(host);
+        call.capabilities = capabilities;
         let server = call.server.clone();
         let wanted = answered.iter().copied().filter(|id| call.requests.remove(id).is_some()).collect();
         let (more, answer) = (!call.requests.is_empty(), call.answer.take());
         self.count_requests(ticket, true);
         if let Some(answer) = answer {
-            let action = self.end(ticket).map(|ended| Action::Deliver(ended.kept_task(), answer));
+            let action = self.advance(ticket, answer, now, tickets);
             return Ok(Resumed { server, wanted, action });
         }
         let state = if more { State::Gathering { until: now + GATHERING } } else { State::InFlight };
@@ -159,21 +159,12 @@ impl<H, R> CallTable<H, R> {
     ) -> Option<Action<H>> {
         let ticket = self.call_of(sent)?;
         let call = self.call(ticket)?;
-        match call.step(answer, now) {
-            Step::Done(answer) => {
-                if let Some((message, required)) = call.input_required(&answer) {
-                    return self.ask_host(ticket, &message, &required, now, tickets);
-                }
-                self.deliver(ticket, answer, keep)
-            }
-            Step::Insist => self.repeat(ticket, tickets),
-            Step::Await(next) => self.send(ticket, next, tickets),
-            Step::Poll(pause) => {
-                self.set_state(ticket, State::Polling { at: now + pause });
-                None
-            }
-            Step::Ask(message, required) => self.ask_host(ticket, &message, &required, now, tickets),
+        if call.host.is_some() {
+            return self.advance(ticket, answer, now, tickets);
         }
+        call.requests.retain(|_, request| request.outlives(sent)); // another call may still answer them
+        call.answer = Some(keep(answer));
+        None
     }
 
     /// The server asks something in the middle of a call.

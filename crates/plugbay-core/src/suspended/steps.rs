@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::{
     Action, Bridge, CallTable, Ended, Entry, HOST_PATIENCE, Interruption, NextRequest,
     call::{Call, State},
+    polled_task::Step,
     repeat::MAX_ROUNDS,
 };
 use crate::{
@@ -16,19 +17,31 @@ use crate::{
 };
 
 impl<H, R> CallTable<H, R> {
-    pub(super) fn deliver(
+    /// What an answer leads to; its host is there.
+    pub(super) fn advance(
         &mut self,
         ticket: Ticket,
         answer: Answer,
-        keep: impl FnOnce(Answer) -> Answer,
+        now: Instant,
+        tickets: &Tickets,
     ) -> Option<Action<H>> {
         let call = self.call(ticket)?;
-        if call.host.is_none() {
-            let sent = call.sent;
-            call.requests.retain(|_, request| request.outlives(sent)); // another call may still answer them
-            call.answer = Some(keep(answer));
-            return None;
+        match call.step(answer, now) {
+            Step::Done(answer) => match call.input_required(&answer) {
+                Some((message, required)) => self.ask_host(ticket, &message, &required, now, tickets),
+                None => self.deliver(ticket, answer),
+            },
+            Step::Insist => self.repeat(ticket, tickets),
+            Step::Await(next) => self.send(ticket, next, tickets),
+            Step::Poll(pause) => {
+                self.set_state(ticket, State::Polling { at: now + pause });
+                None
+            }
+            Step::Ask(message, required) => self.ask_host(ticket, &message, &required, now, tickets),
         }
+    }
+
+    fn deliver(&mut self, ticket: Ticket, answer: Answer) -> Option<Action<H>> {
         let timed_out = matches!(answer, Answer::Failed(CallError::TimedOut { .. }));
         let ended = self.end(ticket)?;
         Some(Action::Deliver(if timed_out { ended } else { ended.kept_task() }, answer))
@@ -110,9 +123,12 @@ impl<H, R> CallTable<H, R> {
         self.set_state(ticket, State::InFlight);
         let call = self.call(ticket)?;
         let (server, before) = (call.server.clone(), std::mem::replace(&mut call.sent, sent));
+        let was_away = call.is_away();
+        let left_open = call.take_left_open(before);
+        self.count_requests(ticket, was_away);
         self.sent_again.remove(&before);
         self.sent_again.insert(sent, ticket);
-        Some(Action::Send { call: ticket, sent, server, next })
+        Some(Action::Send { call: ticket, sent, server, next, left_open })
     }
 
     pub(super) fn fail(&mut self, ticket: Ticket, why: Interruption) -> Option<Action<H>> {
@@ -121,16 +137,15 @@ impl<H, R> CallTable<H, R> {
 
     pub(super) fn end(&mut self, ticket: Ticket) -> Option<Ended<H>> {
         self.call(ticket)?;
-        let Some(Entry::Call(call)) = self.entries.remove(&ticket) else { return None };
+        let Some(Entry::Call(mut call)) = self.entries.remove(&ticket) else { return None };
         if call.is_away() {
             self.away -= 1;
         }
         if call.sent != ticket {
             self.sent_again.remove(&call.sent);
         }
-        let Call { host, sent, server, polled, requests, .. } = *call;
-        let left_open = requests.into_values().filter(|request| request.outlives(sent));
-        let left_open = left_open.map(|request| request.number).collect();
+        let left_open = call.take_left_open(call.sent);
+        let Call { host, sent, server, polled, .. } = *call;
         let task = polled.as_ref().and_then(|task| task.id());
         Some(Ended { host, server, sent, left_open, task, polled: polled.is_some() })
     }

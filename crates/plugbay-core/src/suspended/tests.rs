@@ -34,6 +34,15 @@ impl Bench {
         ticket
     }
 
+    /// A modern host's call of a legacy tool that requires a task.
+    fn polled_call(&mut self, host: u32) -> Ticket {
+        let (ticket, server) = (self.tickets.next(), ServerName::parse("s").unwrap());
+        let (era, capabilities, bridge) = (Era::Modern, ClientCapabilities::ALL, Bridge::HostReturns);
+        let polled = Some(PolledTask::legacy(None));
+        self.table.register(ticket, NewCall { host, server, era, capabilities, bridge, polled });
+        ticket
+    }
+
     fn legacy_call(&mut self, host: u32) -> Ticket {
         let (draft, params) = write::request_draft("tools/call", br#"{"name":"a"}"#);
         let repeat = RepeatedCall::new(draft, params, Some(Duration::from_secs(60)), TaskRole::None);
@@ -46,6 +55,11 @@ impl Bench {
 
     fn ask(&mut self, sent: Ticket, id: u64) -> Result<Carried, ServerRequestError> {
         self.table.server_request(sent, server_request(sent, id), self.now)
+    }
+
+    fn resume(&mut self, call: Ticket, host: u32, answered: &[Ticket]) -> Result<Resumed<u32>, ResumeError> {
+        let host = (host, ClientCapabilities::ALL);
+        self.table.resume(call, host, answered, self.now, &self.tickets)
     }
 
     fn wait(&mut self, time: Duration) -> Vec<Action<u32>> {
@@ -98,12 +112,12 @@ fn server_requests_reach_a_modern_host_together_and_its_answers_the_server() {
     assert_eq!(requests.len(), 2);
     assert_eq!(bench.table.host(call), None, "the host is away");
     let answered = [Ticket(900), Ticket(5)];
-    let Resumed { wanted, action, .. } = bench.table.resume(call, 2, &answered, bench.now).unwrap();
+    let Resumed { wanted, action, .. } = bench.resume(call, 2, &answered).unwrap();
     assert_eq!((wanted, action.is_none()), (vec![Ticket(900)], true), "only what was asked is answered");
-    assert_eq!(bench.table.resume(call, 3, &[], bench.now).unwrap_err(), ResumeError::WaitedFor);
+    assert_eq!(bench.resume(call, 3, &[]).unwrap_err(), ResumeError::WaitedFor);
     assert!(matches!(bench.wait(GATHERING)[..], [Action::Present { host: 2, .. }]), "901 is still open");
     assert!(bench.answer(call, legacy("{}")).is_none(), "kept until the host is back");
-    let action = bench.table.resume(call, 3, &[], bench.now).unwrap().action;
+    let action = bench.resume(call, 3, &[]).unwrap().action;
     assert!(matches!(action, Some(Action::Deliver(Ended { host: Some(3), .. }, _))));
     assert!(bench.table.is_clean());
 }
@@ -122,9 +136,45 @@ fn a_call_whose_modern_host_does_not_come_back_expires() {
         let expired = bench.wait(Duration::from_millis(1));
         let [Action::Expire(_, working)] = &expired[..] else { panic!("{expired:?}") };
         assert_eq!(*working, !answered, "the server is told only if it still works");
-        assert_eq!(bench.table.resume(call, 2, &[], bench.now).unwrap_err(), ResumeError::Ended);
+        assert_eq!(bench.resume(call, 2, &[]).unwrap_err(), ResumeError::Ended);
         assert!(bench.table.is_clean());
     }
+}
+
+const BEGUN: &str = r#"{"task":{"taskId":"1","status":"working"}}"#;
+
+#[test]
+fn a_task_that_begins_while_its_modern_host_is_away_is_awaited_once_the_host_returns() {
+    let mut bench = Bench::new();
+    let call = bench.polled_call(1);
+    bench.ask(call, 900).unwrap();
+    bench.wait(GATHERING);
+    bench.table.withdrawn(call, Ticket(900));
+    assert!(bench.answer(call, legacy(BEGUN)).is_none(), "no host, no caller for the next request");
+    let action = bench.resume(call, 2, &[]).unwrap().action;
+    let Some(Action::Send { sent, .. }) = action else { panic!("{action:?}") };
+    let action = bench.answer(sent, legacy("{}"));
+    assert!(matches!(action, Some(Action::Deliver(Ended { host: Some(2), .. }, _))), "{action:?}");
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn a_server_request_that_outlives_the_request_of_its_call_is_left_open() {
+    let mut bench = Bench::new();
+    let other = bench.call(1, Era::Modern, Bridge::HostReturns);
+    let call = bench.polled_call(1);
+    let either = ServerRequest { calls: vec![other, call], ..server_request(call, 900) };
+    bench.table.server_request(call, either, bench.now).unwrap();
+    let action = bench.answer(call, legacy(BEGUN));
+    let Some(Action::Send { sent, left_open, .. }) = action else { panic!("{action:?}") };
+    assert_eq!(left_open, [Ticket(900)], "the other call carries it");
+    bench.ask(sent, 901).unwrap();
+    let presented = bench.wait(GATHERING);
+    let [Action::Present { requests, .. }] = &presented[..] else { panic!("{presented:?}") };
+    assert_eq!(requests.iter().map(|request| request.number.0).collect::<Vec<_>>(), [901]);
+    bench.table.cancel(call);
+    bench.table.cancel(other);
+    assert!(bench.table.is_clean());
 }
 
 #[test]
@@ -307,7 +357,7 @@ proptest! {
                     }
                 },
                 Move::Return(at) => if let Some(call) = pick(at)
-                    && let Ok(resumed) = bench.table.resume(call, 0, &[], bench.now)
+                    && let Ok(resumed) = bench.resume(call, 0, &[])
                 {
                     followed.note(resumed.action);
                 },

@@ -81,15 +81,16 @@ impl SuspendedCalls {
     pub(crate) fn cancel(&self, gateway: &Gateway, ticket: Ticket, notification: Draft) {
         let ended = self.lock().table.cancel(ticket);
         let Some((host, ended)) = ended.map(split) else { return };
+        let session = host.as_ref().and_then(|host| host.session.upgrade());
+        if let Some(session) = &session {
+            session.withdraw_requests_of(ended.sent);
+        }
         if let Some(host) = host {
-            if let Some(session) = host.session.upgrade() {
-                session.withdraw_requests_of(ended.sent);
-            }
             host.sink.cancelled();
         }
-        leave_open(gateway, &ended);
+        leave_open(gateway, &ended.server, &ended.left_open);
         gateway.servers.cancel(&ended.server, ended.sent, notification);
-        cancel_task(gateway, &ended);
+        cancel_task(gateway, session, &ended);
     }
 
     /// Removes a call from the table without notifying host or server.
@@ -115,13 +116,16 @@ impl SuspendedCalls {
             };
         }
         let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
-        let host = HostCall::returning(context, route, request.client_capabilities());
+        let capabilities = request.client_capabilities();
+        let host = HostCall::returning(context, route, capabilities);
         let id = host.id.clone();
         if !session.reserve(id.clone(), ticket, &route.server) {
             return Err(Refusal::IdInUse);
         }
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
-        let resumed = self.step(context.gateway(), |state| state.table.resume(ticket, host, &ids, now()));
+        let resumed = self.step(context.gateway(), |state| {
+            state.table.resume(ticket, (host, capabilities), &ids, now(), &context.gateway().tickets)
+        });
         let Resumed { server, wanted, action } = resumed.inspect_err(|_| _ = session.release(&id))?;
         for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {
             context.gateway().servers.reply(&server, id, HostReply::Result(answer));
@@ -251,8 +255,9 @@ impl SuspendedCalls {
             None => {}
             Some(Action::Deliver(ended, answer)) => {
                 let (host, ended) = split(ended);
-                leave_open(gateway, &ended);
-                cancel_task(gateway, &ended);
+                leave_open(gateway, &ended.server, &ended.left_open);
+                let session = host.as_ref().and_then(|host| host.session.upgrade());
+                cancel_task(gateway, session, &ended);
                 if let Some(host) = host {
                     host.deliver(&ended, answer);
                 }
@@ -260,22 +265,26 @@ impl SuspendedCalls {
             Some(Action::Fail(ended, why)) => {
                 let (host, ended) = split(ended);
                 if let Some(host) = host {
-                    if let Some(session) = host.session.upgrade() {
+                    let session = host.session.upgrade();
+                    if let Some(session) = &session {
                         session.withdraw_requests_of(ended.sent);
                     }
-                    cancel_task(gateway, &ended);
+                    cancel_task(gateway, session, &ended);
                     host.fail(&Refusal::from(why));
                 }
             }
             Some(Action::Expire(ended, working)) => {
                 let (_, ended) = split(ended);
-                leave_open(gateway, &ended);
+                leave_open(gateway, &ended.server, &ended.left_open);
                 if working {
                     gateway.servers.cancel(&ended.server, ended.sent, respond::host_has_gone());
+                    cancel_task(gateway, None, &ended);
                 }
-                cancel_task(gateway, &ended);
             }
-            Some(Action::Send { call, sent, server, next }) => self.send(gateway, call, sent, &server, next),
+            Some(Action::Send { call, sent, server, next, left_open }) => {
+                leave_open(gateway, &server, &left_open);
+                self.send(gateway, call, sent, &server, next);
+            }
             Some(Action::AskHost { call, sent, requests }) => {
                 let host = self.host(sent);
                 let session = host.as_ref().and_then(|host| host.session.upgrade());
@@ -365,22 +374,24 @@ async fn run_timer(gateway: Gateway) {
 }
 
 /// Gives back the server requests that another call may carry.
-fn leave_open(gateway: &Gateway, ended: &Ended<()>) {
-    for request in &ended.left_open {
-        gateway.servers.reply(&ended.server, *request, HostReply::LeftOpen);
+fn leave_open(gateway: &Gateway, server: &ServerName, requests: &[Ticket]) {
+    for request in requests {
+        gateway.servers.reply(server, *request, HostReply::LeftOpen);
     }
 }
 
-/// Cancels the polled task of a call that nobody waits for any more.
-fn cancel_task(gateway: &Gateway, ended: &Ended<()>) {
+/// Cancels the polled task of a call that nobody waits for any more. To the server it is the host's own request:
+/// one of somebody else would make it unclear which host the server works for.
+fn cancel_task(gateway: &Gateway, session: Option<Arc<Session>>, ended: &Ended<()>) {
     let Some(task) = &ended.task else { return };
     let NextRequest { request, params, task_role, timeout } = cancel_request(task);
-    let (ticket, caller, era) = (gateway.tickets.next(), Arc::new(Nobody), Era::Legacy);
+    let caller: Arc<dyn Caller> = session.map_or_else(|| Arc::new(Nobody) as _, |session| session as _);
+    let (ticket, era) = (gateway.tickets.next(), Era::Legacy);
     let call = Call { ticket, caller, request, era, params: Some(params), timeout, task_role };
     gateway.servers.forward(&ended.server, call);
 }
 
-/// The caller of requests whose answers are of no use.
+/// The caller of requests for a host that is away.
 #[derive(Debug)]
 struct Nobody;
 

@@ -94,6 +94,19 @@ async fn an_elicitation_suspends_the_call_and_the_retry_resumes_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_declares_the_capabilities_that_count_from_then_on() {
+    let mut harness = Harness::new();
+    let (forwarded, answer) = parked(&mut harness).await;
+    let members = format!(r#","inputResponses":{{"900":{{}}}},"requestState":{}"#, state(&answer));
+    harness.say(call_with(2, r#"{"roots":{}}"#, &members)).await;
+    assert_eq!(harness.replied().await.0, 900);
+    let refused = forwarded.ask(901, "sampling/createMessage", "{}");
+    assert_eq!(refused, Err(ServerRequestError::Undeclared("sampling")));
+    forwarded.ask(902, "roots/list", "{}").unwrap();
+    assert_eq!(harness.hear().await["id"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_can_have_many_input_required_round_trips() {
     let mut harness = Harness::new();
     let (forwarded, mut answer) = parked(&mut harness).await;

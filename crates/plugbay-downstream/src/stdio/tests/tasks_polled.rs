@@ -4,6 +4,7 @@ use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exposure::Mode,
     failure::{CallError, Limit},
+    suspended::HOST_PATIENCE,
     task::{EXTENSION, TaskRole},
 };
 use serde_json::{Value, json};
@@ -64,6 +65,8 @@ async fn a_legacy_servers_task_ends_with_its_call() {
     assert_eq!(harness.cancelled().await.0, waiting.ticket());
     let ended = harness.forwarded().await;
     assert_eq!(parts(&ended), ("tasks/cancel".to_owned(), json!({ "taskId": "1" })));
+    // Otherwise the server would seem to work for two hosts, and could ask neither.
+    assert!(ended.caller().is_same_host(waiting.caller()), "the cancellation is the host's own");
     ended.answer(r#"{"taskId":"1","status":"cancelled"}"#);
     harness.hear_nothing().await;
 
@@ -91,6 +94,41 @@ async fn a_polled_task_with_an_elicitation_suspends_the_call_of_a_modern_host() 
     assert_eq!(harness.replied().await, (900, r#"{"x":1}"#.to_owned()));
     waiting.answer(r#"{"content":[]}"#);
     assert_eq!(harness.hear().await["result"], json!({ "resultType": "complete", "content": [] }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_task_is_not_cancelled_when_its_modern_host_stays_away() {
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "elicitation": {} } });
+    let params = format!(r#"{{"_meta":{meta},"name":"s__slow","arguments":{{}}}}"#);
+    let waiting = awaited(&mut harness, request(1, "tools/call", &params)).await;
+    waiting.ask(900, "elicitation/create", "{}").unwrap();
+    harness.hear().await;
+    waiting.answer(r#"{"content":[]}"#);
+    tokio::time::sleep(2 * HOST_PATIENCE).await;
+    harness.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_begins_while_its_modern_host_is_away_waits_for_the_host() {
+    let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
+    let call = |id: u32, members: &str| {
+        let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "elicitation": {} } });
+        let params = format!(r#"{{"_meta":{meta},"name":"s__slow","arguments":{{}}{members}}}"#);
+        request(id, "tools/call", &params)
+    };
+    harness.say(call(1, "")).await;
+    let begun = harness.forwarded().await;
+    begun.ask(900, "elicitation/create", "{}").unwrap();
+    let state = harness.hear().await["result"]["requestState"].clone();
+    begun.withdraw(900);
+    begun.answer(r#"{"task":{"taskId":"1","status":"working"}}"#);
+    harness.nothing_forwarded().await;
+    harness.say(call(2, &format!(r#","inputResponses":{{}},"requestState":{state}"#))).await;
+    let awaited = harness.forwarded().await;
+    assert_eq!(parts(&awaited).0, "tasks/result");
+    awaited.answer(r#"{"content":[]}"#);
+    assert_eq!(harness.hear().await["id"], 2);
 }
 
 const DEMAND: &str = r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
@@ -162,7 +200,8 @@ async fn a_modern_servers_task_may_fail_be_cancelled_or_be_left() {
     let asking = polled(&mut harness, "tasks/get").await;
     harness.say(cancel(7)).await;
     assert_eq!(harness.cancelled().await.0, asking.ticket());
-    polled(&mut harness, "tasks/cancel").await;
+    let ended = polled(&mut harness, "tasks/cancel").await;
+    assert_eq!(ended.client_capabilities(), asking.client_capabilities());
     harness.hear_nothing().await;
 }
 
