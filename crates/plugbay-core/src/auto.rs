@@ -1,4 +1,4 @@
-//! Which mode fits a host: what each would cost in a conversation, reckoned in tokens that its model reads.
+//! Which mode fits a host: what each would cost in a conversation, estimated in tokens that its model reads.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::{
 /// A conversation as it usually goes. Everything below is counted per turn, because a model reads its whole
 /// context anew in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Habits {
+pub struct Conversation {
     /// How often the model is asked for its next step.
     pub turns: usize,
     /// How many tools it uses, of how many servers.
@@ -23,7 +23,7 @@ pub struct Habits {
     pub context: usize,
 }
 
-impl Default for Habits {
+impl Default for Conversation {
     fn default() -> Self {
         Self { turns: 20, tools: 3, servers: 2, context: 8_000 }
     }
@@ -86,20 +86,23 @@ pub enum Reason {
 }
 
 /// What each mode would make a model read.
-pub fn costs(sizes: Sizes, habits: Habits) -> Vec<(Mode, usize)> {
-    let habits =
-        Habits { tools: habits.tools.min(sizes.tools), servers: habits.servers.min(sizes.servers), ..habits };
+pub fn costs(sizes: Sizes, conversation: Conversation) -> Vec<(Mode, usize)> {
+    let conversation = Conversation {
+        tools: conversation.tools.min(sizes.tools),
+        servers: conversation.servers.min(sizes.servers),
+        ..conversation
+    };
     vec![
-        (Mode::All, all(sizes, habits)),
-        (Mode::Search, search(habits)),
-        (Mode::Activate, activate(sizes, habits)),
-        (Mode::Suite, suite(sizes, habits)),
+        (Mode::All, all(sizes, conversation)),
+        (Mode::Search, search(conversation)),
+        (Mode::Activate, activate(sizes, conversation)),
+        (Mode::Suite, suite(sizes, conversation)),
     ]
 }
 
 /// The cheapest of the modes that a host can use.
-pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
-    let mut costs = costs(sizes, habits);
+pub fn choose(profile: &Profile, sizes: Sizes, conversation: Conversation) -> Choice {
+    let mut costs = costs(sizes, conversation);
     let too_many = profile.most_tools.is_some_and(|most| sizes.tools > most);
     costs.retain(|(mode, _)| match mode {
         Mode::All => !too_many,
@@ -122,37 +125,39 @@ pub fn choose(profile: &Profile, sizes: Sizes, habits: Habits) -> Choice {
 
 /// Some host may be given search to use.
 pub fn may_search(snapshot: &Snapshot) -> bool {
-    let choice = || choose(snapshot.layout.hosts.unknown(), Sizes::of(snapshot), Habits::default());
+    let choice = || choose(snapshot.layout.hosts.unknown(), Sizes::of(snapshot), Conversation::default());
     snapshot.layout.mode.is_none() && matches!(choice().mode, Mode::Search | Mode::Suite)
 }
 
 /// Every definition, in every turn.
-fn all(sizes: Sizes, habits: Habits) -> usize {
-    sizes.tokens * habits.turns
+fn all(sizes: Sizes, conversation: Conversation) -> usize {
+    sizes.tokens * conversation.turns
 }
 
 /// An extra turn for each tool, whose reply stays in the context for the other half of the conversation.
-fn search(habits: Habits) -> usize {
-    let turns = habits.turns + habits.tools;
+fn search(conversation: Conversation) -> usize {
+    let turns = conversation.turns + conversation.tools;
     builtin_tokens(&[BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Execute]) * turns
-        + habits.tools * habits.context
-        + habits.tools * REPLY * turns / 2
+        + conversation.tools * conversation.context
+        + conversation.tools * REPLY * turns / 2
 }
 
 /// An extra turn for each server, whose definitions are there from then on.
-fn activate(sizes: Sizes, habits: Habits) -> usize {
-    let turns = habits.turns + habits.servers;
+fn activate(sizes: Sizes, conversation: Conversation) -> usize {
+    let turns = conversation.turns + conversation.servers;
     let server = sizes.tokens / sizes.servers.max(1);
     builtin_tokens(&[BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]) * turns
-        + habits.servers * habits.context
-        + habits.servers * server * habits.turns
+        + conversation.servers * conversation.context
+        + conversation.servers * server * conversation.turns
 }
 
 /// An extra turn for each server, which tells all it has.
-fn suite(sizes: Sizes, habits: Habits) -> usize {
-    let turns = habits.turns + habits.servers;
+fn suite(sizes: Sizes, conversation: Conversation) -> usize {
+    let turns = conversation.turns + conversation.servers;
     let told = SUITE_LINE * sizes.tools / sizes.servers.max(1);
-    SUITE * sizes.servers * turns + habits.servers * habits.context + habits.servers * told * turns / 2
+    SUITE * sizes.servers * turns
+        + conversation.servers * conversation.context
+        + conversation.servers * told * turns / 2
 }
 
 /// What our own tools cost in one turn.
@@ -194,28 +199,28 @@ mod tests {
     #[test]
     fn a_small_catalogue_is_passed_through_and_a_large_one_searched() {
         let unknown = Profile::unknown();
-        let modes = [3, 30, 300].map(|tools| choose(&unknown, sizes(tools), Habits::default()).mode);
+        let modes = [3, 30, 300].map(|tools| choose(&unknown, sizes(tools), Conversation::default()).mode);
         assert_eq!(modes, [Mode::All, Mode::Suite, Mode::Search]);
     }
 
     #[test]
     fn a_host_that_searches_itself_is_left_to_it() {
         let profiles = Profiles::default();
-        let claude = choose(profiles.of(Some("claude-code")), sizes(300), Habits::default());
+        let claude = choose(profiles.of(Some("claude-code")), sizes(300), Conversation::default());
         assert_eq!((claude.mode, claude.reason), (Mode::All, Reason::Defers));
         let copilot = profiles.of(Some("copilot-cli"));
-        assert_ne!(choose(copilot, sizes(29), Habits::default()).reason, Reason::Defers);
+        assert_ne!(choose(copilot, sizes(29), Conversation::default()).reason, Reason::Defers);
         let tiny = Sizes { servers: 1, tools: 41, tokens: 41 };
-        assert_eq!(choose(profiles.of(Some("opencode")), tiny, Habits::default()).mode, Mode::All);
-        assert_ne!(choose(profiles.of(Some("cursor-vscode")), tiny, Habits::default()).mode, Mode::All);
+        assert_eq!(choose(profiles.of(Some("opencode")), tiny, Conversation::default()).mode, Mode::All);
+        assert_ne!(choose(profiles.of(Some("cursor-vscode")), tiny, Conversation::default()).mode, Mode::All);
     }
 
     #[test]
     fn servers_with_little_in_them_are_worth_switching() {
         let opencode = Profiles::default().of(Some("opencode")).clone();
         let small = Sizes { servers: 40, tools: 80, tokens: 8_000 };
-        assert_eq!(choose(&opencode, small, Habits::default()).mode, Mode::Activate);
+        assert_eq!(choose(&opencode, small, Conversation::default()).mode, Mode::Activate);
         let deaf = Profile { lists_again: false, ..opencode };
-        assert_eq!(choose(&deaf, small, Habits::default()).mode, Mode::Search);
+        assert_eq!(choose(&deaf, small, Conversation::default()).mode, Mode::Search);
     }
 }

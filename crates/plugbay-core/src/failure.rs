@@ -1,4 +1,4 @@
-//! What went wrong with a server, told so that its user can mend it.
+//! What went wrong with a server, with what its user can do about it.
 
 use std::{fmt, sync::Arc, time::Duration};
 

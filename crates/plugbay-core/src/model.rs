@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 pub trait Model: Send + Sync + fmt::Debug {
     /// With `heard` the answer is streamed, if the model can: it is told the text piece by piece as it comes,
     /// and the reply holds the whole of it all the same.
-    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_>;
+    fn ask(&self, prompt: Prompt, heard: Option<TextListener>) -> ReplyFuture<'_>;
 }
 
-pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<Reply, Trouble>> + Send + 'a>>;
-pub type Heard = Box<dyn FnMut(&str) + Send>;
+pub type ReplyFuture<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
+pub type TextListener = Box<dyn FnMut(&str) + Send>;
 
 /// Everything that a model is told.
 #[derive(Debug, Clone, Default)]
@@ -95,9 +95,9 @@ pub enum Stop {
     Limit,
 }
 
-/// Why there is no answer, told so that the user can mend it. Never holds a key.
+/// Why there is no answer, with what the user can do about it. Never holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum ModelError {
     #[error("it did not answer within {after:?}; give it a longer \"timeout\", or choose a faster model")]
     Timeout { after: Duration },
     #[error("it is asked too often, or overloaded{}: {message}", wait(*.retry_after))]
@@ -124,7 +124,7 @@ pub enum Trouble {
     Unaskable(String),
 }
 
-impl Trouble {
+impl ModelError {
     /// It has nothing to do with what was asked: in a moment the same may well be answered.
     pub fn is_passing(&self) -> bool {
         let by_the_way = matches!(self, Self::Failed { status: Some(502 | 504), .. });
@@ -142,24 +142,24 @@ mod tests {
 
     #[test]
     fn trouble_is_told_in_one_line() {
-        let limited = |retry_after| Trouble::RateLimited { retry_after, message: "slow down".to_owned() };
+        let limited = |retry_after| ModelError::RateLimited { retry_after, message: "slow down".to_owned() };
         assert_eq!(limited(None).to_string(), "it is asked too often, or overloaded: slow down");
         let pause = Some(Duration::from_secs(7));
         assert_eq!(
             limited(pause).to_string(),
             "it is asked too often, or overloaded (again in 7 s): slow down"
         );
-        let failed = |status| Trouble::Failed { status, message: "oops".to_owned() };
+        let failed = |status| ModelError::Failed { status, message: "oops".to_owned() };
         assert_eq!(failed(Some(500)).to_string(), "it failed (HTTP 500): oops");
         assert_eq!(failed(None).to_string(), "it failed: oops");
     }
 
     #[test]
     fn what_passes_is_told_from_what_stays() {
-        let failed = |status| Trouble::Failed { status, message: String::new() };
-        let passing = [failed(Some(502)), failed(Some(504)), Trouble::BrokenOff];
-        assert!(passing.iter().all(Trouble::is_passing));
-        let staying = [failed(Some(500)), failed(None), Trouble::Refused(String::new())];
-        assert!(!staying.iter().any(Trouble::is_passing));
+        let failed = |status| ModelError::Failed { status, message: String::new() };
+        let passing = [failed(Some(502)), failed(Some(504)), ModelError::BrokenOff];
+        assert!(passing.iter().all(ModelError::is_passing));
+        let staying = [failed(Some(500)), failed(None), ModelError::Refused(String::new())];
+        assert!(!staying.iter().any(ModelError::is_passing));
     }
 }

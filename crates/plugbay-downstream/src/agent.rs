@@ -18,7 +18,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use plugbay_core::{
     arguments,
     era::Era,
-    model::{Prompt, Reply, Stop, ToolCall, ToolResult, Trouble, Turn, Usage},
+    model::{ModelError, Prompt, Reply, Stop, ToolCall, ToolResult, Turn, Usage},
     name::ServerName,
     surface::Effect,
     tokens::estimate,
@@ -224,7 +224,7 @@ impl AgentRun {
                     self.spend(cost(&reply, estimated));
                     return Ok(reply);
                 }
-                Err(Trouble::Malformed(why)) if self.spent.unreadable_replies < UNREADABLE_REPLIES => {
+                Err(ModelError::Malformed(why)) if self.spent.unreadable_replies < UNREADABLE_REPLIES => {
                     self.spent.unreadable_replies += 1;
                     self.spend(estimated);
                     turns.push(Turn::User(format!("Your last answer cannot be read: {why}. Try again.")));
@@ -239,7 +239,7 @@ impl AgentRun {
         }
     }
 
-    async fn reply(&mut self, prompt: Prompt) -> Result<Reply, Trouble> {
+    async fn reply(&mut self, prompt: Prompt) -> Result<Reply, ModelError> {
         match &self.terms.model {
             Chosen::Model(model) => {
                 model.ask(prompt, Some(self.host.outer.progress.sentence_reporter())).await
@@ -359,19 +359,19 @@ impl AgentRun {
 }
 
 /// When it makes sense to ask again: nothing was done, so nothing can be done twice.
-fn pause_after(trouble: &Trouble, pauses: &mut impl Iterator<Item = Duration>) -> Option<Duration> {
+fn pause_after(trouble: &ModelError, pauses: &mut impl Iterator<Item = Duration>) -> Option<Duration> {
     match trouble {
-        Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
+        ModelError::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
         trouble if trouble.is_passing() => pauses.next(),
         _ => None,
     }
 }
 
 /// Rejects an answer that was cut off within its calls: the last may look whole, and half a path is a path too.
-fn reject_cut_off(reply: Reply) -> Result<Reply, Trouble> {
+fn reject_cut_off(reply: Reply) -> Result<Reply, ModelError> {
     if reply.stop == Stop::Limit && !reply.calls.is_empty() {
         let why = format!("it was cut off after {ANSWER} tokens, and none of its calls was made");
-        return Err(Trouble::Malformed(why));
+        return Err(ModelError::Malformed(why));
     }
     Ok(reply)
 }

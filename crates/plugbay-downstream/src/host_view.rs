@@ -10,7 +10,7 @@ use std::{
 };
 
 use plugbay_core::{
-    auto::{self, Choice, Habits, Sizes},
+    auto::{self, Choice, Conversation, Sizes},
     exchange::Servers,
     exposure::Mode,
     name::ServerName,
@@ -317,7 +317,7 @@ impl HostView {
             return chosen.mode;
         }
         let sizes = Sizes::of(now);
-        let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Habits::default()));
+        let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Conversation::default()));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
         if now.settled {
             if let Some(choice) = &choice {

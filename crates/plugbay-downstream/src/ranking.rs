@@ -8,7 +8,7 @@ use std::{
 };
 
 use plugbay_core::{
-    model::{Model, Prompt, Trouble},
+    model::{Model, ModelError, Prompt},
     name::ServerName,
     search::{EmbeddingTable, Hit, ranking},
     surface::{Found, Snapshot, ToolIndex},
@@ -73,7 +73,7 @@ struct State {
     /// End of the backoff for each model: hosts have separate models.
     backoff: HashMap<ModelOwner, Instant>,
     /// The last failure that was logged, so that it is logged once.
-    last_logged: Option<Discriminant<Trouble>>,
+    last_logged: Option<Discriminant<ModelError>>,
 }
 
 /// The model's answers about one catalog.
@@ -122,7 +122,7 @@ impl Ranker {
         request: &RankRequest,
         owner: ModelOwner,
         tool_index: &Arc<ToolIndex>,
-        answer: Result<Vec<String>, Trouble>,
+        answer: Result<Vec<String>, ModelError>,
     ) -> Option<Arc<[String]>> {
         let mut state = self.lock();
         match answer {
@@ -135,8 +135,8 @@ impl Ranker {
             Err(trouble) => {
                 let pause = match &trouble {
                     // These are about one query.
-                    Trouble::Refused(_) | Trouble::Malformed(_) => None,
-                    Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
+                    ModelError::Refused(_) | ModelError::Malformed(_) => None,
+                    ModelError::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
                     _ => Some(BACKOFF),
                 };
                 if let Some(pause) = pause {
@@ -197,12 +197,12 @@ pub async fn ask(
     request: &RankRequest,
     snapshot: &Snapshot,
     table: fn() -> Option<Arc<EmbeddingTable>>,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Vec<String>, ModelError> {
     let prompt = prompt(request, snapshot, table);
     let reply = timeout(deadline, model.ask(prompt, None)).await;
-    let reply = reply.unwrap_or(Err(Trouble::Timeout { after: deadline }))?;
+    let reply = reply.unwrap_or(Err(ModelError::Timeout { after: deadline }))?;
     let names = ranking::names(&reply.text)
-        .ok_or_else(|| Trouble::Malformed("there is no list of names in it".to_owned()))?;
+        .ok_or_else(|| ModelError::Malformed("there is no list of names in it".to_owned()))?;
     // The length of a cached answer must not depend on the model.
     let mut known = Vec::new();
     for name in names.into_iter().filter(|name| snapshot.names.get(name).is_some()) {
@@ -263,7 +263,7 @@ mod tests {
         let (ranker, tool_index) = (Ranker::default(), snapshot(&["a"], true).tool_index);
         let request = RankRequest { query: "x".to_owned(), server: None, limit: 1 };
         let (one, other) = (Some([1; 32]), Some([2; 32]));
-        ranker.record(&request, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
+        ranker.record(&request, one, &tool_index, Err(ModelError::Unaskable("declined".to_owned())));
         assert_eq!([one, other, None].map(|owner| ranker.is_backing_off(owner)), [true, false, false]);
         tokio::time::advance(BACKOFF).await;
         assert!(!ranker.is_backing_off(one));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plugbay_core::{
     exchange::ServerRequestError,
-    model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn},
+    model::{Model, ModelError, Prompt, Reply, ReplyFuture, Stop, TextListener, ToolCall, Turn},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
@@ -29,7 +29,7 @@ pub(crate) struct HostModel {
 
 impl Model for HostModel {
     /// A host answers in one piece.
-    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
+    fn ask(&self, prompt: Prompt, heard: Option<TextListener>) -> ReplyFuture<'_> {
         Box::pin(async move {
             let reply = self.sample(&prompt).await?;
             if let Some(mut heard) = heard {
@@ -41,20 +41,20 @@ impl Model for HostModel {
 }
 
 impl HostModel {
-    async fn sample(&self, prompt: &Prompt) -> Result<Reply, Trouble> {
+    async fn sample(&self, prompt: &Prompt) -> Result<Reply, ModelError> {
         read(self.session.request_host(&self.sink, METHOD, &params(prompt)?).await)
     }
 }
 
 /// The params of `sampling/createMessage`, raw JSON.
-pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
-    serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
+pub(crate) fn params(prompt: &Prompt) -> Result<String, ModelError> {
+    serde_json::to_string(&Params::of(prompt)).map_err(|error| ModelError::Unaskable(error.to_string()))
 }
 
-pub(crate) fn read(answer: Result<HostResult, ServerRequestError>) -> Result<Reply, Trouble> {
-    let answer = answer.map_err(|why| Trouble::Unaskable(why.to_string()))?;
-    let payload = answer.map_err(Trouble::Unaskable)?;
-    let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());
+pub(crate) fn read(answer: Result<HostResult, ServerRequestError>) -> Result<Reply, ModelError> {
+    let answer = answer.map_err(|why| ModelError::Unaskable(why.to_string()))?;
+    let payload = answer.map_err(ModelError::Unaskable)?;
+    let malformed = |error: serde_json::Error| ModelError::Malformed(error.to_string());
     let sampled: Sampled = serde_json::from_slice(&payload).map_err(malformed)?;
     // One block, or a list of them.
     let blocks: Vec<Block> = match sampled.content.get().as_bytes().first() {

@@ -1,6 +1,6 @@
 //! Anthropic's Messages API.
 
-use plugbay_core::model::{Stop, ToolResult, Trouble, Turn, Usage};
+use plugbay_core::model::{ModelError, Stop, ToolResult, Turn, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -42,7 +42,7 @@ impl WireFormat for Anthropic {
         })
     }
 
-    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         let message: Message = parse(body)?;
         for (index, block) in (0..).zip(message.content) {
             begin(reply, index, block);
@@ -52,7 +52,7 @@ impl WireFormat for Anthropic {
         Ok(())
     }
 
-    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         let event: Event = parse(data)?;
         match event.kind.as_str() {
             "message_start" => count(reply, &event.message.unwrap_or_default().usage),

@@ -1,6 +1,6 @@
 //! Assembles a reply, from a whole response or event by event.
 
-use plugbay_core::model::{Reply, Stop, ToolCall, Trouble, Usage};
+use plugbay_core::model::{ModelError, Reply, Stop, ToolCall, Usage};
 use serde_json::value::RawValue;
 
 /// The prefix of an id that plugbay gives a tool call that came without one. It is not sent back.
@@ -59,11 +59,12 @@ impl Assembly {
         self.stop.is_some() || self.refusal.is_some()
     }
 
-    pub(crate) fn finish(self) -> Result<Reply, Trouble> {
+    pub(crate) fn finish(self) -> Result<Reply, ModelError> {
         if let Some(words) = self.refusal {
-            return Err(Trouble::Refused(words));
+            return Err(ModelError::Refused(words));
         }
-        let stop = self.stop.ok_or_else(|| Trouble::Malformed("it does not say why it ends".to_owned()))?;
+        let stop =
+            self.stop.ok_or_else(|| ModelError::Malformed("it does not say why it ends".to_owned()))?;
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(at, call)| call.finish(at)).collect::<Result<Vec<_>, _>>()?;
         // Some services give the same reason for both.
@@ -73,11 +74,11 @@ impl Assembly {
 }
 
 impl Call {
-    fn finish(self, at: usize) -> Result<ToolCall, Trouble> {
+    fn finish(self, at: usize) -> Result<ToolCall, ModelError> {
         let text = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
         let arguments = RawValue::from_string(text).ok().filter(|json| json.get().starts_with('{'));
         let arguments = arguments.ok_or_else(|| {
-            Trouble::Malformed(format!("the arguments of its call of {:?} are no JSON object", self.name))
+            ModelError::Malformed(format!("the arguments of its call of {:?} are no JSON object", self.name))
         })?;
         let id = if self.id.is_empty() { format!("{OWN_ID}{at}") } else { self.id };
         Ok(ToolCall { id, name: self.name, arguments, signature: self.signature })

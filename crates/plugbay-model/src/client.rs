@@ -2,12 +2,12 @@
 
 use std::{net::IpAddr, sync::Once, time::Duration};
 
-use plugbay_core::model::Trouble;
+use plugbay_core::model::ModelError;
 use reqwest::{Client, Url, redirect};
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) fn build(url: &Url) -> Result<Client, Trouble> {
+pub(crate) fn build(url: &Url) -> Result<Client, ModelError> {
     install_crypto();
     let mut builder = Client::builder()
         .user_agent(concat!("plugbay/", env!("CARGO_PKG_VERSION")))
@@ -23,12 +23,12 @@ pub(crate) fn build(url: &Url) -> Result<Client, Trouble> {
 }
 
 /// The innermost error, without the URL, which may hold a secret.
-pub(crate) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Trouble {
+pub(crate) fn unreachable(error: &(dyn std::error::Error + 'static)) -> ModelError {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    Trouble::Unreachable(innermost.to_string())
+    ModelError::Unreachable(innermost.to_string())
 }
 
 fn is_loopback(url: &Url) -> bool {

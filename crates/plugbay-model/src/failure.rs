@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plugbay_core::model::Trouble;
+use plugbay_core::model::ModelError;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const LONGEST: usize = 300;
 /// Anthropic's status for an overloaded service.
 const OVERLOADED: u16 = 529;
 
-pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key>) -> Trouble {
+pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], key: Option<&Key>) -> ModelError {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps the errors of streams in a list.
     let error = json.get(0).unwrap_or(&json)["error"].clone();
@@ -27,26 +27,26 @@ pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], key: Opti
         }
         429 | 503 | OVERLOADED => {
             let retry_after = from_header(headers).or_else(|| details.iter().find_map(retry_delay));
-            Trouble::RateLimited { retry_after, message }
+            ModelError::RateLimited { retry_after, message }
         }
-        _ => Trouble::Failed { status: Some(status), message },
+        _ => ModelError::Failed { status: Some(status), message },
     }
 }
 
 /// An error event in a stream.
-pub(crate) fn in_stream(error: &Value) -> Trouble {
+pub(crate) fn in_stream(error: &Value) -> ModelError {
     let message = message(error, b"");
     match (error["type"].as_str(), error["code"].as_u64()) {
         (Some("overloaded_error" | "rate_limit_error"), _) | (_, Some(429 | 503)) => {
-            Trouble::RateLimited { retry_after: None, message }
+            ModelError::RateLimited { retry_after: None, message }
         }
-        _ => Trouble::Failed { status: None, message },
+        _ => ModelError::Failed { status: None, message },
     }
 }
 
-fn unauthorised(key: Option<&Key>, message: String) -> Trouble {
+fn unauthorised(key: Option<&Key>, message: String) -> ModelError {
     let key = key.map_or("the configuration, which has none,", Key::from).to_owned();
-    Trouble::Unauthorised { key, message }
+    ModelError::Unauthorised { key, message }
 }
 
 /// The text of `{"message": …}`, or of a plain string.
@@ -60,17 +60,17 @@ fn message(error: &Value, body: &[u8]) -> String {
 
 /// The error without the key, which some providers repeat, and cut to a readable length. In this order: a cut
 /// could leave half a key.
-pub(crate) fn redacted(mut trouble: Trouble, key: Option<&Key>) -> Trouble {
+pub(crate) fn redacted(mut trouble: ModelError, key: Option<&Key>) -> ModelError {
     let words = match &mut trouble {
-        Trouble::Timeout { .. } | Trouble::BrokenOff => return trouble,
-        Trouble::RateLimited { message, .. }
-        | Trouble::Unauthorised { message, .. }
-        | Trouble::Failed { message, .. } => message,
-        Trouble::Refused(words)
-        | Trouble::Malformed(words)
-        | Trouble::Unreachable(words)
-        | Trouble::Unaskable(words) => words,
-        Trouble::NoKey { why, .. } => why,
+        ModelError::Timeout { .. } | ModelError::BrokenOff => return trouble,
+        ModelError::RateLimited { message, .. }
+        | ModelError::Unauthorised { message, .. }
+        | ModelError::Failed { message, .. } => message,
+        ModelError::Refused(words)
+        | ModelError::Malformed(words)
+        | ModelError::Unreachable(words)
+        | ModelError::Unaskable(words) => words,
+        ModelError::NoKey { why, .. } => why,
     };
     if let Some(secret) = key.map(Key::secret).filter(|secret| !secret.is_empty()) {
         *words = words.replace(secret, "…");

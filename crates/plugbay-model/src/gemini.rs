@@ -1,6 +1,6 @@
 //! Gemini's `generateContent`, and its stream, whose events have the format of the whole response.
 
-use plugbay_core::model::{Stop, ToolCall, ToolResult, Trouble, Turn, Usage};
+use plugbay_core::model::{ModelError, Stop, ToolCall, ToolResult, Turn, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -43,20 +43,20 @@ impl WireFormat for Gemini {
         })
     }
 
-    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         take(parse(body)?, reply)?;
         match (&reply.stop, &reply.refusal) {
-            (None, None) => Err(Trouble::Malformed("it has no finished candidate".to_owned())),
+            (None, None) => Err(ModelError::Malformed("it has no finished candidate".to_owned())),
             _ => Ok(()),
         }
     }
 
-    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         take(parse(data)?, reply)
     }
 }
 
-fn take(answer: Response, reply: &mut Assembly) -> Result<(), Trouble> {
+fn take(answer: Response, reply: &mut Assembly) -> Result<(), ModelError> {
     if !answer.error.is_null() {
         return Err(failure::in_stream(&answer.error));
     }
@@ -86,7 +86,7 @@ fn take(answer: Response, reply: &mut Assembly) -> Result<(), Trouble> {
         Some("STOP") => reply.stop = Some(Stop::End),
         Some("MAX_TOKENS") => reply.stop = Some(Stop::Limit),
         Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS")) => {
-            return Err(Trouble::Malformed(format!("its call of a tool is not right ({reason})")));
+            return Err(ModelError::Malformed(format!("its call of a tool is not right ({reason})")));
         }
         // Safety, recitation, block lists and similar reasons.
         Some(reason) => reply.refuse(&format!("its provider stopped it ({reason})")),

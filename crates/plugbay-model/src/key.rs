@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::model::Trouble;
+use plugbay_core::model::ModelError;
 use tokio::{process::Command, sync::OnceCell, time::timeout};
 
 /// How long a program may take to print a key: the user may have to unlock something first.
@@ -75,9 +75,9 @@ impl Key {
         }
     }
 
-    async fn revealed(&self) -> Result<Self, Trouble> {
+    async fn revealed(&self) -> Result<Self, ModelError> {
         let Secret::Printed { program, args } = &self.secret else { return Ok(self.clone()) };
-        let failed = |why: String| Trouble::NoKey { from: self.from.clone(), why };
+        let failed = |why: String| ModelError::NoKey { from: self.from.clone(), why };
         let mut command = Command::new(program);
         let output = command.args(args).stdin(Stdio::null()).kill_on_drop(true).output();
         let output = timeout(PATIENCE, output).await;
@@ -121,7 +121,7 @@ impl KeyCache {
         Self { key, revealed: Mutex::default() }
     }
 
-    pub(crate) async fn key(&self) -> Result<Option<Key>, Trouble> {
+    pub(crate) async fn key(&self) -> Result<Option<Key>, ModelError> {
         let Some(key) = self.key.clone() else { return Ok(None) };
         if !key.starts_something() {
             return Ok(Some(key));
@@ -130,7 +130,7 @@ impl KeyCache {
         let from = key.from.clone();
         // In a tokio task of its own: a search that runs out of time must not end the password prompt.
         let told = tokio::spawn(async move { revealed.get_or_try_init(|| key.revealed()).await.cloned() });
-        told.await.unwrap_or_else(|error| Err(Trouble::NoKey { from, why: error.to_string() })).map(Some)
+        told.await.unwrap_or_else(|error| Err(ModelError::NoKey { from, why: error.to_string() })).map(Some)
     }
 
     /// The provider refused the key: the next request runs the program again.

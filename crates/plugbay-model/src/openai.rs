@@ -1,6 +1,6 @@
 //! Chat completions of `OpenAI` and compatible services.
 
-use plugbay_core::model::{Stop, ToolCall, Trouble, Turn, Usage};
+use plugbay_core::model::{ModelError, Stop, ToolCall, Turn, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -45,15 +45,15 @@ impl WireFormat for OpenAi {
         })
     }
 
-    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         let completion: Completion = parse(body)?;
         if completion.choices.as_ref().is_none_or(Vec::is_empty) && completion.error.is_null() {
-            return Err(Trouble::Malformed("it has no \"choices\"".to_owned()));
+            return Err(ModelError::Malformed("it has no \"choices\"".to_owned()));
         }
         take(completion, reply)
     }
 
-    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble> {
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         if data == DONE {
             reply.done = true;
             // Some services give no other reason for the end.
@@ -64,7 +64,7 @@ impl WireFormat for OpenAi {
     }
 }
 
-fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
+fn take(completion: Completion, reply: &mut Assembly) -> Result<(), ModelError> {
     // Some services send an error with status 200.
     if !completion.error.is_null() {
         return Err(failure::in_stream(&completion.error));
@@ -104,7 +104,7 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), Trouble> {
 }
 
 /// Arguments are JSON in a string; some services send an object.
-fn text(arguments: &RawValue) -> Result<String, Trouble> {
+fn text(arguments: &RawValue) -> Result<String, ModelError> {
     let json = arguments.get();
     if json.starts_with('"') { parse(json.as_bytes()) } else { Ok(json.to_owned()) }
 }

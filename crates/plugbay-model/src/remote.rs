@@ -6,7 +6,7 @@ mod tests;
 use std::{sync::OnceLock, time::Duration};
 
 use plugbay_core::{
-    model::{Asking, Heard, Model, Prompt, Reply, Trouble},
+    model::{Model, ModelError, Prompt, Reply, ReplyFuture, TextListener},
     wire::{Incoming, SseDecoder, SseItem},
 };
 use reqwest::{
@@ -46,10 +46,10 @@ pub(crate) trait WireFormat: Sync {
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8>;
 
     /// Reads a whole response.
-    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
+    fn read_body(&self, body: &[u8], reply: &mut Assembly) -> Result<(), ModelError>;
 
     /// Reads the data of one event.
-    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), Trouble>;
+    fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), ModelError>;
 }
 
 /// One request to a model.
@@ -75,7 +75,12 @@ impl RemoteModel {
         Self { endpoint, key_cache, client: OnceLock::new() }
     }
 
-    async fn fetch(&self, prompt: Prompt, heard: Option<Heard>, key: Option<&Key>) -> Result<Reply, Trouble> {
+    async fn fetch(
+        &self,
+        prompt: Prompt,
+        heard: Option<TextListener>,
+        key: Option<&Key>,
+    ) -> Result<Reply, ModelError> {
         let format = format(self.endpoint.provider);
         let response = self.send(format, &prompt, heard.is_some(), key).await?;
         let mut reply = Assembly::default();
@@ -97,10 +102,10 @@ impl RemoteModel {
         prompt: &Prompt,
         streamed: bool,
         key: Option<&Key>,
-    ) -> Result<Response, Trouble> {
+    ) -> Result<Response, ModelError> {
         let (model, base) = (&self.endpoint.model, self.endpoint.address());
         let url = Url::parse(&format!("{base}{}", format.path(model, streamed)))
-            .map_err(|error| Trouble::Unreachable(format!("its address is not a URL: {error}")))?;
+            .map_err(|error| ModelError::Unreachable(format!("its address is not a URL: {error}")))?;
         let request = ModelRequest { model, prompt, streamed, original: self.endpoint.is_original() };
         let client = self.client(&url)?.post(url).headers(headers(format, key)?).body(format.body(&request));
         let response = self.with_timeout(client.send()).await?.map_err(|error| unreachable(&error))?;
@@ -112,20 +117,20 @@ impl RemoteModel {
         Err(failure::of_status(status, &headers, &body, key))
     }
 
-    fn client(&self, url: &Url) -> Result<&Client, Trouble> {
+    fn client(&self, url: &Url) -> Result<&Client, ModelError> {
         if self.client.get().is_none() {
             let _ = self.client.set(client::build(url)?);
         }
-        self.client.get().ok_or_else(|| Trouble::Unreachable("there is no HTTP client".to_owned()))
+        self.client.get().ok_or_else(|| ModelError::Unreachable("there is no HTTP client".to_owned()))
     }
 
-    async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, Trouble> {
+    async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, ModelError> {
         let mut body = Vec::new();
         while let Some(chunk) =
             self.with_timeout(response.chunk()).await?.map_err(|error| unreachable(&error))?
         {
             if body.len() + chunk.len() > limit {
-                return Err(Trouble::Malformed(format!("it is longer than {limit} bytes")));
+                return Err(ModelError::Malformed(format!("it is longer than {limit} bytes")));
             }
             body.extend_from_slice(&chunk);
         }
@@ -137,14 +142,14 @@ impl RemoteModel {
         format: &dyn WireFormat,
         mut response: Response,
         reply: &mut Assembly,
-        mut heard: Heard,
-    ) -> Result<(), Trouble> {
+        mut heard: TextListener,
+    ) -> Result<(), ModelError> {
         let mut events = SseDecoder::new(LONGEST);
         while !reply.done {
             let data = match events.take() {
                 Some(SseItem::Event { data: Incoming::Message(data), .. }) => data,
                 Some(SseItem::Event { .. }) => {
-                    return Err(Trouble::Malformed("an event is too long, or no text".to_owned()));
+                    return Err(ModelError::Malformed("an event is too long, or no text".to_owned()));
                 }
                 Some(SseItem::Retry(_)) => continue,
                 None => match self.with_timeout(response.chunk()).await? {
@@ -153,13 +158,13 @@ impl RemoteModel {
                         continue;
                     }
                     Ok(None) | Err(_) if reply.is_finished() => break,
-                    Ok(None) | Err(_) => return Err(Trouble::BrokenOff),
+                    Ok(None) | Err(_) => return Err(ModelError::BrokenOff),
                 },
             };
             let known = reply.text.len();
             format.read_event(&data, reply)?;
             if reply.text.len() > LONGEST {
-                return Err(Trouble::Malformed(format!("it is longer than {LONGEST} bytes")));
+                return Err(ModelError::Malformed(format!("it is longer than {LONGEST} bytes")));
             }
             if reply.text.len() > known {
                 heard(&reply.text[known..]);
@@ -168,18 +173,18 @@ impl RemoteModel {
         Ok(())
     }
 
-    async fn with_timeout<T>(&self, wait: impl Future<Output = T>) -> Result<T, Trouble> {
+    async fn with_timeout<T>(&self, wait: impl Future<Output = T>) -> Result<T, ModelError> {
         let after: Duration = self.endpoint.patience;
-        timeout(after, wait).await.map_err(|_| Trouble::Timeout { after })
+        timeout(after, wait).await.map_err(|_| ModelError::Timeout { after })
     }
 }
 
 impl Model for RemoteModel {
-    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
+    fn ask(&self, prompt: Prompt, heard: Option<TextListener>) -> ReplyFuture<'_> {
         Box::pin(async move {
             let key = self.key_cache.key().await.map_err(|trouble| failure::redacted(trouble, None))?;
             let reply = self.fetch(prompt, heard, key.as_ref()).await;
-            if let Err(Trouble::Unauthorised { .. }) = &reply {
+            if let Err(ModelError::Unauthorised { .. }) = &reply {
                 self.key_cache.forget();
             }
             reply.map_err(|trouble| failure::redacted(trouble, key.as_ref()))
@@ -187,7 +192,7 @@ impl Model for RemoteModel {
     }
 }
 
-fn headers(format: &dyn WireFormat, key: Option<&Key>) -> Result<HeaderMap, Trouble> {
+fn headers(format: &dyn WireFormat, key: Option<&Key>) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in format.other_headers() {
@@ -195,7 +200,7 @@ fn headers(format: &dyn WireFormat, key: Option<&Key>) -> Result<HeaderMap, Trou
     }
     if let Some(key) = key {
         let (name, value) = format.key_header(key.secret());
-        let mut value = HeaderValue::from_str(&value).map_err(|_| Trouble::Unauthorised {
+        let mut value = HeaderValue::from_str(&value).map_err(|_| ModelError::Unauthorised {
             key: key.from().to_owned(),
             message: "it holds characters that no header can carry".to_owned(),
         })?;
@@ -219,8 +224,8 @@ fn format(provider: Provider) -> &'static dyn WireFormat {
 }
 
 /// Parses the JSON of a provider.
-pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Trouble> {
-    serde_json::from_slice(json).map_err(|error| Trouble::Malformed(error.to_string()))
+pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
+    serde_json::from_slice(json).map_err(|error| ModelError::Malformed(error.to_string()))
 }
 
 /// Writes the JSON of a request. Our own structs can always be serialized.

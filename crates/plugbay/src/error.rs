@@ -25,12 +25,12 @@ pub enum Detail {
     Hint(String),
     /// Text to copy.
     Example(String),
-    Trouble(Trouble),
+    StartFailure(StartFailure),
 }
 
 /// Why a server does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct StartFailure {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Trouble {
     pub remedy: Option<String>,
 }
 
-impl From<&Failure> for Trouble {
+impl From<&Failure> for StartFailure {
     fn from(failure: &Failure) -> Self {
         let Failure { what, stderr, remedy } = failure.clone();
         Self { reason: what, stderr, remedy }
@@ -69,7 +69,7 @@ impl CommandError {
     /// A server that does not work.
     pub fn down(server: impl std::fmt::Display, failure: &Failure) -> Self {
         let mut error = Self::failed(format!("server {server} does not work"));
-        error.details.push(Detail::Trouble(Trouble::from(failure)));
+        error.details.push(Detail::StartFailure(StartFailure::from(failure)));
         error
     }
 

@@ -17,7 +17,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 pub use file::read;
 
 use self::file::StatusFile;
-use crate::{app::App, error::Trouble, settings::Source};
+use crate::{app::App, error::StartFailure, settings::Source};
 
 /// Changes within this time are written together.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -63,7 +63,7 @@ pub struct ServerStatus {
     pub pid: Option<i32>,
     /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<StartFailure>,
 }
 
 impl GatewayStatus {
@@ -135,7 +135,7 @@ fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<S
             Condition::Ready => None,
         };
         ServerStatus {
-            trouble: failure.map(|failure| Trouble::from(&**failure)),
+            trouble: failure.map(|failure| StartFailure::from(&**failure)),
             tools: snapshot.catalog.get(&name).map(|_| tools.get(&name).copied().unwrap_or_default()),
             state: condition.server_state(),
             pid,

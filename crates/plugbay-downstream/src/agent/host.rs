@@ -7,7 +7,7 @@ use plugbay_core::{
     capabilities::ClientCapabilities,
     era::Era,
     exchange::ServerRequestError,
-    model::{Prompt, Reply, Trouble},
+    model::{ModelError, Prompt, Reply},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -82,7 +82,7 @@ impl Host {
     }
 
     /// Asks the host's model.
-    pub(super) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, Trouble> {
+    pub(super) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, ModelError> {
         sampling::read(self.ask(sampling::METHOD, sampling::params(prompt)?).await)
     }
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use plugbay_core::model::Heard;
+use plugbay_core::model::TextListener;
 
 use crate::{message::Request, outbox::Outbox, respond};
 
@@ -35,7 +35,7 @@ impl ProgressReporter {
     }
 
     /// A callback that reports the model's text a sentence at a time.
-    pub(super) fn sentence_reporter(self: &Arc<Self>) -> Heard {
+    pub(super) fn sentence_reporter(self: &Arc<Self>) -> TextListener {
         let (reporter, mut unsent) = (Arc::clone(self), String::new());
         Box::new(move |piece| {
             unsent.push_str(piece);

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use plugbay_core::model::Trouble;
+use plugbay_core::model::ModelError;
 use serde_json::{json, value::RawValue};
 
 use super::outcome::Outcome;
@@ -49,7 +49,7 @@ pub(super) enum RunError {
     #[error("the limit of {} s is reached", .0.as_secs_f64())]
     Time(Duration),
     #[error("the model cannot go on: {0}")]
-    Model(Trouble),
+    Model(ModelError),
 }
 
 impl Report {

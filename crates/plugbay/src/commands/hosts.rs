@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    auto::{self, Habits, Sizes},
+    auto::{self, Conversation, Sizes},
     profile::Profile,
     surface::Snapshot,
 };
@@ -50,7 +50,7 @@ pub fn rows(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 fn row(profile: &Profile, snapshot: &Snapshot) -> Row {
-    let choice = auto::choose(profile, Sizes::of(snapshot), Habits::default());
+    let choice = auto::choose(profile, Sizes::of(snapshot), Conversation::default());
     let (mode, why) = match snapshot.layout.mode {
         Some(mode) => (mode.to_string(), "configured".to_owned()),
         None => (choice.mode.to_string(), choice.why()),
@@ -92,7 +92,7 @@ mod tests {
             let modes = [3, 30, 300].map(|tools: usize| {
                 let servers = tools.div_ceil(TOOLS_PER_SERVER);
                 let sizes = Sizes { servers, tools, tokens: tools * TOKENS_PER_TOOL };
-                auto::choose(profile, sizes, Habits::default()).mode.to_string()
+                auto::choose(profile, sizes, Conversation::default()).mode.to_string()
             });
             let _ = writeln!(text, "| {} | {} |", profile.name, modes.join(" | "));
         }

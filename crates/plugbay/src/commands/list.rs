@@ -11,7 +11,7 @@ use plugbay_core::{
 use plugbay_upstream::Condition;
 use serde::Serialize;
 
-use super::{CommandError, Context, Trouble, start::start};
+use super::{CommandError, Context, StartFailure, start::start};
 use crate::{
     app::App,
     config::{ServerSettings, Settings, Severity},
@@ -42,7 +42,7 @@ pub struct Row {
     pub tokens: usize,
     pub era: Option<Era>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<StartFailure>,
 }
 
 pub async fn list(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
@@ -81,8 +81,8 @@ async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
         let name = &server.name;
         let Cost { tools, tokens } = costs.get(name).copied().unwrap_or_default();
         let trouble = match &server.spec {
-            Err(reason) => Some(Trouble { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
-            Ok(_) => failures.get(name).map(|failure| Trouble::from(&**failure)),
+            Err(reason) => Some(StartFailure { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
+            Ok(_) => failures.get(name).map(|failure| StartFailure::from(&**failure)),
         };
         let era = snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
         let state = match (&trouble, era) {

@@ -17,7 +17,7 @@ pub mod tools;
 
 use std::path::PathBuf;
 
-pub use crate::error::{CommandError, Trouble};
+pub use crate::error::{CommandError, StartFailure};
 
 use crate::{app::Environment, config::Settings, output::Output, settings::Source};
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    auto::{Habits, Sizes, costs},
+    auto::{Conversation, Sizes, costs},
     exposure::Mode,
     name::ServerName,
     surface::{
@@ -163,18 +163,18 @@ fn typical(snapshot: &Snapshot) -> Option<ServerName> {
 }
 
 fn conversation_costs(snapshot: &Snapshot) -> ConversationCosts {
-    let (sizes, habits) = (Sizes::of(snapshot), Habits::default());
-    let costs = costs(sizes, habits);
+    let (sizes, conversation) = (Sizes::of(snapshot), Conversation::default());
+    let costs = costs(sizes, conversation);
     let search = costs.iter().find(|(mode, _)| *mode == Mode::Search).map_or(0, |(_, tokens)| *tokens);
     let named = |(mode, tokens): (Mode, usize)| Cost { mode: mode.to_string(), tokens };
     let chosen = |Row { profile, mode, why }| Chosen { name: profile.name, mode, why };
     ConversationCosts {
         definitions: sizes.tokens,
-        turns: habits.turns,
-        tools: habits.tools,
-        servers: habits.servers,
-        context: habits.context,
-        break_even: search / habits.turns,
+        turns: conversation.turns,
+        tools: conversation.tools,
+        servers: conversation.servers,
+        context: conversation.context,
+        break_even: search / conversation.turns,
         costs: costs.into_iter().map(named).collect(),
         hosts: rows(snapshot).into_iter().map(chosen).collect(),
     }

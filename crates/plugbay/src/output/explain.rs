@@ -3,7 +3,7 @@
 use super::{Style, clean, one_line, table};
 use crate::{
     config::{Diagnostic, Severity},
-    error::{CommandError, Detail, Trouble},
+    error::{CommandError, Detail, StartFailure},
 };
 
 /// `stderr` and `try` stand before what they name.
@@ -16,13 +16,13 @@ pub(super) fn error(error: &CommandError, style: Style) -> String {
     lines.extend(error.details.iter().map(|detail| match detail {
         Detail::Hint(hint) => format!("  {}\n", clean(hint)),
         Detail::Example(example) => block(example, 4),
-        Detail::Trouble(reason) => trouble(reason, 2, style),
+        Detail::StartFailure(reason) => trouble(reason, 2, style),
     }));
     lines.concat()
 }
 
 /// Why a server does not work, below each other at the given column.
-pub(super) fn trouble(trouble: &Trouble, indent: usize, style: Style) -> String {
+pub(super) fn trouble(trouble: &StartFailure, indent: usize, style: Style) -> String {
     let label = |word: &str| format!("{}{}", style.dim(word), " ".repeat(LABEL_WIDTH - word.len()));
     let labelled = |label: &str, text: &str| {
         let room = style.width.map(|width| width.saturating_sub(indent + LABEL_WIDTH).max(NARROWEST));
@@ -83,7 +83,7 @@ error: server time does not work
 
     #[test]
     fn long_reasons_are_broken_between_words() {
-        let reason = Trouble {
+        let reason = StartFailure {
             reason: "a reason that goes on for longer than the terminal is wide".to_owned(),
             stderr: vec![],
             remedy: Some("a remedy that is not much shorter than that".to_owned()),

@@ -84,7 +84,7 @@ mod tests {
     use plugbay_core::{era::Era, server_state::ServerState};
 
     use super::*;
-    use crate::error::Trouble;
+    use crate::error::StartFailure;
 
     #[test]
     fn the_server_list_shows_states_tokens_and_failures() {
@@ -96,7 +96,7 @@ mod tests {
             era,
             trouble: None,
         };
-        let reason = Trouble {
+        let reason = StartFailure {
             reason: "exited with code 1\x1b[2J".to_owned(),
             stderr: vec!["no port".to_owned()],
             remedy: Some("open it".to_owned()),

@@ -125,7 +125,7 @@ mod tests {
     use plugbay_downstream::ConnectedHost;
 
     use super::*;
-    use crate::error::Trouble;
+    use crate::error::StartFailure;
 
     fn gateway() -> GatewayStatus {
         let host = ConnectedHost {
@@ -149,7 +149,7 @@ mod tests {
             state,
             tools,
             pid,
-            trouble: (state == ServerState::Error).then(|| Trouble {
+            trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
                 remedy: Some("open it".to_owned()),

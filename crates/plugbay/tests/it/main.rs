@@ -16,7 +16,7 @@ mod fidelity;
 mod framing;
 mod http;
 mod orphans;
-mod passing;
+mod pass_through;
 mod protocol;
 mod ranking;
 mod reload;

@@ -14,7 +14,7 @@ use super::harness::{Harness, fitting, get, http, post, within};
 use crate::scripted::{INITIALIZED, list, listen, modern, request, snapshot, snapshot_of};
 
 /// The server `s`, to be switched on.
-fn panel() -> Snapshot {
+fn active_snapshot() -> Snapshot {
     let known = snapshot(&["echo"], true);
     let layout = Layout { mode: Some(Mode::Activate), ..(*known.layout).clone() };
     Snapshot::new(Arc::clone(&known.catalog), Arc::new(layout), true)
@@ -45,7 +45,7 @@ async fn activate(harness: &Harness, path: &str, token: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn activated_tools_of_a_named_host_view_belong_to_its_caller_alone() {
-    let harness = Harness::with(panel(), &["one", "two"]);
+    let harness = Harness::with(active_snapshot(), &["one", "two"]);
     let told = activate(&harness, "/mcp?desk=a", "one").await;
     // Nobody listens there, so it is not waited for, and the reply says what there is.
     assert!(told.starts_with("s: 1 tools") && told.ends_with("fetched again:\ns__echo()"), "{told}");
@@ -57,7 +57,7 @@ async fn activated_tools_of_a_named_host_view_belong_to_its_caller_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_named_host_view_tools_are_called_through_execute_tool() {
-    let mut harness = Harness::with(panel(), &["one"]);
+    let mut harness = Harness::with(active_snapshot(), &["one"]);
     assert_eq!(tools(&harness, "/mcp", "one").await, "execute_tool");
     let told = activate(&harness, "/mcp", "one").await;
     assert!(told.contains("execute_tool:\ns__echo()"), "{told}");
@@ -73,7 +73,7 @@ async fn without_a_named_host_view_tools_are_called_through_execute_tool() {
 
 #[tokio::test(start_paused = true)]
 async fn list_changed_reaches_every_subscription_of_a_named_host_view() {
-    let harness = Harness::with(panel(), &["one"]);
+    let harness = Harness::with(active_snapshot(), &["one"]);
     let mut here = harness.connect();
     let mut elsewhere = harness.connect();
     for (host, path) in [(&mut here, "/mcp?desk=a"), (&mut elsewhere, "/mcp?desk=b")] {
@@ -97,7 +97,7 @@ async fn legacy(harness: &Harness) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_host_without_a_notification_stream_calls_through_execute_tool() {
-    let harness = Harness::with(panel(), &[]);
+    let harness = Harness::with(active_snapshot(), &[]);
     let session = legacy(&harness).await;
     let listed = harness.ask(within(&session, &list(2))).await.body;
     assert!(listed.contains("execute_tool"), "{listed}");
@@ -110,7 +110,7 @@ async fn a_legacy_host_without_a_notification_stream_calls_through_execute_tool(
 
 #[tokio::test(start_paused = true)]
 async fn activation_waits_for_a_legacy_host_with_a_notification_stream() {
-    let harness = Harness::with(panel(), &[]);
+    let harness = Harness::with(active_snapshot(), &[]);
     let session = legacy(&harness).await;
     let mut listening = harness.connect();
     listening.open_stream(get(&session, None)).await;

@@ -22,7 +22,7 @@ fn name(name: &str) -> ServerName {
 }
 
 /// `chrome` and `github` are there, `linear` is configured and has not been heard of.
-fn panel(mode: Option<Mode>) -> Snapshot {
+fn active_snapshot(mode: Option<Mode>) -> Snapshot {
     let catalog = [("chrome", "navigate"), ("github", "merge")].into_iter();
     let catalog = catalog.fold(Catalog::default(), |catalog, (server, tool)| {
         catalog.apply(Change::Listed(name(server), offer(tool)))
@@ -40,7 +40,7 @@ fn offer(tool: &str) -> Arc<Offer> {
     Arc::new(Offer::new(Era::Legacy, None, None, vec![tool]))
 }
 
-/// The panel after something has happened to a server.
+/// The snapshot after something has happened to a server.
 fn after(snapshot: &Snapshot, change: Change) -> Snapshot {
     Snapshot::new(Arc::new(snapshot.catalog.apply(change)), Arc::clone(&snapshot.layout), true)
 }
@@ -88,7 +88,7 @@ impl Host {
         tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
-    async fn use_panel(&mut self, tool: &str, arguments: Value) {
+    async fn call_builtin(&mut self, tool: &str, arguments: Value) {
         self.say("tools/call", json!({ "name": tool, "arguments": arguments })).await;
     }
 
@@ -104,7 +104,7 @@ impl Host {
 
     /// Switches, lists when told to, and gives what the call came back with.
     async fn switch(&mut self, tool: &str, what: &str) -> String {
-        self.use_panel(tool, json!({ "name": what })).await;
+        self.call_builtin(tool, json!({ "name": what })).await;
         self.is_told_of_a_change().await;
         self.tools().await;
         self.told().await.0
@@ -117,9 +117,9 @@ const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 #[tokio::test(start_paused = true)]
 async fn activation_waits_until_the_host_has_listed_tools_again() {
     for era in ERAS {
-        let mut host = Host::new(era, "opencode", panel(Some(Mode::Activate))).await;
+        let mut host = Host::new(era, "opencode", active_snapshot(Some(Mode::Activate))).await;
         assert_eq!(host.tools().await, THREE);
-        host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+        host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
         host.is_told_of_a_change().await;
         host.harness.hear_nothing().await;
         assert_eq!(host.tools().await, format!("{THREE} chrome__navigate"));
@@ -132,7 +132,7 @@ async fn activation_waits_until_the_host_has_listed_tools_again() {
         forwarded.answer(r#"{"content":[]}"#);
         host.harness.hear().await;
 
-        host.use_panel("gateway_deactivate", json!({ "name": "chrome" })).await;
+        host.call_builtin("gateway_deactivate", json!({ "name": "chrome" })).await;
         host.is_told_of_a_change().await;
         host.harness.hear_nothing().await;
         assert_eq!(host.tools().await, THREE);
@@ -142,10 +142,10 @@ async fn activation_waits_until_the_host_has_listed_tools_again() {
 
 #[tokio::test(start_paused = true)]
 async fn activation_waits_a_limited_time_for_the_host_to_list_tools() {
-    let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
+    let mut host = Host::new(Era::Legacy, "claude-code", active_snapshot(Some(Mode::Activate))).await;
     host.tools().await;
     let start = Instant::now();
-    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
     host.is_told_of_a_change().await;
     host.told().await;
     assert_eq!(start.elapsed(), Duration::from_millis(1500));
@@ -153,7 +153,8 @@ async fn activation_waits_a_limited_time_for_the_host_to_list_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn activation_waits_for_the_settling_time_of_the_host() {
-    let mut host = Host::new(Era::Legacy, "gemini-cli-mcp-client", panel(Some(Mode::Activate))).await;
+    let mut host =
+        Host::new(Era::Legacy, "gemini-cli-mcp-client", active_snapshot(Some(Mode::Activate))).await;
     host.tools().await;
     let start = Instant::now();
     host.switch("gateway_activate", "chrome").await;
@@ -163,15 +164,15 @@ async fn activation_waits_for_the_settling_time_of_the_host() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_ignores_list_changed_uses_execute_tool() {
     for era in ERAS {
-        let mut host = Host::new(era, "codex-mcp-client", panel(Some(Mode::Activate))).await;
+        let mut host = Host::new(era, "codex-mcp-client", active_snapshot(Some(Mode::Activate))).await;
         assert_eq!(host.tools().await, format!("{THREE} execute_tool"));
         let start = Instant::now();
-        host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+        host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
         host.is_told_of_a_change().await;
         let (text, _) = host.told().await;
         assert!(text.contains("execute_tool:\nchrome__navigate(url: string) - Does it."), "{text}");
         assert_eq!(start.elapsed(), Duration::ZERO);
-        host.use_panel("execute_tool", json!({ "name": "chrome__navigate", "arguments": { "url": "x" } }))
+        host.call_builtin("execute_tool", json!({ "name": "chrome__navigate", "arguments": { "url": "x" } }))
             .await;
         host.harness.forwarded().await.answer("{}");
         host.harness.hear().await;
@@ -181,7 +182,7 @@ async fn a_host_that_ignores_list_changed_uses_execute_tool() {
 #[tokio::test(start_paused = true)]
 async fn activation_waits_for_a_warming_server_with_progress() {
     for era in ERAS {
-        let cold = panel(Some(Mode::Activate));
+        let cold = active_snapshot(Some(Mode::Activate));
         let mut host = Host::new(era, "claude-code", cold.clone()).await;
         host.tools().await;
         let arguments = json!({ "name": ["linear", "chrome"] });
@@ -203,10 +204,10 @@ async fn activation_waits_for_a_warming_server_with_progress() {
 
 #[tokio::test(start_paused = true)]
 async fn activation_of_single_tools_waits_for_a_warming_server() {
-    let cold = panel(Some(Mode::Activate));
+    let cold = active_snapshot(Some(Mode::Activate));
     let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
     host.tools().await;
-    host.use_panel("gateway_activate", json!({ "name": "linear.{tick*, x}" })).await;
+    host.call_builtin("gateway_activate", json!({ "name": "linear.{tick*, x}" })).await;
     host.harness.hear_nothing().await;
     host.harness.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
     host.is_told_of_a_change().await;
@@ -216,15 +217,15 @@ async fn activation_of_single_tools_waits_for_a_warming_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_ready_server_is_activated_while_others_are_warming() {
-    let ready = panel(Some(Mode::Activate));
+    let ready = active_snapshot(Some(Mode::Activate));
     let unsettled = Snapshot::new(Arc::clone(&ready.catalog), Arc::clone(&ready.layout), false);
     let mut host = Host::new(Era::Legacy, "codex-mcp-client", unsettled).await;
-    host.use_panel("gateway_status", json!({})).await;
+    host.call_builtin("gateway_status", json!({})).await;
     assert!(host.told().await.0.contains("linear: warming"));
-    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
     assert!(host.told().await.0.starts_with("chrome: 1 tools"));
     // What a strange name means may come with the next server.
-    host.use_panel("gateway_activate", json!({ "name": "tickets" })).await;
+    host.call_builtin("gateway_activate", json!({ "name": "tickets" })).await;
     host.harness.hear_nothing().await;
     host.harness.snapshots.send_replace(after(&ready, Change::Listed(name("linear"), offer("tickets"))));
     assert!(host.told().await.0.starts_with("linear: 1 tools"));
@@ -232,13 +233,13 @@ async fn a_ready_server_is_activated_while_others_are_warming() {
 
 #[tokio::test(start_paused = true)]
 async fn activation_does_not_wait_for_a_host_without_listener() {
-    let mut host = Host::new(Era::Modern, "opencode", panel(Some(Mode::Activate))).await;
+    let mut host = Host::new(Era::Modern, "opencode", active_snapshot(Some(Mode::Activate))).await;
     host.harness
         .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
         .await;
     host.tools().await;
     let start = Instant::now();
-    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
     let (text, _) = host.told().await;
     assert!(text.contains("chrome__navigate(url: string)"), "{text}");
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -247,13 +248,13 @@ async fn activation_does_not_wait_for_a_host_without_listener() {
 #[tokio::test(start_paused = true)]
 async fn activation_says_where_tools_of_other_modes_are() {
     for era in ERAS {
-        let mixed = panel(Some(Mode::Activate));
+        let mixed = active_snapshot(Some(Mode::Activate));
         let mut layout = (*mixed.layout).clone();
         layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::Suite);
         let mixed = Snapshot::new(Arc::clone(&mixed.catalog), Arc::new(layout), true);
         let mut host = Host::new(era, "claude-code", mixed).await;
         host.tools().await;
-        host.use_panel("gateway_activate", json!({ "name": "github" })).await;
+        host.call_builtin("gateway_activate", json!({ "name": "github" })).await;
         assert_eq!(host.told().await.0, "github: a tool of its own, which tells what it has");
     }
 }
@@ -261,7 +262,7 @@ async fn activation_says_where_tools_of_other_modes_are() {
 #[tokio::test(start_paused = true)]
 async fn deactivation_names_the_pinned_tools_that_stay() {
     for era in ERAS {
-        let mixed = panel(Some(Mode::Activate));
+        let mixed = active_snapshot(Some(Mode::Activate));
         let mut layout = (*mixed.layout).clone();
         layout.exposures.get_mut(&name("github")).unwrap().mode = Some(Mode::All);
         layout.exposures.get_mut(&name("chrome")).unwrap().pin = Patterns::compile(["*"]).unwrap();
@@ -272,7 +273,7 @@ async fn deactivation_names_the_pinned_tools_that_stay() {
             ("chrome", "chrome is off; 1 pinned tools stay in the list"),
             ("linear", "linear is off"),
         ] {
-            host.use_panel("gateway_deactivate", json!({ "name": server })).await;
+            host.call_builtin("gateway_deactivate", json!({ "name": server })).await;
             assert_eq!(host.told().await.0, told);
         }
     }
@@ -282,8 +283,8 @@ async fn deactivation_names_the_pinned_tools_that_stay() {
 async fn activation_retries_a_failed_server() {
     for era in ERAS {
         let failed = |words: &str| Arc::new(Failure::new("exited with code 1", vec![words.to_owned()]));
-        let panel = panel(Some(Mode::Activate));
-        let first = after(&panel, Change::Failed(name("linear"), failed("no key")));
+        let snapshot = active_snapshot(Some(Mode::Activate));
+        let first = after(&snapshot, Change::Failed(name("linear"), failed("no key")));
         let mut host = Host::new(era, "claude-code", first.clone()).await;
         host.tools().await;
         let activate = json!({ "name": "linear" });
@@ -300,7 +301,7 @@ async fn activation_retries_a_failed_server() {
             "{text}"
         );
         assert!(is_error);
-        host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
+        host.call_builtin("gateway_activate", json!({ "name": "linear" })).await;
         host.harness.hear_nothing().await;
         host.harness.snapshots.send_replace(after(&second, Change::Listed(name("linear"), offer("tickets"))));
         host.is_told_of_a_change().await;
@@ -312,7 +313,7 @@ async fn activation_retries_a_failed_server() {
 #[tokio::test(start_paused = true)]
 async fn an_active_server_is_kept_running() {
     for era in ERAS {
-        let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
+        let mut host = Host::new(era, "claude-code", active_snapshot(Some(Mode::Activate))).await;
         host.tools().await;
         host.switch("gateway_activate", "chrome, github").await;
         assert_eq!(host.harness.held(), "chrome github");
@@ -325,8 +326,8 @@ async fn an_active_server_is_kept_running() {
 
 #[tokio::test(start_paused = true)]
 async fn activation_limits_the_number_of_names() {
-    let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
-    host.use_panel("gateway_activate", json!({ "names": vec!["zebra"; 5000] })).await;
+    let mut host = Host::new(Era::Legacy, "claude-code", active_snapshot(Some(Mode::Activate))).await;
+    host.call_builtin("gateway_activate", json!({ "names": vec!["zebra"; 5000] })).await;
     let (text, failed) = host.told().await;
     assert!(text.starts_with("more than 100 names") && failed && text.len() < 100, "{text}");
 }
@@ -334,9 +335,9 @@ async fn activation_limits_the_number_of_names() {
 #[tokio::test(start_paused = true)]
 async fn activation_explains_a_failed_server() {
     for era in ERAS {
-        let cold = panel(Some(Mode::Activate));
+        let cold = active_snapshot(Some(Mode::Activate));
         let mut host = Host::new(era, "claude-code", cold.clone()).await;
-        host.use_panel("gateway_activate", json!({ "name": "linear" })).await;
+        host.call_builtin("gateway_activate", json!({ "name": "linear" })).await;
         host.harness.hear_nothing().await;
         let failure = Arc::new(Failure::new("exited with code 1", vec!["Unauthorized".to_owned()]));
         host.harness.snapshots.send_replace(after(&cold, Change::Failed(name("linear"), failure)));
@@ -347,7 +348,7 @@ async fn activation_explains_a_failed_server() {
             (json!({ "name": "zebra" }), "there is nothing named \"zebra\""),
             (json!({}), "\"name\" is missing: one of chrome, github, linear"),
         ] {
-            host.use_panel("gateway_activate", arguments).await;
+            host.call_builtin("gateway_activate", arguments).await;
             let (text, failed) = host.told().await;
             assert!(text.starts_with(expected) && failed, "{text}");
         }
@@ -357,16 +358,16 @@ async fn activation_explains_a_failed_server() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_back() {
     for era in ERAS {
-        let panel = panel(Some(Mode::Activate));
-        let mut host = Host::new(era, "claude-code", panel.clone()).await;
+        let snapshot = active_snapshot(Some(Mode::Activate));
+        let mut host = Host::new(era, "claude-code", snapshot.clone()).await;
         host.tools().await;
         host.switch("gateway_activate", "chrome").await;
         let failure = Arc::new(Failure::new("was killed by SIGKILL", Vec::new()));
-        let crashed = after(&panel, Change::Failed(name("chrome"), failure));
+        let crashed = after(&snapshot, Change::Failed(name("chrome"), failure));
         host.harness.snapshots.send_replace(crashed.clone());
         host.is_told_of_a_change().await;
         assert_eq!(host.tools().await, THREE);
-        host.use_panel("gateway_status", json!({})).await;
+        host.call_builtin("gateway_status", json!({})).await;
         let (text, _) = host.told().await;
         assert!(
             text.starts_with("chrome: error: was killed by SIGKILL; try: run `plugbay list`")
@@ -384,13 +385,13 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
 #[tokio::test(start_paused = true)]
 async fn gateway_status_shows_every_state() {
     for era in ERAS {
-        let panel = panel(Some(Mode::Activate));
+        let snapshot = active_snapshot(Some(Mode::Activate));
         let failure = Arc::new(Failure::new("exited", Vec::new()));
         let mut host =
-            Host::new(era, "claude-code", after(&panel, Change::Failed(name("github"), failure))).await;
+            Host::new(era, "claude-code", after(&snapshot, Change::Failed(name("github"), failure))).await;
         host.tools().await;
         host.switch("gateway_activate", "chrome").await;
-        host.use_panel("gateway_status", json!({})).await;
+        host.call_builtin("gateway_status", json!({})).await;
         let (text, _) = host.told().await;
         let states: Vec<&str> = text.lines().map(|line| line.split([',', ';']).next().unwrap()).collect();
         assert_eq!(states[..3], ["chrome: active", "github: error: exited", "linear: warming"], "{text}");
@@ -401,7 +402,7 @@ async fn gateway_status_shows_every_state() {
 
 #[tokio::test(start_paused = true)]
 async fn the_mode_is_chosen_for_the_host_and_kept() {
-    let small = panel(None);
+    let small = active_snapshot(None);
     let mut host = Host::new(Era::Legacy, "opencode", small.clone()).await;
     assert_eq!(host.tools().await, "chrome__navigate github__merge");
     // Far more tools than are worth listing do not change a conversation that has begun.
@@ -421,7 +422,7 @@ async fn the_mode_is_chosen_for_the_host_and_kept() {
 #[tokio::test(start_paused = true)]
 async fn slash_commands_are_prompts() {
     for era in ERAS {
-        let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
+        let mut host = Host::new(era, "claude-code", active_snapshot(Some(Mode::Activate))).await;
         host.say("prompts/list", json!({})).await;
         let listed = host.harness.hear().await["result"]["prompts"].clone();
         let names: Vec<&str> =
@@ -454,9 +455,9 @@ async fn gateway_status_works_in_every_mode() {
             (Some(Mode::Suite), "mode: suite; host: claude-code"),
             (Some(Mode::Search), "mode: search; host: claude-code"),
         ] {
-            let mut host = Host::new(era, "claude-code", panel(mode)).await;
+            let mut host = Host::new(era, "claude-code", active_snapshot(mode)).await;
             assert!(!host.tools().await.contains("gateway_"), "{mode:?}");
-            host.use_panel("gateway_status", json!({})).await;
+            host.call_builtin("gateway_status", json!({})).await;
             let (text, failed) = host.told().await;
             assert!(text.starts_with("chrome: ") && text.ends_with(told) && !failed, "{text}");
             host.say("prompts/list", json!({})).await;
@@ -469,16 +470,16 @@ async fn gateway_status_works_in_every_mode() {
 
 #[tokio::test(start_paused = true)]
 async fn activation_does_not_wait_for_a_host_that_never_listed_tools() {
-    let mut host = Host::new(Era::Legacy, "opencode", panel(Some(Mode::Activate))).await;
+    let mut host = Host::new(Era::Legacy, "opencode", active_snapshot(Some(Mode::Activate))).await;
     let start = Instant::now();
-    host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
+    host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
     host.told().await;
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
 async fn instructions_omit_a_mode_that_is_not_chosen_yet() {
-    let known = panel(None);
+    let known = active_snapshot(None);
     for (settled, expected) in
         [(false, "Several MCP servers behind one.\n"), (true, "Several MCP servers behind one. A tool")]
     {

@@ -8,7 +8,7 @@ mod paused;
 use std::sync::Arc;
 
 use plugbay_core::{
-    model::Trouble,
+    model::ModelError,
     surface::{AgentAccess, Layout, Snapshot},
 };
 use serde_json::json;
@@ -101,7 +101,7 @@ async fn a_failing_model_ends_the_agent_run_with_its_report() {
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__read", "{}")]));
     agent.harness.forwarded().await.answer(r#"{"content":[]}"#);
-    agent.asked().await.fail(Trouble::Refused("it must not".to_owned()));
+    agent.asked().await.fail(ModelError::Refused("it must not".to_owned()));
     let (words, record, failed) = agent.told().await;
     let expected = "Not finished: the model cannot go on: it refuses to answer: it must not.";
     assert_eq!((words.as_str(), failed), (expected, true));
@@ -113,12 +113,12 @@ async fn an_agent_asks_again_after_an_unreadable_answer_twice() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     for _ in 0..2 {
-        agent.asked().await.fail(Trouble::Malformed("no JSON".to_owned()));
+        agent.asked().await.fail(ModelError::Malformed("no JSON".to_owned()));
     }
     let asked = agent.asked().await;
     let again = "user: Your last answer cannot be read: no JSON. Try again.";
     assert_eq!(asked.turns(), ["user: x", again, again]);
-    asked.fail(Trouble::Malformed("no JSON".to_owned()));
+    asked.fail(ModelError::Malformed("no JSON".to_owned()));
     assert!(agent.told().await.0.contains("its answer cannot be read: no JSON"));
 }
 

@@ -10,7 +10,7 @@ mod hostile;
 mod listing;
 mod notifications;
 mod opening;
-mod passing;
+mod pass_through;
 mod ranking;
 mod resources;
 mod sampling;

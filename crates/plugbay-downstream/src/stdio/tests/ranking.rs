@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use plugbay_core::model::{Asking, Heard, Model, Prompt, Reply, Trouble, Turn};
+use plugbay_core::model::{Model, ModelError, Prompt, Reply, ReplyFuture, TextListener, Turn};
 use serde_json::json;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -27,11 +27,11 @@ struct Scripted(mpsc::UnboundedSender<Asked>);
 
 struct Asked {
     prompt: Prompt,
-    answer: oneshot::Sender<Result<Reply, Trouble>>,
+    answer: oneshot::Sender<Result<Reply, ModelError>>,
 }
 
 impl Model for Scripted {
-    fn ask(&self, prompt: Prompt, _: Option<Heard>) -> Asking<'_> {
+    fn ask(&self, prompt: Prompt, _: Option<TextListener>) -> ReplyFuture<'_> {
         let (answer, answered) = oneshot::channel();
         let _ = self.0.send(Asked { prompt, answer });
         Box::pin(async { answered.await.expect("the test answers") })
@@ -48,7 +48,7 @@ impl Asked {
         let _ = self.answer.send(Ok(Reply { text: text.to_owned(), ..Reply::default() }));
     }
 
-    fn fail(self, trouble: Trouble) {
+    fn fail(self, trouble: ModelError) {
         let _ = self.answer.send(Err(trouble));
     }
 }
@@ -162,7 +162,7 @@ async fn the_number_of_cached_rankings_is_limited() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_ranking_of_one_query_leaves_the_local_search_hits() {
     let mut ranking = RankingHarness::new().await;
-    for trouble in [Trouble::Refused("no".to_owned()), Trouble::Malformed("no".to_owned())] {
+    for trouble in [ModelError::Refused("no".to_owned()), ModelError::Malformed("no".to_owned())] {
         ranking.search("paint").await;
         ranking.asked().await.fail(trouble);
         assert!(ranking.found().await[0].starts_with("s__draw"));
@@ -180,12 +180,12 @@ async fn a_failed_ranking_of_one_query_leaves_the_local_search_hits() {
 async fn ranking_backs_off_from_a_failing_model() {
     let message = "m".to_owned();
     for (trouble, rest) in [
-        (Trouble::RateLimited { retry_after: Some(7 * DEADLINE), message: message.clone() }, 7 * DEADLINE),
-        (Trouble::RateLimited { retry_after: Some(Duration::MAX), message: message.clone() }, YEAR),
-        (Trouble::RateLimited { retry_after: None, message: message.clone() }, 12 * DEADLINE),
-        (Trouble::Unauthorised { key: "K".to_owned(), message: message.clone() }, 12 * DEADLINE),
-        (Trouble::Failed { status: Some(500), message: message.clone() }, 12 * DEADLINE),
-        (Trouble::Unreachable(message.clone()), 12 * DEADLINE),
+        (ModelError::RateLimited { retry_after: Some(7 * DEADLINE), message: message.clone() }, 7 * DEADLINE),
+        (ModelError::RateLimited { retry_after: Some(Duration::MAX), message: message.clone() }, YEAR),
+        (ModelError::RateLimited { retry_after: None, message: message.clone() }, 12 * DEADLINE),
+        (ModelError::Unauthorised { key: "K".to_owned(), message: message.clone() }, 12 * DEADLINE),
+        (ModelError::Failed { status: Some(500), message: message.clone() }, 12 * DEADLINE),
+        (ModelError::Unreachable(message.clone()), 12 * DEADLINE),
     ] {
         let mut ranking = RankingHarness::new().await;
         ranking.search("paint").await;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use plugbay_core::{
     capabilities::ClientCapabilities,
     extension::Extensions,
-    model::{Model as _, Prompt, Stop, ToolCall, ToolResult, ToolSpec, Trouble, Turn},
+    model::{Model as _, ModelError, Prompt, Stop, ToolCall, ToolResult, ToolSpec, Turn},
 };
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
@@ -171,5 +171,5 @@ async fn sampling_with_tools_carries_the_whole_conversation() {
     );
     let tool = ToolSpec { name: "t".to_owned(), description: String::new(), schema: raw("{}") };
     let trouble = model.ask(Prompt { tools: vec![tool], ..Prompt::default() }, None).await.unwrap_err();
-    assert!(matches!(&trouble, Trouble::Unaskable(why) if why.contains("sampling.tools")), "{trouble:?}");
+    assert!(matches!(&trouble, ModelError::Unaskable(why) if why.contains("sampling.tools")), "{trouble:?}");
 }

@@ -28,7 +28,7 @@ fn retry(id: impl std::fmt::Display, state: &Value, responses: &Value) -> String
 }
 
 /// A call, and the answer that asks the host for input.
-async fn parked(harness: &mut Harness) -> (Forwarded, Value) {
+async fn suspended_call(harness: &mut Harness) -> (Forwarded, Value) {
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;
     forwarded.ask(900, "sampling/createMessage", r#"{"n":1.0}"#).unwrap();
@@ -48,7 +48,7 @@ fn refusal(answer: &Value) -> &str {
 #[tokio::test(start_paused = true)]
 async fn a_request_state_with_other_arguments_is_refused() {
     let mut harness = Harness::new();
-    let (forwarded, answer) = parked(&mut harness).await;
+    let (forwarded, answer) = suspended_call(&mut harness).await;
     let again = retry(2, state(&answer), &json!({ "900": {} }));
     let other = again.replace(r#""arguments":{}"#, r#""arguments":{"amount":1000000}"#);
     assert!(refusal(&harness.ask(other).await).contains("was not given"));
@@ -96,7 +96,7 @@ async fn an_elicitation_suspends_the_call_and_the_retry_resumes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_declares_the_capabilities_that_count_from_then_on() {
     let mut harness = Harness::new();
-    let (forwarded, answer) = parked(&mut harness).await;
+    let (forwarded, answer) = suspended_call(&mut harness).await;
     let members = format!(r#","inputResponses":{{"900":{{}}}},"requestState":{}"#, state(&answer));
     harness.say(call_with(2, r#"{"roots":{}}"#, &members)).await;
     assert_eq!(harness.replied().await.0, 900);
@@ -109,7 +109,7 @@ async fn a_retry_declares_the_capabilities_that_count_from_then_on() {
 #[tokio::test(start_paused = true)]
 async fn a_call_can_have_many_input_required_round_trips() {
     let mut harness = Harness::new();
-    let (forwarded, mut answer) = parked(&mut harness).await;
+    let (forwarded, mut answer) = suspended_call(&mut harness).await;
     for round in 2..10 {
         let server_request = 900 + round - 2;
         harness.say(retry(round, state(&answer), &json!({ server_request.to_string(): {} }))).await;
@@ -126,7 +126,7 @@ async fn a_call_can_have_many_input_required_round_trips() {
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_elicitation_is_sent_again() {
     let mut harness = Harness::new();
-    let (_forwarded, answer) = parked(&mut harness).await;
+    let (_forwarded, answer) = suspended_call(&mut harness).await;
     for (id, responses) in [(2, json!({})), (3, json!({ "7": {} }))] {
         harness.say(retry(id, state(&answer), &responses)).await;
         let again = harness.hear().await;
@@ -161,7 +161,7 @@ async fn input_requests_follow_the_capabilities_of_the_request() {
 #[tokio::test(start_paused = true)]
 async fn a_foreign_request_state_is_refused() {
     let mut harness = Harness::with(snapshot_in(Era::Legacy, &["echo", "other"]));
-    let (_forwarded, answer) = parked(&mut harness).await;
+    let (_forwarded, answer) = suspended_call(&mut harness).await;
     let given = state(&answer).as_str().unwrap();
     let mut tampered = given.to_owned();
     let last = if tampered.pop() == Some('A') { 'E' } else { 'A' };
@@ -182,7 +182,7 @@ async fn a_foreign_request_state_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_request_state_is_used_once_at_a_time_and_not_after_the_call() {
     let mut harness = Harness::new();
-    let (forwarded, answer) = parked(&mut harness).await;
+    let (forwarded, answer) = suspended_call(&mut harness).await;
     harness.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
     assert_eq!(harness.replied().await.0, 900);
     harness.say(retry(3, state(&answer), &json!({ "900": { "again": 1 } }))).await;
@@ -197,7 +197,7 @@ async fn a_request_state_is_used_once_at_a_time_and_not_after_the_call() {
 #[tokio::test(start_paused = true)]
 async fn a_suspended_call_expires_if_the_host_does_not_return() {
     let mut harness = Harness::new();
-    let (forwarded, answer) = parked(&mut harness).await;
+    let (forwarded, answer) = suspended_call(&mut harness).await;
     sleep(PATIENCE.saturating_sub(2 * SECOND)).await;
     harness.nothing_forwarded().await;
     let (ticket, notification) = harness.cancelled().await;
@@ -215,7 +215,7 @@ async fn a_suspended_call_expires_if_the_host_does_not_return() {
 #[tokio::test(start_paused = true)]
 async fn resuming_a_suspended_call_restarts_its_deadline() {
     let mut harness = Harness::new();
-    let (forwarded, answer) = parked(&mut harness).await;
+    let (forwarded, answer) = suspended_call(&mut harness).await;
     sleep(PATIENCE / 2).await;
     harness.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
     assert_eq!(harness.replied().await.0, 900);
@@ -229,7 +229,7 @@ async fn resuming_a_suspended_call_restarts_its_deadline() {
 async fn an_answer_to_a_suspended_call_is_kept_for_its_host() {
     for failed in [false, true] {
         let mut harness = Harness::new();
-        let (forwarded, answer) = parked(&mut harness).await;
+        let (forwarded, answer) = suspended_call(&mut harness).await;
         if failed {
             forwarded.fail(CallError::Gone(server()));
         } else {

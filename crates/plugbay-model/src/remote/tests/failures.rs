@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plugbay_core::model::{Model as _, Trouble};
+use plugbay_core::model::{Model as _, ModelError};
 use plugbay_testkit::{Endpoint, Play};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn error(provider: Provider, kind: &str, message: &str) -> Value {
 }
 
 /// The trouble, whether a stream was asked for or not.
-async fn both_ways(provider: Provider, play: Play) -> Trouble {
+async fn both_ways(provider: Provider, play: Play) -> ModelError {
     let one = whole(provider, play.clone()).await.unwrap_err();
     let other = streamed(provider, play).await.0.unwrap_err();
     assert_eq!(one, other);
@@ -52,7 +52,7 @@ async fn refusals_are_told_as_such() {
         (Provider::Gemini, json!({ "candidates": [{ "finishReason": "SAFETY", "index": 0 }] })),
     ] {
         let trouble = whole(provider, Play::json(200, &answer)).await.unwrap_err();
-        assert!(matches!(trouble, Trouble::Refused(_)), "{provider:?}: {trouble:?}");
+        assert!(matches!(trouble, ModelError::Refused(_)), "{provider:?}: {trouble:?}");
     }
     for (provider, stream) in [
         (
@@ -66,7 +66,7 @@ async fn refusals_are_told_as_such() {
         (Provider::Gemini, json!({ "promptFeedback": { "blockReason": "SAFETY" } })),
     ] {
         let (reply, _) = streamed(provider, Play::Stream(events(&[stream]))).await;
-        assert!(matches!(reply, Err(Trouble::Refused(_))), "{provider:?}: {reply:?}");
+        assert!(matches!(reply, Err(ModelError::Refused(_))), "{provider:?}: {reply:?}");
     }
 }
 
@@ -76,13 +76,13 @@ async fn what_cannot_be_read_is_told_as_such() {
         for body in ["<html>", "[1]", "{}", ""] {
             let play = Play::Answer { status: 200, headers: Vec::new(), body: body.to_owned() };
             let trouble = whole(provider, play).await.unwrap_err();
-            assert!(matches!(trouble, Trouble::Malformed(_)), "{provider:?} {body}: {trouble:?}");
+            assert!(matches!(trouble, ModelError::Malformed(_)), "{provider:?} {body}: {trouble:?}");
         }
         let (reply, _) = streamed(provider, Play::Stream(vec!["data: {\n\n".to_owned()])).await;
-        assert!(matches!(reply, Err(Trouble::Malformed(_))), "{provider:?}: {reply:?}");
+        assert!(matches!(reply, Err(ModelError::Malformed(_))), "{provider:?}: {reply:?}");
         for stream in ["", "data: {}\n\n"] {
             let (reply, _) = streamed(provider, Play::Stream(vec![stream.to_owned()])).await;
-            assert_eq!(reply.unwrap_err(), Trouble::BrokenOff, "{provider:?} {stream}");
+            assert_eq!(reply.unwrap_err(), ModelError::BrokenOff, "{provider:?} {stream}");
         }
     }
     let call = json!({ "function": { "name": "x", "arguments": "{oops" } });
@@ -98,9 +98,9 @@ async fn a_rate_limit_says_when_to_come_back() {
         let body = error(provider, "rate_limit_error", "Slow\n down.").to_string();
         let limited = |headers| Play::Answer { status: 429, headers, body: body.clone() };
         let retry_after = Some(Duration::from_secs(17));
-        let expected = Trouble::RateLimited { retry_after, message: "Slow down.".to_owned() };
+        let expected = ModelError::RateLimited { retry_after, message: "Slow down.".to_owned() };
         assert_eq!(both_ways(provider, limited(vec![("retry-after", "17")])).await, expected);
-        let expected = Trouble::RateLimited { retry_after: None, message: "Slow down.".to_owned() };
+        let expected = ModelError::RateLimited { retry_after: None, message: "Slow down.".to_owned() };
         assert_eq!(
             both_ways(provider, limited(vec![("retry-after", "Tue, 1 Jan 2030 00:00:00 GMT")])).await,
             expected
@@ -113,22 +113,22 @@ async fn a_rate_limit_says_when_to_come_back() {
         { "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s" },
     ]);
     let expected =
-        Trouble::RateLimited { retry_after: Some(Duration::from_secs(37)), message: "Quota.".to_owned() };
+        ModelError::RateLimited { retry_after: Some(Duration::from_secs(37)), message: "Quota.".to_owned() };
     assert_eq!(both_ways(Provider::Gemini, Play::json(429, &body)).await, expected);
     assert_eq!(both_ways(Provider::Gemini, Play::json(429, &json!([body]))).await, expected);
     // Anthropic has a status of its own for too much from everybody.
     let overloaded = error(Provider::Anthropic, "overloaded_error", "Overloaded");
     let trouble = both_ways(Provider::Anthropic, Play::json(529, &overloaded)).await;
-    assert!(matches!(trouble, Trouble::RateLimited { retry_after: None, .. }), "{trouble:?}");
+    assert!(matches!(trouble, ModelError::RateLimited { retry_after: None, .. }), "{trouble:?}");
     // Others have one that says only that they cannot.
     let unavailable = error(Provider::Gemini, "UNAVAILABLE", "Overloaded");
     let trouble = both_ways(Provider::Gemini, Play::json(503, &unavailable)).await;
-    assert!(matches!(trouble, Trouble::RateLimited { retry_after: None, .. }), "{trouble:?}");
+    assert!(matches!(trouble, ModelError::RateLimited { retry_after: None, .. }), "{trouble:?}");
     // And it may come in the middle.
     let amid = json!({ "error": { "code": 503, "message": "Overloaded", "status": "UNAVAILABLE" } });
     for (provider, error) in [(Provider::Anthropic, overloaded), (Provider::Gemini, amid)] {
         let (reply, _) = streamed(provider, Play::Stream(events(&[error]))).await;
-        assert!(matches!(reply, Err(Trouble::RateLimited { .. })), "{reply:?}");
+        assert!(matches!(reply, Err(ModelError::RateLimited { .. })), "{reply:?}");
     }
 }
 
@@ -143,7 +143,7 @@ async fn a_key_that_is_not_accepted_is_never_shown() {
     for (provider, status, body) in plays {
         let trouble = both_ways(provider, Play::json(status, &body)).await;
         let told = format!("{trouble} {trouble:?}");
-        assert!(matches!(&trouble, Trouble::Unauthorised { key, .. } if key == "MY_KEY"), "{told}");
+        assert!(matches!(&trouble, ModelError::Unauthorised { key, .. } if key == "MY_KEY"), "{told}");
         assert!(told.contains("Incorrect API key") && !told.contains("hunter2"), "{told}");
     }
     // Nor where the provider says it in an answer that claims to be none, and where its words are cut.
@@ -164,7 +164,7 @@ async fn a_key_that_is_not_accepted_is_never_shown() {
     let unsendable = RemoteModel::new(Spec { key, ..spec(Provider::OpenAi, &endpoint) });
     let trouble = unsendable.ask(question(), None).await.unwrap_err();
     assert!(
-        matches!(&trouble, Trouble::Unauthorised { .. }) && !trouble.to_string().contains("hunter2"),
+        matches!(&trouble, ModelError::Unauthorised { .. }) && !trouble.to_string().contains("hunter2"),
         "{trouble}"
     );
 }
@@ -174,17 +174,17 @@ async fn other_errors_come_with_the_providers_words() {
     for provider in PROVIDERS {
         let trouble =
             both_ways(provider, Play::json(500, &error(provider, "api_error", "Internal trouble"))).await;
-        assert_eq!(trouble, Trouble::Failed { status: Some(500), message: "Internal trouble".to_owned() });
+        assert_eq!(trouble, ModelError::Failed { status: Some(500), message: "Internal trouble".to_owned() });
     }
     // Ollama's errors are plain words, proxies' are pages.
     let trouble = both_ways(Provider::OpenAi, Play::json(404, &json!({ "error": "model not found" }))).await;
-    assert_eq!(trouble, Trouble::Failed { status: Some(404), message: "model not found".to_owned() });
+    assert_eq!(trouble, ModelError::Failed { status: Some(404), message: "model not found".to_owned() });
     let page = Play::Answer { status: 502, headers: Vec::new(), body: "<html>\n Bad gateway".to_owned() };
     let trouble = both_ways(Provider::OpenAi, page).await;
     assert_eq!(trouble.to_string(), "it failed (HTTP 502): <html> Bad gateway");
     // Some tell of an error in the middle of a stream, or in an answer that claims to be none.
     let amid = json!({ "error": { "message": "Provider returned error", "code": 502 } });
-    let expected = Trouble::Failed { status: None, message: "Provider returned error".to_owned() };
+    let expected = ModelError::Failed { status: None, message: "Provider returned error".to_owned() };
     for provider in [Provider::OpenAi, Provider::Gemini] {
         assert_eq!(
             streamed(provider, Play::Stream(events(std::slice::from_ref(&amid)))).await.0.unwrap_err(),
@@ -201,7 +201,10 @@ async fn a_redirect_is_not_followed() {
         let to: &'static str = Box::leak(other.url().into_boxed_str());
         let play = Play::Answer { status: 307, headers: vec![("location", to)], body: String::new() };
         let trouble = whole(provider, play).await.unwrap_err();
-        assert_eq!(trouble, Trouble::Failed { status: Some(307), message: "it does not say why".to_owned() });
+        assert_eq!(
+            trouble,
+            ModelError::Failed { status: Some(307), message: "it does not say why".to_owned() }
+        );
     }
     assert!(other.untaken().is_empty());
 }
@@ -212,7 +215,7 @@ async fn silence_has_an_end() {
         let endpoint = Endpoint::start([Play::Silence(Vec::new())]);
         let after = Duration::from_secs(5); // less than a connection may take
         let model = RemoteModel::new(Spec { patience: after, ..spec(provider, &endpoint) });
-        assert_eq!(model.ask(question(), None).await.unwrap_err(), Trouble::Timeout { after });
+        assert_eq!(model.ask(question(), None).await.unwrap_err(), ModelError::Timeout { after });
     }
 }
 
@@ -223,7 +226,7 @@ async fn silence_in_the_middle_of_a_stream_has_an_end() {
     // From the first word on time is what the runtime makes of it.
     let hear = Box::new(|_: &str| tokio::time::pause());
     let trouble = model(Provider::OpenAi, &endpoint).ask(question(), Some(hear)).await.unwrap_err();
-    assert_eq!(trouble, Trouble::Timeout { after: PATIENCE });
+    assert_eq!(trouble, ModelError::Timeout { after: PATIENCE });
     aside(endpoint, Endpoint::left).await;
 }
 
@@ -254,6 +257,6 @@ async fn nobody_there_is_told_with_the_reason() {
         let spec = Spec { base_url: Some(url), key: None, ..spec(Provider::OpenAi, &Endpoint::start([])) };
         let trouble = RemoteModel::new(spec).ask(question(), None).await.unwrap_err();
         let told = trouble.to_string();
-        assert!(matches!(trouble, Trouble::Unreachable(_)) && !told.contains("hunter2"), "{told}");
+        assert!(matches!(trouble, ModelError::Unreachable(_)) && !told.contains("hunter2"), "{told}");
     }
 }

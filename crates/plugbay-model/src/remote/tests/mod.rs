@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::model::{Model as _, Prompt, Reply, ToolCall, ToolResult, ToolSpec, Trouble, Turn};
+use plugbay_core::model::{Model as _, ModelError, Prompt, Reply, ToolCall, ToolResult, ToolSpec, Turn};
 use plugbay_testkit::{Endpoint, Play};
 use serde_json::{Value, value::RawValue};
 
@@ -78,12 +78,12 @@ fn events(data: &[Value]) -> Vec<String> {
 }
 
 /// What the provider's answer comes to, whole.
-async fn whole(provider: Provider, play: Play) -> Result<Reply, Trouble> {
+async fn whole(provider: Provider, play: Play) -> Result<Reply, ModelError> {
     model(provider, &Endpoint::start([play])).ask(question(), None).await
 }
 
 /// What its stream comes to, and the pieces of text that were heard.
-async fn streamed(provider: Provider, play: Play) -> (Result<Reply, Trouble>, Vec<String>) {
+async fn streamed(provider: Provider, play: Play) -> (Result<Reply, ModelError>, Vec<String>) {
     let pieces = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&pieces);
     let hear = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));

@@ -9,7 +9,7 @@ use crate::Provider;
 
 async fn sent(provider: Provider, prompt: plugbay_core::model::Prompt, streamed: bool) -> Asked {
     let endpoint = Endpoint::start([Play::json(500, &json!({}))]);
-    let heard = streamed.then(|| Box::new(|_: &str| {}) as plugbay_core::model::Heard);
+    let heard = streamed.then(|| Box::new(|_: &str| {}) as plugbay_core::model::TextListener);
     model(provider, &endpoint).ask(prompt, heard).await.unwrap_err();
     endpoint.asked()
 }

@@ -18,7 +18,7 @@ use super::{CommandError, milliseconds, sandbox::Sandbox};
 use crate::{
     app::{App, Environment},
     commands::{
-        Trouble,
+        StartFailure,
         start::start,
         tokens::{Listed, MODES, in_mode},
     },
@@ -50,7 +50,7 @@ pub struct Failures(pub Vec<Failed>);
 pub struct Failed {
     pub server: String,
     #[serde(flatten)]
-    pub trouble: Trouble,
+    pub trouble: StartFailure,
 }
 
 /// The tokens of each server's tools, and of all.
@@ -96,7 +96,7 @@ pub(super) async fn watch(
     app.shut_down().await;
     let failed = |(name, failure): (&ServerName, &Arc<Failure>)| Failed {
         server: name.to_string(),
-        trouble: Trouble::from(&**failure),
+        trouble: StartFailure::from(&**failure),
     };
     Ok(Startup { events, failures: Failures(failures.iter().map(failed).collect()), costs })
 }

@@ -7,7 +7,7 @@ use plugbay_core::{
     catalog::{Catalog, Change, Offer, Tool},
     era::Era,
     exposure::{Exposure, Mode},
-    model::{Asking, Heard, Model, Prompt, Reply, Stop, ToolCall, Trouble, Turn, Usage},
+    model::{Model, ModelError, Prompt, Reply, ReplyFuture, Stop, TextListener, ToolCall, Turn, Usage},
     surface::{AgentAccess, Effect, Layout, Snapshot},
 };
 use serde_json::{Value, json, value::RawValue};
@@ -30,12 +30,12 @@ struct Scripted(mpsc::UnboundedSender<Asked>);
 
 pub(super) struct Asked {
     pub(super) prompt: Prompt,
-    heard: Option<Heard>,
-    answer: oneshot::Sender<Result<Reply, Trouble>>,
+    heard: Option<TextListener>,
+    answer: oneshot::Sender<Result<Reply, ModelError>>,
 }
 
 impl Model for Scripted {
-    fn ask(&self, prompt: Prompt, heard: Option<Heard>) -> Asking<'_> {
+    fn ask(&self, prompt: Prompt, heard: Option<TextListener>) -> ReplyFuture<'_> {
         let (answer, answered) = oneshot::channel();
         let _ = self.0.send(Asked { prompt, heard, answer });
         Box::pin(async { answered.await.expect("the test answers") })
@@ -72,7 +72,7 @@ impl Asked {
         self.heard.as_mut().expect("somebody listens")(text);
     }
 
-    pub(super) fn fail(self, trouble: Trouble) {
+    pub(super) fn fail(self, trouble: ModelError) {
         let _ = self.answer.send(Err(trouble));
     }
 

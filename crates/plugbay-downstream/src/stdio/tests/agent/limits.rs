@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plugbay_core::{
-    model::{Reply, Stop, Trouble, Usage},
+    model::{ModelError, Reply, Stop, Usage},
     surface::Effect,
 };
 use tokio::time::{Instant, sleep};
@@ -150,7 +150,7 @@ async fn at_its_time_limit_an_agent_cancels_its_tool_calls() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_retries_when_the_model_says() {
     let mut agent = AgentHarness::new().await;
-    let limited = |pause| Trouble::RateLimited { retry_after: pause, message: "slow down".to_owned() };
+    let limited = |pause| ModelError::RateLimited { retry_after: pause, message: "slow down".to_owned() };
     agent.want("x").await;
     let begun = Instant::now();
     agent.asked().await.fail(limited(Some(Duration::from_secs(9))));
@@ -161,7 +161,7 @@ async fn an_agent_retries_when_the_model_says() {
     agent.want("x").await;
     let begun = Instant::now();
     agent.asked().await.fail(limited(None));
-    agent.asked().await.fail(Trouble::BrokenOff);
+    agent.asked().await.fail(ModelError::BrokenOff);
     agent.asked().await.answer(says("Now."));
     assert_eq!((begun.elapsed().as_millis(), agent.told().await.0.as_str()), (3500, "Now."));
     for (times, pause) in [(3, None), (1, Some(LIMITS.time)), (1, Some(Duration::MAX))] {

@@ -18,7 +18,7 @@ use super::harness::{Harness, INITIALIZED, call, modern, request, server};
 
 /// These servers: each has the tools `echo` and `wipe`, which is denied, the resource `x://1`, one with its own
 /// name, the prompt `ask`, and an extension `com.example/{name}`.
-fn panel(servers: &[&str]) -> Snapshot {
+fn snapshot_of(servers: &[&str]) -> Snapshot {
     let mut catalog = Catalog::default();
     let mut layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     for name in servers {
@@ -77,7 +77,7 @@ const REQUESTS: &[Case] = &[
 #[tokio::test(start_paused = true)]
 async fn an_unknown_request_is_routed_by_its_subject() {
     for era in [Era::Legacy, Era::Modern] {
-        let mut harness = Harness::with(panel(&["a", "b"]));
+        let mut harness = Harness::with(snapshot_of(&["a", "b"]));
         for (method, members, reached) in REQUESTS {
             let said = |id: u64, members: &str| match era {
                 Era::Legacy => request(id, method, &format!("{{{members}}}")),
@@ -101,7 +101,7 @@ async fn an_unknown_request_is_routed_by_its_subject() {
 
 #[tokio::test(start_paused = true)]
 async fn a_single_server_gets_every_unknown_request_but_denied_tools() {
-    let mut harness = Harness::with(panel(&["s"]));
+    let mut harness = Harness::with(snapshot_of(&["s"]));
     for params in ["{}", r#"{"n":1.0}"#, r#"{"name":"nobody"}"#] {
         harness.say(request(1, "y/get", params)).await;
         let forwarded = harness.forwarded().await;
@@ -115,7 +115,7 @@ async fn a_single_server_gets_every_unknown_request_but_denied_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_notification_is_routed_as_its_requests_are() {
-    let mut harness = Harness::with(panel(&["a", "b"]));
+    let mut harness = Harness::with(snapshot_of(&["a", "b"]));
     harness.open().await;
     let note =
         |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
@@ -180,7 +180,7 @@ async fn host_progress_reaches_the_server_that_sent_the_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_uri_of_several_servers_resolves_to_the_one_called_last() {
-    let mut harness = Harness::with(panel(&["a", "b"]));
+    let mut harness = Harness::with(snapshot_of(&["a", "b"]));
     harness.open().await;
     let read = |uri: &str| request(1, "resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
     for (said, server) in [
@@ -197,11 +197,11 @@ async fn a_resource_uri_of_several_servers_resolves_to_the_one_called_last() {
         harness.hear().await;
     }
     // What it is told of by that name is worth more.
-    let mut harness = Harness::with(panel(&["b"]));
+    let mut harness = Harness::with(snapshot_of(&["b"]));
     harness.open().await;
     harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
     assert_eq!(harness.item_subscribed().await, r#""x://1""#);
-    harness.snapshots.send_replace(panel(&["a", "b"]));
+    harness.snapshots.send_replace(snapshot_of(&["a", "b"]));
     harness.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
     harness.forwarded().await.answer("{}");
     while harness.hear().await["id"] != 2 {} // behind the server_notification of its lists
