@@ -21,21 +21,24 @@ pub struct HeaderParameter {
 }
 
 impl HeaderParameter {
-    /// Those of a tool, by its definition; `Err` says why the tool cannot be called over HTTP.
+    /// Those that a client sends, by a tool's definition; `Err` says why the tool cannot be called over HTTP.
     pub fn of_tool(definition: &[u8]) -> Result<Vec<Self>, String> {
-        if memchr::memmem::find(definition, KEYWORD.as_bytes()).is_none() {
-            return Ok(Vec::new());
+        let Marks { found, problem } = Marks::read(definition)?;
+        if let Some(problem) = problem {
+            return Err(problem);
         }
-        let definition: Value = serde_json::from_slice(definition).map_err(|error| error.to_string())?;
-        let mut found = Vec::new();
-        let schema = definition.get("inputSchema").unwrap_or(&Value::Null);
-        collect(schema, &mut Vec::new(), Reach::Certain, &mut found)?;
         for (at, Self { header, .. }) in found.iter().enumerate() {
             if found[..at].iter().any(|other| other.header == *header) {
                 return Err(format!("two parameters ask for the header {header}"));
             }
         }
         Ok(found)
+    }
+
+    /// Those that a gateway compares: every mark that a chain of `properties` leads to. A mark that is not valid
+    /// counts too, because a proxy may have routed the call by it.
+    pub fn marked(definition: &[u8]) -> Vec<Self> {
+        Marks::read(definition).map(|marks| marks.found).unwrap_or_default()
     }
 
     /// The argument in `arguments`, an object within `message`.
@@ -62,55 +65,72 @@ enum Reach {
     Uncertain,
 }
 
-fn collect(
-    schema: &Value,
-    path: &mut Vec<String>,
-    reach: Reach,
-    found: &mut Vec<HeaderParameter>,
-) -> Result<(), String> {
-    let Value::Object(members) = schema else {
-        let items = schema.as_array().into_iter().flatten();
-        return items.into_iter().try_for_each(|item| collect(item, path, Reach::Uncertain, found));
-    };
-    if let Some(wanted) = members.get(KEYWORD) {
-        let header = header(members, wanted, path, reach)?;
-        found.push(HeaderParameter { header, path: path.clone() });
-    }
-    for (key, value) in members {
-        match (key.as_str(), value) {
-            // Among the names of properties the keyword is a name like any other.
-            ("properties", Value::Object(properties)) => {
-                for (name, property) in properties {
-                    path.push(name.clone());
-                    collect(property, path, reach, found)?;
-                    path.pop();
-                }
-            }
-            // Examples, not schemas.
-            ("default" | "const" | "enum" | "examples", _) => {}
-            (_, value) => collect(value, path, Reach::Uncertain, found)?,
-        }
-    }
-    Ok(())
+/// All marks of one definition.
+#[derive(Default)]
+struct Marks {
+    /// Those that a chain of `properties` leads to.
+    found: Vec<HeaderParameter>,
+    /// The first mark that is not valid.
+    problem: Option<String>,
 }
 
-fn header(
+impl Marks {
+    fn read(definition: &[u8]) -> Result<Self, String> {
+        let mut marks = Self::default();
+        if memchr::memmem::find(definition, KEYWORD.as_bytes()).is_some() {
+            let definition: Value = serde_json::from_slice(definition).map_err(|error| error.to_string())?;
+            let schema = definition.get("inputSchema").unwrap_or(&Value::Null);
+            marks.collect(schema, &mut Vec::new(), Reach::Certain);
+        }
+        Ok(marks)
+    }
+
+    fn collect(&mut self, schema: &Value, path: &mut Vec<String>, reach: Reach) {
+        let Value::Object(members) = schema else {
+            let items = schema.as_array().into_iter().flatten();
+            return items.for_each(|item| self.collect(item, path, Reach::Uncertain));
+        };
+        if let Some(wanted) = members.get(KEYWORD) {
+            self.problem = self.problem.take().or_else(|| problem(members, wanted, path, reach));
+            if let (Some(name), Reach::Certain, false) = (wanted.as_str(), reach, path.is_empty()) {
+                let header = format!("{PREFIX}{}", name.to_lowercase());
+                self.found.push(HeaderParameter { header, path: path.clone() });
+            }
+        }
+        for (key, value) in members {
+            match (key.as_str(), value) {
+                // Among the names of properties the keyword is a name like any other.
+                ("properties", Value::Object(properties)) => {
+                    for (name, property) in properties {
+                        path.push(name.clone());
+                        self.collect(property, path, reach);
+                        path.pop();
+                    }
+                }
+                // Examples, not schemas.
+                ("default" | "const" | "enum" | "examples", _) => {}
+                (_, value) => self.collect(value, path, Reach::Uncertain),
+            }
+        }
+    }
+}
+
+/// Why a client cannot send the header that is asked for.
+fn problem(
     members: &serde_json::Map<String, Value>,
     wanted: &Value,
     path: &[String],
     reach: Reach,
-) -> Result<String, String> {
+) -> Option<String> {
     let at = path.join(".");
     if reach == Reach::Uncertain || path.is_empty() {
-        return Err(format!("{KEYWORD} stands where it may not, at {at:?}"));
+        return Some(format!("{KEYWORD} stands where it may not, at {at:?}"));
     }
     if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-        return Err(format!("{KEYWORD} is allowed for strings, integers and booleans only, not at {at:?}"));
+        return Some(format!("{KEYWORD} is allowed for strings, integers and booleans only, not at {at:?}"));
     }
-    let is_token = |name: &&str| !name.is_empty() && name.bytes().all(is_token_byte);
-    let name = wanted.as_str().filter(is_token);
-    let name = name.ok_or_else(|| format!("{KEYWORD} at {at:?} is not a header name"))?;
-    Ok(format!("{PREFIX}{}", name.to_ascii_lowercase()))
+    let is_token = wanted.as_str().is_some_and(|name| !name.is_empty() && name.bytes().all(is_token_byte));
+    (!is_token).then(|| format!("{KEYWORD} at {at:?} is not a header name"))
 }
 
 /// A byte that may stand in the name of an HTTP header.
@@ -156,6 +176,9 @@ mod tests {
         ] {
             assert!(of_schema(schema).is_err(), "{schema}");
         }
+        let untyped = br#"{"inputSchema":{"properties":{"a":{"x-mcp-header":"A"}}}}"#;
+        assert!(HeaderParameter::of_tool(untyped).is_err());
+        assert_eq!(HeaderParameter::marked(untyped)[0].header, "mcp-param-a", "compared all the same");
         assert_eq!(HeaderParameter::of_tool(br#"{"description":"about x-mcp-header"}"#), Ok(Vec::new()));
         assert_eq!(of_schema(r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#), Ok(Vec::new()));
     }

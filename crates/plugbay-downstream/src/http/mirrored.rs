@@ -1,11 +1,10 @@
 //! Arguments that a tool wants repeated in headers: what its schema marks with `x-mcp-header`.
 
-use std::borrow::Cow;
-
 use plugbay_core::{
     catalog::HeaderParameter,
     surface::{Plan, Snapshot},
 };
+use serde_json::Value;
 
 use crate::message::Request;
 
@@ -13,26 +12,22 @@ use crate::message::Request;
 #[derive(Debug, PartialEq)]
 pub(super) struct Mirrored {
     pub(super) header: String,
-    text: Option<String>,
-    is_number: bool,
+    argument: Value,
 }
 
 impl Mirrored {
-    fn of(parameter: HeaderParameter, arguments: &[u8]) -> Self {
-        let argument = parameter.argument(arguments, &(0..arguments.len()));
-        let text = argument.and_then(HeaderParameter::text).map(Cow::into_owned);
-        let is_number = argument.is_some_and(|json| matches!(json.first(), Some(b'-' | b'0'..=b'9')));
-        Self { header: parameter.header, text, is_number }
-    }
-
     /// The argument as text; one that is not there must not be in the header either.
     pub(super) fn text(&self) -> Option<String> {
-        self.text.clone()
+        match &self.argument {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
     }
 
     /// Numbers are compared as such: `42` is `42.0`.
     pub(super) fn agrees(&self, header: &str, body: &str) -> bool {
-        header == body || (self.is_number && whole(header) == whole(body))
+        header == body || (self.argument.is_number() && whole(header) == whole(body))
     }
 }
 
@@ -43,17 +38,26 @@ fn whole(number: &str) -> &str {
     }
 }
 
-/// What a call must repeat. A tool that cannot be called over HTTP demands nothing.
+/// What a call must repeat. Most tools mark nothing, and then nothing is parsed.
 pub(super) fn expected(snapshot: &Snapshot, request: &Request) -> Vec<Mirrored> {
     let definition = request.subject().and_then(|name| definition(snapshot, &name));
-    let parameters = definition.and_then(|definition| HeaderParameter::of_tool(definition).ok());
-    let arguments = request.arguments().unwrap_or_default();
-    parameters.into_iter().flatten().map(|parameter| Mirrored::of(parameter, arguments)).collect()
+    definition
+        .map(|definition| mirrored(definition, request.arguments().unwrap_or_default()))
+        .unwrap_or_default()
 }
 
 fn definition<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
     let Plan::Forward(target) = snapshot.listing.plan(name) else { return None };
     Some(&snapshot.catalog.get(&target.server)?.offer.tool(&target.tool)?.definition)
+}
+
+fn mirrored(definition: &[u8], arguments: &[u8]) -> Vec<Mirrored> {
+    let mirrored = |parameter: HeaderParameter| {
+        let argument = parameter.argument(arguments, &(0..arguments.len()));
+        let argument = argument.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default();
+        Mirrored { header: parameter.header, argument }
+    };
+    HeaderParameter::marked(definition).into_iter().map(mirrored).collect()
 }
 
 #[cfg(test)]
@@ -62,21 +66,16 @@ mod tests {
 
     use super::*;
 
-    fn mirrored(arguments: &str) -> Vec<Mirrored> {
-        let definition = json!({ "inputSchema": { "properties": {
-            "region": { "type": "string", "x-mcp-header": "Region" },
-            "deep": { "properties": {
-                "n": { "type": "integer", "x-mcp-header": "N" },
-                "gone": { "type": "boolean", "x-mcp-header": "Gone" },
-            } },
-        } } });
-        let parameters = HeaderParameter::of_tool(definition.to_string().as_bytes()).unwrap();
-        parameters.into_iter().map(|parameter| Mirrored::of(parameter, arguments.as_bytes())).collect()
-    }
-
     #[test]
     fn x_mcp_header_is_read_along_properties_alone() {
-        let mut found = mirrored(r#"{"region":"é","deep":{"n":42,"gone":null}}"#);
+        let schema = json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "deep": { "properties": { "n": { "x-mcp-header": "N" }, "gone": { "x-mcp-header": "Gone" } } },
+            "list": { "items": { "x-mcp-header": "Never" } },
+        } });
+        let definition = json!({ "inputSchema": schema }).to_string();
+        let arguments = json!({ "region": "é", "deep": { "n": 42, "gone": null } }).to_string();
+        let mut found = mirrored(definition.as_bytes(), arguments.as_bytes());
         found.sort_by(|a, b| a.header.cmp(&b.header));
         let found: Vec<_> = found.iter().map(|mirrored| (&*mirrored.header, mirrored.text())).collect();
         let some = |text: &str| Some(text.to_owned());
@@ -87,15 +86,14 @@ mod tests {
 
     #[test]
     fn mirrored_headers_compare_numbers_as_numbers() {
-        let check = |argument: &str, header: &str, agrees: bool| {
-            let all = mirrored(&format!(r#"{{"region":{argument}}}"#));
-            let mirrored = all.iter().find(|one| one.header == "mcp-param-region").unwrap();
+        let check = |argument: Value, header: &str, agrees: bool| {
+            let mirrored = Mirrored { header: String::new(), argument };
             let body = mirrored.text().unwrap();
             assert_eq!(mirrored.agrees(header, &body), agrees, "{body} {header}");
         };
-        check("42", "42.0", true);
-        check("9007199254740993", "9007199254740992", false);
-        check("\"42\"", "42.0", false);
-        check("true", "true", true);
+        check(json!(42), "42.0", true);
+        check(json!(9_007_199_254_740_993_u64), "9007199254740992", false);
+        check(json!("42"), "42.0", false);
+        check(json!(true), "true", true);
     }
 }
