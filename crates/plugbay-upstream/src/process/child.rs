@@ -1,6 +1,6 @@
 //! A running server process: its pipes, its exit, and its end.
 
-use std::{io, os::fd::OwnedFd, time::Duration};
+use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use rustix::process::Signal;
 use tokio::{
@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use super::{
     Exit, Guard, StderrRing,
-    stderr::drain,
+    stderr::{drain, drain_now},
     tree::{LAST_PATIENCE, Tree},
 };
 
@@ -107,20 +107,25 @@ fn enlarge(_: &OwnedFd) {}
 #[derive(Debug)]
 struct Drain {
     task: JoinHandle<()>,
+    pipe: Arc<pipe::Receiver>,
+    ring: StderrRing,
     /// Set when the leader was first seen dead, so that repeated waits do not add up.
     deadline: Option<Instant>,
 }
 
 impl Drain {
     fn start(pipe: pipe::Receiver, ring: StderrRing) -> Self {
-        Self { task: tokio::spawn(drain(pipe, ring).in_current_span()), deadline: None }
+        let pipe = Arc::new(pipe);
+        let task = tokio::spawn(drain(Arc::clone(&pipe), ring.clone()).in_current_span());
+        Self { task, pipe, ring, deadline: None }
     }
 
     async fn finish(&mut self) {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + LAST_WORDS);
         // A finished task must not be polled again.
-        if !self.task.is_finished() {
-            _ = timeout_at(deadline, &mut self.task).await;
+        if !self.task.is_finished() && timeout_at(deadline, &mut self.task).await.is_err() {
+            // On a busy machine the task may not have had its turn.
+            drain_now(&self.pipe, &self.ring);
         }
     }
 }

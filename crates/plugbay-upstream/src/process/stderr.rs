@@ -14,6 +14,7 @@ use super::text::clean;
 const KEPT_BYTES: usize = 64 * 1024;
 const KEPT_LINES: usize = 200;
 const READ_SIZE: usize = 4 * 1024;
+const LARGEST_PIPE: usize = 1024 * 1024;
 /// The log target of the servers' stderr, so that a user can follow it without plugbay's own log.
 const LOG_TARGET: &str = "plugbay::stderr";
 
@@ -73,7 +74,7 @@ impl fmt::Debug for StderrRing {
 }
 
 /// Reads until every writer has gone: a full pipe would stop the server in the middle of its work.
-pub(super) async fn drain(pipe: pipe::Receiver, ring: StderrRing) {
+pub(super) async fn drain(pipe: Arc<pipe::Receiver>, ring: StderrRing) {
     while pipe.readable().await.is_ok() {
         if read_once(&pipe, &ring).is_break() {
             return;
@@ -83,14 +84,30 @@ pub(super) async fn drain(pipe: pipe::Receiver, ring: StderrRing) {
     }
 }
 
+/// Reads what is in the pipe at this moment, also if the runtime does not know of it yet. Another process may write
+/// without end, so there is an end to it.
+pub(super) fn drain_now(pipe: &pipe::Receiver, ring: &StderrRing) {
+    for _ in 0..LARGEST_PIPE / READ_SIZE {
+        let mut buffer = [0; READ_SIZE];
+        let mut locked = ring.lock();
+        let Ok(length @ 1..) = rustix::io::read(pipe, &mut buffer) else { return };
+        locked.append(&buffer[..length]);
+        drop(locked);
+        log_lines(&buffer[..length]);
+    }
+}
+
 /// Not async, so that the buffer lives on the stack for a moment and not in the task for hours.
 fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
     let mut buffer = [0; READ_SIZE];
+    // Locked before the read: what [`drain_now`] reads at the same time must not come in between.
+    let mut locked = ring.lock();
     match pipe.try_read(&mut buffer) {
         Ok(0) => ControlFlow::Break(()),
         Ok(length) => {
+            locked.append(&buffer[..length]);
+            drop(locked);
             log_lines(&buffer[..length]);
-            ring.lock().append(&buffer[..length]);
             ControlFlow::Continue(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => ControlFlow::Continue(()),
@@ -130,6 +147,8 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     fn ring(chunks: &[&[u8]]) -> StderrRing {
@@ -169,6 +188,17 @@ mod tests {
         let tail = ring.tail(5);
         assert_eq!(tail.len(), 1);
         assert!(tail[0].starts_with("…yyy") && tail[0].ends_with("y…") && tail[0].len() < 5000);
+    }
+
+    #[tokio::test]
+    async fn stderr_left_in_the_pipe_is_read_at_once() {
+        let (mut writer, pipe) = pipe::pipe().unwrap();
+        writer.write_all(b"before the end\n").await.unwrap();
+        let ring = StderrRing::default();
+
+        drain_now(&pipe, &ring);
+
+        assert_eq!(ring.tail(9), ["before the end"]);
     }
 
     #[test]
