@@ -66,8 +66,8 @@ impl Session {
     }
 
     fn logged(&self, during: Option<Ticket>, level: Option<Level>, message: &Bytes) {
-        let state = self.lock();
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
+        let state = self.lock();
         let wanted = match &call {
             // A modern host says with each request whether it wants to hear of it at all.
             Some(call) if call.era == Era::Modern => {
@@ -85,8 +85,8 @@ impl Session {
 
     /// What only the host may know goes along with its call.
     fn told_something(&self, during: Option<Ticket>, message: &Bytes) {
-        let state = self.lock();
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
+        let state = self.lock();
         if call.is_some() || state.listens() {
             let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
             sink.tell_if_room(Frame::from(message.clone()));
