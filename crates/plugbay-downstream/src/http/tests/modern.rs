@@ -185,7 +185,7 @@ async fn headers_must_say_what_the_body_says() {
 #[tokio::test(start_paused = true)]
 async fn marked_arguments_must_be_in_their_headers() {
     let mut harness = Harness::new();
-    let schema = json!({ "properties": { "region": { "x-mcp-header": "Region" } } });
+    let schema = json!({ "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
     let tool = json!({ "name": "echo", "inputSchema": schema });
     harness.snapshots.send_replace(snapshot_of(&[tool], true));
     let call =
