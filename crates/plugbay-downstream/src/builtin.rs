@@ -13,6 +13,7 @@ use plugbay_core::{
     arguments::{self, Envelope, NoCall},
     search::reply,
     surface::{BuiltinTool, Found, Snapshot, Target},
+    wire::{Head, write},
 };
 
 use self::call_arguments::Arguments;
@@ -130,7 +131,7 @@ fn inner_route<T>(
     };
     let arguments = match call.arguments {
         Cow::Borrowed(arguments) => shared(&request.message, arguments),
-        Cow::Owned(arguments) => on_one_line(arguments),
+        Cow::Owned(arguments) => sendable(on_one_line(arguments))?,
     };
     let repaired = serde_json::to_string(&call.repairs).ok().filter(|_| !call.repairs.is_empty());
     let inner = InnerCall {
@@ -163,6 +164,13 @@ fn on_one_line(mut json: Vec<u8>) -> Bytes {
         *byte = b' ';
     }
     json.into()
+}
+
+/// Arguments from a string may be nested deeper than the message had room for.
+fn sendable(arguments: Bytes) -> Result<Bytes, String> {
+    let params = [br#"{"arguments":"#, &*arguments, b"}"].concat();
+    let is_message = Head::read(&write::request(b"0", "tools/call", &params)).is_ok();
+    is_message.then_some(arguments).ok_or_else(|| "\"arguments\" cannot be sent as they are".to_owned())
 }
 
 fn agent_request(request: &Request) -> Result<AgentRequest, String> {

@@ -76,8 +76,9 @@ impl<'a> RequestContext<'a> {
         let context = self.to_owned();
         tokio::spawn(async move {
             let come = tokio::select! {
-                come = coming => Some(come),
+                biased; // a cancelled request has lost its id, perhaps to another one
                 _ = cancelled => None,
+                come = coming => Some(come),
             };
             match come.filter(|_| context.session.release(&id)) {
                 Some(come) => then(context.borrow(), come),

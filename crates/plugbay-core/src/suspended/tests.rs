@@ -257,8 +257,8 @@ fn calls_that_wait_for_hosts_are_limited() {
 /// What may happen next in a schedule.
 #[derive(Debug, Clone, Copy)]
 enum Move {
-    Begin(bool),
-    Answer(usize, bool),
+    Begin(u8),
+    Answer(usize, u8),
     Ask(usize),
     HostReplies(usize, bool),
     Return(usize),
@@ -268,8 +268,8 @@ enum Move {
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
-        any::<bool>().prop_map(Move::Begin),
-        (0..8usize, any::<bool>()).prop_map(|(at, asks)| Move::Answer(at, asks)),
+        (0..3u8).prop_map(Move::Begin),
+        (0..8usize, 0..3u8).prop_map(|(at, what)| Move::Answer(at, what)),
         (0..8usize).prop_map(Move::Ask),
         (0..8usize, any::<bool>()).prop_map(|(at, fails)| Move::HostReplies(at, fails)),
         (0..8usize).prop_map(Move::Return),
@@ -325,21 +325,25 @@ proptest! {
         for step in moves {
             let pick = |at: usize| followed.calls.get(at % followed.calls.len().max(1)).copied();
             match step {
-                Move::Begin(is_modern) => {
+                Move::Begin(kind) => {
                     let host = u32::try_from(followed.calls.len()).unwrap();
-                    let call = if is_modern {
-                        bench.call(host, Era::Modern, Bridge::HostReturns)
-                    } else {
-                        bench.legacy_call(host)
+                    let call = match kind {
+                        0 => bench.call(host, Era::Modern, Bridge::HostReturns),
+                        1 => bench.polled_call(host),
+                        _ => bench.legacy_call(host),
                     };
                     followed.calls.push(call);
                     followed.sent.push(call);
                     followed.keys.push(Vec::new());
                     followed.ended.push(0);
                 }
-                Move::Answer(at, asks) => if let Some(call) = pick(at) {
+                Move::Answer(at, what) => if let Some(call) = pick(at) {
                     let sent = followed.sent[followed.at(call)];
-                    let answer = if asks { modern(ASKS) } else { modern("{}") };
+                    let answer = match what {
+                        0 => modern(ASKS),
+                        1 => legacy(BEGUN),
+                        _ => modern("{}"),
+                    };
                     let action = bench.answer(sent, answer);
                     followed.note(action);
                 },

@@ -288,7 +288,7 @@ impl Session {
         }
         state.requests.insert(id, InFlight::Call(ticket));
         match state.latest_calls.get_mut(server) {
-            Some(latest) => *latest = ticket,
+            Some(latest) => *latest = ticket.max(*latest), // a resumed call has an early ticket
             None => drop(state.latest_calls.insert(server.clone(), ticket)),
         }
         true

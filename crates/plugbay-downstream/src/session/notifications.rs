@@ -72,8 +72,8 @@ impl Session {
     }
 
     fn log_message(&self, during: Option<Ticket>, level: Option<Level>, message: &Bytes) {
-        let state = self.lock();
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
+        let state = self.lock();
         let wanted = match &call {
             // A modern request without a log level gets no log messages.
             Some(call) if call.era == Era::Modern => {
@@ -91,8 +91,8 @@ impl Session {
 
     /// Forwards a notification of unknown method to the host of its call.
     fn unknown_notification(&self, during: Option<Ticket>, message: &Bytes) {
-        let state = self.lock();
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
+        let state = self.lock();
         if call.is_some() || state.listens() {
             let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
             sink.send_if_room(Frame::from(message.clone()));

@@ -8,10 +8,15 @@ use plugbay_core::{
     era::Era,
     exposure::{Exposure, Mode},
     surface::{Layout, Snapshot},
+    wire::{DEPTH_LIMIT, Head},
 };
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use super::harness::{Harness, modern, request, server};
+use super::{
+    SECOND,
+    harness::{Harness, modern, request, server},
+};
 
 /// The server `s` behind search, with two tools.
 pub(super) fn searchable() -> Snapshot {
@@ -232,4 +237,40 @@ async fn read_only_tools_can_have_their_own_execute_tool() {
     let (refused, failed) = said(&mut harness, "execute_read_tool", writing).await;
     assert!(refused == "s__echo may change things: call it with execute_tool" && failed, "{refused}");
     harness.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn execute_tool_sends_no_arguments_that_are_nested_deeper_than_a_message_may_be() {
+    let mut harness = harness().await;
+    let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+    for levels in (1..DEPTH_LIMIT as usize).rev() {
+        let call = json!({ "name": "s__draw", "arguments": nested(levels) });
+        harness.say(own("execute_tool", &call)).await;
+        let Ok(forwarded) = timeout(SECOND, harness.forwarded()).await else {
+            assert_eq!(harness.hear().await["result"]["isError"], true);
+            continue;
+        };
+        Head::read(forwarded.text().as_bytes()).unwrap_or_else(|why| panic!("{levels} levels: {why:?}"));
+        return;
+    }
+    panic!("nothing was sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn execute_tool_leaves_every_other_parameter_where_the_host_put_it() {
+    let mut harness = harness().await;
+    let arguments = r#""arguments":{"timeout":5,"arguments":"{\"count\":\n 7}","name":"s__echo"}"#;
+    let params = format!(
+        r#"{{{arguments},"_meta":{{"progressToken":"p\u0041","k":1.0}},"task":{{"ttl":1}},"name":"execute\u005ftool"}}"#
+    );
+    let before = format!(r#"{{"params":{params},"method":"tools/call","id":"i","jsonrpc":"2.0"}}"#);
+    harness.say(before).await;
+    let forwarded = harness.forwarded().await;
+    let ticket = forwarded.ticket().0;
+    let sent = format!(
+        r#"{{"params":{{"arguments":{{"count":  7}},"_meta":{{"progressToken":{ticket},"k":1.0}},"task":{{"ttl":1}},"name":"echo"}},"method":"tools/call","id":{ticket},"jsonrpc":"2.0"}}"#
+    );
+    assert_eq!(forwarded.text(), sent);
+    forwarded.progress();
+    assert_eq!(harness.hear().await["params"]["progressToken"], "pA");
 }

@@ -185,3 +185,20 @@ async fn a_call_of_an_unknown_tool_waits_for_the_catalog() {
     assert_eq!(answers[2]["error"]["code"], -32602);
     harness.hear_nothing().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_is_used_again_after_its_cancellation_gets_one_answer() {
+    for _ in 0..32 {
+        let mut harness = Harness::with(unsettled());
+        harness.open().await;
+        harness.say(call(1)).await;
+        sleep(SECOND).await;
+        // The host changes its mind in the very moment in which the servers have listed their tools.
+        harness.say(format!("{}\n{}", cancel(1), call(1))).await;
+        harness.snapshots.send_replace(snapshot(&["echo"], true));
+        harness.forwarded().await.answer("{}");
+        harness.nothing_forwarded().await;
+        assert_eq!(harness.hear().await["id"], 1);
+        harness.hear_nothing().await;
+    }
+}
