@@ -33,9 +33,9 @@ async def run_v1(plan: dict) -> dict:
             tools = await list_until(plan["expect"], lambda: list_v1(session))
             results = [await call(session.call_tool, item) for item in plan["calls"]]
             await list_until(plan.get("afterwards", []), lambda: list_v1(session))
-            shelf = await look_at_shelf(session, plan.get("shelf"), complete_v1)
+            looked = await look(session, plan.get("look"), complete_v1)
             version = opened.protocolVersion
-            return {"version": version, "era": "legacy", "tools": tools, "results": results, "shelf": shelf}
+            return {"version": version, "era": "legacy", "tools": tools, "results": results, "looked": looked}
 
 
 async def complete_v1(session, params: dict):
@@ -80,8 +80,8 @@ async def run_v2(plan: dict) -> dict:
         await list_until(plan.get("afterwards", []), lambda: list_v2(client))
         spoken = client.protocol_version
         era = "modern" if spoken >= "2026" else "legacy"
-        shelf = await look_at_shelf(client, plan.get("shelf"), complete_v1)
-        return {"version": spoken, "era": era, "tools": tools, "results": results, "shelf": shelf}
+        looked = await look(client, plan.get("look"), complete_v1)
+        return {"version": spoken, "era": era, "tools": tools, "results": results, "looked": looked}
 
 
 def target_v2(plan: dict):
@@ -103,7 +103,7 @@ async def list_v2(client) -> list:
             return tools
 
 
-async def look_at_shelf(client, wanted: dict | None, complete) -> dict | None:
+async def look(client, wanted: dict | None, complete) -> dict | None:
     if wanted is None:
         return None
     asks = [(client.read_resource, (uri,)) for uri in wanted["reads"]]

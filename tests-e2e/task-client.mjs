@@ -4,7 +4,7 @@
 //
 // PLAN:   {"era": "legacy" | "modern", "command", "args", "env", "cwd", or instead of these "url",
 //          "tool": one that answers by a task if it can, "arguments", "cancel": whether the task is called off instead}
-// prints: {"tasks": [ids], "states": [in order, each once], "asked": how many questions the user was asked,
+// prints: {"tasks": [ids], "states": [in order, each once], "asked": how many elicitations came,
 //          "listed": whether the task was in the list, if there is one, "result" | "error"}
 
 import { readFileSync } from "node:fs";

@@ -6,9 +6,9 @@
 //          "command", "args", "env", "cwd", or instead of these "url" and "type": "http" | "sse",
 //          "expect": [names that must be listed], "calls": [{"name", "arguments"}],
 //          "afterwards": [names that must be listed after the calls],
-//          "shelf": {"reads": [uris], "prompts": [{"name", "arguments"}], "completions": [params]}}
+//          "look": {"reads": [uris], "prompts": [{"name", "arguments"}], "completions": [params]}}
 // prints: {"version", "era", "tools": [definitions], "results": [{"result", "progress"} | {"error", "progress"}],
-//          "shelf": {"resources", "templates", "prompts": [definitions], "asked": [{"result"} | {"error"}]}}
+//          "looked": {"resources", "templates", "prompts": [definitions], "asked": [{"result"} | {"error"}]}}
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -33,8 +33,8 @@ try {
     await listUntil(plan.afterwards ?? []);
     const era = client.getProtocolEra?.() ?? "legacy";
     const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
-    const shelf = plan.shelf ? await lookAtShelf(plan.shelf) : null;
-    process.stdout.write(JSON.stringify({ version, era, tools, results, shelf }));
+    const looked = plan.look ? await look(plan.look) : null;
+    process.stdout.write(JSON.stringify({ version, era, tools, results, looked }));
 } finally {
     await client.close();
 }
@@ -90,7 +90,7 @@ async function listAll() {
     return tools;
 }
 
-async function lookAtShelf({ reads, prompts, completions }) {
+async function look({ reads, prompts, completions }) {
     const asks = [
         ...reads.map((uri) => () => client.readResource({ uri })),
         ...prompts.map((prompt) => () => client.getPrompt(prompt)),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plugbay_core::exposure::Mode;
-use plugbay_core::search::{Engine, Table};
+use plugbay_core::search::{EmbeddingTable, Engine};
 use plugbay_core::surface::{LONGEST_INSTRUCTIONS, Layout, Snapshot, instructions};
 use plugbay_core::tokens::counted;
 use plugbay_core::wire::elements;
@@ -98,7 +98,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     }
 }
 
-fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
+fn evaluate(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
     let embeddings = table.is_some();
     let engine = Engine::build(&tools, table.cloned());
@@ -115,7 +115,7 @@ fn evaluate(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results:
     measure(catalog, table, quick, results);
 }
 
-fn measure(catalog: &Catalog, table: Option<&Arc<Table>>, quick: bool, results: &mut Results) {
+fn measure(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
     let embeddings = table.is_some();
     let build = || Engine::build(&tools, table.cloned());

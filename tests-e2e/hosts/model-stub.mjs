@@ -32,7 +32,7 @@ export async function startModel(player) {
     };
 }
 
-// Hosts ask for models, quotas and news; an empty answer satisfies them.
+// Hosts ask for models, quotas and updates; an empty answer satisfies them.
 function nothing(response, path) {
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify(path.endsWith("/models") ? { object: "list", data: [], models: [] } : {}));

@@ -11,9 +11,9 @@ import claudeCode from "./host/claude-code.mjs";
 import codex from "./host/codex.mjs";
 import geminiCli from "./host/gemini-cli.mjs";
 import opencode from "./host/opencode.mjs";
-import { heard } from "./heard.mjs";
 import { installed } from "./installed.mjs";
 import { startModel } from "./model-stub.mjs";
+import { observed } from "./observed.mjs";
 import { Player } from "./player.mjs";
 import { PROBES, SCENARIOS } from "./scenarios.mjs";
 import { render, summary } from "./table.mjs";
@@ -72,7 +72,7 @@ async function play(host, [command, ...first], name, { server, steps }) {
     const { code, output } = await run(command, [...first, ...args], { cwd: work(home), env: { ...surroundings(home), ...env } });
     const seconds = (Date.now() - started) / 1000;
     await model.stop();
-    const outcome = { passed: player.passed, turns: player.turns, seconds, code, output, heard: heard(log) };
+    const outcome = { passed: player.passed, turns: player.turns, seconds, code, output, observed: observed(log) };
     if (options.keep) keep(`${host.name}-${name}`, { outcome, requests: model.requests });
     return outcome;
 }

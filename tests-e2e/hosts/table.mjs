@@ -1,11 +1,11 @@
 // What the runs were like, for people.
 
 // One run of one host, a line per turn.
-export function render(host, scenario, round, { passed, turns, seconds, code, output, heard }) {
+export function render(host, scenario, round, { passed, turns, seconds, code, output, observed }) {
     const head = `${host}  ${scenario} #${round}  ${passed ? "pass" : "FAIL"}  ${seconds.toFixed(1)} s`;
     const lines = turns.map((turn, index) => `  turn ${index + 1}  ${offered(turn)}  ${before(turn)}${after(turn)}`);
     const trouble = passed ? [] : [`  exit ${code}: ${shorten(output, 600)}`];
-    return `${[head, `  ${greeting(heard)}`, ...lines, ...trouble].join("\n")}\n`;
+    return `${[head, `  ${greeting(observed)}`, ...lines, ...trouble].join("\n")}\n`;
 }
 
 // All runs, a line per host and scenario.
@@ -20,9 +20,9 @@ export function summary(played) {
     return lines.length > 0 ? lines.join("\n") : "nothing was run";
 }
 
-function greeting(heard) {
-    if (!heard?.client) return "the server was not started";
-    return `${heard.client.name} ${heard.client.version}, MCP ${heard.protocol}, relists after ${times(heard.relisted)}`;
+function greeting(observed) {
+    if (!observed?.client) return "the server was not started";
+    return `${observed.client.name} ${observed.client.version}, MCP ${observed.protocol}, relists after ${times(observed.relisted)}`;
 }
 
 function nameOf({ host, scenario }) {

@@ -26,11 +26,11 @@ function impossible(row, host, server, era) {
     if (row === "tasks" && server === "rs1") return "the Rust SDK has no legacy tasks: its server has none to show";
     if (row === "tasks" && host === "py2" && era === "modern") return "the Python SDK 2 has no tasks: its host cannot take one";
     if (row === "elicitation url" && host === "rs2" && ["ts2", "py2"].includes(server)) {
-        return "the Rust SDK reads no question by URL without `elicitationId`, which modern servers need not send";
+        return "the Rust SDK reads no elicitation by URL without `elicitationId`, which modern servers need not send";
     }
 }
 
-// Of a task a host hears only if it speaks of tasks as the server does; to others it is one long call.
+// A host sees a task only if both know tasks in the same form; to others it is one long call.
 function tasks(server, sameEra) {
     const text = `worked for ${server}`;
     return sameEra ? { task: "working", text } : { text };
@@ -80,8 +80,8 @@ function expected(server, era) {
         cancellation: { ended: "given up", text: "a wait was cancelled" },
         logging: [{ level: "warning", logger: server, data: { from: server, n: 1.5 } }],
         "list change": ["tools", "resources", "prompts"],
-        "resource update": { told: [watched], text: note(watched, 1).text },
-        // The server's lists have two entries a page; it tells which cursors it was asked for, and in which era.
+        "resource update": { updated: [watched], text: note(watched, 1).text },
+        // The server's lists have two entries a page; it returns the cursors that it was sent, and in which era.
         pagination: {
             tools: ["py2", "rs1"].includes(server) ? tools.length - 1 : tools.length,
             resources: 3,

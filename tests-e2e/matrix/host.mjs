@@ -18,8 +18,8 @@ const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 const modern = plan.era === "modern";
 
 const capabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
-// What the gateway tells unasked, by method, and who waits for more of it.
-const told = new Map();
+// The notifications that the gateway has sent, by method, and who waits for more of them.
+const notifications = new Map();
 const waiting = new Set();
 
 const { client, transport } = modern ? v2() : v1();
@@ -54,7 +54,7 @@ async function goThrough(server) {
         logging,
         pagination: listEverything,
         "list change": growLists,
-        "resource update": watch,
+        "resource update": subscribe,
         tasks: work,
     };
     const seen = {};
@@ -132,13 +132,13 @@ async function cancel(server) {
 
 // Of two messages the less serious one must not come.
 async function logging(server) {
-    told.delete("message");
+    notifications.delete("message");
     const level = "info";
     if (!modern) await client.setLoggingLevel(level);
     const _meta = modern ? { "io.modelcontextprotocol/logLevel": level } : undefined;
     await call(server, "log", {}, {}, _meta);
-    await until("message", () => told.has("message"));
-    return told.get("message").map(({ level, logger, data }) => ({ level, logger, data }));
+    await until("message", () => notifications.has("message"));
+    return notifications.get("message").map(({ level, logger, data }) => ({ level, logger, data }));
 }
 
 async function listEverything(server) {
@@ -154,7 +154,7 @@ async function listEverything(server) {
 
 async function growLists(server) {
     const kinds = ["tools", "resources", "prompts"];
-    for (const kind of kinds) told.delete(`${kind}/list_changed`);
+    for (const kind of kinds) notifications.delete(`${kind}/list_changed`);
     await call(server, "grow", {});
     const fresh = modern ? { cacheMode: "refresh" } : undefined;
     const lists = {
@@ -165,25 +165,25 @@ async function growLists(server) {
     };
     for (const kind of kinds) {
         const method = `${kind}/list_changed`;
-        await until(method, async () => told.has(method) && (await lists[kind]()));
+        await until(method, async () => notifications.has(method) && (await lists[kind]()));
     }
     return kinds;
 }
 
-async function watch(server) {
+async function subscribe(server) {
     const uri = `${server}://notes/watched`;
     const subscription = modern ? await client.listen({ resourceSubscriptions: [uri] }) : undefined;
     if (!modern) await client.subscribeResource({ uri });
-    told.delete("resources/updated");
+    notifications.delete("resources/updated");
     await call(server, "touch", {});
-    await until("resources/updated", () => told.has("resources/updated"));
+    await until("resources/updated", () => notifications.has("resources/updated"));
     const { text } = (await client.readResource({ uri }, modern ? { cacheMode: "refresh" } : undefined)).contents[0];
     if (!modern) await client.unsubscribeResource({ uri });
     await subscription?.close();
-    return { told: told.get("resources/updated").map((params) => params.uri), text };
+    return { updated: notifications.get("resources/updated").map((params) => params.uri), text };
 }
 
-// As a task where the host is told that this is one, else as a call that takes as long as it takes.
+// As a task where the list says that this is one, else as a call that takes as long as it takes.
 async function work(server) {
     const tool = (await tools()).find((tool) => tool.name === `${server}__work`);
     if (tool === undefined) return "no such tool";
@@ -227,19 +227,19 @@ async function workModern(name) {
 
 // A request beside those of the client, over its connection.
 function dispatch(request) {
-    const hear = transport.onmessage;
+    const receive = transport.onmessage;
     const id = `raw ${(dispatch.count = (dispatch.count ?? 0) + 1)}`;
     return new Promise((resolve, reject) => {
         transport.onmessage = (message, extra) => {
-            if (message.id !== id || "method" in message) return hear(message, extra);
-            transport.onmessage = hear;
+            if (message.id !== id || "method" in message) return receive(message, extra);
+            transport.onmessage = receive;
             resolve(message);
         };
         transport.send({ jsonrpc: "2.0", id, ...request }).catch(reject);
     });
 }
 
-// What a server's questions are answered with.
+// How the host answers server requests.
 function answer({ method, params }) {
     if (method === "roots/list") return { roots: [{ uri: "file:///matrix", name: "matrix" }] };
     if (method === "sampling/createMessage") {
@@ -269,17 +269,17 @@ function textOf(result) {
     return result.content[0].text;
 }
 
-function hear(kind, params) {
-    told.set(kind, [...(told.get(kind) ?? []), params]);
+function received(kind, params) {
+    notifications.set(kind, [...(notifications.get(kind) ?? []), params]);
     for (const wake of waiting) wake();
 }
 
-// Looks again whenever something of this kind was told.
+// Looks again whenever a notification of this kind has arrived.
 async function until(kind, holds) {
     for (;;) {
-        const before = told.get(kind)?.length;
+        const before = notifications.get(kind)?.length;
         if (await holds()) return;
-        if (told.get(kind)?.length !== before) continue;
+        if (notifications.get(kind)?.length !== before) continue;
         await new Promise((resolve) => {
             const wake = () => {
                 waiting.delete(wake);
@@ -310,7 +310,7 @@ function v1() {
     for (const kind of ["ToolListChanged", "ResourceListChanged", "PromptListChanged", "ResourceUpdated", "LoggingMessage"]) {
         const schema = schemas[`${kind}NotificationSchema`];
         const name = schema.shape.method.value.replace("notifications/", "");
-        client.setNotificationHandler(schema, ({ params }) => hear(name, params));
+        client.setNotificationHandler(schema, ({ params }) => received(name, params));
     }
     return { client, transport: connect({ StdioClientTransport, StreamableHTTPClientTransport }) };
 }
@@ -324,7 +324,7 @@ function v2() {
         client.setRequestHandler(method, answer);
     }
     const kinds = ["tools/list_changed", "resources/list_changed", "prompts/list_changed", "resources/updated", "message"];
-    for (const kind of kinds) client.setNotificationHandler(`notifications/${kind}`, ({ params }) => hear(kind, params));
+    for (const kind of kinds) client.setNotificationHandler(`notifications/${kind}`, ({ params }) => received(kind, params));
     return { client, transport: connect({ StdioClientTransport, StreamableHTTPClientTransport }) };
 }
 

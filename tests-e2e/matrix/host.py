@@ -24,17 +24,17 @@ LEVEL = "info"
 KINDS = ("tools", "resources", "prompts")
 
 
-class Told:
-    """What the gateway tells unasked, by kind, and who waits for more of it."""
+class Notifications:
+    """What the gateway has sent, by kind; a row can wait for more of it."""
 
     def __init__(self):
         self.by_kind: dict[str, list] = {}
-        self.news = anyio.Event()
+        self.arrival = anyio.Event()
 
-    def hear(self, kind: str, params) -> None:
+    def receive(self, kind: str, params) -> None:
         self.by_kind.setdefault(kind, []).append(params)
-        self.news.set()
-        self.news = anyio.Event()
+        self.arrival.set()
+        self.arrival = anyio.Event()
 
     def of(self, kind: str) -> list:
         return self.by_kind.get(kind, [])
@@ -43,27 +43,27 @@ class Told:
         self.by_kind.pop(kind, None)
 
     async def until(self, holds) -> None:
-        """Looks again whenever something was told."""
+        """Looks again whenever a notification has arrived."""
         while True:
-            news = self.news
+            arrival = self.arrival
             if await holds():
                 return
-            await news.wait()
+            await arrival.wait()
 
 
 async def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         plan = json.load(file)
-    told = Told()
+    notifications = Notifications()
     seen = {}
-    async with (connect_v1 if LEGACY else connect_v2)(plan, told) as host:
+    async with (connect_v1 if LEGACY else connect_v2)(plan, notifications) as host:
 
         async def all_there() -> bool:
             names = {tool["name"] for tool in await host.list("tools")}
             return all(f"{server}__touch" in names for server in plan["servers"])
 
         with anyio.fail_after(2 * PATIENCE):
-            await told.until(all_there)
+            await notifications.until(all_there)
         for server in plan["servers"]:
             seen[server] = await go_through(host, server)
         print(json.dumps(seen))
@@ -84,7 +84,7 @@ async def go_through(host, server: str) -> dict:
         "logging": log,
         "pagination": list_everything,
         "list change": grow_lists,
-        "resource update": watch,
+        "resource update": subscribe,
         "tasks": work,
     }
     seen = {}
@@ -184,16 +184,16 @@ async def cancel(host, server: str) -> dict:
 
 async def log(host, server: str) -> list:
     """Of two messages the less serious one must not come."""
-    host.told.forget("message")
+    host.notifications.forget("message")
     if LEGACY:
         await host.client.set_logging_level(LEVEL)
     await host.call(server, "log", {})
 
-    async def heard() -> bool:
-        return bool(host.told.of("message"))
+    async def arrived() -> bool:
+        return bool(host.notifications.of("message"))
 
-    await host.told.until(heard)
-    return host.told.of("message")
+    await host.notifications.until(arrived)
+    return host.notifications.of("message")
 
 
 async def list_everything(host, server: str) -> dict:
@@ -211,36 +211,36 @@ async def list_everything(host, server: str) -> dict:
 
 async def grow_lists(host, server: str) -> list:
     for kind in KINDS:
-        host.told.forget(f"{kind}/list_changed")
+        host.notifications.forget(f"{kind}/list_changed")
     await host.call(server, "grow", {})
     keys = {"tools": ("name", "__grown"), "resources": ("uri", "://notes/grown"), "prompts": ("name", "__grown")}
     for kind, (key, end) in keys.items():
 
         async def grown() -> bool:
-            if not host.told.of(f"{kind}/list_changed"):
+            if not host.notifications.of(f"{kind}/list_changed"):
                 return False
             return any(entry[key] == f"{server}{end}" for entry in await host.list(kind))
 
-        await host.told.until(grown)
+        await host.notifications.until(grown)
     return list(KINDS)
 
 
-async def watch(host, server: str) -> dict:
+async def subscribe(host, server: str) -> dict:
     uri = f"{server}://notes/watched"
 
-    async def heard() -> bool:
-        return bool(host.told.of("resources/updated"))
+    async def arrived() -> bool:
+        return bool(host.notifications.of("resources/updated"))
 
     async with host.watching(uri):
-        host.told.forget("resources/updated")
+        host.notifications.forget("resources/updated")
         await host.call(server, "touch", {})
-        await host.told.until(heard)
+        await host.notifications.until(arrived)
         content = await host.read(uri)
-    return {"told": host.told.of("resources/updated"), "text": content["text"]}
+    return {"updated": host.notifications.of("resources/updated"), "text": content["text"]}
 
 
 async def work(host, server: str):
-    """As a task where the host is told that this is one, else as a call that takes as long as it takes."""
+    """As a task where the list says that this is one, else as a call that takes as long as it takes."""
     tool = next((tool for tool in await host.list("tools") if tool["name"] == f"{server}__work"), None)
     if tool is None:
         return "no such tool"
@@ -257,8 +257,8 @@ async def work(host, server: str):
 class Host:
     """What the two lines of the SDK have in common."""
 
-    def __init__(self, client, told: Told):
-        self.client, self.told = client, told
+    def __init__(self, client, notifications: Notifications):
+        self.client, self.notifications = client, notifications
 
     async def list(self, kind: str) -> list:
         entries, cursor = [], None
@@ -291,61 +291,61 @@ class Host:
             await self.client.unsubscribe_resource(uri)
             return
         async with self.client.listen(resource_subscriptions=[uri]) as subscription, anyio.create_task_group() as group:
-            group.start_soon(follow, subscription, self.told)
+            group.start_soon(follow, subscription, self.notifications)
             yield
             group.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def connect_v1(plan: dict, told: Told):
+async def connect_v1(plan: dict, notifications: Notifications):
     from mcp import ClientSession
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
     async def on_message(message) -> None:
         if isinstance(message, types.ServerNotification):
-            hear(told, message.root)
+            received(notifications, message.root)
 
     streams = streamable_http_client(plan["url"]) if plan.get("url") else stdio_client(StdioServerParameters(**spawn(plan)))
     # Streamable HTTP brings a third: who tells the session's id.
-    async with streams as opened, ClientSession(*opened[:2], message_handler=on_message, **callbacks(told)) as session:
+    async with streams as opened, ClientSession(*opened[:2], message_handler=on_message, **callbacks(notifications)) as session:
         await session.initialize()
-        yield Host(session, told)
+        yield Host(session, notifications)
 
 
 @asynccontextmanager
-async def connect_v2(plan: dict, told: Told):
+async def connect_v2(plan: dict, notifications: Notifications):
     from mcp import Client
 
     target = plan.get("url") or StdioServerParameters(**spawn(plan))
     async with AsyncExitStack() as stack:
-        client = Client(target, mode="2026-07-28", cache=None, log_level=LEVEL, **callbacks(told))
+        client = Client(target, mode="2026-07-28", cache=None, log_level=LEVEL, **callbacks(notifications))
         await stack.enter_async_context(client)
         wanted = {f"{kind}_list_changed": True for kind in KINDS}
         subscription = await stack.enter_async_context(client.listen(**wanted))
         group = await stack.enter_async_context(anyio.create_task_group())
-        group.start_soon(follow, subscription, told)
-        yield Host(client, told)
+        group.start_soon(follow, subscription, notifications)
+        yield Host(client, notifications)
         group.cancel_scope.cancel()
 
 
-async def follow(subscription, told: Told) -> None:
+async def follow(subscription, notifications: Notifications) -> None:
     from mcp.shared.subscriptions import event_to_notification
 
     async for event in subscription:
-        hear(told, event_to_notification(event, {}))
+        received(notifications, event_to_notification(event, {}))
 
 
-def hear(told: Told, notification) -> None:
+def received(notifications: Notifications, notification) -> None:
     kind = notification.method.removeprefix("notifications/")
     if kind == "resources/updated":
-        told.hear(kind, str(notification.params.uri))
+        notifications.receive(kind, str(notification.params.uri))
     elif kind.endswith("/list_changed"):
-        told.hear(kind, {})
+        notifications.receive(kind, {})
 
 
-def callbacks(told: Told) -> dict:
-    """What a server's questions are answered with, and where its logs go."""
+def callbacks(notifications: Notifications) -> dict:
+    """How the host answers server requests, and where log messages go."""
 
     async def sample(_, params):
         content = params.messages[0].content
@@ -362,7 +362,7 @@ def callbacks(told: Told) -> dict:
         return types.ListRootsResult(roots=[types.Root(uri="file:///matrix", name="matrix")])
 
     async def on_log(params) -> None:
-        told.hear("message", {"level": params.level, "logger": params.logger, "data": params.data})
+        notifications.receive("message", {"level": params.level, "logger": params.logger, "data": params.data})
 
     return {
         "sampling_callback": sample,

@@ -10,7 +10,7 @@ const [name, line] = process.argv.slice(2);
 const load = createRequire(join(process.env.PLUGBAY_E2E_DIR, "package.json"));
 const text = readFileSync(new URL("vocabulary.json", import.meta.url), "utf8").replaceAll("SERVER", name);
 const { grown, words, pixel, ...lists } = JSON.parse(text);
-// By which calls a tool works as a task is told in the legacy era only.
+// Only a legacy tool says by which calls it works as a task.
 if (line === "v2") lists.tools.forEach((tool) => delete tool.execution);
 
 const PAGE = 2;
@@ -182,8 +182,8 @@ function step({ progressToken, notify }, progress, total) {
     return notify({ method: "notifications/progress", params });
 }
 
-// What is asked of the host; it answers with words of the question, so that no answer can be another's.
-function question(what) {
+// The params of a server request. The host repeats words of them in its answer, so that no answer can be another's.
+function requestParams(what) {
     const message = `${what} of ${name}`;
     return {
         sampling: { messages: [{ role: "user", content: { type: "text", text: message } }], maxTokens: 7 },
@@ -194,27 +194,27 @@ function question(what) {
 
 async function askLegacy(server, what) {
     const asks = {
-        sampling: async () => told(await server.createMessage(question(what))),
-        form: async () => told(await server.elicitInput(question(what))),
-        url: async () => told(await server.elicitInput({ mode: "url", elicitationId: `of ${name}`, ...question(what) })),
-        roots: async () => told(await server.listRoots()),
+        sampling: async () => common(await server.createMessage(requestParams(what))),
+        form: async () => common(await server.elicitInput(requestParams(what))),
+        url: async () => common(await server.elicitInput({ mode: "url", elicitationId: `of ${name}`, ...requestParams(what) })),
+        roots: async () => common(await server.listRoots()),
     };
     return asks[what]();
 }
 
 function askModern(sdk, mcpReq, what) {
     const answer = mcpReq.inputResponses?.[what];
-    if (answer !== undefined) return told(answer);
+    if (answer !== undefined) return common(answer);
     const asks = {
-        sampling: () => sdk.inputRequired.createMessage(question(what)),
-        form: () => sdk.inputRequired.elicit(question(what)),
-        url: () => sdk.inputRequired.elicitUrl(question(what)),
+        sampling: () => sdk.inputRequired.createMessage(requestParams(what)),
+        form: () => sdk.inputRequired.elicit(requestParams(what)),
+        url: () => sdk.inputRequired.elicitUrl(requestParams(what)),
         roots: () => sdk.inputRequired.listRoots(),
     };
     return sdk.inputRequired({ inputRequests: { [what]: asks[what]() } });
 }
 
-// The work is done as soon as somebody has heard of it.
+// The work is done as soon as the task is known.
 async function workLegacy({ taskStore }) {
     const task = await taskStore.createTask({ ttl: 60_000, pollInterval: 50 });
     setImmediate(() => taskStore.storeTaskResult(task.taskId, "completed", said(`worked for ${name}`)));
@@ -235,8 +235,8 @@ function task(taskId) {
     return { taskId, status: "working", createdAt: now, lastUpdatedAt: now, ttlMs: 60_000, pollIntervalMs: 50 };
 }
 
-// Of an answer what both eras have.
-function told({ role, model, content, action, roots }) {
+// The members of an answer that both eras have.
+function common({ role, model, content, action, roots }) {
     return said(JSON.stringify({ role, model, content, action, roots }));
 }
 

@@ -110,8 +110,8 @@ async def call(tool: str, given: dict, context) -> dict:
     raise ValueError(f"no tool {tool}")
 
 
-def question(what: str) -> dict:
-    """What is asked of the host; it answers with words of the question, so that no answer can be another's."""
+def request_params(what: str) -> dict:
+    """The params of a server request. The host repeats words of them, so that no answer can be another's."""
     message = f"{what} of {NAME}"
     schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     return {
@@ -121,8 +121,8 @@ def question(what: str) -> dict:
     }[what]
 
 
-def told(answer) -> dict:
-    """Of an answer what both eras have."""
+def common(answer) -> dict:
+    """The members of an answer that both eras have."""
     answer = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     wanted = ("role", "model", "content", "action", "roots")
     return said(json.dumps({key: answer[key] for key in wanted if key in answer}))
@@ -161,17 +161,17 @@ class LegacyContext:
         await self.session.send_resource_updated(uri)
 
     async def ask(self, what: str) -> dict:
-        asked = {} if what == "roots" else question(what)
+        asked = {} if what == "roots" else request_params(what)
         match what:
             case "sampling":
                 messages = [types.SamplingMessage.model_validate(message) for message in asked["messages"]]
-                return told(await self.session.create_message(messages, max_tokens=asked["maxTokens"]))
+                return common(await self.session.create_message(messages, max_tokens=asked["maxTokens"]))
             case "form":
-                return told(await self.session.elicit_form(asked["message"], asked["requestedSchema"]))
+                return common(await self.session.elicit_form(asked["message"], asked["requestedSchema"]))
             case "url":
-                return told(await self.session.elicit_url(asked["message"], asked["url"], f"of {NAME}"))
+                return common(await self.session.elicit_url(asked["message"], asked["url"], f"of {NAME}"))
             case _:
-                return told(await self.session.list_roots())
+                return common(await self.session.list_roots())
 
 
 def legacy() -> Server:
@@ -245,11 +245,11 @@ class ModernContext:
     async def ask(self, what: str) -> dict:
         given = (self.params.input_responses or {}).get(what)
         if given is not None:
-            return told(given)
+            return common(given)
         asks = {
-            "sampling": lambda: {"method": "sampling/createMessage", "params": question(what)},
-            "form": lambda: {"method": "elicitation/create", "params": {"mode": "form", **question(what)}},
-            "url": lambda: {"method": "elicitation/create", "params": {"mode": "url", **question(what)}},
+            "sampling": lambda: {"method": "sampling/createMessage", "params": request_params(what)},
+            "form": lambda: {"method": "elicitation/create", "params": {"mode": "form", **request_params(what)}},
+            "url": lambda: {"method": "elicitation/create", "params": {"mode": "url", **request_params(what)}},
             "roots": lambda: {"method": "roots/list"},
         }
         return {"resultType": "input_required", "inputRequests": {what: asks[what]()}}

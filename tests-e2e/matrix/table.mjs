@@ -10,7 +10,7 @@ const PAIRS = [
 // What is a pass and yet not all that one could wish for.
 const NOTES = [
     "tasks, legacy → modern: one long call, since a modern server decides itself what becomes a task",
-    "tasks, modern → legacy: one long call, since a legacy result is only given to whoever waits for it",
+    "tasks, modern → legacy: one long call, since a legacy result is only sent to the request that waits for it",
 ];
 
 export function render(outcomes) {

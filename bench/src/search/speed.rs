@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use plugbay_core::search::{Engine, Table};
+use plugbay_core::search::{EmbeddingTable, Engine};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::data::Query;
@@ -46,10 +46,10 @@ pub(super) fn measure(engine: &Engine, build: impl Fn() -> Engine, queries: &[&Q
     }
 }
 
-pub(super) fn load(bytes: &'static [u8]) -> Outcome<(Table, Load)> {
-    let once = || millis(cpu(|| drop(black_box(Table::read(bytes)))));
+pub(super) fn load(bytes: &'static [u8]) -> Outcome<(EmbeddingTable, Load)> {
+    let once = || millis(cpu(|| drop(black_box(EmbeddingTable::read(bytes)))));
     let first = once(); // with the pages of the file coming in
-    let table = Table::read(bytes).ok_or("the embedding table cannot be read")?;
+    let table = EmbeddingTable::read(bytes).ok_or("the embedding table cannot be read")?;
     let load = Load { ms: first, bytes: table.heap_bytes() };
     Ok((table, load))
 }

@@ -56,7 +56,7 @@ pub struct Offer {
     /// Its `serverInfo`, as it came.
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
-    pub features: ServerCapabilities,
+    pub capabilities: ServerCapabilities,
     /// What else it can do, by names that only hosts need to know.
     pub extensions: Extensions,
     /// Sorted by name: some servers list in a new order each time.
@@ -220,10 +220,10 @@ impl Offer {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(ITEM_LIMIT);
-        let features = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
+        let capabilities = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
         let (resources, templates, prompts) = (Vec::new(), Vec::new(), Vec::new());
         let (dialect, extensions) = (dialect.into(), Extensions::default());
-        Self { dialect, info, instructions, features, extensions, tools, resources, templates, prompts }
+        Self { dialect, info, instructions, capabilities, extensions, tools, resources, templates, prompts }
     }
 
     /// With what it has declared besides.
@@ -234,10 +234,10 @@ impl Offer {
 
     /// With what it offers besides tools.
     #[must_use]
-    pub fn stocked(self, features: ServerCapabilities, stock: Stock) -> Self {
-        let Stock { resources, templates, prompts } = stock;
+    pub fn with_items(self, capabilities: ServerCapabilities, items: Items) -> Self {
+        let Items { resources, templates, prompts } = items;
         let [resources, templates, prompts] = [resources, templates, prompts].map(in_order);
-        Self { features, resources, templates, prompts, ..self }
+        Self { capabilities, resources, templates, prompts, ..self }
     }
 
     pub fn tool(&self, name: &str) -> Option<&Tool> {
@@ -245,9 +245,9 @@ impl Offer {
     }
 }
 
-/// What a server offers besides tools.
+/// The resources, resource templates and prompts of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Stock {
+pub struct Items {
     pub resources: Vec<Item>,
     pub templates: Vec<Item>,
     pub prompts: Vec<Item>,
@@ -264,24 +264,24 @@ impl ServerCapabilities {
     /// `capabilities` is the object of that name in a server's opening. Each era has its own way to speak
     /// of tasks, which means nothing in the other.
     pub fn read(message: &[u8], capabilities: &Span, era: Era) -> Self {
-        let mut features = Self::default();
+        let mut read = Self::default();
         for member in Members::of(message, capabilities).flatten() {
             match &*member.key {
-                "tools" => features.tools = true,
-                "prompts" => features.prompts = true,
-                "completions" => features.completions = true,
-                "logging" => features.logging = true,
-                "tasks" if era == Era::Legacy => features.read_tasks(message, &member.value),
-                "extensions" if era == Era::Modern => features.tasks = task::is_known(message, capabilities),
+                "tools" => read.tools = true,
+                "prompts" => read.prompts = true,
+                "completions" => read.completions = true,
+                "logging" => read.logging = true,
+                "tasks" if era == Era::Legacy => read.read_tasks(message, &member.value),
+                "extensions" if era == Era::Modern => read.tasks = task::is_known(message, capabilities),
                 "resources" => {
-                    features.resources = true;
+                    read.resources = true;
                     let subscribe = Members::find(message, &member.value, "subscribe");
-                    features.subscribe = subscribe.is_some_and(|span| &message[span] == b"true");
+                    read.subscribe = subscribe.is_some_and(|span| &message[span] == b"true");
                 }
                 _ => {}
             }
         }
-        features
+        read
     }
 
     fn read_tasks(&mut self, message: &[u8], tasks: &Span) {

@@ -31,13 +31,13 @@ impl Default for Patience {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Not running, and nothing is wrong: never needed yet, or stopped for want of use.
-    Asleep,
+    Idle,
     Warming,
     Ready {
         /// Since when nobody has used it.
         idle_since: Instant,
     },
-    Failed {
+    Error {
         failure: Arc<Failure>,
         retry_at: Instant,
     },
@@ -77,7 +77,7 @@ pub struct Lifecycle {
 
 impl Lifecycle {
     pub fn new(patience: Patience, seed: u64) -> Self {
-        Self { patience, state: State::Asleep, failures: 0, held: false, jitter: seed }
+        Self { patience, state: State::Idle, failures: 0, held: false, jitter: seed }
     }
 
     pub fn state(&self) -> &State {
@@ -93,10 +93,10 @@ impl Lifecycle {
                 Admission::Ready
             }
             State::Warming => Admission::Wait,
-            State::Failed { failure, retry_at } if !self.forgives() && now < *retry_at => {
+            State::Error { failure, retry_at } if !self.forgives() && now < *retry_at => {
                 Admission::Refuse { failure: Arc::clone(failure), retry_in: *retry_at - now }
             }
-            State::Asleep | State::Failed { .. } => {
+            State::Idle | State::Error { .. } => {
                 self.state = State::Warming;
                 Admission::Start
             }
@@ -105,8 +105,8 @@ impl Lifecycle {
 
     /// Somebody waits for it to come up, and may have mended it: no pause is kept.
     pub fn urged(&mut self, now: Instant) -> Admission {
-        if let State::Failed { .. } = self.state {
-            self.state = State::Asleep;
+        if let State::Error { .. } = self.state {
+            self.state = State::Idle;
         }
         self.wanted(now)
     }
@@ -142,19 +142,19 @@ impl Lifecycle {
     pub fn failed(&mut self, now: Instant, failure: Arc<Failure>) {
         self.failures += 1;
         let retry_at = now + self.pause();
-        self.state = State::Failed { failure, retry_at };
+        self.state = State::Error { failure, retry_at };
     }
 
     pub fn stopped(&mut self) {
-        self.state = State::Asleep;
+        self.state = State::Idle;
     }
 
     /// When to ask `tick` next.
     pub fn next_tick(&self) -> Option<Instant> {
         match &self.state {
             State::Ready { idle_since } => self.patience.idle.map(|idle| *idle_since + idle),
-            State::Failed { retry_at, .. } => Some(*retry_at),
-            State::Asleep | State::Warming => None,
+            State::Error { retry_at, .. } => Some(*retry_at),
+            State::Idle | State::Warming => None,
         }
     }
 
@@ -169,11 +169,11 @@ impl Lifecycle {
                 None
             }
             State::Ready { .. } => Some(Due::Stop),
-            State::Failed { .. } => {
+            State::Error { .. } => {
                 self.state = State::Warming;
                 Some(Due::Start)
             }
-            State::Asleep | State::Warming => None,
+            State::Idle | State::Warming => None,
         }
     }
 

@@ -4,13 +4,13 @@
 //! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
 //! host's user agrees to that very call.
 
-mod calling;
+mod calls;
 mod consent;
 mod host;
 mod outcome;
 mod paused;
+mod progress;
 mod report;
-mod teller;
 mod toolbox;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -29,11 +29,11 @@ use tokio::{
 };
 
 use self::{
-    calling::{Calling, Running},
-    host::{Host, Place, Question},
+    calls::{PlannedCall, RunningCalls},
+    host::{GatewayRequest, Host, OuterRequest},
     outcome::Outcome,
     paused::Paused,
-    report::{Fate, Report, Shortage},
+    report::{CallStatus, Report, RunError},
     toolbox::Toolbox,
 };
 pub use crate::agent_settings::{Agents, Limits, Terms};
@@ -41,21 +41,20 @@ use crate::{context::RequestContext, ranking::Chosen, respond};
 
 /// The most that a model may say in one turn, in tokens.
 const ANSWER: u32 = 4096;
-/// A model that is not understood is told so as often as this.
-const MISUNDERSTANDINGS: usize = 2;
-/// A model that cannot answer just now is asked again after these, unless it says when.
+/// How often the model is asked again after an unreadable answer.
+const UNREADABLE_REPLIES: usize = 2;
+/// Pauses before the model is asked again after a temporary failure, unless it names another.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
 
-/// What is wanted; of one server, if it is named.
+/// A natural-language request, limited to one server if named.
 #[derive(Debug)]
 pub(crate) struct AgentRequest {
     pub(crate) query: String,
     pub(crate) server: Option<String>,
 }
 
-/// Answers the request when the agent run is over. A cancelled request ends the question to the model and
-/// the calls in flight.
-pub(crate) fn begin(context: RequestContext<'_>, wanted: AgentRequest) {
+/// Runs the agent and answers the request. Cancelling the request cancels the model request and calls in flight.
+pub(crate) fn begin(context: RequestContext<'_>, agent_request: AgentRequest) {
     if context.era == Era::Modern {
         match context.gateway().suspended.resume_run(context) {
             Ok(true) => return,
@@ -65,46 +64,46 @@ pub(crate) fn begin(context: RequestContext<'_>, wanted: AgentRequest) {
     }
     // The tools that it needs have to be searched for.
     let tool_index = context.snapshot().tool_index;
-    context.when_searchable(&tool_index, |context| begin_now(context, wanted));
+    context.when_searchable(&tool_index, |context| begin_now(context, agent_request));
 }
 
-fn begin_now(context: RequestContext<'_>, wanted: AgentRequest) {
-    let (asks, questions) = mpsc::unbounded_channel();
-    let host = Host::new(Place::of(context), context.era, asks);
-    match AgentRun::prepare(host, wanted) {
-        Ok(agent) => Course { agent: Box::pin(agent.run()), questions }.follow(context),
+fn begin_now(context: RequestContext<'_>, agent_request: AgentRequest) {
+    let (sender, gateway_requests) = mpsc::unbounded_channel();
+    let host = Host::new(OuterRequest::of(context), context.era, sender);
+    match AgentRun::prepare(host, agent_request) {
+        Ok(agent) => ActiveRun { agent: Box::pin(agent.run()), gateway_requests }.drive(context),
         Err(why) => context.text(&Err(why)),
     }
 }
 
-/// An agent run under way.
-struct Course {
+/// An agent run in progress.
+struct ActiveRun {
     agent: Pin<Box<dyn Future<Output = Report> + Send>>,
-    /// What a modern host must be asked, which is then away for a while.
-    questions: mpsc::UnboundedReceiver<Question>,
+    /// Requests to a modern host, which pause the run until its next request.
+    gateway_requests: mpsc::UnboundedReceiver<GatewayRequest>,
 }
 
-enum Halt {
-    Over(Report),
-    Asks(Paused),
+enum RunStep {
+    Finished(Report),
+    AsksHost(Paused),
 }
 
-impl Course {
-    /// Answers the request when the agent run is over, or has a question.
-    fn follow(self, context: RequestContext<'_>) {
-        context.later(self.next(), |context, halt| match halt {
-            Halt::Over(report) => {
-                let (content, failed) = (report.content(), report.has_failed());
-                context.answer(respond::tool_content(context.request.id(), context.era, &content, failed));
+impl ActiveRun {
+    /// Drives the run until it finishes or needs an answer of the host.
+    fn drive(self, context: RequestContext<'_>) {
+        context.later(self.next(), |context, next| match next {
+            RunStep::Finished(report) => {
+                let (blocks, failed) = (report.content(), report.has_failed());
+                context.answer(respond::tool_content(context.request.id(), context.era, &blocks, failed));
             }
-            Halt::Asks(paused) => paused::pause(context, paused),
+            RunStep::AsksHost(paused) => paused::pause(context, paused),
         });
     }
 
-    async fn next(mut self) -> Halt {
+    async fn next(mut self) -> RunStep {
         tokio::select! {
-            report = &mut self.agent => Halt::Over(report),
-            Some(question) = self.questions.recv() => Halt::Asks(Paused { question, course: self }),
+            report = &mut self.agent => RunStep::Finished(report),
+            Some(request) = self.gateway_requests.recv() => RunStep::AsksHost(Paused { request, run: self }),
         }
     }
 }
@@ -113,7 +112,7 @@ struct AgentRun {
     host: Host,
     terms: Arc<Terms>,
     toolbox: Toolbox,
-    /// Who the model is to be.
+    /// The system prompt.
     role: String,
     query: String,
     deadline: Instant,
@@ -126,23 +125,23 @@ struct Spent {
     calls: usize,
     turns: usize,
     tokens: u64,
-    misunderstandings: usize,
+    unreadable_replies: usize,
     /// The model has been told that there are no more calls.
     warned: bool,
 }
 
 impl AgentRun {
-    fn prepare(host: Host, wanted: AgentRequest) -> Result<Self, String> {
-        let session = &host.place.session;
+    fn prepare(host: Host, agent_request: AgentRequest) -> Result<Self, String> {
+        let session = &host.outer.session;
         let terms = session.gateway().agents.terms();
         let terms =
             terms.ok_or("no language model is chosen: the configuration needs naturalLanguage.model")?;
-        if matches!(terms.model, Chosen::Host) && !host.lends_model() {
+        if matches!(terms.model, Chosen::Host) && !host.has_sampling_tools() {
             let why = "the host has not declared the capability \"sampling.tools\"";
             return Err(format!("this host's model cannot be asked: {why}"));
         }
         let snapshot = session.snapshot();
-        let server = wanted.server.as_deref().map(|name| {
+        let server = agent_request.server.as_deref().map(|name| {
             let known = snapshot.servers().into_iter();
             let known: Vec<_> = known.filter(|server| snapshot.layout.runs_agents_with(server)).collect();
             let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
@@ -151,7 +150,8 @@ impl AgentRun {
             found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
         });
         let server = server.transpose()?;
-        let toolbox = Toolbox::stocked(&snapshot, &wanted.query, server.as_ref(), session.gateway().table);
+        let toolbox =
+            Toolbox::select(&snapshot, &agent_request.query, server.as_ref(), session.gateway().table);
         if toolbox.is_empty() {
             let failure =
                 server.and_then(|server| Some((snapshot.catalog.failure(&server)?.clone(), server)));
@@ -165,7 +165,7 @@ impl AgentRun {
             host,
             toolbox,
             role,
-            query: wanted.query,
+            query: agent_request.query,
             deadline: Instant::now() + terms.limits.time,
             terms,
             spent: Spent::default(),
@@ -179,8 +179,8 @@ impl AgentRun {
         self.report
     }
 
-    /// Until the model has no more calls to make. Its last words, or why there are none.
-    async fn converse(&mut self) -> Result<String, Shortage> {
+    /// Alternates model and tool calls until the model calls no more tools. Returns its last text.
+    async fn converse(&mut self) -> Result<String, RunError> {
         let mut turns = vec![Turn::User(self.query.clone())];
         loop {
             let Reply { text, calls, stop, .. } = self.ask(&mut turns).await?;
@@ -189,50 +189,50 @@ impl AgentRun {
                 return Ok(format!("{text}{cut}"));
             }
             if self.spent.warned {
-                return Err(Shortage::Calls(self.terms.limits.calls));
+                return Err(RunError::Calls(self.terms.limits.calls));
             }
             if self.spent.tokens >= self.terms.limits.tokens {
-                return Err(Shortage::Tokens(self.terms.limits.tokens));
+                return Err(RunError::Tokens(self.terms.limits.tokens));
             }
             let results = self.make(&calls).await?;
             turns.extend([Turn::Model { text, calls }, Turn::Results(results)]);
         }
     }
 
-    async fn ask(&mut self, turns: &mut Vec<Turn>) -> Result<Reply, Shortage> {
+    async fn ask(&mut self, turns: &mut Vec<Turn>) -> Result<Reply, RunError> {
         let limits = self.terms.limits;
         let mut pauses = PAUSES.into_iter();
         loop {
             if self.spent.turns >= limits.turns {
-                return Err(Shortage::Turns(limits.turns));
+                return Err(RunError::Turns(limits.turns));
             }
             if self.spent.tokens >= limits.tokens {
-                return Err(Shortage::Tokens(limits.tokens));
+                return Err(RunError::Tokens(limits.tokens));
             }
             self.spent.turns += 1;
-            self.tell("asking the model");
+            self.report_progress("asking the model");
             let prompt = Prompt {
                 system: Some(self.role.clone()),
                 turns: turns.clone(),
                 tools: self.toolbox.specs(),
                 limit: ANSWER,
             };
-            let guess = guessed(&prompt);
+            let estimated = estimated_cost(&prompt);
             let reply = timeout_at(self.deadline, self.reply(prompt)).await;
-            match reply.map_err(|_| Shortage::Time(limits.time))?.and_then(whole) {
+            match reply.map_err(|_| RunError::Time(limits.time))?.and_then(reject_cut_off) {
                 Ok(reply) => {
-                    self.spend(cost(&reply, guess));
+                    self.spend(cost(&reply, estimated));
                     return Ok(reply);
                 }
-                Err(Trouble::Malformed(why)) if self.spent.misunderstandings < MISUNDERSTANDINGS => {
-                    self.spent.misunderstandings += 1;
-                    self.spend(guess);
+                Err(Trouble::Malformed(why)) if self.spent.unreadable_replies < UNREADABLE_REPLIES => {
+                    self.spent.unreadable_replies += 1;
+                    self.spend(estimated);
                     turns.push(Turn::User(format!("Your last answer cannot be read: {why}. Try again.")));
                 }
                 Err(trouble) => {
                     let pause = pause_after(&trouble, &mut pauses).filter(|pause| self.has_time_for(*pause));
-                    let Some(pause) = pause else { return Err(Shortage::Model(trouble)) };
-                    self.tell("waiting for the model");
+                    let Some(pause) = pause else { return Err(RunError::Model(trouble)) };
+                    self.report_progress("waiting for the model");
                     sleep(pause).await;
                 }
             }
@@ -241,7 +241,9 @@ impl AgentRun {
 
     async fn reply(&mut self, prompt: Prompt) -> Result<Reply, Trouble> {
         match &self.terms.model {
-            Chosen::Model(model) => model.ask(prompt, Some(self.host.place.teller.listen())).await,
+            Chosen::Model(model) => {
+                model.ask(prompt, Some(self.host.outer.progress.sentence_reporter())).await
+            }
             Chosen::Host => {
                 let left = self.deadline.saturating_duration_since(Instant::now());
                 let reply = self.host.sample(&prompt).await;
@@ -254,7 +256,7 @@ impl AgentRun {
         }
     }
 
-    /// The numbers are a provider's, who may claim anything.
+    /// Saturating, because the numbers come from a provider.
     fn spend(&mut self, tokens: u64) {
         self.spent.tokens = self.spent.tokens.saturating_add(tokens);
     }
@@ -264,14 +266,14 @@ impl AgentRun {
     }
 
     /// Makes the calls of one turn, in their order; all at once, if none of them changes anything.
-    async fn make(&mut self, calls: &[ToolCall]) -> Result<Vec<ToolResult>, Shortage> {
+    async fn make(&mut self, calls: &[ToolCall]) -> Result<Vec<ToolResult>, RunError> {
         let mut results = Vec::new();
         let mut ready = Vec::new();
         for call in calls {
             let planned = match self.plan(call).await {
-                Ok(calling) => {
-                    let line = self.report.planned(&calling.tool, &calling.arguments);
-                    ready.push((results.len(), line, calling));
+                Ok(planned_call) => {
+                    let line = self.report.planned(&planned_call.tool, &planned_call.arguments);
+                    ready.push((results.len(), line, planned_call));
                     None
                 }
                 Err(why) => {
@@ -281,45 +283,45 @@ impl AgentRun {
             };
             results.push(planned);
         }
-        let together = ready.iter().all(|(_, _, calling)| calling.effect == Effect::Reads);
-        let mut running = Running::default();
-        for (at, line, calling) in ready {
-            if calling.means_something_else(&self.host.place.session.snapshot()) {
+        let together = ready.iter().all(|(_, _, planned_call)| planned_call.effect == Effect::Reads);
+        let mut running = RunningCalls::default();
+        for (at, line, planned_call) in ready {
+            if planned_call.is_stale(&self.host.outer.session.snapshot()) {
                 results[at] = Some(
                     self.report.done(line, Outcome::refused("the tool has changed meanwhile, or is gone")),
                 );
                 continue;
             }
             if Instant::now() >= self.deadline {
-                return Err(Shortage::Time(self.terms.limits.time));
+                return Err(RunError::Time(self.terms.limits.time));
             }
-            self.tell(&format!("calling {}", calling.tool));
+            self.report_progress(&format!("calling {}", planned_call.tool));
             self.report.begun(line);
-            running.begin(at, line, calling, &self.host.place);
+            running.begin(at, line, planned_call, &self.host.outer);
             if !together {
                 self.gather(&mut running, &mut results).await?;
             }
         }
         self.gather(&mut running, &mut results).await?;
         let outcomes = results.into_iter().flatten();
-        Ok(calls.iter().zip(outcomes).map(|(call, outcome)| told(call, outcome)).collect())
+        Ok(calls.iter().zip(outcomes).map(|(call, outcome)| tool_result(call, outcome)).collect())
     }
 
-    /// Waits for everything that is under way. What is still so when the time is up is taken back.
+    /// Waits for all running calls. At the deadline they are cancelled.
     async fn gather(
         &mut self,
-        running: &mut Running,
+        running: &mut RunningCalls,
         results: &mut [Option<Outcome>],
-    ) -> Result<(), Shortage> {
-        let late = |_| Shortage::Time(self.terms.limits.time);
+    ) -> Result<(), RunError> {
+        let late = |_| RunError::Time(self.terms.limits.time);
         while let Some((at, line, outcome)) = timeout_at(self.deadline, running.next()).await.map_err(late)? {
             results[at] = Some(self.report.done(line, outcome));
         }
         Ok(())
     }
 
-    /// The call as it will be made: with arguments that fit, and allowed. Otherwise the model hears why not.
-    async fn plan(&mut self, call: &ToolCall) -> Result<Calling, String> {
+    /// Checks, repairs and authorises a call. `Err` is the reason for the model.
+    async fn plan(&mut self, call: &ToolCall) -> Result<PlannedCall, String> {
         let found = self.toolbox.get(&call.name);
         let found = found.ok_or_else(|| format!("there is no tool {:?}", call.name))?;
         let limit = self.terms.limits.calls;
@@ -327,32 +329,32 @@ impl AgentRun {
             self.spent.warned = true;
             return Err(format!("all {limit} calls are used up: answer with what you have"));
         }
-        let gateway = self.host.place.session.gateway();
+        let gateway = self.host.outer.session.gateway();
         let schema = found.tool.input_schema();
         let schema = schema.unwrap_or_else(|| Arc::new(arguments::CompiledSchema::new(b"{}")));
         let fitting = arguments::check(&schema, call.arguments.get().as_bytes(), gateway.settings().repair);
         let fitting = fitting.map_err(|refusal| refusal.to_string())?;
-        let calling = Calling::new(gateway.tickets.next(), found, &fitting.arguments);
-        let calling = calling.ok_or("these arguments cannot be sent")?;
+        let planned_call = PlannedCall::new(gateway.tickets.next(), found, &fitting.arguments);
+        let planned_call = planned_call.ok_or("these arguments cannot be sent")?;
         // What the user declines counts too, so that nobody is asked without end.
         self.spent.calls += 1;
-        if calling.effect > self.terms.unasked {
-            self.consent(&calling).await?;
+        if planned_call.effect > self.terms.unasked {
+            self.consent(&planned_call).await?;
         }
-        Ok(calling)
+        Ok(planned_call)
     }
 
     /// While the user thinks, the clock stands still.
-    async fn consent(&mut self, calling: &Calling) -> Result<(), String> {
-        self.tell(&format!("asking whether {} may be called", calling.tool));
+    async fn consent(&mut self, planned_call: &PlannedCall) -> Result<(), String> {
+        self.report_progress(&format!("asking whether {} may be called", planned_call.tool));
         let begun = Instant::now();
-        let answer = consent::to(calling, &mut self.host).await;
+        let answer = consent::obtain(planned_call, &mut self.host).await;
         self.deadline += begun.elapsed();
         answer
     }
 
-    fn tell(&self, what: &str) {
-        self.host.place.teller.tell(what);
+    fn report_progress(&self, what: &str) {
+        self.host.outer.progress.report(what);
     }
 }
 
@@ -365,8 +367,8 @@ fn pause_after(trouble: &Trouble, pauses: &mut impl Iterator<Item = Duration>) -
     }
 }
 
-/// Of an answer that was cut off no call is made: the last may look whole, and half a path is a path too.
-fn whole(reply: Reply) -> Result<Reply, Trouble> {
+/// Rejects an answer that was cut off within its calls: the last may look whole, and half a path is a path too.
+fn reject_cut_off(reply: Reply) -> Result<Reply, Trouble> {
     if reply.stop == Stop::Limit && !reply.calls.is_empty() {
         let why = format!("it was cut off after {ANSWER} tokens, and none of its calls was made");
         return Err(Trouble::Malformed(why));
@@ -374,26 +376,26 @@ fn whole(reply: Reply) -> Result<Reply, Trouble> {
     Ok(reply)
 }
 
-/// What the model reads of a call that it wanted.
-fn told(call: &ToolCall, outcome: Outcome) -> ToolResult {
+/// The result of a call for the model.
+fn tool_result(call: &ToolCall, outcome: Outcome) -> ToolResult {
     ToolResult {
         call: call.id.clone(),
         name: call.name.clone(),
         text: outcome.text,
-        failed: outcome.fate != Fate::Done,
+        failed: outcome.status != CallStatus::Done,
     }
 }
 
-/// What was told of the cost, or what it must have been about: a host tells nothing.
-fn cost(reply: &Reply, guess: u64) -> u64 {
+/// The tokens that the provider reports, or an estimate: hosts report none.
+fn cost(reply: &Reply, estimated: u64) -> u64 {
     if reply.usage != Usage::default() {
         return reply.usage.input.saturating_add(reply.usage.output);
     }
     let calls = reply.calls.iter().map(|call| estimate(call.arguments.get()));
-    guess + (estimate(&reply.text) + calls.sum::<usize>()) as u64
+    estimated + (estimate(&reply.text) + calls.sum::<usize>()) as u64
 }
 
-fn guessed(prompt: &Prompt) -> u64 {
+fn estimated_cost(prompt: &Prompt) -> u64 {
     let turns = prompt.turns.iter().map(|turn| match turn {
         Turn::User(text) => estimate(text),
         Turn::Model { text, calls } => {

@@ -9,25 +9,25 @@ use plugbay_core::surface::Effect;
 
 use crate::ranking::Chosen;
 
-/// Who runs agent runs, if anybody does. Shared by all sessions.
+/// The terms of agent runs, if they are enabled. Shared by all sessions.
 #[derive(Debug, Default)]
 pub struct Agents {
     // A std mutex: held for a look, never across an await.
     terms: Mutex<Option<Arc<Terms>>>,
 }
 
-/// On which terms they are run.
+/// The terms of agent runs.
 #[derive(Debug)]
 pub struct Terms {
     pub model: Chosen,
     pub limits: Limits,
-    /// What is done without asking the user.
+    /// The strongest effect of calls that need no consent.
     pub unasked: Effect,
-    /// What the model is told besides.
+    /// Further instructions to the model.
     pub instructions: Option<String>,
 }
 
-/// Where one agent run ends, whether it is done or not.
+/// The limits of one agent run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub calls: usize,
@@ -39,7 +39,7 @@ pub struct Limits {
 }
 
 impl Agents {
-    /// From now on these hold, or no agent runs are run.
+    /// Sets the terms; `None` disables agent runs.
     pub fn choose(&self, terms: Option<Terms>) {
         *self.lock() = terms.map(Arc::new);
     }

@@ -1,4 +1,4 @@
-//! How much memory messages may take that nobody has read yet, counted for as long as they live.
+//! A limit on the memory of unread messages, counted as long as they live.
 
 use std::sync::{
     Arc,
@@ -8,45 +8,45 @@ use std::sync::{
 use bytes::Bytes;
 use plugbay_core::wire::Frame;
 
-/// A part of a greater whole, if there is one: what a part holds, the whole holds too.
+/// A memory limit. Bytes of a share count in its parent too.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
     limit: usize,
-    whole: Option<Arc<Budget>>,
+    parent: Option<Arc<Budget>>,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { held: AtomicUsize::new(0), limit, whole: None })
+        Arc::new(Self { held: AtomicUsize::new(0), limit, parent: None })
     }
 
-    /// A share that is full at `limit`, or when the whole is.
+    /// A share that is full at `limit`, or when its parent is.
     pub(crate) fn share(self: &Arc<Self>, limit: usize) -> Arc<Self> {
-        Arc::new(Self { held: AtomicUsize::new(0), limit, whole: Some(Arc::clone(self)) })
+        Arc::new(Self { held: AtomicUsize::new(0), limit, parent: Some(Arc::clone(self)) })
     }
 
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// New work may begin.
+    /// Whether new work may begin.
     pub(crate) fn has_room(&self) -> bool {
-        self.held() < self.limit && self.whole.as_ref().is_none_or(|whole| whole.has_room())
+        self.held() < self.limit && self.parent.as_ref().is_none_or(|parent| parent.has_room())
     }
 
-    /// What has come can be kept: only the whole sets a limit to that.
+    /// Whether a message that has come can be kept. Only the topmost budget limits that.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
-        match &self.whole {
-            Some(whole) => whole.has_room_for(length),
+        match &self.parent {
+            Some(parent) => parent.has_room_for(length),
             None => self.held().saturating_add(length) <= self.limit,
         }
     }
 
-    /// Whoever is slow should give way now, before others must.
-    pub(crate) fn is_pressed(&self) -> bool {
-        match &self.whole {
-            Some(whole) => whole.is_pressed(),
+    /// Whether slow hosts should be disconnected now, before others suffer.
+    pub(crate) fn is_under_pressure(&self) -> bool {
+        match &self.parent {
+            Some(parent) => parent.is_under_pressure(),
             None => self.held() >= self.limit / 4,
         }
     }
@@ -64,15 +64,15 @@ impl Budget {
 
     fn add(&self, length: usize) {
         self.held.fetch_add(length, Ordering::Relaxed);
-        if let Some(whole) = &self.whole {
-            whole.add(length);
+        if let Some(parent) = &self.parent {
+            parent.add(length);
         }
     }
 
     fn subtract(&self, length: usize) {
         self.held.fetch_sub(length, Ordering::Relaxed);
-        if let Some(whole) = &self.whole {
-            whole.subtract(length);
+        if let Some(parent) = &self.parent {
+            parent.subtract(length);
         }
     }
 }
@@ -92,7 +92,7 @@ impl Reservation {
 
     /// Lives as long as these bytes.
     pub(crate) fn around(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Held { bytes, _reservation: self })
+        Bytes::from_owner(CountedBytes { bytes, _reservation: self })
     }
 }
 
@@ -102,12 +102,12 @@ impl Drop for Reservation {
     }
 }
 
-struct Held {
+struct CountedBytes {
     bytes: Bytes,
     _reservation: Reservation,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -118,29 +118,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_count_until_their_last_slice_is_gone() {
-        let whole = Budget::new(100);
-        let share = whole.share(10);
+    fn budgeted_bytes_count_until_their_last_slice_is_dropped() {
+        let parent = Budget::new(100);
+        let share = parent.share(10);
         let frame = share.hold(Frame::from("0123456789"));
         let slice = frame.pieces()[0].slice(2..3);
-        assert_eq!((whole.held(), share.held()), (10, 10));
-        assert!(whole.has_room() && !share.has_room());
+        assert_eq!((parent.held(), share.held()), (10, 10));
+        assert!(parent.has_room() && !share.has_room());
         drop(frame);
-        assert_eq!((whole.held(), &slice[..]), (10, &b"2"[..]));
+        assert_eq!((parent.held(), &slice[..]), (10, &b"2"[..]));
         drop(slice);
-        assert_eq!((whole.held(), share.held()), (0, 0));
+        assert_eq!((parent.held(), share.held()), (0, 0));
     }
 
     #[test]
-    fn a_share_is_full_when_the_whole_is() {
-        let whole = Budget::new(100);
-        let (one, other) = (whole.share(10), whole.share(1000));
+    fn a_budget_share_is_full_when_its_parent_is() {
+        let parent = Budget::new(100);
+        let (one, other) = (parent.share(10), parent.share(1000));
         let mut held = one.reserve(20);
-        assert!(!one.has_room() && one.has_room_for(80) && !one.is_pressed());
+        assert!(!one.has_room() && one.has_room_for(80) && !one.is_under_pressure());
         assert!(other.has_room() && other.has_room_for(80) && !other.has_room_for(81));
         held.grow(80);
-        assert!(!other.has_room() && other.is_pressed());
+        assert!(!other.has_room() && other.is_under_pressure());
         drop(held);
-        assert!(one.has_room() && other.has_room() && !other.is_pressed());
+        assert!(one.has_room() && other.has_room() && !other.is_under_pressure());
     }
 }

@@ -1,9 +1,9 @@
-//! The gateway's own tools: what a call of one of them does.
+//! The built-in tools.
 
 mod activate;
-mod finding;
-mod given;
+mod call_arguments;
 pub(crate) mod prompts;
+mod search;
 pub(crate) mod suite;
 
 use std::{borrow::Cow, ops::Range, time::Duration};
@@ -16,7 +16,7 @@ use plugbay_core::{
     wire::{Head, write},
 };
 
-use self::given::Arguments;
+use self::call_arguments::Arguments;
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
@@ -27,7 +27,7 @@ use crate::{
     tasks,
 };
 
-/// A model may be patient, but not for ever.
+/// Longest timeout that a call may ask for.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// Where a result tells what was repaired in its call.
 const REPAIRS_KEY: &str = "plugbay/repairs";
@@ -55,10 +55,10 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
     let RequestContext { session, request, .. } = context;
     let snapshot = context.snapshot();
     let reply = match tool {
-        BuiltinTool::Search => return finding::serve(context),
+        BuiltinTool::Search => return search::serve(context),
         BuiltinTool::Describe => describe(session, &snapshot, request),
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
-            Ok(route) => return dispatch::forward(context, route),
+            Ok(route) => return dispatch::forward(context, &route),
             Err(reply) => Err(reply),
         },
         BuiltinTool::Activate | BuiltinTool::Deactivate => return activate::switch(context, tool),
@@ -69,16 +69,16 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
         BuiltinTool::Status | BuiltinTool::Overview => Ok(activate::overview(session)),
         BuiltinTool::Refresh => {
             context.gateway().servers.refresh();
-            Ok("All servers are being asked again.".to_owned())
+            Ok("All servers are listing their tools again.".to_owned())
         }
     };
     context.text(&reply);
 }
 
-/// What a model sees of a call that could not be made.
+/// The text of a built-in tool's result; `Err` is an error that the model reads.
 type Reply = Result<String, String>;
 
-/// What there is of the wanted is told, whatever else was wanted with it.
+/// `describe_tool`: known tools are described even if others of the names are unknown.
 fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
     let arguments = Arguments::of(request);
     let names = [arguments.texts("name"), arguments.texts("names")].concat();

@@ -1,4 +1,4 @@
-//! The hosts that are here, how they introduced themselves and how they see the panel: for people who ask.
+//! The hosts that are connected, with their `clientInfo` and mode, for `plugbay status`.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,24 +8,24 @@ use tokio::sync::watch;
 
 use crate::message::Request;
 
-/// A host chooses its words itself.
+/// Longest name or version kept of a host, in characters.
 const LONGEST: usize = 64;
 
-/// How many hosts there are of each kind. Cheap to clone.
+/// The number of connected hosts of each kind. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectedHosts(watch::Sender<BTreeMap<ConnectedHost, usize>>);
 
-/// A host as others see it.
+/// A kind of connected host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectedHost {
-    /// What it calls itself.
+    /// The name in its `clientInfo`.
     pub name: Option<String>,
     pub version: Option<String>,
-    /// The host that it is taken for.
+    /// The name of its host profile.
     pub profile: String,
     pub era: Era,
-    /// Its mode and the reason; absent until all servers have been heard of.
+    /// Its mode and the reason; absent until all servers have listed or failed.
     pub mode: Option<Mode>,
     pub why: Option<String>,
 }
@@ -36,70 +36,70 @@ impl ConnectedHosts {
     }
 }
 
-/// How a host introduces itself.
+/// A host's `clientInfo` and protocol era.
 #[derive(Debug)]
-pub(crate) struct Introduction<'a> {
+pub(crate) struct ClientInfo<'a> {
     pub(crate) name: Option<Cow<'a, str>>,
     pub(crate) version: Option<Cow<'a, str>>,
     pub(crate) era: Era,
 }
 
-impl<'a> Introduction<'a> {
+impl<'a> ClientInfo<'a> {
     pub(crate) fn of(request: &'a Request, era: Era) -> Self {
         Self { name: request.client(), version: request.client_version(), era }
     }
 }
 
-/// A host's place among the others, until this is dropped.
+/// A host's entry in [`ConnectedHosts`], until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Presence {
     connected_hosts: ConnectedHosts,
-    guest: ConnectedHost,
+    host: ConnectedHost,
 }
 
 impl Presence {
-    pub(crate) fn take(
+    pub(crate) fn register(
         connected_hosts: &ConnectedHosts,
-        host: &Introduction<'_>,
+        client: &ClientInfo<'_>,
         profile: &str,
         chosen: Option<(Mode, String)>,
     ) -> Self {
         let words = |text: &Option<Cow<'_, str>>| Some(text.as_ref()?.chars().take(LONGEST).collect());
         let (mode, why) = chosen.unzip();
-        let (name, version) = (words(&host.name), words(&host.version));
+        let (name, version) = (words(&client.name), words(&client.version));
         Self::new(
             connected_hosts.clone(),
-            ConnectedHost { name, version, profile: profile.to_owned(), era: host.era, mode, why },
+            ConnectedHost { name, version, profile: profile.to_owned(), era: client.era, mode, why },
         )
     }
 
-    fn new(connected_hosts: ConnectedHosts, guest: ConnectedHost) -> Self {
-        connected_hosts.0.send_modify(|all| *all.entry(guest.clone()).or_default() += 1);
-        Self { connected_hosts, guest }
+    fn new(connected_hosts: ConnectedHosts, host: ConnectedHost) -> Self {
+        connected_hosts.0.send_modify(|all| *all.entry(host.clone()).or_default() += 1);
+        Self { connected_hosts, host }
     }
 
-    /// One that does not say its name is whoever it was.
-    pub(crate) fn is_of(&self, host: &Introduction<'_>, profile: &str) -> bool {
-        let ConnectedHost { name, version, profile: known, era, .. } = &self.guest;
+    /// Whether the entry still describes the host. A host without a name keeps its former one.
+    pub(crate) fn matches(&self, client: &ClientInfo<'_>, profile: &str) -> bool {
+        let ConnectedHost { name, version, profile: known, era, .. } = &self.host;
         let named =
-            || name.as_deref() == host.name.as_deref() && version.as_deref() == host.version.as_deref();
-        known == profile && *era == host.era && (host.name.is_none() || named())
+            || name.as_deref() == client.name.as_deref() && version.as_deref() == client.version.as_deref();
+        known == profile && *era == client.era && (client.name.is_none() || named())
     }
 
-    /// The host has got this mode, for this reason.
-    pub(crate) fn gets(&mut self, (mode, why): (Mode, String)) {
-        let guest = ConnectedHost { mode: Some(mode), why: Some(why), ..self.guest.clone() };
-        *self = Self::new(self.connected_hosts.clone(), guest);
+    /// Sets the mode of the host and its reason.
+    pub(crate) fn set_mode(&mut self, (mode, why): (Mode, String)) {
+        let host = ConnectedHost { mode: Some(mode), why: Some(why), ..self.host.clone() };
+        *self = Self::new(self.connected_hosts.clone(), host);
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
         self.connected_hosts.0.send_modify(|all| {
-            let Some(count) = all.get_mut(&self.guest) else { return };
+            let Some(count) = all.get_mut(&self.host) else { return };
             *count -= 1;
             if *count == 0 {
-                all.remove(&self.guest);
+                all.remove(&self.host);
             }
         });
     }
@@ -110,16 +110,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_of_a_kind_are_counted_while_they_are_here() {
+    fn connected_hosts_are_counted_by_client_info() {
         let connected_hosts = ConnectedHosts::default();
-        let host = Introduction { name: Some("c".into()), version: Some("1".into()), era: Era::Legacy };
-        let seat = || Presence::take(&connected_hosts, &host, "unknown", None);
-        let (mut first, second) = (seat(), seat());
+        let host = ClientInfo { name: Some("c".into()), version: Some("1".into()), era: Era::Legacy };
+        let register = || Presence::register(&connected_hosts, &host, "unknown", None);
+        let (mut first, second) = (register(), register());
         assert_eq!(connected_hosts.watch().borrow().values().collect::<Vec<_>>(), [&2]);
-        first.gets((Mode::All, "small".to_owned()));
+        first.set_mode((Mode::All, "small".to_owned()));
         let told = connected_hosts.watch().borrow().clone();
         assert_eq!(
-            told.iter().map(|(guest, count)| (guest.mode, *count)).collect::<Vec<_>>(),
+            told.iter().map(|(host, count)| (host.mode, *count)).collect::<Vec<_>>(),
             [(None, 1), (Some(Mode::All), 1)]
         );
         drop((first, second));
@@ -127,27 +127,28 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_says_nothing_new_keeps_its_seat() {
-        let seat = |host: &Introduction<'_>| Presence::take(&ConnectedHosts::default(), host, "codex", None);
-        let host = |name: Option<&'static str>, version: &'static str, era| Introduction {
+    fn a_connected_host_keeps_its_presence_if_client_info_is_unchanged() {
+        let register =
+            |client: &ClientInfo<'_>| Presence::register(&ConnectedHosts::default(), client, "codex", None);
+        let host = |name: Option<&'static str>, version: &'static str, era| ClientInfo {
             name: name.map(Into::into),
             version: Some(version.into()),
             era,
         };
-        let taken = seat(&host(Some("c"), "1", Era::Modern));
-        assert!(taken.is_of(&host(Some("c"), "1", Era::Modern), "codex"));
-        assert!(taken.is_of(&host(None, "", Era::Modern), "codex"));
+        let presence = register(&host(Some("c"), "1", Era::Modern));
+        assert!(presence.matches(&host(Some("c"), "1", Era::Modern), "codex"));
+        assert!(presence.matches(&host(None, "", Era::Modern), "codex"));
         for other in [
             host(Some("d"), "1", Era::Modern),
             host(Some("c"), "2", Era::Modern),
             host(Some("c"), "1", Era::Legacy),
         ] {
-            assert!(!taken.is_of(&other, "codex"), "{other:?}");
+            assert!(!presence.matches(&other, "codex"), "{other:?}");
         }
-        assert!(!taken.is_of(&host(None, "", Era::Modern), "cursor"), "the configuration has changed");
+        assert!(!presence.matches(&host(None, "", Era::Modern), "cursor"), "the configuration has changed");
         let long = "x".repeat(1000);
-        let boasting =
-            seat(&Introduction { name: Some(long.as_str().into()), version: None, era: Era::Legacy });
-        assert_eq!(boasting.guest.name.as_ref().map(String::len), Some(LONGEST));
+        let long_named =
+            register(&ClientInfo { name: Some(long.as_str().into()), version: None, era: Era::Legacy });
+        assert_eq!(long_named.host.name.as_ref().map(String::len), Some(LONGEST));
     }
 }

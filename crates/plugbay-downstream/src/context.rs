@@ -1,4 +1,4 @@
-//! A host's request on its way: who sent it, in which era, and where its answer goes.
+//! The context of a host's request: its session, its era, and the outbox for its answer.
 
 use std::{future::Future, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
     pub(crate) session: &'a Arc<Session>,
-    /// Takes the answer, and everything that goes to the host before it.
+    /// Takes the answer and all messages before it.
     pub(crate) sink: &'a Arc<Outbox>,
     pub(crate) request: &'a Request,
     pub(crate) era: Era,
@@ -82,10 +82,10 @@ impl<'a> RequestContext<'a> {
             };
             match come.filter(|_| context.session.release(&id)) {
                 Some(come) => then(context.borrow(), come),
-                // Not before: requests to the host that have become pointless are cancelled on the same way.
-                None => context.sink.taken_back(),
+                // Last, because cancellations of requests to the host use the same outbox.
+                None => context.sink.cancelled(),
             }
-            context.session.tell_if_idle();
+            context.session.notify_if_idle();
         });
     }
 

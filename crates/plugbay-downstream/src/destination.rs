@@ -1,4 +1,4 @@
-//! Where a request goes: to a server, with the parts of it that are written in the server's words, or to plugbay itself.
+//! The destination of a request: a server, with the parts that are replaced by the server's names, or plugbay itself.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use plugbay_core::{
 
 use crate::tasks::Role;
 
+/// The destination of a request.
 pub(crate) enum Destination {
     Server(Route),
     Builtin(BuiltinTool),

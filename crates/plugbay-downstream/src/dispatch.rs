@@ -1,4 +1,4 @@
-//! What a host's message means: read top-down, this is the path of every request.
+//! The handling of a host's messages: read top-down, this is the path of every request.
 
 mod tasks;
 
@@ -21,19 +21,18 @@ use crate::{
     builtin,
     context::RequestContext,
     destination::{Destination, InnerCall, Route},
-    lists::{self, Kind, Wanted},
+    lists::{self, Kind, ListFilter},
     message::{Message, Notification, Request, Response},
     outbox::Outbox,
     refusal::Refusal,
     respond,
-    route::{self, Finder},
+    route::{self, FindDestination},
     session::Session,
-    subscriptions::Watched,
+    subscriptions::ItemSubscription,
     suspended::HostCall,
 };
 
-/// Takes one message from a host. Never waits: what needs time goes on elsewhere, and its answer goes
-/// to `sink`.
+/// Handles one message from a host. Never waits: slow work is spawned, and its answer goes to `sink`.
 pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes) {
     match Message::read(message) {
         Ok(Message::Request(request)) => {
@@ -41,13 +40,13 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
                 sink.answer(respond::error(request.id(), &refusal));
             }
         }
-        Ok(Message::Notification(notification)) => notified(session, &notification),
-        Ok(Message::Response(response)) => replied(session, response),
+        Ok(Message::Notification(notification)) => receive_notification(session, &notification),
+        Ok(Message::Response(response)) => receive_response(session, response),
         Err(answer) => sink.answer(answer),
     }
 }
 
-/// Serves a request, or tells why it is not one that can be served; only then nothing goes to `sink`.
+/// Serves a request. After `Err` nothing has been sent to `sink`.
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
     if let Some(key) = request.ambiguous {
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
@@ -65,12 +64,12 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"resources/templates/list", _) => list(context, ItemKind::Template),
         (b"prompts/list", _) => list(context, ItemKind::Prompt),
         (b"tools/call", _) => call_tool(context),
-        (b"prompts/get", _) => pass_on(context, route::prompt),
-        (b"resources/read", _) => pass_on(context, route::resource),
-        (b"completion/complete", _) => pass_on(context, route::completion),
+        (b"prompts/get", _) => route_request(context, route::prompt),
+        (b"resources/read", _) => route_request(context, route::resource),
+        (b"completion/complete", _) => route_request(context, route::completion),
         (b"tasks/get" | b"tasks/cancel", _)
         | (b"tasks/result", Era::Legacy)
-        | (b"tasks/update", Era::Modern) => pass_on(context, route::task),
+        | (b"tasks/update", Era::Modern) => route_request(context, route::task),
         (b"tasks/list", Era::Legacy) => return tasks::list(context),
         (b"logging/setLevel", Era::Legacy) => return set_level(context),
         (b"resources/subscribe", Era::Legacy) => return subscribe(context),
@@ -79,16 +78,16 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"server/discover", Era::Modern) => discover(context),
         (b"subscriptions/listen", Era::Modern) => return listen(context),
         _ if era::is_core(method) => return Err(Refusal::UnknownMethod),
-        _ => pass_on(context, route::unknown),
+        _ => route_request(context, route::unknown),
     }
     Ok(())
 }
 
-/// Which era a request belongs to. A modern one must say everything that the server may rely on.
+/// The era of a request. A modern request must have its protocol version and capabilities in `_meta`.
 fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era, Refusal> {
     let meta = &request.meta;
     let Some(version) = &meta.version else {
-        // Only a modern host knows these, and it would not be one without its `_meta`.
+        // These methods are modern, and a modern request must have its `_meta`.
         let modern_only = matches!(method, b"server/discover" | b"subscriptions/listen");
         return if modern_only || session.is_modern() {
             Err(missing(era::VERSION_KEY))
@@ -104,11 +103,11 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
         return Err(missing(era::CAPABILITIES_KEY));
     }
     if session.opened_modern() {
-        session.meet(request, Era::Modern);
+        session.identify(request, Era::Modern);
     }
     let client_capabilities = request.client_capabilities();
-    session.host_view().lends_model(client_capabilities.sampling_tools);
-    session.can(client_capabilities, &request.extensions());
+    session.host_view().set_sampling_tools(client_capabilities.sampling_tools);
+    session.add_capabilities(client_capabilities, &request.extensions());
     session.gateway().opened.notify_one();
     Ok(Era::Modern)
 }
@@ -126,7 +125,7 @@ fn initialize(session: &Arc<Session>, sink: &Outbox, request: &Request) -> Resul
     let declared = request.opening.capabilities.as_ref();
     let client_capabilities =
         declared.map(|object| ClientCapabilities::read(&request.message, object)).unwrap_or_default();
-    session.meet(request, Era::Legacy);
+    session.identify(request, Era::Legacy);
     session.opened_legacy(version, client_capabilities, &request.extensions());
     let snapshot = session.snapshot();
     let instructions = session.host_view().instructions(&snapshot);
@@ -147,7 +146,7 @@ fn list(context: RequestContext<'_>, item_kind: ItemKind) {
         return context.refuse(&Refusal::InvalidParams("unknown cursor: the list has one page".to_owned()));
     }
     if item_kind == ItemKind::Tool && era == Era::Legacy && !session.is_alone() {
-        session.host_view().listed_by_visitor();
+        session.host_view().note_first_list();
     }
     let now = context.snapshot();
     if now.settled || item_kind == ItemKind::Tool && now.is_complete(&session.host_view().view_of(&now).0) {
@@ -160,24 +159,24 @@ fn answer_list(context: RequestContext<'_>, item_kind: ItemKind) {
     let (snapshot, key) = (context.snapshot(), item_kind.list_key());
     let definitions = lists::definitions(&snapshot, item_kind);
     context.answer(respond::list(context.request.id(), context.era, key, definitions));
-    context.session.has_seen(&snapshot, Kind::of(item_kind));
+    context.session.list_sent(&snapshot, Kind::of(item_kind));
 }
 
 pub(crate) fn call_tool(context: RequestContext<'_>) {
-    pass_on(context, route::tool);
+    route_request(context, route::tool);
 }
 
 /// Routes a request to one server, or to a built-in tool or prompt.
-fn pass_on(context: RequestContext<'_>, find: Finder) {
+fn route_request(context: RequestContext<'_>, find: FindDestination) {
     let snapshot = context.snapshot();
     match find(context, &snapshot) {
-        Ok(destination) => go(context, destination),
+        Ok(destination) => handle(context, destination),
         // The server may not have listed its tools yet: look again when all have.
         Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. } | Refusal::UnknownMethod)
             if !snapshot.settled =>
         {
             context.when_settled(move |context| match find(context, &context.snapshot()) {
-                Ok(destination) => go(context, destination),
+                Ok(destination) => handle(context, destination),
                 Err(refusal) => context.refuse(&refusal),
             });
         }
@@ -185,9 +184,9 @@ fn pass_on(context: RequestContext<'_>, find: Finder) {
     }
 }
 
-fn go(context: RequestContext<'_>, destination: Destination) {
+fn handle(context: RequestContext<'_>, destination: Destination) {
     match destination {
-        Destination::Server(route) => forward(context, route),
+        Destination::Server(route) => forward(context, &route),
         Destination::Builtin(tool) => builtin::serve(context, tool),
         Destination::Suite(server) => builtin::suite::serve(context, &server),
         Destination::BuiltinPrompt(prompt) => builtin::prompts::serve(context, prompt),
@@ -195,11 +194,11 @@ fn go(context: RequestContext<'_>, destination: Destination) {
 }
 
 /// Sends the request to its server. The answer comes to the table of calls.
-pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
+pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     let RequestContext { session, request, era, .. } = context;
     let snapshot = session.snapshot();
     let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
-    match context.gateway().suspended.resume(context, &route, server_era) {
+    match context.gateway().suspended.resume(context, route, server_era) {
         Ok(true) => return,
         Ok(false) => {}
         Err(refusal) => return context.refuse(&refusal),
@@ -209,13 +208,13 @@ pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
         return context.refuse(&Refusal::IdInUse);
     }
     if server_era.is_some() && snapshot.layout.settings.learn > 0 {
-        count_use(context, &route);
+        count_use(context, route);
     }
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
         session.wants_log(Some(level));
     }
-    let draft = draft(request, &route);
-    let call = HostCall::begin(context, &route, server_era, &draft);
+    let draft = draft(request, route);
+    let call = HostCall::begin(context, route, server_era, &draft);
     context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,
@@ -229,11 +228,11 @@ pub(crate) fn forward(context: RequestContext<'_>, route: Route) {
     context.gateway().servers.forward(&route.server, call);
 }
 
-/// The host's bytes with holes where the server's own words and our ticket go.
+/// The host's bytes with holes for the server's names and the ticket.
 fn draft(request: &Request, route: &Route) -> Draft {
     let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
-    if let Some((subject, own)) = &route.subject {
-        draft = draft.with(subject.clone(), Hole::Text(own.clone()));
+    if let Some((subject, server_name)) = &route.subject {
+        draft = draft.with(subject.clone(), Hole::Text(server_name.clone()));
     }
     if let Some(InnerCall { arguments: (span, arguments), .. }) = &route.inner {
         draft = draft.with(span.clone(), Hole::Text(arguments.clone()));
@@ -250,42 +249,42 @@ fn draft(request: &Request, route: &Route) -> Draft {
 /// Counts the use of a tool, for `learn`.
 fn count_use(context: RequestContext<'_>, route: &Route) {
     if context.request.method() == b"tools/call"
-        && let Some(tool) = route.subject.as_ref().and_then(|(_, own)| string_value(own))
+        && let Some(tool) = route.subject.as_ref().and_then(|(_, name)| string_value(name))
     {
         context.gateway().usage_counts.used(&route.server, &tool);
     }
 }
 
-pub(crate) fn replied(session: &Arc<Session>, response: Response) {
+pub(crate) fn receive_response(session: &Arc<Session>, response: Response) {
     session.replied(response.message, response.head);
 }
 
 fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     let RequestContext { session, sink, request, .. } = context;
-    let tasks = tasks::watched(session, request)?;
-    let wanted = Wanted::read(&request.message, request.notifications.as_ref());
+    let tasks = tasks::item_subscriptions(session, request)?;
+    let wanted = ListFilter::read(&request.message, request.notifications.as_ref());
     let id = request.message.slice(request.id.clone());
-    let mut watched = resources(session, request, &id);
-    watched.extend(tasks);
-    if !session.subscribe(id, wanted, watched, Arc::clone(sink)) {
+    let mut items = resource_subscriptions(session, request, &id);
+    items.extend(tasks);
+    if !session.subscribe(id, wanted, items, Arc::clone(sink)) {
         return Err(Refusal::IdInUse);
     }
     Ok(())
 }
 
-/// The resources that a subscription names and somebody tells of.
-fn resources(session: &Session, request: &Request, id: &Bytes) -> Vec<Watched> {
+/// The resources that a subscription names and whose servers support subscriptions.
+fn resource_subscriptions(session: &Session, request: &Request, id: &Bytes) -> Vec<ItemSubscription> {
     let filter = request.notifications.as_ref();
     let uris = filter.and_then(|filter| Members::find(&request.message, filter, "resourceSubscriptions"));
     let uris = uris.map(|list| elements(&request.message, &list)).unwrap_or_default();
     let snapshot = session.snapshot();
-    let watched = |span: Span| {
+    let items = |span: Span| {
         let uri = string_value(request.raw(&span))?;
-        let place = session.meant(&uri, snapshot.resources.resources_at(&uri))?;
-        let place = Some(place).filter(|place| tells_of_changes(&snapshot, &place.server))?;
-        Some(Watched::new(place, request.message.slice(span), Some(id.clone())))
+        let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri))?;
+        let place = Some(place).filter(|place| supports_subscriptions(&snapshot, &place.server))?;
+        Some(ItemSubscription::new(place, request.message.slice(span), Some(id.clone())))
     };
-    uris.into_iter().filter_map(watched).collect()
+    uris.into_iter().filter_map(items).collect()
 }
 
 fn set_level(context: RequestContext<'_>) -> Result<(), Refusal> {
@@ -304,28 +303,28 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     let (uri, span) = request.addressed()?;
     let snapshot = session.snapshot();
     let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
-    let place = session.meant(&uri, snapshot.resources.resources_at(&uri)).ok_or_else(unknown)?;
-    if !tells_of_changes(&snapshot, &place.server) {
-        let what = format!("its server {:?} does not tell when a resource changes", place.server.as_str());
+    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri)).ok_or_else(unknown)?;
+    if !supports_subscriptions(&snapshot, &place.server) {
+        let what = format!("its server {:?} does not support resource subscriptions", place.server.as_str());
         return Err(Refusal::InvalidParams(what));
     }
-    session.watch(Watched::new(place, request.message.slice(span), None));
+    session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None));
     context.result(json!({}));
     Ok(())
 }
 
-fn tells_of_changes(snapshot: &Snapshot, server: &ServerName) -> bool {
-    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.features.subscribe)
+fn supports_subscriptions(snapshot: &Snapshot, server: &ServerName) -> bool {
+    snapshot.catalog.get(server).is_some_and(|entry| entry.offer.capabilities.subscribe)
 }
 
 fn unsubscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     let (_, span) = context.request.addressed()?;
-    context.session.unwatch(context.request.raw(&span));
+    context.session.unsubscribe_item(context.request.raw(&span));
     context.result(json!({}));
     Ok(())
 }
 
-pub(crate) fn notified(session: &Session, notification: &Notification) {
+pub(crate) fn receive_notification(session: &Session, notification: &Notification) {
     let Notification { message, method, params } = notification;
     match &message[method.clone()] {
         b"notifications/initialized" => session.initialized(),
@@ -338,21 +337,21 @@ pub(crate) fn notified(session: &Session, notification: &Notification) {
         b"notifications/roots/list_changed" if session.has_roots() => {
             session.gateway().servers.roots_changed(message.clone());
         }
-        b"notifications/progress" => session.progresses(message, params.as_ref()),
+        b"notifications/progress" => session.host_progress(message, params.as_ref()),
         method if era::is_core(method) => {}
-        _ => pass_on_notification(session, notification),
+        _ => forward_notification(session, notification),
     }
 }
 
-/// What only a server may know, if it can be told which one.
-fn pass_on_notification(session: &Session, notification: &Notification) {
+/// Forwards a notification of unknown method to its server, if that can be found.
+fn forward_notification(session: &Session, notification: &Notification) {
     let (request, snapshot) = (notification.as_request(), session.snapshot());
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };
     if request.ambiguous.is_none()
         && let Ok(Destination::Server(route)) = route::unknown_method(&request, &snapshot, era, session)
     {
-        let own = route.subject.iter().map(|(span, own)| (span.clone(), &own[..])).collect::<Vec<_>>();
-        let notification = Frame::edited(&notification.message, &own).into_bytes();
+        let edits = route.subject.iter().map(|(span, name)| (span.clone(), &name[..])).collect::<Vec<_>>();
+        let notification = Frame::edited(&notification.message, &edits).into_bytes();
         session.gateway().servers.notify(&route.server, notification);
     }
 }

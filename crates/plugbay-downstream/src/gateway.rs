@@ -1,11 +1,11 @@
-//! What every session shares.
+//! The state that all sessions share.
 
 use std::{fmt, sync::Arc};
 
 use plugbay_core::{
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
-    search::Table,
+    search::EmbeddingTable,
     surface::{Learned, LiveSettings, Snapshot},
     usage_counts::UsageCounts,
 };
@@ -21,27 +21,27 @@ pub struct Gateway {
     pub servers: Arc<dyn Servers>,
     pub snapshots: watch::Receiver<Snapshot>,
     pub tickets: Arc<Tickets>,
-    /// Told of every host that servers may ask something.
+    /// All hosts that servers may send requests to.
     pub host_registry: Arc<HostRegistry>,
     /// The calls of all hosts.
     pub suspended: Arc<SuspendedCalls>,
-    /// Told when it is known what hosts can be asked, which servers want to know when they start.
+    /// Notified when a host has declared its capabilities, which servers need when they start.
     pub opened: Arc<Notify>,
-    /// Told when a host has got its first list: what is not urgent can begin.
+    /// Notified when a host has got its first tool list, so that work of low priority can begin.
     pub first_list: Arc<Notify>,
     /// Counts the tools that are used, if the settings want it.
     pub usage_counts: Arc<UsageCounts>,
-    /// Which have been used most so far, for a conversation that begins.
+    /// The tools used most so far, for a new conversation.
     pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
-    /// The hosts that are here.
+    /// The hosts that are connected.
     pub connected_hosts: ConnectedHosts,
-    /// Told when somebody has switched something on or off.
+    /// Notified when a host has activated or deactivated tools.
     pub switched: Arc<Notify>,
-    /// What words mean, for whoever searches by meaning.
-    pub table: fn() -> Option<Arc<Table>>,
-    /// Who helps with the ranking of what was found.
+    /// The embedding table for search.
+    pub table: fn() -> Option<Arc<EmbeddingTable>>,
+    /// Ranks search hits with a model.
     pub ranker: Arc<Ranker>,
-    /// Who runs agent runs, and on which terms.
+    /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
 }
 
@@ -55,7 +55,7 @@ impl Gateway {
         self.snapshots.borrow().layout.settings
     }
 
-    /// Waits until every server has been heard of; the catalog sees to it that this comes.
+    /// Waits until every server has listed its tools or failed. The catalog guarantees that this happens.
     pub(crate) async fn settled(&self) {
         let _ = self.snapshots.clone().wait_for(|snapshot| snapshot.settled).await;
     }

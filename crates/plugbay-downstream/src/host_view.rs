@@ -1,4 +1,4 @@
-//! Where a host stands before the panel: how it sees it, and what it has switched on.
+//! How a host sees the catalog: its profile, its mode, and the tools that it has activated.
 
 use std::{
     collections::BTreeMap,
@@ -21,87 +21,87 @@ use plugbay_core::{
 };
 use tokio::sync::Notify;
 
-use crate::connected_hosts::{ConnectedHosts, Introduction, Presence};
+use crate::connected_hosts::{ClientInfo, ConnectedHosts, Presence};
 
+/// A host's view of the catalog.
 #[derive(Debug)]
 pub(crate) struct HostView {
-    lasting: Lasting,
+    persistence: Persistence,
     // A std mutex: held for look-ups, never across an await.
     state: Mutex<State>,
-    /// Told when the host has listed its tools.
+    /// Notified when the host has listed its tools.
     pub(crate) listed: Notify,
-    /// How many listen for changes of what is seen from here.
-    ears: AtomicUsize,
+    /// Number of live [`ListChangeListener`]s.
+    listeners: AtomicUsize,
 }
 
-/// Somebody who hears of changes, for as long as this lives.
+/// A connection on which the host gets `list_changed` notifications, as long as this lives.
 #[derive(Debug)]
 pub(crate) struct ListChangeListener(Arc<HostView>);
 
 impl Drop for ListChangeListener {
     fn drop(&mut self) {
-        self.0.ears.fetch_sub(1, Ordering::Relaxed);
+        self.0.listeners.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A server whose tools are in sight here: it is not put to rest for as long as this lives.
-struct Held {
+/// A server with active tools: it does not become idle as long as this lives.
+struct HeldServer {
     servers: Arc<dyn Servers>,
     server: ServerName,
 }
 
-impl Held {
+impl HeldServer {
     fn new(servers: &Arc<dyn Servers>, server: &ServerName) -> Self {
         servers.hold(server);
         Self { servers: Arc::clone(servers), server: server.clone() }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldServer {
     fn drop(&mut self) {
         self.servers.release(&self.server);
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for HeldServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Held").field(&self.server).finish()
+        f.debug_tuple("HeldServer").field(&self.server).finish()
     }
 }
 
-/// For how long something is switched on.
+/// How long activated tools stay active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Lasting {
-    /// As long as the host stays.
-    Yes,
-    /// At a host view that has a name, until nobody comes to it any more.
+pub(crate) enum Persistence {
+    /// As long as the session of the host.
+    Session,
+    /// Under the name in the URL, until no host uses that name any more.
     Named,
-    /// Not at all: whoever sends the next request cannot be told from others.
-    No,
+    /// For one request: plugbay cannot tell which host sends the next one.
+    None,
 }
 
 #[derive(Debug)]
 struct State {
     host: Profile,
-    /// How the host calls itself.
+    /// The name in the host's `clientInfo`.
     client: Option<String>,
-    /// Whether anybody has been here yet.
-    met: bool,
-    /// The host's own model can be asked to use tools.
-    lends: bool,
-    /// Whoever stands here, as others see it.
-    seat: Option<Presence>,
-    /// When it first listed over HTTP, there was no stream on which it could have heard of changes.
-    deaf: Option<bool>,
+    /// The host has identified itself.
+    identified: bool,
+    /// The host declared `sampling.tools`.
+    has_sampling_tools: bool,
+    /// The entry among the connected hosts.
+    presence: Option<Presence>,
+    /// Over HTTP: whether no stream was open for `list_changed` when the host first listed its tools.
+    missed_first_list: Option<bool>,
     active: Active,
-    /// What had been used most when somebody first came here: it does not change in mid conversation.
+    /// The tools used most when the host connected; fixed, because a list must not change in mid conversation.
     learned: Arc<Learned>,
-    /// How many tools were to be learned then.
+    /// The setting `learn` of that moment.
     learn: usize,
-    held: BTreeMap<ServerName, Held>,
-    chosen: Option<Chosen>,
-    /// What was last seen from here, so that a session works it out once. Other host views may be left for long, and
-    /// would keep it.
+    held: BTreeMap<ServerName, HeldServer>,
+    chosen: Option<ChosenMode>,
+    /// The last snapshot of this view, cached for sessions only: other host views may be unused for long.
     seen: Option<Snapshot>,
 }
 
@@ -119,32 +119,32 @@ impl State {
     }
 }
 
-/// The mode of a conversation, and what there was and the configuration said when it was chosen.
+/// The mode of a conversation, with the configuration and the catalog size from which it was chosen.
 #[derive(Debug)]
-struct Chosen {
+struct ChosenMode {
     configured: Option<Mode>,
     sizes: Sizes,
     mode: Mode,
-    /// If it was not configured.
+    /// The automatic choice, unless the mode is configured.
     choice: Option<Choice>,
 }
 
-impl Chosen {
-    fn told(&self) -> (Mode, String) {
+impl ChosenMode {
+    fn mode_and_reason(&self) -> (Mode, String) {
         (self.mode, self.choice.as_ref().map_or_else(|| "configured".to_owned(), Choice::why))
     }
 }
 
 impl HostView {
-    pub(crate) fn new(lasting: Lasting) -> Self {
+    pub(crate) fn new(persistence: Persistence) -> Self {
         let host = Profile::unknown();
         let state = State {
             host,
             client: None,
-            met: false,
-            lends: false,
-            seat: None,
-            deaf: None,
+            identified: false,
+            has_sampling_tools: false,
+            presence: None,
+            missed_first_list: None,
             active: Active::default(),
             learned: Arc::default(),
             learn: 0,
@@ -152,46 +152,51 @@ impl HostView {
             chosen: None,
             seen: None,
         };
-        Self { lasting, state: Mutex::new(state), listed: Notify::new(), ears: AtomicUsize::new(0) }
+        Self { persistence, state: Mutex::new(state), listed: Notify::new(), listeners: AtomicUsize::new(0) }
     }
 
-    /// Takes the name that the host gives itself; without one it keeps its former name. The tools of `learned`
+    /// Takes the host's `clientInfo` name; without one the host keeps its former name. The tools of `learned`
     /// are fixed when a conversation begins.
-    pub(crate) fn meet(&self, client: Option<&str>, layout: &Layout, learned: impl FnOnce() -> Arc<Learned>) {
+    pub(crate) fn identify(
+        &self,
+        client: Option<&str>,
+        layout: &Layout,
+        learned: impl FnOnce() -> Arc<Learned>,
+    ) {
         let mut state = self.lock();
         if let Some(client) = client.filter(|client| state.client.as_deref() != Some(client)) {
             state.client = Some(client.to_owned());
         }
-        let first = !std::mem::replace(&mut state.met, true);
+        let first = !std::mem::replace(&mut state.identified, true);
         state.configure(layout, first, learned);
     }
 
     /// Takes the profile of the host and the number of learned tools from a new configuration.
     pub(crate) fn reconfigure(&self, layout: &Layout, learned: impl FnOnce() -> Arc<Learned>) {
         let mut state = self.lock();
-        if state.met {
+        if state.identified {
             state.configure(layout, false, learned);
         }
     }
 
-    /// The host is seen to be here.
-    pub(crate) fn sit(&self, host: &Introduction<'_>, connected_hosts: &ConnectedHosts) {
+    /// Registers the host among the connected hosts.
+    pub(crate) fn register(&self, host: &ClientInfo<'_>, connected_hosts: &ConnectedHosts) {
         let mut state = self.lock();
-        if !state.seat.as_ref().is_some_and(|seat| seat.is_of(host, &state.host.name)) {
-            let chosen = state.chosen.as_ref().map(Chosen::told);
-            state.seat = Some(Presence::take(connected_hosts, host, &state.host.name, chosen));
+        if !state.presence.as_ref().is_some_and(|presence| presence.matches(host, &state.host.name)) {
+            let chosen = state.chosen.as_ref().map(ChosenMode::mode_and_reason);
+            state.presence = Some(Presence::register(connected_hosts, host, &state.host.name, chosen));
         }
     }
 
-    /// Nobody is here any more, as far as one can tell.
-    pub(crate) fn rise(&self) {
-        self.lock().seat = None;
+    /// Removes the host from the connected hosts.
+    pub(crate) fn unregister(&self) {
+        self.lock().presence = None;
     }
 
-    /// Whether the host's own model can be asked to use tools.
-    pub(crate) fn lends_model(&self, lends: bool) {
+    /// Sets whether the host declared `sampling.tools`.
+    pub(crate) fn set_sampling_tools(&self, has_sampling_tools: bool) {
         let mut state = self.lock();
-        if std::mem::replace(&mut state.lends, lends) != lends {
+        if std::mem::replace(&mut state.has_sampling_tools, has_sampling_tools) != has_sampling_tools {
             state.seen = None;
         }
     }
@@ -200,66 +205,66 @@ impl HostView {
         self.lock().host.clone()
     }
 
-    /// What is switched on stays on, and this host hears of it.
+    /// Activated tools stay active, and the host is notified of them.
     pub(crate) fn shows_changes(&self) -> bool {
-        self.is_lasting() && self.lock().host.lists_again && self.is_heard()
+        self.is_persistent() && self.lock().host.lists_again && self.has_listener()
     }
 
-    /// What is switched on stays on, and this host lists again, now or by itself later.
+    /// Activated tools stay active, and the host lists its tools again, now or later.
     pub(crate) fn lists_again(&self) -> bool {
         let state = self.lock();
-        self.is_lasting() && state.host.lists_again && state.deaf != Some(true)
+        self.is_persistent() && state.host.lists_again && state.missed_first_list != Some(true)
     }
 
-    /// A host that could not hear of changes when it first listed is shown how to do without; a list that
-    /// varied with its connections would be worse.
-    pub(crate) fn listed_by_visitor(&self) {
+    /// Notes whether the host can get `list_changed` when it first lists its tools. This stays fixed: a list that
+    /// varied with the host's connections would be worse.
+    pub(crate) fn note_first_list(&self) {
         let mut state = self.lock();
-        if state.deaf.is_none() {
-            state.deaf = Some(!self.is_heard());
+        if state.missed_first_list.is_none() {
+            state.missed_first_list = Some(!self.has_listener());
             state.seen = None;
         }
     }
 
-    fn is_heard(&self) -> bool {
-        self.ears.load(Ordering::Relaxed) > 0
+    fn has_listener(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn listen(self: &Arc<Self>) -> ListChangeListener {
-        self.ears.fetch_add(1, Ordering::Relaxed);
+        self.listeners.fetch_add(1, Ordering::Relaxed);
         ListChangeListener(Arc::clone(self))
     }
 
-    pub(crate) fn is_lasting(&self) -> bool {
-        self.lasting != Lasting::No
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.persistence != Persistence::None
     }
 
-    /// Others than those that stand here may hear of its changes.
+    /// Several connections may share this view.
     pub(crate) fn is_shared(&self) -> bool {
-        self.lasting == Lasting::Named
+        self.persistence == Persistence::Named
     }
 
-    /// The panel as it is now, seen from here.
-    pub(crate) fn see(&self, now: &Snapshot) -> Snapshot {
+    /// The current snapshot in this view.
+    pub(crate) fn snapshot(&self, now: &Snapshot) -> Snapshot {
         let mut state = self.lock();
         if let Some(seen) = state.seen.as_ref().filter(|seen| seen.is_same_moment(now)) {
             return seen.clone();
         }
         let view = self.view(&mut state, now);
         let seen = now.seen_by(&view);
-        state.seen = (self.lasting == Lasting::Yes).then(|| seen.clone());
+        state.seen = (self.persistence == Persistence::Session).then(|| seen.clone());
         seen
     }
 
-    /// What the host's model is told, as long as its host lets through.
+    /// The `instructions` for the host's model, cut to the limit of the host.
     pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
         let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
-        // The mode is chosen when all servers have been heard of.
+        // The mode is chosen when all servers have listed or failed.
         let decided = seen.settled || seen.layout.mode.is_some();
         instructions(seen, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
     }
 
-    /// The view of the panel, and why it is the one.
+    /// The view, and the automatic choice of its mode.
     pub(crate) fn view_of(&self, now: &Snapshot) -> (View, Option<Choice>) {
         let mut state = self.lock();
         let view = self.view(&mut state, now);
@@ -267,7 +272,7 @@ impl HostView {
     }
 
     pub(crate) fn switch(&self, servers: &Arc<dyn Servers>, change: impl FnOnce(&mut Active)) {
-        if !self.is_lasting() {
+        if !self.is_persistent() {
             return;
         }
         let mut state = self.lock();
@@ -275,7 +280,7 @@ impl HostView {
         change(active);
         held.retain(|server, _| active.has_server(server));
         for server in active.servers() {
-            held.entry(server.clone()).or_insert_with(|| Held::new(servers, server));
+            held.entry(server.clone()).or_insert_with(|| HeldServer::new(servers, server));
         }
         *seen = None;
     }
@@ -286,24 +291,26 @@ impl HostView {
             mode,
             active: state.active.clone(),
             learned: Arc::clone(&state.learned),
-            deaf: self.lasting == Lasting::No || !state.host.lists_again || state.deaf == Some(true),
+            deaf: self.persistence == Persistence::None
+                || !state.host.lists_again
+                || state.missed_first_list == Some(true),
             defers: state.host.defers_from.is_some(),
             name_limit: state.host.name_limit,
             agents: match now.layout.agents {
                 AgentAccess::Nobody => false,
                 AgentAccess::Everybody => true,
-                AgentAccess::Lenders => state.lends,
+                AgentAccess::Lenders => state.has_sampling_tools,
             },
         }
     }
 
-    /// Chosen once, when all servers have been heard of: a list that changes its nature in the middle of a
-    /// conversation would cost more than a wrong choice. Only the user can have it changed. Where nobody knows when
-    /// a conversation begins, it holds for as long as there is about as much as there was.
+    /// The mode, chosen once when all servers have listed or failed. A list that changes its mode in the middle of
+    /// a conversation would cost more than a wrong choice; only the user's configuration changes it. Without a
+    /// session the choice holds as long as the catalog has about the same size.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
         let configured = now.layout.mode;
-        let lasts = configured.is_some() || self.is_lasting();
-        let holds = |chosen: &&Chosen| {
+        let lasts = configured.is_some() || self.is_persistent();
+        let holds = |chosen: &&ChosenMode| {
             chosen.configured == configured && (lasts || chosen.sizes.are_about(now.names.undecided().tokens))
         };
         if let Some(chosen) = state.chosen.as_ref().filter(holds) {
@@ -316,9 +323,9 @@ impl HostView {
             if let Some(choice) = &choice {
                 tracing::info!("mode for {}: {choice}", state.host.name);
             }
-            let chosen = Chosen { configured, sizes, mode, choice };
-            if let Some(seat) = &mut state.seat {
-                seat.gets(chosen.told());
+            let chosen = ChosenMode { configured, sizes, mode, choice };
+            if let Some(presence) = &mut state.presence {
+                presence.set_mode(chosen.mode_and_reason());
             }
             state.chosen = Some(chosen);
         }
@@ -337,31 +344,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_say_its_name_is_whoever_it_was() {
-        let (host_view, layout) = (HostView::new(Lasting::Yes), Layout::default());
-        let met = |client| {
-            host_view.meet(client, &layout, Arc::default);
+    fn a_host_without_client_info_keeps_its_former_profile() {
+        let (host_view, layout) = (HostView::new(Persistence::Session), Layout::default());
+        let identified = |client| {
+            host_view.identify(client, &layout, Arc::default);
             host_view.host().name
         };
-        assert_eq!(met(None), "unknown");
-        assert_eq!(met(Some("claude-code")), "claude-code");
-        assert_eq!(met(None), "claude-code");
+        assert_eq!(identified(None), "unknown");
+        assert_eq!(identified(Some("claude-code")), "claude-code");
+        assert_eq!(identified(None), "claude-code");
         let hosts = Profiles::default().forced("codex").unwrap();
         let forced = Layout { hosts, ..Layout::default() };
-        let other = HostView::new(Lasting::Yes);
-        other.meet(None, &forced, Arc::default);
+        let other = HostView::new(Persistence::Session);
+        other.identify(None, &forced, Arc::default);
         assert_eq!(other.host().name, "codex");
     }
 
     #[test]
     fn a_new_configuration_changes_the_profile_and_the_learned_tools_of_a_connected_host() {
-        let host_view = HostView::new(Lasting::Yes);
+        let host_view = HostView::new(Persistence::Session);
         let learned = |tool: &str| {
             let server = ServerName::parse("s").unwrap();
             Arc::new(Learned::from([(server, [tool.to_owned()].into())]))
         };
         host_view.reconfigure(&Layout::default(), || panic!("nobody is here yet"));
-        host_view.meet(Some("claude-code"), &Layout::default(), || learned("first"));
+        host_view.identify(Some("claude-code"), &Layout::default(), || learned("first"));
         host_view.reconfigure(&Layout::default(), || panic!("nothing has changed"));
         let known = host_view.host();
         let profile = Profile { name_limit: Some(7), ..known };

@@ -1,4 +1,4 @@
-//! Towards hosts: sessions, what their messages mean, and the transports that carry them.
+//! The host side of the gateway: sessions, the handling of their requests, and the stdio and HTTP transports.
 
 pub mod agent;
 mod agent_settings;

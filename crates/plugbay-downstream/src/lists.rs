@@ -1,4 +1,4 @@
-//! What a host has seen of each list, so that it is told of changes and of nothing else.
+//! The lists that a host knows, so that it is notified of changes only.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -7,7 +7,7 @@ use plugbay_core::{
     wire::{Members, Span},
 };
 
-/// Lists whose changes are told by one notification.
+/// The kind of a `list_changed` notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tools,
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// How a subscription asks for it.
+    /// The key in the filter of `subscriptions/listen`.
     pub(crate) fn filter_key(self) -> &'static str {
         match self {
             Self::Tools => "toolsListChanged",
@@ -54,28 +54,27 @@ pub(crate) fn definitions(snapshot: &Snapshot, item_kind: ItemKind) -> &Bytes {
     }
 }
 
-/// The lists that a host has, or has been told to fetch again.
+/// The lists as the host last got them, or was notified of.
 #[derive(Debug, Default)]
-pub(crate) struct Seen([Option<[Bytes; 2]>; 3]);
+pub(crate) struct KnownLists([Option<[Bytes; 2]>; 3]);
 
-impl Seen {
+impl KnownLists {
     /// Everything, as it is now.
     pub(crate) fn all(snapshot: &Snapshot) -> Self {
-        Self(Kind::ALL.map(|kind| Some(shown(snapshot, kind))))
+        Self(Kind::ALL.map(|kind| Some(definitions_of(snapshot, kind))))
     }
 
     pub(crate) fn note(&mut self, snapshot: &Snapshot, kind: Kind) {
-        self.0[kind as usize] = Some(shown(snapshot, kind));
+        self.0[kind as usize] = Some(definitions_of(snapshot, kind));
     }
 
-    /// Whether the host has seen another list than it would see now. One that it has never asked for it
-    /// will see when it does.
+    /// Whether the host knows another list than the current one. A list that it never requested does not differ.
     pub(crate) fn differs(&self, snapshot: &Snapshot, kind: Kind) -> bool {
-        self.0[kind as usize].as_ref().is_some_and(|seen| *seen != shown(snapshot, kind))
+        self.0[kind as usize].as_ref().is_some_and(|known| *known != definitions_of(snapshot, kind))
     }
 }
 
-fn shown(snapshot: &Snapshot, kind: Kind) -> [Bytes; 2] {
+fn definitions_of(snapshot: &Snapshot, kind: Kind) -> [Bytes; 2] {
     let list = |item_kind| definitions(snapshot, item_kind).clone();
     match kind {
         Kind::Tools => [list(ItemKind::Tool), Bytes::new()],
@@ -84,11 +83,11 @@ fn shown(snapshot: &Snapshot, kind: Kind) -> [Bytes; 2] {
     }
 }
 
-/// What a `subscriptions/listen` wants to hear of.
+/// The list changes that a `subscriptions/listen` request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Wanted([bool; 3]);
+pub(crate) struct ListFilter([bool; 3]);
 
-impl Wanted {
+impl ListFilter {
     /// `filter` is the value at `notifications`.
     pub(crate) fn read(message: &[u8], filter: Option<&Span>) -> Self {
         let wants = |kind: Kind| {

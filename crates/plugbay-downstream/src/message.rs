@@ -1,4 +1,4 @@
-//! What a host says, read as far as anybody here looks into it.
+//! Messages of a host, parsed as far as plugbay reads them.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use plugbay_core::{
 
 use crate::{refusal::Refusal, respond};
 
-/// What a host can say.
+/// A message of a host.
 #[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
 pub(crate) enum Message {
     Request(Request),
@@ -22,7 +22,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Reads the envelope; gives the answer to what is none.
+    /// Reads the envelope. `Err` is the answer to a malformed message.
     pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
         match Head::read(&message) {
             Ok(Head { kind: wire::Kind::Request { id, method }, payload, .. }) => {
@@ -53,7 +53,7 @@ impl Notification {
     }
 }
 
-/// The answer to something that a server has asked.
+/// The host's response to a server request.
 pub(crate) struct Response {
     pub(crate) message: Bytes,
     pub(crate) head: Head,
@@ -65,7 +65,7 @@ pub(crate) struct Request {
     pub(crate) id: Span,
     pub(crate) method: Span,
     pub(crate) params: Option<Span>,
-    /// What of `params` any method reads, found in one pass.
+    /// The members of `params` that any method reads, found in one pass.
     pub(crate) name: Option<Span>,
     pub(crate) uri: Option<Span>,
     pub(crate) cursor: Option<Span>,
@@ -73,7 +73,7 @@ pub(crate) struct Request {
     pub(crate) task_id: Option<Span>,
     pub(crate) notifications: Option<Span>,
     pub(crate) arguments: Option<Span>,
-    pub(crate) opening: Opening,
+    pub(crate) opening: InitializeParams,
     pub(crate) state: Option<Span>,
     pub(crate) responses: Option<Span>,
     pub(crate) meta: Meta,
@@ -81,16 +81,16 @@ pub(crate) struct Request {
     pub(crate) ambiguous: Option<&'static str>,
 }
 
-/// What the params of `initialize` say of the host.
+/// The params of `initialize`.
 #[derive(Clone, Default)]
-pub(crate) struct Opening {
+pub(crate) struct InitializeParams {
     pub(crate) protocol_version: Option<Span>,
     pub(crate) capabilities: Option<Span>,
     pub(crate) client_info: Option<Span>,
 }
 
-/// What a call is about. If one of these stood twice, or also in other letters, a server could read
-/// another name than the one that was allowed.
+/// Keys of `params` that must be unambiguous. If one stood twice, or also in other case, a server could read
+/// another name than the one that plugbay checked.
 const UNAMBIGUOUS: [&str; 9] =
     ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState", "task", "taskId"];
 
@@ -177,12 +177,12 @@ impl Request {
         Some((&self.message, self.params.as_ref()?))
     }
 
-    /// Whether it says nothing but its method.
+    /// Whether the request has no params.
     pub(crate) fn is_empty(&self) -> bool {
         self.params.as_ref().is_none_or(|params| Members::of(&self.message, params).next().is_none())
     }
 
-    /// What is passed to a tool, as raw JSON.
+    /// The arguments of a tool call, as raw JSON.
     pub(crate) fn arguments(&self) -> Option<&[u8]> {
         Some(self.raw(self.arguments.as_ref()?))
     }
@@ -191,12 +191,12 @@ impl Request {
         Some(self.raw(self.meta.progress_token.as_ref()?))
     }
 
-    /// From which level on the log of this request is wanted.
+    /// The log level of this request.
     pub(crate) fn log_level(&self) -> Option<Level> {
         Level::parse(&self.text(self.meta.log_level.as_ref())?)
     }
 
-    /// Whether it is for what is in a resource.
+    /// Whether the request reads a resource.
     pub(crate) fn reads(&self) -> bool {
         self.method() == b"resources/read"
     }
@@ -210,27 +210,27 @@ impl Request {
         self.text(self.meta.version.as_ref())
     }
 
-    /// What the host calls itself.
+    /// The name in the host's `clientInfo`.
     pub(crate) fn client(&self) -> Option<Cow<'_, str>> {
-        self.told_of_client("name")
+        self.client_info("name")
     }
 
     pub(crate) fn client_version(&self) -> Option<Cow<'_, str>> {
-        self.told_of_client("version")
+        self.client_info("version")
     }
 
-    fn told_of_client(&self, key: &str) -> Option<Cow<'_, str>> {
+    fn client_info(&self, key: &str) -> Option<Cow<'_, str>> {
         let info = self.opening.client_info.as_ref().or(self.meta.client_info.as_ref())?;
         self.text(Members::find(&self.message, info, key).as_ref())
     }
 
-    /// What the host of a modern request can be asked for it.
+    /// The client capabilities that a modern request declares.
     pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
         let declared = self.meta.capabilities.as_ref();
         declared.map(|object| ClientCapabilities::read(&self.message, object)).unwrap_or_default()
     }
 
-    /// What else it has declared, in either era.
+    /// The extensions that the host declares, in either era.
     pub(crate) fn extensions(&self) -> Extensions {
         let declared = self.meta.capabilities.as_ref().or(self.opening.capabilities.as_ref());
         declared.map(|object| Extensions::read(&self.message, object)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What waits to be written to one host.
+//! The queue of messages to one host.
 
 use std::{
     collections::VecDeque,
@@ -13,26 +13,26 @@ use tokio::{sync::Notify, time::sleep};
 
 use crate::budget::Budget;
 
-/// A host that leaves this much unread gets no more of its requests read, and no notifications.
+/// From this many unread bytes on, plugbay reads no requests of the host and drops notifications.
 const HIGH: usize = 8 * 1024 * 1024;
 
-/// How much is read ahead from servers for a host that is busy. What waits in a server's pipe costs
-/// nothing; what waits here needs a buffer of its own, and is cold when it is written at last.
+/// How much is read ahead from servers for a busy host. Bytes in a server's pipe cost nothing; bytes here need
+/// a buffer and are cold when they are written.
 const AHEAD: usize = 64 * 1024;
 
-/// How much of what may be dropped waits where many outboxes share one memory.
+/// Limit of queued notifications, in bytes, if many outboxes share one budget.
 const HIGH_AMONG_MANY: usize = 256 * 1024;
 
-/// Filling it never waits, so a host that does not read stalls nobody but itself.
+/// The queue of messages to one host. Pushing never waits, so a host that does not read stalls only itself.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// It ends with its answer: it was made for one request.
+    /// It belongs to one request and closes with its answer.
     for_one: bool,
-    /// Whatever comes before the answer is lost.
+    /// Messages before the answer are dropped.
     answers_only: bool,
-    /// The request is a part of another one: what its host is asked for it goes there.
-    whole: Option<Arc<Outbox>>,
-    /// What waits here is counted there, and by none if the host is our only one.
+    /// The outbox of the outer request, which takes the server requests of this one.
+    outer: Option<Arc<Outbox>>,
+    /// Counts the queued bytes; none on stdio, where there is only one host.
     budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
     queue: Mutex<Queue>,
@@ -61,36 +61,35 @@ impl Outbox {
         Self { answers_only: true, ..Self::for_request(budget) }
     }
 
-    /// For a request of our own, made for the one that is answered in `whole`.
-    pub(crate) fn within(whole: &Arc<Self>) -> Self {
+    /// For a request of plugbay, made for the one that is answered in `outer`.
+    pub(crate) fn within(outer: &Arc<Self>) -> Self {
         Self {
             for_one: true,
-            whole: Some(Arc::clone(whole)),
-            budget: whole.budget.clone(),
+            outer: Some(Arc::clone(outer)),
+            budget: outer.budget.clone(),
             ..Self::default()
         }
     }
 
-    pub(crate) fn whole(&self) -> Option<&Arc<Self>> {
-        self.whole.as_ref()
+    pub(crate) fn outer(&self) -> Option<&Arc<Self>> {
+        self.outer.as_ref()
     }
 
     pub(crate) fn takes_answers_only(&self) -> bool {
         self.answers_only
     }
 
-    /// For what belongs to no request, where requests have outboxes of their own.
+    /// For messages that belong to no request, if requests have their own outboxes.
     pub(crate) fn for_notifications(budget: &Arc<Budget>) -> Self {
         Self { budget: Some(Arc::clone(budget)), ..Self::default() }
     }
 
-    /// Whether an answer of this length can be kept. It always can for an only host, which then gets
-    /// no more of its requests read.
+    /// Whether an answer of this length can be kept. Without a budget it always can.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
         self.budget.as_ref().is_none_or(|budget| budget.has_room_for(length))
     }
 
-    /// Kept whatever happens.
+    /// Sends the answer to a request; it is never dropped.
     pub(crate) fn answer(&self, frame: Frame) {
         self.push(frame);
         if self.for_one {
@@ -98,21 +97,21 @@ impl Outbox {
         }
     }
 
-    /// A notification that must not be lost.
-    pub(crate) fn tell(&self, frame: Frame) {
+    /// Sends a message that must not be dropped.
+    pub(crate) fn send(&self, frame: Frame) {
         self.push(frame);
     }
 
-    /// A notification that says no more when it is said twice.
-    pub(crate) fn tell_once(&self, frame: Frame) {
+    /// Sends a notification, unless the same one is last in the queue.
+    pub(crate) fn send_once(&self, frame: Frame) {
         let waits = self.lock().frames.back().is_some_and(|last| last.pieces() == frame.pieces());
         if !waits {
             self.push(frame);
         }
     }
 
-    /// A notification that is dropped when the host does not keep up.
-    pub(crate) fn tell_if_room(&self, frame: Frame) {
+    /// Sends a notification, or drops it if the host does not keep up.
+    pub(crate) fn send_if_room(&self, frame: Frame) {
         if self.has_room() {
             self.push(frame);
         }
@@ -126,7 +125,7 @@ impl Outbox {
         }
     }
 
-    /// Counts something that waits elsewhere for the same host; `None` if there is no room for it.
+    /// Counts a message that waits elsewhere for the same host; `None` if there is no room for it.
     pub(crate) fn hold(&self, message: Bytes) -> Option<Bytes> {
         match &self.budget {
             None => Some(message),
@@ -137,8 +136,8 @@ impl Outbox {
         }
     }
 
-    /// The request was taken back: there will be no answer.
-    pub(crate) fn taken_back(&self) {
+    /// The request was cancelled: there will be no answer.
+    pub(crate) fn cancelled(&self) {
         if self.for_one {
             self.close();
         }
@@ -186,7 +185,7 @@ impl Outbox {
         self.lock().closed
     }
 
-    /// Everything that there will be has been taken.
+    /// Closed, and every message has been taken.
     pub(crate) fn is_done(&self) -> bool {
         let queue = self.lock();
         queue.closed && queue.frames.is_empty()
@@ -260,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_elsewhere_is_counted_too() {
+    fn held_messages_count_in_the_budget() {
         let budget = Budget::new(100);
         let outbox = Outbox::for_notifications(&budget);
         let held = outbox.hold(Bytes::from(vec![0; 60])).expect("room");

@@ -1,5 +1,4 @@
-//! Search with the help of a model: it is asked beside the local engine, for a short time, and whatever
-//! goes wrong with it the local answer stands.
+//! Ranks search hits with a model. If the model fails or is slow, the local order stands.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -11,19 +10,19 @@ use std::{
 use plugbay_core::{
     model::{Model, Prompt, Trouble},
     name::ServerName,
-    search::{Hit, Table, ranking},
+    search::{EmbeddingTable, Hit, ranking},
     surface::{Found, Snapshot, ToolIndex},
 };
 use tokio::time::{Instant, timeout};
 
-/// So many answers are remembered.
-const REMEMBERED: usize = 256;
-/// A model in trouble is left alone for so long, unless it said how long itself.
-const REST: Duration = Duration::from_secs(60);
+/// Limit of cached answers for each catalog.
+const CACHED_ANSWERS: usize = 256;
+/// Backoff after a failure of the model, unless it names another.
+const BACKOFF: Duration = Duration::from_secs(60);
 /// Short enough to be added to any clock.
-const LONGEST_REST: Duration = Duration::from_secs(365 * 24 * 3600);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Who ranks, and how long it may take.
+/// The ranking model and its deadline.
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub model: Chosen,
@@ -33,11 +32,11 @@ pub struct Choice {
 #[derive(Debug, Clone)]
 pub enum Chosen {
     Model(Arc<dyn Model>),
-    /// The host's own, as far as it lets itself be asked.
+    /// The host's model, through sampling.
     Host,
 }
 
-/// What is searched for.
+/// A search to rank.
 #[derive(Debug, Clone)]
 pub struct RankRequest {
     pub query: String,
@@ -51,11 +50,11 @@ impl RankRequest {
     }
 }
 
-/// What was found, best first. A tool that only the model named has no score.
+/// Search hits, best first. A tool that only the model named has no score.
 #[derive(Debug)]
 pub struct Ranked<'a> {
     pub hits: Vec<(&'a Found, Option<f32>)>,
-    /// Hardly another than the first can be meant: the model named it alone, or the local engine is sure.
+    /// The first hit is clearly the best: the model named it alone, or the local engine is sure.
     pub clear: bool,
 }
 
@@ -69,32 +68,32 @@ pub struct Ranker {
 #[derive(Debug, Default)]
 struct State {
     choice: Option<Choice>,
-    /// Of each catalog that is in use; hosts may know the same tools by different names.
-    memories: Vec<Memory>,
-    /// Whose model is not asked before when: one host's is no other's.
-    resting: HashMap<Whose, Instant>,
-    /// The last trouble that was logged, so that it is not logged again and again.
-    told: Option<Discriminant<Trouble>>,
+    /// One for each catalog in use: hosts may know the same tools by different names.
+    caches: Vec<AnswerCache>,
+    /// End of the backoff for each model: hosts have separate models.
+    backoff: HashMap<ModelOwner, Instant>,
+    /// The last failure that was logged, so that it is logged once.
+    last_logged: Option<Discriminant<Trouble>>,
 }
 
-/// What the model answered about one catalog.
+/// The model's answers about one catalog.
 #[derive(Debug)]
-struct Memory {
-    /// When it goes, all of this is void.
+struct AnswerCache {
+    /// Identifies the catalog; the cache is dropped with it.
     tool_index: Weak<ToolIndex>,
     answers: HashMap<Key, Arc<[String]>>,
     /// Oldest first.
     order: VecDeque<Key>,
 }
 
-/// The host that a model belongs to, if it is not everybody's.
-pub(crate) type Whose = Option<[u8; 32]>;
+/// The host that a model belongs to; `None` for the configured model.
+pub(crate) type ModelOwner = Option<[u8; 32]>;
 
-/// Normalised query, server and limit; and whose model it was, for hosts cannot vouch for one another.
-type Key = (String, Option<ServerName>, usize, Whose);
+/// Normalised query, server, limit and owner of the model: one host's answers are not used for another.
+type Key = (String, Option<ServerName>, usize, ModelOwner);
 
 impl Ranker {
-    /// From now on this one ranks, or none does.
+    /// Sets the ranking model.
     pub fn choose(&self, choice: Option<Choice>) {
         *self.lock() = State { choice, ..State::default() };
     }
@@ -103,25 +102,25 @@ impl Ranker {
         self.lock().choice.clone()
     }
 
-    /// What the model has said of this before.
-    pub(crate) fn remembered(
+    /// The cached answer of the model.
+    pub(crate) fn cached(
         &self,
-        wanted: &RankRequest,
-        owner: Whose,
+        request: &RankRequest,
+        owner: ModelOwner,
         tool_index: &Arc<ToolIndex>,
     ) -> Option<Arc<[String]>> {
-        self.lock().memory(tool_index).answers.get(&key(wanted, owner)).cloned()
+        self.lock().cache(tool_index).answers.get(&key(request, owner)).cloned()
     }
 
-    pub(crate) fn is_resting(&self, owner: Whose) -> bool {
-        self.lock().resting.get(&owner).is_some_and(|until| Instant::now() < *until)
+    pub(crate) fn is_backing_off(&self, owner: ModelOwner) -> bool {
+        self.lock().backoff.get(&owner).is_some_and(|until| Instant::now() < *until)
     }
 
-    /// Keeps an answer, and of a failure what follows from it.
-    pub(crate) fn learn(
+    /// Caches an answer, or starts a backoff after a failure.
+    pub(crate) fn record(
         &self,
-        wanted: &RankRequest,
-        owner: Whose,
+        request: &RankRequest,
+        owner: ModelOwner,
         tool_index: &Arc<ToolIndex>,
         answer: Result<Vec<String>, Trouble>,
     ) -> Option<Arc<[String]>> {
@@ -129,21 +128,21 @@ impl Ranker {
         match answer {
             Ok(names) => {
                 let names: Arc<[String]> = names.into();
-                state.memory(tool_index).keep(key(wanted, owner), Arc::clone(&names));
-                state.told = None;
+                state.cache(tool_index).keep(key(request, owner), Arc::clone(&names));
+                state.last_logged = None;
                 Some(names)
             }
             Err(trouble) => {
-                let rest = match &trouble {
+                let pause = match &trouble {
                     // These are about one query.
                     Trouble::Refused(_) | Trouble::Malformed(_) => None,
                     Trouble::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
-                    _ => Some(REST),
+                    _ => Some(BACKOFF),
                 };
-                if let Some(rest) = rest {
-                    state.rest(owner, rest);
+                if let Some(pause) = pause {
+                    state.back_off(owner, pause);
                 }
-                if state.told.replace(discriminant(&trouble)) != Some(discriminant(&trouble)) {
+                if state.last_logged.replace(discriminant(&trouble)) != Some(discriminant(&trouble)) {
                     tracing::warn!("search goes on without the model: {trouble}");
                 }
                 None
@@ -158,32 +157,32 @@ impl Ranker {
 }
 
 impl State {
-    fn rest(&mut self, owner: Whose, rest: Duration) {
+    fn back_off(&mut self, owner: ModelOwner, pause: Duration) {
         let now = Instant::now();
-        self.resting.retain(|_, until| now < *until);
-        let until = self.resting.entry(owner).or_insert(now);
-        *until = (*until).max(now + rest.min(LONGEST_REST));
+        self.backoff.retain(|_, until| now < *until);
+        let until = self.backoff.entry(owner).or_insert(now);
+        *until = (*until).max(now + pause.min(LONGEST_BACKOFF));
     }
 
-    fn memory(&mut self, tool_index: &Arc<ToolIndex>) -> &mut Memory {
-        self.memories.retain(|memory| memory.tool_index.strong_count() > 0);
+    fn cache(&mut self, tool_index: &Arc<ToolIndex>) -> &mut AnswerCache {
+        self.caches.retain(|cache| cache.tool_index.strong_count() > 0);
         let tool_index = Arc::downgrade(tool_index);
-        let known = self.memories.iter().position(|memory| memory.tool_index.ptr_eq(&tool_index));
+        let known = self.caches.iter().position(|cache| cache.tool_index.ptr_eq(&tool_index));
         let at = known.unwrap_or_else(|| {
-            self.memories.push(Memory { tool_index, answers: HashMap::new(), order: VecDeque::new() });
-            self.memories.len() - 1
+            self.caches.push(AnswerCache { tool_index, answers: HashMap::new(), order: VecDeque::new() });
+            self.caches.len() - 1
         });
-        &mut self.memories[at]
+        &mut self.caches[at]
     }
 }
 
-impl Memory {
+impl AnswerCache {
     fn keep(&mut self, key: Key, names: Arc<[String]>) {
         if self.answers.insert(key.clone(), names).is_some() {
             return;
         }
         self.order.push_back(key);
-        if self.order.len() > REMEMBERED
+        if self.order.len() > CACHED_ANSWERS
             && let Some(oldest) = self.order.pop_front()
         {
             self.answers.remove(&oldest);
@@ -191,39 +190,39 @@ impl Memory {
     }
 }
 
-/// The tools that the model names, or why it names none. Dropped, the server request is taken back.
+/// Asks the model for the names of fitting tools. Dropping the future cancels the request.
 pub async fn ask(
     model: &dyn Model,
     deadline: Duration,
-    wanted: &RankRequest,
+    request: &RankRequest,
     snapshot: &Snapshot,
-    table: fn() -> Option<Arc<Table>>,
+    table: fn() -> Option<Arc<EmbeddingTable>>,
 ) -> Result<Vec<String>, Trouble> {
-    let prompt = prompt(wanted, snapshot, table);
+    let prompt = prompt(request, snapshot, table);
     let reply = timeout(deadline, model.ask(prompt, None)).await;
     let reply = reply.unwrap_or(Err(Trouble::Timeout { after: deadline }))?;
     let names = ranking::names(&reply.text)
         .ok_or_else(|| Trouble::Malformed("there is no list of names in it".to_owned()))?;
-    // What is remembered must not be as long as a model likes.
+    // The length of a cached answer must not depend on the model.
     let mut known = Vec::new();
     for name in names.into_iter().filter(|name| snapshot.names.get(name).is_some()) {
-        if known.len() < wanted.limit && !known.contains(&name) {
+        if known.len() < request.limit && !known.contains(&name) {
             known.push(name);
         }
     }
     Ok(known)
 }
 
-/// Puts what the model named before what the local engine found.
+/// Merges the model's names, first, with the local hits.
 pub fn merge<'a>(
-    wanted: &RankRequest,
+    request: &RankRequest,
     snapshot: &'a Snapshot,
     names: &[String],
     local: &[(&'a Found, Hit)],
 ) -> Ranked<'a> {
     let lead = local.first().filter(|(_, hit)| hit.clear).map(|(found, _)| &found.exposed);
     let chosen =
-        names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| wanted.may_be(found));
+        names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| request.may_be(found));
     let chosen: Vec<(&Found, Option<f32>)> = chosen
         .map(|found| {
             let known = local.iter().find(|(other, _)| other.exposed == found.exposed);
@@ -233,25 +232,25 @@ pub fn merge<'a>(
     let alone = chosen.len() == 1;
     let local = local.iter().map(|(found, hit)| (*found, Some(hit.score)));
     let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
-    let hits = ranking::merged(chosen, local, wanted.limit, same);
+    let hits = ranking::merged(chosen, local, request.limit, same);
     let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
     Ranked { hits, clear }
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
-fn prompt(wanted: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<Table>>) -> Prompt {
+fn prompt(request: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
     let likely =
-        snapshot.tool_index.search(&wanted.query, ranking::CANDIDATES, wanted.server.as_ref(), table);
+        snapshot.tool_index.search(&request.query, ranking::CANDIDATES, request.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
-    let others = snapshot.names.iter().filter(|found| wanted.may_be(found));
+    let others = snapshot.names.iter().filter(|found| request.may_be(found));
     let others = others.filter(|found| !known.contains(found.exposed.as_str()));
     let tools = likely.iter().copied().chain(others);
-    ranking::prompt(&wanted.query, wanted.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
+    ranking::prompt(&request.query, request.limit, tools.map(|found| (found.exposed.as_str(), &found.tool)))
 }
 
-fn key(wanted: &RankRequest, owner: Whose) -> Key {
-    (ranking::normalised(&wanted.query), wanted.server.clone(), wanted.limit, owner)
+fn key(request: &RankRequest, owner: ModelOwner) -> Key {
+    (ranking::normalised(&request.query), request.server.clone(), request.limit, owner)
 }
 
 #[cfg(test)]
@@ -260,13 +259,13 @@ mod tests {
     use crate::scripted::snapshot;
 
     #[tokio::test(start_paused = true)]
-    async fn one_hosts_trouble_is_not_anothers() {
+    async fn ranking_backs_off_for_each_host_separately() {
         let (ranker, tool_index) = (Ranker::default(), snapshot(&["a"], true).tool_index);
-        let wanted = RankRequest { query: "x".to_owned(), server: None, limit: 1 };
+        let request = RankRequest { query: "x".to_owned(), server: None, limit: 1 };
         let (one, other) = (Some([1; 32]), Some([2; 32]));
-        ranker.learn(&wanted, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
-        assert_eq!([one, other, None].map(|owner| ranker.is_resting(owner)), [true, false, false]);
-        tokio::time::advance(REST).await;
-        assert!(!ranker.is_resting(one));
+        ranker.record(&request, one, &tool_index, Err(Trouble::Unaskable("declined".to_owned())));
+        assert_eq!([one, other, None].map(|owner| ranker.is_backing_off(owner)), [true, false, false]);
+        tokio::time::advance(BACKOFF).await;
+        assert!(!ranker.is_backing_off(one));
     }
 }

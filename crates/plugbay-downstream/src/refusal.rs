@@ -29,21 +29,21 @@ pub(crate) enum Refusal {
         era: Era,
     },
     IdInUse,
-    /// The gateway ends before the answer came.
-    Ending,
-    /// What hosts have not read yet leaves no room for this answer.
+    /// plugbay shuts down before the answer has come.
+    ShuttingDown,
+    /// Unread answers of hosts leave no memory for this one.
     TooMuchUnread,
-    /// The headers of a request do not say what its body says.
+    /// The headers of a request contradict its body.
     HeaderMismatch(String),
-    /// The transport does not let the message in.
+    /// The transport rejects the message.
     Unacceptable(Cow<'static, str>),
-    /// Too much is going on already; later it may be accepted.
+    /// A limit is reached; the request may succeed later.
     Busy(&'static str),
-    /// The server wants something of the host that cannot be asked, and why.
-    Unaskable(String),
-    /// The host was asked something for its own call, and answered with this error.
-    NotTold(String),
-    /// What was asked for is part of an extension that the host has not declared.
+    /// The server sent a request that the host cannot be sent, and why.
+    HostCannotAnswer(String),
+    /// The host answered a server request of its own call with this error.
+    HostFailed(String),
+    /// The request needs the tasks extension, which the host has not declared.
     MissingTasks,
     Call(CallError),
 }
@@ -62,11 +62,11 @@ impl Refusal {
             Self::MissingTasks => -32021,
             Self::UnsupportedVersion(_) => -32022,
             Self::Call(_)
-            | Self::Ending
+            | Self::ShuttingDown
             | Self::TooMuchUnread
             | Self::Busy(_)
-            | Self::Unaskable(_)
-            | Self::NotTold(_) => -32000,
+            | Self::HostCannotAnswer(_)
+            | Self::HostFailed(_) => -32000,
         }
     }
 
@@ -82,15 +82,19 @@ impl Refusal {
             }
             Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
-            Self::Ending => "plugbay is shutting down and waits no longer for the answer".to_owned(),
+            Self::ShuttingDown => "plugbay is shutting down and waits no longer for the answer".to_owned(),
             Self::TooMuchUnread => {
                 "the answer came, but hosts leave too many answers unread to keep it".to_owned()
             }
             Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
             Self::Unacceptable(what) => what.clone().into_owned(),
             Self::Busy(what) => (*what).to_owned(),
-            Self::Unaskable(why) => format!("the server needs an answer that it cannot get: {why}"),
-            Self::NotTold(why) => format!("the server needs an answer that the host did not give: {why}"),
+            Self::HostCannotAnswer(why) => {
+                format!("the server sent a request that the host cannot answer: {why}")
+            }
+            Self::HostFailed(why) => {
+                format!("the host answered a request of the server with an error: {why}")
+            }
             Self::MissingTasks => "Missing required client capability".to_owned(),
             Self::Call(error) => error.to_string(),
         }
@@ -124,8 +128,8 @@ impl From<Interruption> for Refusal {
     fn from(why: Interruption) -> Self {
         match (why.call_error(), why) {
             (Some(error), _) => Self::Call(error),
-            (None, Interruption::HostFailed(words)) => Self::NotTold(words),
-            (None, why) => Self::Unaskable(why.to_string()),
+            (None, Interruption::HostFailed(words)) => Self::HostFailed(words),
+            (None, why) => Self::HostCannotAnswer(why.to_string()),
         }
     }
 }

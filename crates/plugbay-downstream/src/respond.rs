@@ -13,9 +13,9 @@ use plugbay_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    lists::{Kind, Wanted},
+    lists::{Kind, ListFilter},
     refusal::Refusal,
-    subscriptions::Watched,
+    subscriptions::ItemSubscription,
 };
 
 /// The error that a request gets; `id` is raw JSON, `null` where none could be read.
@@ -35,7 +35,7 @@ pub(crate) fn error_code(message: &[u8]) -> Option<i64> {
     std::str::from_utf8(&message[code]).ok()?.parse().ok()
 }
 
-/// A result of our own; in the modern era with what every result must say.
+/// A result of plugbay; in the modern era with the members that every result needs.
 pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
     if era == Era::Modern {
         result["resultType"] = "complete".into();
@@ -44,7 +44,7 @@ pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
     write::result(id, result.to_string().as_bytes()).into()
 }
 
-/// `alone`: there is no other host.
+/// The result of `initialize`. `alone`: no other host shares the servers.
 pub(crate) fn initialize(
     id: &[u8],
     version: &str,
@@ -87,15 +87,15 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
     write::result(id, result.as_bytes()).into()
 }
 
-/// What the servers of an era can do with tasks, together.
+/// The task capabilities of all servers of an era.
 fn task_capabilities(catalog: &Catalog, era: Era) -> ServerCapabilities {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == era);
-    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.features))
+    of_era.fold(ServerCapabilities::default(), |all, (_, entry)| all.or(entry.offer.capabilities))
 }
 
-/// What the servers can do together. Those that have not been heard of yet may be able to do anything.
+/// The capabilities of all servers. Servers that have not listed yet may have any.
 fn capabilities(snapshot: &Snapshot) -> Value {
-    let able = snapshot.resources.features;
+    let able = snapshot.resources.capabilities;
     let possible = |able: bool| able || !snapshot.settled;
     let mut capabilities = json!({ "tools": { "listChanged": true } });
     if possible(able.resources) {
@@ -119,7 +119,7 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
     body.put_slice(format!("{{\"{key}\":").as_bytes());
     body.put_slice(definitions);
     if era == Era::Modern {
-        // Zero: a change is told at once, and a list costs us nothing.
+        // Zero: changes are notified at once, and a list costs nothing.
         let meta = json!({ era::SERVER_INFO_KEY: server_info() });
         let rest = format!(r#","resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#);
         body.put_slice(rest.as_bytes());
@@ -128,7 +128,7 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
     write::result(id, &body).into()
 }
 
-/// How far a request of our own is; `token` is raw JSON.
+/// A progress notification of plugbay; `token` is raw JSON.
 pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message: &str) -> Frame {
     let total = total.map(|total| format!(r#""total":{total},"#)).unwrap_or_default();
     let message = Value::from(message);
@@ -137,14 +137,14 @@ pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message:
     write::notification("notifications/progress", Some(params.as_bytes())).into()
 }
 
-/// A page of tasks that could not be had, and the cursor of the next.
+/// An empty page of tasks for a server that failed, with the cursor of the next.
 pub(crate) fn unlisted(id: &[u8], next: &str, server: &ServerName, error: &CallError) -> Frame {
     let meta = json!({ "plugbay/unlisted": { server.as_str(): error.to_string() } });
     let page = json!({ "tasks": [], "nextCursor": next, "_meta": meta });
     write::result(id, page.to_string().as_bytes()).into()
 }
 
-/// What a tool of our own says.
+/// The result of a built-in tool.
 pub(crate) fn tool_text(id: &[u8], era: Era, text: &str, failed: bool) -> Frame {
     let mut body = json!({ "content": [{ "type": "text", "text": text }] });
     if failed {
@@ -171,10 +171,10 @@ pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
     notification(kind.changed_method(), subscription, "")
 }
 
-pub(crate) fn acknowledged(subscription: &[u8], wanted: Wanted, watched: &[Watched]) -> Frame {
+pub(crate) fn acknowledged(subscription: &[u8], wanted: ListFilter, items: &[ItemSubscription]) -> Frame {
     let granted = Kind::ALL.into_iter().filter(|kind| wanted.has(*kind));
     let mut granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
-    let (tasks, resources): (Vec<_>, Vec<_>) = watched.iter().partition(|one| one.is_task());
+    let (tasks, resources): (Vec<_>, Vec<_>) = items.iter().partition(|one| one.is_task());
     for (key, granted_here) in [("resourceSubscriptions", resources), ("taskIds", tasks)] {
         let shown: Vec<_> = granted_here.iter().map(|one| String::from_utf8_lossy(one.shown())).collect();
         if !shown.is_empty() {
@@ -196,23 +196,22 @@ pub(crate) fn host_has_gone() -> Draft {
     write::cancellation("the host has closed its connection")
 }
 
-/// What a host hears of a server request whose answer its own call no longer needs.
+/// The cancellation of a server request whose call has ended.
 pub(crate) fn call_has_ended() -> Draft {
     write::cancellation("the call has ended")
 }
 
-/// The same of one that we have asked ourselves.
+/// The cancellation of a request of plugbay.
 pub(crate) fn not_needed() -> Draft {
     write::cancellation("the answer is not needed any more")
 }
 
-/// A request of our own to a legacy host; `params` is raw JSON.
-pub(crate) fn server_request(number: Ticket, method: &str, params: &str) -> Frame {
+/// A request of plugbay to a legacy host; `params` is raw JSON.
+pub(crate) fn gateway_request(number: Ticket, method: &str, params: &str) -> Frame {
     Frame::from(write::request(number.0.to_string().as_bytes(), method, params.as_bytes()))
 }
 
-/// The requests of a legacy server as a modern host takes them: by their numbers, method and params as
-/// they came.
+/// The `inputRequests` of a legacy server for a modern host: keyed by ticket, method and params unchanged.
 pub(crate) fn input_requests<'a>(server_requests: impl Iterator<Item = &'a ServerRequest>) -> String {
     let entries = server_requests.map(|server_request| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -223,16 +222,16 @@ pub(crate) fn input_requests<'a>(server_requests: impl Iterator<Item = &'a Serve
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// The same for a server request of our own; `params` is raw JSON.
+/// The `inputRequests` with one request of plugbay; `params` is raw JSON.
 pub(crate) fn input_request(number: Ticket, method: &str, params: &str) -> String {
     format!(r#"{{"{}":{{"method":"{method}","params":{params}}}}}"#, number.0)
 }
 
-/// The same for visits to web pages, of which a server that was called in vain keeps nothing: without a
-/// state the next request is a new call.
-pub(crate) fn visits_required(id: &[u8], message: &[u8], visits: &[Span]) -> Frame {
-    let entries = visits.iter().enumerate().map(|(number, visit)| {
-        let params = String::from_utf8_lossy(&message[visit.clone()]);
+/// An `input_required` result for URL elicitations. It has no state: the server keeps nothing of the call, so
+/// the next request is a new call.
+pub(crate) fn url_elicitation_required(id: &[u8], message: &[u8], elicitations: &[Span]) -> Frame {
+    let entries = elicitations.iter().enumerate().map(|(number, elicitation)| {
+        let params = String::from_utf8_lossy(&message[elicitation.clone()]);
         format!(r#""{number}":{{"method":"elicitation/create","params":{params}}}"#)
     });
     let (entries, meta) =

@@ -1,4 +1,4 @@
-//! Whom a request is for, and what of it must be written in that server's own words.
+//! Finds the server of a request, and the parts of the request that are replaced by that server's names.
 
 use plugbay_core::{
     catalog::Offer,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Finds the destination of one kind of request.
-pub(crate) type Finder = fn(RequestContext<'_>, &Snapshot) -> Result<Destination, Refusal>;
+pub(crate) type FindDestination = fn(RequestContext<'_>, &Snapshot) -> Result<Destination, Refusal>;
 
 pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { request, era, .. } = context;
@@ -30,7 +30,7 @@ pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
             let role = tasks::role_of_call(request, era, snapshot, &target);
             Ok(Destination::Server(Route { server: target.server.clone(), subject, role, inner: None }))
         }
-        Plan::Builtin(own) => Ok(Destination::Builtin(own)),
+        Plan::Builtin(tool) => Ok(Destination::Builtin(tool)),
         Plan::Suite(server) => Ok(Destination::Suite(server.clone())),
         Plan::Unknown { nearest } => {
             let nearest = nearest.into_iter().map(str::to_owned).collect();
@@ -52,12 +52,12 @@ pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
 pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { session, request, era, .. } = context;
     let (uri, span) = request.addressed()?;
-    let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
+    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
     Ok(Destination::to(place, span))
 }
 
-/// A completion is asked of whoever has the prompt or the template that is being filled in.
+/// The server of the prompt or template that a completion is for.
 pub(crate) fn completion(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { session, request, era, .. } = context;
     let incomplete = || Refusal::InvalidParams("\"ref\" must name a prompt or a resource".to_owned());
@@ -71,12 +71,12 @@ pub(crate) fn completion(context: RequestContext<'_>, snapshot: &Snapshot) -> Re
         return known_prompt(&name, span, snapshot);
     }
     let (uri, span) = text("uri").ok_or_else(incomplete)?;
-    let place = session.meant(&uri, snapshot.resources.resources_at(&uri));
+    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri));
     let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
     Ok(Destination::to(place, span))
 }
 
-/// A method that only its server may know is led there by what it is about, or because no other can be meant.
+/// Routes an unknown method by its subject, or to the only server that may know it.
 pub(crate) fn unknown(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     unknown_method(context.request, snapshot, context.era, context.session)
 }
@@ -94,12 +94,12 @@ pub(crate) fn unknown_method(
         return Ok(Destination::to(place, span));
     }
     if let Ok((uri, span)) = request.addressed()
-        && let Some(place) = session.meant(&uri, snapshot.resources.known_at(&uri))
+        && let Some(place) = session.resolve_uri(&uri, snapshot.resources.known_at(&uri))
     {
         return Ok(Destination::to(place, span));
     }
-    if let Ok(way) = of_task(request, snapshot, era, session) {
-        return Ok(way);
+    if let Ok(destination) = of_task(request, snapshot, era, session) {
+        return Ok(destination);
     }
     let server = only(snapshot.servers()).or_else(|| {
         let method = std::str::from_utf8(request.method()).ok()?;
@@ -142,31 +142,30 @@ fn of_task(
         b"tasks/result" => TaskRole::Await(task.id.into()),
         _ => TaskRole::About(task.id.into()),
     };
-    Ok(Destination::Server(Route { server: task.server, subject, role: Role::Asks(task_role), inner: None }))
+    Ok(Destination::Server(Route { server: task.server, subject, role: Role::About(task_role), inner: None }))
 }
 
-/// All tasks, one server after the other: each page is one server's, as it came, and its cursor says where
-/// the next is.
+/// Routes `tasks/list`: each page is that of one server, and its cursor names the server of the next.
 pub(crate) fn task_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Destination), Refusal> {
     let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
     let (mut from, mut subject) = (None, None);
     if let Some((text, span)) = request.cursor()? {
-        let (server, own) = name::split(&text).ok_or_else(unknown)?;
+        let (server, server_cursor) = name::split(&text).ok_or_else(unknown)?;
         from = Some(ServerName::parse(server).map_err(|_| unknown())?);
-        // With nothing behind it, it is ours alone: that server is asked from the beginning.
-        subject = (!own.is_empty()).then(|| (span, tasks::quoted(own)));
+        // Without a server's cursor behind it, that server is listed from the beginning.
+        subject = (!server_cursor.is_empty()).then(|| (span, tasks::quoted(server_cursor)));
     }
-    let mut keepers =
-        tasks::keepers(&snapshot.catalog).filter(|server| from.as_ref().is_none_or(|from| *server >= from));
-    let server = keepers.next().cloned().ok_or(Refusal::UnknownMethod)?;
-    let next = keepers.next().cloned();
-    // Its server may have gone since; the one that is next is then asked from the beginning.
+    let mut servers = tasks::listing_servers(&snapshot.catalog)
+        .filter(|server| from.as_ref().is_none_or(|from| *server >= from));
+    let server = servers.next().cloned().ok_or(Refusal::UnknownMethod)?;
+    let next = servers.next().cloned();
+    // If the server was removed meanwhile, the next one is listed from the beginning.
     subject = subject.filter(|_| from.as_ref() == Some(&server));
     let request = if subject.is_some() { request.clone() } else { request.without("cursor") };
     Ok((request, Destination::Server(Route { server, subject, role: Role::Lists { next }, inner: None })))
 }
 
-/// Whose tool or prompt this is.
+/// The server of a tool or prompt.
 fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
     match snapshot.listing.plan(name) {
         Plan::Forward(target) => Some(Place { server: target.server.clone(), quoted: target.quoted.clone() }),
@@ -174,7 +173,7 @@ fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
     }
 }
 
-/// Whether it speaks of a tool that its user has denied, by the server's own name for it.
+/// Whether the request names a denied tool by the server's own name for it.
 fn names_denied(request: &Request, snapshot: &Snapshot, server: &ServerName) -> bool {
     let Ok((name, _)) = request.named("") else { return false };
     let denied = snapshot.layout.exposures.get(server).is_some_and(|exposure| !exposure.policy.may(&name));
@@ -187,8 +186,8 @@ fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
 }
 
 fn known_prompt(name: &str, span: Span, snapshot: &Snapshot) -> Result<Destination, Refusal> {
-    if let Some(own) = snapshot.listing.builtin_prompt(name) {
-        return Ok(Destination::BuiltinPrompt(own));
+    if let Some(prompt) = snapshot.listing.builtin_prompt(name) {
+        return Ok(Destination::BuiltinPrompt(prompt));
     }
     let Some(place) = snapshot.resources.prompt(name) else {
         let nearest = snapshot.resources.nearest_prompts(name).into_iter().map(str::to_owned).collect();

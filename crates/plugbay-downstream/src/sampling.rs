@@ -1,4 +1,4 @@
-//! The model of a host, asked by `sampling/createMessage` while the host waits for an answer of ours.
+//! The model of a host, asked by `sampling/createMessage` while a request of the host is in flight.
 //!
 //! For a search only a legacy host is asked: a modern one would have to send its request again, which it does not
 //! when its user declines, and the search would fail for want of a better order.
@@ -14,12 +14,12 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     outbox::Outbox,
-    session::{Replied, Session},
+    session::{HostResult, Session},
 };
 
 pub(crate) const METHOD: &str = "sampling/createMessage";
 
-/// A legacy host's, for as long as one request of the host is in flight.
+/// The model of a legacy host, for as long as one request of the host is in flight.
 #[derive(Debug)]
 pub(crate) struct HostModel {
     pub(crate) session: Arc<Session>,
@@ -42,18 +42,18 @@ impl Model for HostModel {
 
 impl HostModel {
     async fn sample(&self, prompt: &Prompt) -> Result<Reply, Trouble> {
-        read(self.session.hear_for_ourselves(&self.sink, METHOD, &params(prompt)?).await)
+        read(self.session.request_host(&self.sink, METHOD, &params(prompt)?).await)
     }
 }
 
-/// What the host is asked: raw JSON.
+/// The params of `sampling/createMessage`, raw JSON.
 pub(crate) fn params(prompt: &Prompt) -> Result<String, Trouble> {
     serde_json::to_string(&Params::of(prompt)).map_err(|error| Trouble::Unaskable(error.to_string()))
 }
 
-pub(crate) fn read(told: Result<Replied, ServerRequestError>) -> Result<Reply, Trouble> {
-    let told = told.map_err(|why| Trouble::Unaskable(why.to_string()))?;
-    let payload = told.map_err(Trouble::Unaskable)?;
+pub(crate) fn read(answer: Result<HostResult, ServerRequestError>) -> Result<Reply, Trouble> {
+    let answer = answer.map_err(|why| Trouble::Unaskable(why.to_string()))?;
+    let payload = answer.map_err(Trouble::Unaskable)?;
     let malformed = |error: serde_json::Error| Trouble::Malformed(error.to_string());
     let sampled: Sampled = serde_json::from_slice(&payload).map_err(malformed)?;
     // One block, or a list of them.
@@ -99,7 +99,7 @@ struct Message<'a> {
     content: Content<'a>,
 }
 
-/// A list is known only to hosts that know of tools.
+/// Only hosts with `sampling.tools` accept a list.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {

@@ -1,4 +1,4 @@
-//! Servers that do as a test says, and what hosts say to them.
+//! Scripted servers for tests, and the messages of hosts.
 #![allow(clippy::large_enum_variant, reason = "a handful of events per test")]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Offer, ServerCapabilities, Stock, Tool},
+    catalog::{Catalog, Change, Items, Offer, ServerCapabilities, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exchange::{
         self, Answer, Call, Caller, Reply, ServerNotification, ServerRequest, ServerRequestError,
@@ -34,7 +34,7 @@ use crate::{Gateway, connected_hosts::ConnectedHosts};
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
 
-/// Awaits what must come; on a paused clock a minute costs nothing, and an hour is for ever.
+/// Awaits an event that must come; on a paused clock a minute costs nothing, and an hour is for ever.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let waited = timeout(3600 * SECOND, future).await;
     waited.unwrap_or_else(|_| panic!("{what} never came"))
@@ -81,12 +81,12 @@ enum Event {
     Reply(Ticket, String),
     Notify(ServerName, String),
     RootsChanged(String),
-    Watch(String),
+    Subscribe(String),
     LogLevelChanged,
 }
 
 impl Servers {
-    /// Those that must not be put to rest.
+    /// Servers that must not become idle.
     pub(crate) fn held(&self) -> String {
         let held = self.held.lock().unwrap();
         held.iter().map(ServerName::as_str).collect::<Vec<_>>().join(" ")
@@ -136,9 +136,9 @@ impl Servers {
         }
     }
 
-    pub(crate) async fn watched(&mut self) -> String {
-        match soon("something to watch", self.events.recv()).await.expect("the script is there") {
-            Event::Watch(uri) => uri,
+    pub(crate) async fn item_subscribed(&mut self) -> String {
+        match soon("an item subscription", self.events.recv()).await.expect("the script is there") {
+            Event::Subscribe(uri) => uri,
             other => panic!("{other:?} instead"),
         }
     }
@@ -215,7 +215,7 @@ impl exchange::Servers for Script {
 
     fn watch(&self, _: &ServerName, what: SubscriptionTarget) {
         let (SubscriptionTarget::Resource(own) | SubscriptionTarget::Task(own)) = what;
-        let _ = self.events.send(Event::Watch(String::from_utf8_lossy(&own).into_owned()));
+        let _ = self.events.send(Event::Subscribe(String::from_utf8_lossy(&own).into_owned()));
     }
 
     fn unwatch(&self, _: &ServerName, _: SubscriptionTarget) {}
@@ -248,7 +248,7 @@ impl Forwarded {
         &self.0.task_role
     }
 
-    /// Whoever is told of what becomes of it.
+    /// The caller that takes its answer.
     pub(crate) fn caller(&self) -> &dyn Caller {
         &*self.0.caller
     }
@@ -384,7 +384,7 @@ pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Sna
             tasks_cancel: true,
             ..ServerCapabilities::default()
         };
-        let offer = Offer::new(era, None, None, tools.collect()).stocked(features, Stock::default());
+        let offer = Offer::new(era, None, None, tools.collect()).with_items(features, Items::default());
         let server = ServerName::parse(server).expect("a name");
         catalog = catalog.apply(Change::Listed(server.clone(), Arc::new(offer)));
         layout.exposures.insert(server, Exposure { mode: Some(mode), ..Exposure::default() });

@@ -1,5 +1,4 @@
-//! What a modern host carries from one request to the next: text that only we can have written, for
-//! one caller, one request and a short time.
+//! The `requestState` that a modern host returns: authenticated, for one caller, one request and a short time.
 
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use tokio::time::Instant;
 
 use crate::message::Request;
 
-/// Who may come back with it: the holder of a token over HTTP, the one host there is on stdio.
+/// The caller that a `requestState` belongs to: the holder of a token over HTTP, the only host on stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Owner(pub(crate) [u8; 32]);
 
-/// What the request was about; the next one must be about the same.
+/// The subject of a request; the request that resumes it must have the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) method: Bytes,
@@ -38,7 +37,7 @@ impl Subject {
         }
     }
 
-    /// Of its arguments, whatever their order: a host may well write them anew. Only made for what is sealed.
+    /// Digest of the arguments in any order, because a host may serialise them anew.
     fn digest(&self) -> [u8; 32] {
         match serde_json::from_slice::<serde_json::Value>(&self.arguments) {
             Ok(value) => Sha256::digest(value.to_string()).into(),
@@ -47,19 +46,20 @@ impl Subject {
     }
 }
 
+/// Why a `requestState` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unsealed {
+pub(crate) enum SealError {
     #[error("\"requestState\" was not given to this caller for this request")]
     Foreign,
     #[error("\"requestState\" has expired; send the request anew, without it")]
     Expired,
 }
 
-/// The key is of this process alone: what it sealed means nothing to the next one, where no call waits.
+/// Seals `requestState` with a key of this process. The next process has no suspended calls and needs none.
 #[derive(Debug)]
 pub(crate) struct Seal {
     key: [u8; 64],
-    /// What all of our texts begin with, and nobody else's, not even those of another gateway.
+    /// Prefix of every sealed state, unique to this gateway.
     mark: String,
     born: Instant,
 }
@@ -70,9 +70,9 @@ const PAYLOAD: usize = 16;
 impl Seal {
     /// `None`: the system gives no random numbers.
     pub(crate) fn new() -> Option<Self> {
-        let (mut key, mut own) = ([0; 64], [0; 9]);
-        getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut own)).ok()?;
-        Some(Self { key, mark: format!("plugbay.{}.", BASE64.encode(own)), born: Instant::now() })
+        let (mut key, mut nonce) = ([0; 64], [0; 9]);
+        getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut nonce)).ok()?;
+        Some(Self { key, mark: format!("plugbay.{}.", BASE64.encode(nonce)), born: Instant::now() })
     }
 
     pub(crate) fn is_ours(&self, state: &str) -> bool {
@@ -95,21 +95,20 @@ impl Seal {
         owner: &Owner,
         subject: &Subject,
         now: Instant,
-    ) -> Result<Ticket, Unsealed> {
+    ) -> Result<Ticket, SealError> {
         let sealed = state.strip_prefix(&self.mark).and_then(|text| BASE64.decode(text).ok());
-        let sealed = sealed.ok_or(Unsealed::Foreign)?;
-        let (payload, tag) = sealed.split_at_checked(PAYLOAD).ok_or(Unsealed::Foreign)?;
-        self.mac(payload, owner, subject).verify_slice(tag).map_err(|_| Unsealed::Foreign)?;
+        let sealed = sealed.ok_or(SealError::Foreign)?;
+        let (payload, tag) = sealed.split_at_checked(PAYLOAD).ok_or(SealError::Foreign)?;
+        self.mac(payload, owner, subject).verify_slice(tag).map_err(|_| SealError::Foreign)?;
         let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
         let expires = Duration::from_millis(number(&payload[TICKET..]));
         if now.duration_since(self.born) >= expires {
-            return Err(Unsealed::Expired);
+            return Err(SealError::Expired);
         }
         Ok(Ticket(number(&payload[..TICKET])))
     }
 
-    /// Over everything that must be the same again; the method has a length of its own, so that nothing
-    /// can move from it to the name.
+    /// Covers everything that must be the same again. The length of the method keeps it apart from the name.
     fn mac(&self, payload: &[u8], owner: &Owner, subject: &Subject) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
         mac.update(payload);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_the_same_in_any_order_and_in_no_other_way() {
+    fn a_request_state_accepts_reordered_arguments_only() {
         let with = |arguments: &'static str| {
             Subject { arguments: Bytes::from(arguments), ..subject("tools/call", "s__echo") }.digest()
         };
@@ -141,14 +140,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn opens_for_whom_and_for_what_it_was_closed() {
+    async fn a_request_state_opens_for_its_owner_and_request_only() {
         let seal = Seal::new().unwrap();
         let (now, minute) = (Instant::now(), Duration::from_secs(60));
         let (owner, what) = (Owner([1; 32]), subject("tools/call", "s__echo"));
         let state = seal.close(Ticket(77), &owner, &what, now + minute);
         assert!(seal.is_ours(&state));
         assert_eq!(seal.open(&state, &owner, &what, now), Ok(Ticket(77)));
-        assert_eq!(seal.open(&state, &owner, &what, now + minute), Err(Unsealed::Expired));
+        assert_eq!(seal.open(&state, &owner, &what, now + minute), Err(SealError::Expired));
         let foreign = [
             seal.open(&state, &Owner([2; 32]), &what, now),
             seal.open(&state, &owner, &subject("tools/call", "s__other"), now),
@@ -158,11 +157,11 @@ mod tests {
             seal.open("", &owner, &what, now),
             Seal::new().unwrap().open(&state, &owner, &what, now),
         ];
-        assert_eq!(foreign, [Err(Unsealed::Foreign); 7]);
+        assert_eq!(foreign, [Err(SealError::Foreign); 7]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_letter_of_it_can_be_changed() {
+    async fn a_request_state_cannot_be_altered() {
         let seal = Seal::new().unwrap();
         let (owner, what) = (Owner::default(), subject("tools/call", "s__echo"));
         let now = Instant::now();
@@ -172,7 +171,7 @@ mod tests {
                 let mut changed: Vec<char> = state.chars().collect();
                 if std::mem::replace(&mut changed[place], letter) != letter {
                     let changed: String = changed.into_iter().collect();
-                    assert_eq!(seal.open(&changed, &owner, &what, now), Err(Unsealed::Foreign), "{changed}");
+                    assert_eq!(seal.open(&changed, &owner, &what, now), Err(SealError::Foreign), "{changed}");
                 }
             }
         }

@@ -5,39 +5,39 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use plugbay_core::{exchange::SubscriptionTarget, name::ServerName, surface::Place, wire::string_value};
 
-/// A resource or a task of whose changes a host wants to hear.
+/// A host's subscription to one resource or task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Watched {
+pub(crate) struct ItemSubscription {
     pub(crate) server: ServerName,
-    /// As the server names it.
-    pub(crate) own: SubscriptionTarget,
-    /// As the host does, a JSON string.
+    /// The URI or task id of the server.
+    pub(crate) target: SubscriptionTarget,
+    /// The URI or task id of the host, a JSON string.
     pub(crate) shown: Bytes,
-    /// The raw id of the subscription that asked for it; none for a legacy host.
+    /// The raw id of the `subscriptions/listen` request; none for a legacy host.
     pub(crate) subscription: Option<Bytes>,
 }
 
-impl Watched {
+impl ItemSubscription {
     pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
-        Self { server: place.server, own: SubscriptionTarget::Resource(place.quoted), shown, subscription }
+        Self { server: place.server, target: SubscriptionTarget::Resource(place.quoted), shown, subscription }
     }
 
     pub(crate) fn task(
         server: ServerName,
-        own: SubscriptionTarget,
+        target: SubscriptionTarget,
         shown: Bytes,
         subscription: Bytes,
     ) -> Self {
-        Self { server, own, shown, subscription: Some(subscription) }
+        Self { server, target, shown, subscription: Some(subscription) }
     }
 
     pub(crate) fn is_task(&self) -> bool {
-        matches!(self.own, SubscriptionTarget::Task(_))
+        matches!(self.target, SubscriptionTarget::Task(_))
     }
 
-    /// What the host calls something that its server names so, if it is this or a part of it.
+    /// The host's name for an updated item of a server, if it is this item or a part of it.
     pub(crate) fn shown_as(&self, server: &ServerName, name: &str, task: bool) -> Option<Cow<'_, [u8]>> {
-        let rest = match &self.own {
+        let rest = match &self.target {
             SubscriptionTarget::Resource(own) if !task => rest_of(name, &string_value(own)?)?,
             SubscriptionTarget::Task(own) if task => {
                 Some("").filter(|_| string_value(own).as_deref() == Some(name))?
@@ -59,7 +59,7 @@ impl Watched {
     }
 }
 
-/// What a URI has beyond that of a resource that it is, or is a part of: servers may tell of either.
+/// The rest of a URI behind that of a resource that contains it: servers may notify of either.
 fn rest_of<'a>(uri: &'a str, whole: &str) -> Option<&'a str> {
     let rest = uri.strip_prefix(whole)?;
     let within = rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#']);

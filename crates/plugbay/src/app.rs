@@ -90,7 +90,7 @@ impl App {
             suspended: Arc::default(),
             opened: Arc::default(),
             first_list: Arc::new(Notify::new()),
-            usage_counts: Arc::clone(&usage.usage_counts),
+            usage_counts: Arc::clone(&usage.counts),
             learned: learned(Arc::clone(&usage), publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
             switched: Arc::default(),
@@ -128,7 +128,7 @@ impl App {
         let servers = self.pool.servers();
         let running = servers.handles.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
         let broken = servers.invalid.iter().map(|(name, failure)| {
-            (name, Status { condition: Condition::Failed(Arc::clone(failure)), ..Status::default() })
+            (name, Status { condition: Condition::Error(Arc::clone(failure)), ..Status::default() })
         });
         running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
     }

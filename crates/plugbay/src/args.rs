@@ -24,12 +24,12 @@ use crate::{
 /// One plug panel for all your MCP servers.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, disable_help_subcommand = true)]
-#[command(after_help = "New here? `plugbay demo` shows everything and changes nothing.")]
+#[command(after_help = "New here? Run `plugbay demo`: it shows everything and changes nothing.")]
 struct Args {
-    /// Use this configuration file alone.
+    /// Use only this configuration file.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Say more on stderr; twice for everything.
+    /// Log more to stderr; give it twice to log everything.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -38,143 +38,143 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Stand between hosts and all configured servers: one on stdin and stdout, or many over HTTP.
+    /// Serve all configured servers as one MCP server: to one host on stdio, or to many over HTTP.
     Serve {
-        /// Serve many hosts at this address: 127.0.0.1:8080, a port alone, or unix:PATH. Port 0 is any.
+        /// Serve over HTTP at this address: 127.0.0.1:8080, a port, or unix:PATH. Port 0 picks a free port.
         #[arg(long, value_name = "ADDRESS")]
         http: Option<Address>,
-        /// A further name by which hosts reach this gateway, with or without a port.
+        /// Also accept this name in the Host header of requests, with or without a port.
         #[arg(long, value_name = "NAME", requires = "http")]
         allow_host: Vec<String>,
-        /// The origin of a web page that may use this gateway, scheme and all.
+        /// Accept requests of web pages from this origin, such as `https://example.com`.
         #[arg(long, value_name = "ORIGIN", requires = "http")]
         allow_origin: Vec<String>,
-        /// Tokens that hosts must present, one per line, beside the one in `PLUGBAY_HTTP_TOKEN`.
+        /// A file of tokens, one per line; each host must send one of them, or that in `PLUGBAY_HTTP_TOKEN`.
         #[arg(long, value_name = "FILE", requires = "http")]
         token_file: Option<PathBuf>,
-        /// Take every host for this one, whatever it calls itself; `plugbay hosts` lists them.
+        /// Give every host this profile, whatever name it sends; `plugbay hosts` lists the profiles.
         #[arg(long, value_name = "NAME")]
         host: Option<String>,
     },
-    /// Start every server and show how it is, what it has and what that costs.
+    /// Start every server and show its state, its number of tools, and their cost in tokens.
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show the tools that a host sees, or those that match a query.
+    /// Show all tools, or those that match a query.
     Tools {
-        /// Words that all occur in a tool's name or description.
+        /// Words that must all occur in a tool's name or description.
         query: Vec<String>,
-        /// Only the tools of this server.
+        /// Show only the tools of this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// Print each tool as one line: its parameters with their types, and its purpose.
+        /// Print each tool as one line: its name, parameters and purpose.
         #[arg(long, conflicts_with = "json")]
         signature: bool,
-        /// Print the definitions as the host gets them.
+        /// Print the definitions in JSON, as a host gets them.
         #[arg(long)]
         json: bool,
     },
-    /// Count what each mode puts into a model's context.
+    /// Count the tokens that each mode puts into a model's context.
     Tokens {
-        /// The server that is switched on in the example of activate mode.
+        /// The server that the examples of activate and suite mode use.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// Reckon what each mode costs over a conversation.
+        /// Also estimate what each mode costs over a conversation, and which mode each host gets.
         #[arg(long)]
         explain: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what runs: every gateway, its hosts with their modes and why, and how its servers are. Starts nothing.
+    /// Show every running gateway with its hosts, their modes, and the states of its servers. Starts nothing.
     Status {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what is known of hosts, which mode each of them gets, and why.
+    /// Show the profiles of hosts, and which mode each host gets and why.
     Hosts {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Find tools by what they are for, among all that are remembered. No server is started.
+    /// Find tools in the cache by what they do. Starts no server.
     Search {
-        /// What is wanted, in words.
+        /// What the tool should do, in words.
         #[arg(required = true)]
         query: Vec<String>,
-        /// At most so many hits.
+        /// Show at most this many tools.
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
         limit: u16,
-        /// Only tools of this server.
+        /// Search only the tools of this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// Tell which words were found where, and what meaning added.
+        /// Also show which words matched where, and how near the meaning is.
         #[arg(long)]
         explain: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Call one tool and print what it answers.
+    /// Call one tool and print its result.
     #[command(after_help = CALL_EXAMPLES)]
     Call {
-        /// The tool; the name that the host sees will do too: `server__tool`.
+        /// The tool as server.tool, or by the name that hosts see: `server__tool`.
         #[arg(value_name = "SERVER.TOOL")]
         tool: String,
-        /// key=value, key:=json, key=@file, one JSON object, or - for one on stdin.
+        /// key=value, key:=json, key=@file, one JSON object, or - to read the object from stdin.
         #[arg(value_name = "ARGUMENT")]
         arguments: Vec<String>,
-        /// Give up when nothing is heard for this long (90s, 5m; otherwise as configured).
+        /// Give up after this much silence, such as 90s or 5m. Default: as configured.
         #[arg(long, value_name = "TIME", value_parser = duration)]
         timeout: Option<Duration>,
-        /// Print the result exactly as the server wrote it.
+        /// Print the result in JSON, exactly as the server wrote it.
         #[arg(long)]
         json: bool,
     },
-    /// See everything at work on sample servers: no configuration, no network.
+    /// Show everything at work with sample servers; needs no configuration and no network.
     Demo {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Let a project's configuration file start its servers.
+    /// Allow a project's configuration file to start its servers.
     Approve {
-        /// The file; otherwise the project file of this folder.
+        /// The configuration file. Default: the project file of this folder.
         path: Option<PathBuf>,
-        /// Do not ask.
+        /// Approve without asking.
         #[arg(long)]
         yes: bool,
     },
-    /// Print permission rules and a hook for a host, so that its rules hold for tools called through `execute_tool`.
+    /// Print settings for Claude Code that apply its permission rules to tools called through `execute_tool`.
     Permissions {
-        /// The host whose settings these are.
+        /// The host to print settings for.
         #[arg(long, value_parser = ["claude-code"], default_value = "claude-code")]
         host: String,
-        /// What plugbay is called in that host's settings.
+        /// The name of plugbay in that host's settings.
         #[arg(long, value_name = "NAME", default_value = "plugbay")]
         name: String,
-        /// Let tools pass of which their servers say that they only read.
+        /// Allow tools that only read, according to their servers.
         #[arg(long)]
         allow_reading: bool,
-        /// Answer as that hook: the server request comes on stdin.
+        /// Run as the hook: read Claude Code's hook input from stdin and print a decision.
         #[arg(long)]
         hook: bool,
     },
     /// Print the skill that teaches Claude Code to use the gateway, or install it.
     Skill {
-        /// Link it into Claude Code's folder of skills.
+        /// Install it as a link in Claude Code's folder of skills.
         #[arg(long)]
         install: bool,
-        /// Copy it there instead.
+        /// Install it as a copy.
         #[arg(long)]
         copy: bool,
     },
-    /// Write a plugin for Claude Code: the skill, and plugbay as its MCP server.
+    /// Write a plugin for Claude Code that contains the skill and plugbay as an MCP server.
     Plugin {
-        /// The folder to write it to.
+        /// The folder to write the plugin to.
         folder: PathBuf,
     },
     /// Print the JSON Schema of the configuration file.
@@ -188,12 +188,12 @@ Examples:
   plugbay call notes__search '{\"query\": \"milk\"}' --json
   echo '{\"numbers\": [1, 2, 3]}' | plugbay call calc.statistics -
 
-Values become what the tool's schema asks for; := takes JSON as it is.
+Values get the types of the tool's schema; := takes JSON.
 The exit code is 1 if the tool reports an error.";
 
-/// Runs the program: the whole of `main`.
+/// Runs the program; `main` calls only this.
 pub fn run() -> ExitCode {
-    // The guard and the samples are kept tiny: no arguments to parse, no runtime, no log.
+    // The guard and the samples stay small processes: they parse no arguments and have no runtime and no log.
     let mut hidden = std::env::args_os().skip(1);
     let command = hidden.next().unwrap_or_default();
     let mut word = || hidden.next().unwrap_or_default().to_string_lossy().into_owned();
@@ -230,7 +230,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             let source = context.source.with_host(host)?;
             if std::io::stdin().is_terminal() {
                 output
-                    .note("this speaks MCP on stdin and stdout, for hosts; try plugbay list, tools or call");
+                    .note("`plugbay serve` speaks MCP on stdin and stdout, for hosts; people use plugbay list, tools or call");
             }
             runtime.block_on(commands::serve::serve(&source, context.environment))?;
             Ok(ExitCode::SUCCESS)
@@ -263,7 +263,9 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         Command::Permissions { name, allow_reading, hook, .. } => {
             let options = permissions::PermissionsOptions { entry: name, allow_reading };
             if hook {
-                runtime.block_on(permissions::hook(&context, &options, &settings::claude_code()))
+                let (project, user) = settings::claude_code();
+                let places = permissions::Places::new(project, user);
+                runtime.block_on(permissions::hook(&context, &options, &places))
             } else {
                 runtime.block_on(permissions::fragment(&context, &options))
             }
@@ -284,7 +286,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// The log goes to stderr: stdout is the protocol, or a command's result.
+/// Sets up the log, which goes to stderr: stdout carries the protocol, or a command's result.
 fn log(args: &Args, output: Output) -> Arc<Log> {
     use tracing::level_filters::LevelFilter;
 
@@ -293,11 +295,12 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    // Which mode was chosen for a host is told once for each, and asked about often.
-    let told = level.max(LevelFilter::INFO);
-    let mut targets = Targets::new().with_default(level).with_target("plugbay_downstream::host_view", told);
+    // The mode of a host is logged once, and users often look for it.
+    let host_view = level.max(LevelFilter::INFO);
+    let mut targets =
+        Targets::new().with_default(level).with_target("plugbay_downstream::host_view", host_view);
     if args.verbose == 0 && !matches!(args.command, Command::Serve { .. }) {
-        // These commands show failing servers and colliding names themselves.
+        // These commands show failed servers and name collisions themselves.
         targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
         targets = targets.with_target("plugbay::publisher", LevelFilter::OFF);
     }
@@ -325,7 +328,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let seconds: f64 = number.parse().map_err(|_| "write a number and a unit, for example 90s".to_owned())?;
     let duration = Duration::try_from_secs_f64(seconds * scale).map_err(|error| error.to_string())?;
     let sensible = !duration.is_zero() && duration <= Duration::from_secs(365 * 24 * 3600);
-    sensible.then_some(duration).ok_or_else(|| "must be more than nothing and less than a year".to_owned())
+    sensible.then_some(duration).ok_or_else(|| "must be more than zero and at most a year".to_owned())
 }
 
 #[cfg(test)]
@@ -335,12 +338,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_consistent() {
         Args::command().debug_assert();
     }
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn timeout_durations_are_parsed_with_their_units() {
         let read = |text| duration(text).ok().map(|duration| duration.as_millis());
         assert_eq!(
             ["250ms", "90", "1.5s", "5m", "1h"].map(read),

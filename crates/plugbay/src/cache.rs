@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Dialect, Item, ItemKind, Offer, ServerCapabilities, Stock, Tool},
+    catalog::{Dialect, Item, ItemKind, Items, Offer, ServerCapabilities, Tool},
     extension::Extensions,
     name::ServerName,
 };
@@ -189,7 +189,7 @@ fn parse(text: &[u8]) -> Option<CachedOffer> {
     let items = |raw: Vec<&RawValue>, item_kind| {
         raw.into_iter().map(|raw| Item::parse(bytes(raw), item_kind)).collect::<Option<Vec<_>>>()
     };
-    let stock = Stock {
+    let stock = Items {
         resources: items(stored.resources, ItemKind::Resource)?,
         templates: items(stored.templates, ItemKind::Template)?,
         prompts: items(stored.prompts, ItemKind::Prompt)?,
@@ -197,7 +197,7 @@ fn parse(text: &[u8]) -> Option<CachedOffer> {
     let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
     let declared = stored.extensions.map(|raw| raw.get().as_bytes());
     let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
-    Some(CachedOffer::Offer(Arc::new(offer.stocked(stored.capabilities, stock).extended(extensions))))
+    Some(CachedOffer::Offer(Arc::new(offer.with_items(stored.capabilities, stock).extended(extensions))))
 }
 
 fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
@@ -215,7 +215,7 @@ fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
                 info: offer.info.as_deref().and_then(raw),
                 instructions: offer.instructions.clone(),
                 tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
-                capabilities: offer.features,
+                capabilities: offer.capabilities,
                 extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
                 resources: definitions(&offer.resources),
                 templates: definitions(&offer.templates),

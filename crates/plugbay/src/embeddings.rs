@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, LazyLock};
 
-use plugbay_core::search::Table;
+use plugbay_core::search::EmbeddingTable;
 
-static TABLE: LazyLock<Option<Arc<Table>>> = LazyLock::new(|| {
+static TABLE: LazyLock<Option<Arc<EmbeddingTable>>> = LazyLock::new(|| {
     let bytes = include_bytes!("../assets/tools-64d-int8.bin");
-    Table::read(bytes).map(Arc::new)
+    EmbeddingTable::read(bytes).map(Arc::new)
 });
 
 /// Shared by all engines of the process.
-pub fn table() -> Option<Arc<Table>> {
+pub fn table() -> Option<Arc<EmbeddingTable>> {
     TABLE.clone()
 }
 

@@ -6,6 +6,7 @@ mod cache;
 mod commands;
 pub mod config;
 mod embeddings;
+mod error;
 mod log;
 mod output;
 mod publisher;

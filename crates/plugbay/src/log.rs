@@ -1,5 +1,5 @@
-//! The way of log lines to stderr. Nobody may be reading there, and nobody else may wait for that: lines
-//! go through a short queue to a thread of their own, and what does not fit is counted and dropped.
+//! Writes log lines to stderr without blocking: lines go through a short queue to a thread of their own. If stderr
+//! is not read, lines that do not fit into the queue are counted and dropped.
 
 use std::{
     io::{self, Write},
@@ -29,7 +29,7 @@ enum Item {
 }
 
 impl Log {
-    /// Waits a moment for what has been logged.
+    /// Waits a moment for the last lines to be written.
     pub fn finish(&self) {
         let Some(queue) = self.queue.get() else { return };
         let (done, written) = sync_channel(1);
@@ -42,7 +42,11 @@ impl Log {
         let queue = self.queue.get_or_init(start);
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            self.send(queue, format!("({lost} lines were lost: stderr is not read)\n").into_bytes(), lost);
+            self.send(
+                queue,
+                format!("({lost} log lines were dropped: stderr is not read)\n").into_bytes(),
+                lost,
+            );
         }
         self.send(queue, line.to_vec(), 1);
     }

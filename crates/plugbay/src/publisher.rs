@@ -111,7 +111,7 @@ impl Publisher {
     pub async fn run(
         mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
-        mut changes: mpsc::UnboundedReceiver<Reconfigure>,
+        mut configs: mpsc::UnboundedReceiver<Reconfigure>,
     ) {
         loop {
             let waiting = !self.snapshots.borrow().settled;
@@ -128,7 +128,7 @@ impl Publisher {
                     }
                     None => break,
                 },
-                change = changes.recv() => match change {
+                config = configs.recv() => match config {
                     Some(Reconfigure { config, dialects }) => { let _ = dialects.send(self.configure(config)); }
                     None => break,
                 },

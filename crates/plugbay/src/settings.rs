@@ -9,8 +9,8 @@ use plugbay_downstream::http::{Access, Address, Unguarded};
 
 use crate::{
     app::Environment,
-    commands::{CommandError, permissions::Places},
     config::{self, Paths, Settings},
+    error::CommandError,
 };
 
 /// Where the configuration comes from; each reload reads it anew.
@@ -64,10 +64,10 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The folders of Claude Code's settings, as its hooks get them in environment variables.
-pub fn claude_code() -> Places {
+/// The folders of Claude Code's project and of its user's settings, as its hooks get them in environment variables.
+pub fn claude_code() -> (Option<PathBuf>, Option<PathBuf>) {
     let user = absolute("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")));
-    Places::new(absolute("CLAUDE_PROJECT_DIR"), user)
+    (absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
 /// The cache folder, the project and the executable of this process.

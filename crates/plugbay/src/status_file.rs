@@ -17,7 +17,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 pub use file::read;
 
 use self::file::StatusFile;
-use crate::{app::App, commands::Trouble, settings::Source};
+use crate::{app::App, error::Trouble, settings::Source};
 
 /// Changes within this time are written together.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -130,8 +130,8 @@ fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<S
     }
     let server = |(name, Status { condition, pid, .. })| {
         let failure = match &condition {
-            Condition::Failed(failure) => Some(failure),
-            Condition::Asleep | Condition::Warming => snapshot.catalog.failure(&name),
+            Condition::Error(failure) => Some(failure),
+            Condition::Idle | Condition::Warming => snapshot.catalog.failure(&name),
             Condition::Ready => None,
         };
         ServerStatus {

@@ -1,4 +1,4 @@
-//! Which tools a project uses most, remembered on disk, so that they can be listed in every mode.
+//! Which tools a project uses most, saved on disk, so that every mode can list them.
 
 use std::{
     collections::BTreeMap,
@@ -12,23 +12,23 @@ use plugbay_core::{name::ServerName, surface::Learned, usage_counts::UsageCounts
 
 use crate::config::hex_digest;
 
-/// What one use counts; a conversation later it counts a tenth less.
+/// The score of one use; with each later conversation it counts a tenth less.
 const USE: u32 = 100;
-/// Who goes on for longer than one conversation usually lasts has begun another.
+/// After this time, uses belong to another conversation.
 const CONVERSATION: Duration = Duration::from_secs(3600);
-/// What counts less than this is not kept.
+/// A lower score is not kept.
 const FORGOTTEN: u32 = 10;
 
 /// Server → its own name of a tool → how much it was used, the latest most.
 type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 
-/// The memory of one project.
+/// The uses of tools in one project.
 #[derive(Debug)]
 pub struct Usage {
     /// Absent where there is no cache folder.
     file: Option<PathBuf>,
-    pub usage_counts: Arc<UsageCounts>,
-    /// When older uses were last made to count less.
+    pub counts: Arc<UsageCounts>,
+    /// When older scores were last reduced.
     aged: Mutex<Option<Instant>>,
 }
 
@@ -36,10 +36,10 @@ impl Usage {
     pub fn of(project: &Path, folder: Option<&Path>) -> Self {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
-        Self { file, usage_counts: Arc::default(), aged: Mutex::default() }
+        Self { file, counts: Arc::default(), aged: Mutex::default() }
     }
 
-    /// The tools that have been used most until now, of those that may be.
+    /// The most used of the allowed tools, at most this many.
     pub fn favourites(&self, most: usize, may: impl Fn(&ServerName, &str) -> bool) -> Learned {
         if most == 0 {
             return Learned::new();
@@ -60,9 +60,9 @@ impl Usage {
         favourites
     }
 
-    /// Adds what was counted to what others may have written meanwhile.
+    /// Adds the counts to the file, which other gateways of the project may have changed.
     pub fn save(&self) {
-        let used = self.usage_counts.take();
+        let used = self.counts.take();
         let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
         let mut scores = scores(Some(file));
         if self.is_another_conversation() {
@@ -76,11 +76,11 @@ impl Usage {
             }
         }
         if let Err(error) = write(file, &scores) {
-            tracing::warn!("what was used cannot be remembered: {error}");
+            tracing::warn!("the counted uses of tools cannot be saved: {error}");
         }
     }
 
-    /// Since this was last asked.
+    /// Whether another conversation has begun since the last call.
     fn is_another_conversation(&self) -> bool {
         let mut aged = self.aged.lock().unwrap_or_else(PoisonError::into_inner);
         let another = aged.is_none_or(|at| at.elapsed() >= CONVERSATION);
@@ -101,13 +101,13 @@ fn age(scores: &mut Scores) {
     scores.retain(|_, tools| !tools.is_empty());
 }
 
-/// What cannot be read is nothing.
+/// Without scores if the file cannot be read.
 fn scores(file: Option<&Path>) -> Scores {
     let text = file.and_then(|file| fs::read(file).ok()).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// A reader sees the old text or the new one.
+/// Replaces the file, so that a reader sees the old text or the new one.
 fn write(file: &Path, scores: &Scores) -> io::Result<()> {
     fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
     let beside = file.with_extension(format!("{}.new", std::process::id()));
@@ -120,13 +120,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_most_and_lately_comes_first() {
+    fn the_most_and_latest_used_tools_come_first() {
         let folder = tempfile::tempdir().unwrap();
         let server = |name: &str| ServerName::parse(name).unwrap();
         let usage = |project: &str| Usage::of(Path::new(project), Some(folder.path()));
         let use_often = |tool: &str, times: u32| {
             let usage = usage("/p");
-            (0..times).for_each(|_| usage.usage_counts.used(&server("s"), tool));
+            (0..times).for_each(|_| usage.counts.used(&server("s"), tool));
             usage.save();
         };
         use_often("old", 10);
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(kept, [(server("s"), ["later".to_owned()].into())].into(), "the rest is long ago");
         let often = usage("/often");
         for _ in 0..30 {
-            often.usage_counts.used(&server("s"), "x");
+            often.counts.used(&server("s"), "x");
             often.save();
         }
         assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
             "one conversation, however often it is saved"
         );
         let nowhere = Usage::of(Path::new("/p"), None);
-        nowhere.usage_counts.used(&server("s"), "x");
+        nowhere.counts.used(&server("s"), "x");
         nowhere.save();
         assert!(nowhere.favourites(9, any).is_empty());
     }

@@ -9,9 +9,9 @@ use std::{
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::ModifyKind};
 use tokio::{sync::mpsc, time::timeout};
 
-/// Editors write a file in several steps: wait until they have been still for this long.
+/// Editors write a file in several steps: wait until no event has come for this time.
 const STILL: Duration = Duration::from_millis(100);
-/// A file that is never still is read all the same.
+/// A file that keeps changing is read after this time.
 const RESTLESS: Duration = Duration::from_secs(2);
 
 /// Watches folders rather than files, because most editors replace a file instead of writing to it.
@@ -20,14 +20,14 @@ pub struct Watch {
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
     files: BTreeSet<PathBuf>,
-    /// What comes or goes in these counts as well.
+    /// Files that appear or disappear in these count as well.
     folders: BTreeSet<PathBuf>,
     events: mpsc::UnboundedReceiver<Touch>,
 }
 
 struct Touch {
     path: PathBuf,
-    /// It has come, gone or got another name, rather than changed.
+    /// The file was created, removed or renamed, rather than changed.
     came_or_went: bool,
 }
 
@@ -47,22 +47,28 @@ impl Watch {
                 }
             }
         });
-        let watcher = watcher.map_err(|error| tracing::warn!("changes are not watched: {error}")).ok();
+        let watcher = watcher
+            .map_err(|error| {
+                tracing::warn!(
+                    "plugbay cannot watch the configuration files, so a change needs a restart: {error}"
+                );
+            })
+            .ok();
         let none = BTreeSet::new();
         let mut watch = Self { watcher, watched: none.clone(), files: none.clone(), folders: none, events };
         watch.follow(files, folders);
         watch
     }
 
-    /// Watches these files from now on, also those that do not exist yet, and these folders. Says whether
-    /// there are new ones to watch: then something may have happened in them that nobody has noticed.
+    /// Watches these files, also those that do not exist yet, and these folders. Returns whether it watches new
+    /// folders: a change in them before this call was not noticed.
     pub fn follow(&mut self, files: &[PathBuf], folders: &[PathBuf]) -> bool {
-        // Where a link leads to counts as well: people keep such files in a repository of their own.
+        // The targets of links count as well: people keep such files in a repository.
         let targets = files.iter().filter_map(|file| file.canonicalize().ok());
         self.files = files.iter().cloned().chain(targets).collect();
         self.folders = folders.iter().cloned().collect();
         let Some(watcher) = &mut self.watcher else { return false };
-        // One that is gone is watched no longer by the system either, and may come back.
+        // The system no longer watches a folder that was removed; it may come back.
         self.watched.retain(|folder| folder.is_dir());
         let before = self.watched.len();
         let parents = self.files.iter().filter_map(|file| file.parent());

@@ -6,9 +6,9 @@ use super::{
     CompiledSchema, Fault, Mode, Problem, Refusal, Repair, check,
     example::example,
     raw::{self, Entry, Kind},
-    repair::{WRAPPERS, shown},
     scalar,
     schema::Schema,
+    shape::{WRAPPERS, shown},
     spelling::Level,
 };
 use crate::name::folded;

@@ -1,10 +1,9 @@
-//! Arguments that arrive right: checked against a tool's schema, and repaired where only one thing can
-//! have been meant.
+//! The arguments of a tool call: checked against the tool's schema, and repaired where only one thing can be meant.
 //!
-//! What fits is not touched. What is repaired keeps every value that was right byte for byte, and each
-//! repair is told. What cannot be repaired is refused with the place, the part of the schema that was
-//! missed, and an example. A keyword that we do not know is left to the server, which checks again. A key that
-//! is nearly one of the schema's fits nothing, unless the schema welcomes others.
+//! Arguments that fit are not touched. A repair keeps every right value byte for byte and is reported. Arguments
+//! that cannot be repaired are refused with the place, the part of the schema, and an example. Unknown keywords are
+//! left to the server, which checks again. A key that is nearly one of the schema's does not fit, unless the
+//! schema allows others.
 
 mod compiled;
 mod decimal;
@@ -19,6 +18,7 @@ mod refusal;
 mod repair;
 mod scalar;
 mod schema;
+mod shape;
 mod spelling;
 mod validate;
 
@@ -160,7 +160,7 @@ fn check_fully<'a>(
     }
     let schema = Schema::new(Arc::clone(&schema.parsed));
     schema.look_at(arguments.len());
-    if is_right(&schema, schema.root(), arguments) && !repair::is_hidden(&schema, arguments) {
+    if is_right(&schema, schema.root(), arguments) && !shape::is_hidden(&schema, arguments) {
         return Ok(CheckedArguments { arguments: Cow::Borrowed(arguments), repairs: Vec::new() });
     }
     let mut repairer = Repairer::new(&schema, mode);

@@ -1,4 +1,4 @@
-//! The repairs: from the whole arguments down to single values.
+//! Repairs of arguments: from the whole down to single values.
 //!
 //! Every step asks first whether the value fits as it is; only what does not is looked at more closely.
 
@@ -11,16 +11,12 @@ use super::{
     raw::{self, Entry, Kind},
     scalar,
     schema::{self, Schema},
-    spelling::{Level, Stranger},
+    shape::{begins, below, is_nothing, only_needed, shown, wrapped},
+    spelling::{Level, UnnamedKey},
     validate::fits,
 };
 use crate::name::folded;
 
-/// Names that models put around arguments.
-pub(super) const WRAPPERS: [&str; 8] =
-    ["arguments", "args", "params", "parameters", "input", "tool_input", "toolInput", "kwargs"];
-/// What may stand beside such a name; it is not sent, and told.
-const BESIDE: [&str; 6] = ["name", "tool", "tool_name", "toolName", "server", "type"];
 /// Branches multiply, and lead to themselves; what needs more steps than this, or goes deeper, is left as it is.
 const STEPS: u32 = 1_000;
 const DEPTH: u32 = 100;
@@ -115,11 +111,11 @@ impl<'s> Repairer<'s> {
         }
         let before = self.repairs.len();
         self.note(key, Fault::Shallow);
-        let mended = self.value(root, &below(key, json), "").map(Cow::into_owned);
-        if mended.is_err() {
+        let repaired = self.value(root, &below(key, json), "").map(Cow::into_owned);
+        if repaired.is_err() {
             self.repairs.truncate(before);
         }
-        mended.ok()
+        repaired.ok()
     }
 
     /// A value, as all that its schema says of it.
@@ -141,17 +137,18 @@ impl<'s> Repairer<'s> {
         let schema = self.schema;
         let level = Level::of(schema, &[at]);
         let (mut entries, mut problems) = (raw::entries(json), Vec::new());
-        let strangers: Vec<_> = entries.iter().map(|entry| level.stranger(&entry.key, &entries)).collect();
+        let unnamed_keys: Vec<_> =
+            entries.iter().map(|entry| level.unnamed_key(&entry.key, &entries)).collect();
         let before = self.repairs.len();
-        for (entry, stranger) in entries.iter_mut().zip(strangers) {
-            match stranger {
-                Stranger::Is(meant) if self.repairing => {
+        for (entry, unnamed_key) in entries.iter_mut().zip(unnamed_keys) {
+            match unnamed_key {
+                UnnamedKey::Is(meant) if self.repairing => {
                     self.note(&join(place, meant), Fault::KeySpelling);
                     entry.quoted = raw::quote(meant).into();
                 }
-                Stranger::Is(meant) => problems.push(self.unknown(&level, &entry.key, &[meant], place)),
-                Stranger::MayBe(near) => problems.push(self.unknown(&level, &entry.key, &near, place)),
-                Stranger::Unknown => {}
+                UnnamedKey::Is(meant) => problems.push(self.unknown(&level, &entry.key, &[meant], place)),
+                UnnamedKey::MayBe(near) => problems.push(self.unknown(&level, &entry.key, &near, place)),
+                UnnamedKey::Unknown => {}
             }
         }
         if !problems.is_empty() {
@@ -183,9 +180,9 @@ impl<'s> Repairer<'s> {
             return self.shape(&following, &plain, place).map(owned);
         }
         if let Some(branches) = schema::branches(at) {
-            return self.best(at, json, place, branches.len(), |mender, number| {
+            return self.best(at, json, place, branches.len(), |repairer, number| {
                 let branch = schema.alternative(at, &branches[number]);
-                mender.shape(&branch, json, place).map(Cow::into_owned)
+                repairer.shape(&branch, json, place).map(Cow::into_owned)
             });
         }
         if let Some(choices) = schema::choices(at) {
@@ -201,8 +198,8 @@ impl<'s> Repairer<'s> {
         match types.as_slice() {
             [] => Err(self.mismatch(at, json, place)),
             [only] => self.typed(at, only, json, place),
-            several => self.best(at, json, place, several.len(), |mender, number| {
-                mender.typed(at, several[number], json, place).map(Cow::into_owned)
+            several => self.best(at, json, place, several.len(), |repairer, number| {
+                repairer.typed(at, several[number], json, place).map(Cow::into_owned)
             }),
         }
     }
@@ -224,7 +221,7 @@ impl<'s> Repairer<'s> {
             let outcome = way(self, number);
             let repairs = self.repairs.split_off(before);
             match outcome {
-                Ok(mended) => found.push((repairs, mended)),
+                Ok(repaired) => found.push((repairs, repaired)),
                 // What went wrong deep inside came furthest, and tells the most.
                 Err(problems) if problems.iter().any(|problem| problem.is_within(place)) => {
                     missed.push(problems);
@@ -243,14 +240,14 @@ impl<'s> Repairer<'s> {
         }
         let clear = match found.as_slice() {
             [] => false,
-            [(first, mended), rest @ ..] => {
-                rest.iter().all(|(repairs, other)| repairs.len() > first.len() || other == mended)
+            [(first, repaired), rest @ ..] => {
+                rest.iter().all(|(repairs, other)| repairs.len() > first.len() || other == repaired)
             }
         };
         match found.into_iter().next() {
-            Some((repairs, mended)) if clear => {
+            Some((repairs, repaired)) if clear => {
                 self.repairs.extend(repairs);
-                self.accept(at, mended, json, place)
+                self.accept(at, repaired, json, place)
             }
             Some(_) => Err(self.problem(at, place, "can be understood in several ways")),
             None => Err(self.closest(at, json, place, missed)),
@@ -273,8 +270,12 @@ impl<'s> Repairer<'s> {
     }
 
     /// Keywords that stand beside those that were followed have their say too.
-    fn accept<'a>(&mut self, at: &Value, mended: Vec<u8>, json: &'a [u8], place: &str) -> Repaired<'a> {
-        if fits(self.schema, at, &mended) { Ok(mended.into()) } else { Err(self.mismatch(at, json, place)) }
+    fn accept<'a>(&mut self, at: &Value, repaired: Vec<u8>, json: &'a [u8], place: &str) -> Repaired<'a> {
+        if fits(self.schema, at, &repaired) {
+            Ok(repaired.into())
+        } else {
+            Err(self.mismatch(at, json, place))
+        }
     }
 
     fn typed<'a>(&mut self, at: &Value, wanted: &str, json: &'a [u8], place: &str) -> Repaired<'a> {
@@ -316,7 +317,7 @@ impl<'s> Repairer<'s> {
             let before = self.repairs.len();
             self.note(place, Fault::ListForSingle);
             match self.value(at, only, place) {
-                Ok(mended) => return Ok(owned(mended)),
+                Ok(repaired) => return Ok(owned(repaired)),
                 Err(_) => self.repairs.truncate(before),
             }
         }
@@ -350,7 +351,7 @@ impl<'s> Repairer<'s> {
         for (number, item) in raw::list(json).into_iter().enumerate() {
             let own = schema::item(at, number).unwrap_or(&Value::Bool(true));
             match self.value(own, item, &format!("{place}[{number}]")) {
-                Ok(mended) => items.push(mended),
+                Ok(repaired) => items.push(repaired),
                 Err(more) => problems.extend(more),
             }
         }
@@ -374,8 +375,8 @@ impl<'s> Repairer<'s> {
                     problems.push(self.unknown(&level, &entry.key, &[], place));
                 }
                 Some(own) => match self.value(own, &entry.value, &inside).map(Cow::into_owned) {
-                    Ok(mended) if *mended == *entry.value => {}
-                    Ok(mended) => entry.value = mended.into(),
+                    Ok(repaired) if *repaired == *entry.value => {}
+                    Ok(repaired) => entry.value = repaired.into(),
                     Err(more) => problems.extend(more),
                 },
                 None => {}
@@ -443,88 +444,10 @@ impl<'s> Repairer<'s> {
     }
 }
 
-/// The only parameter that must be there.
-fn only_needed(root: &Value) -> Option<(&str, &Value)> {
-    let mut needed = schema::required(root);
-    let key = needed.next().filter(|_| needed.next().is_none())?;
-    Some((key, schema::property(root, key)?))
-}
-
-fn below(key: &str, json: &[u8]) -> Vec<u8> {
-    raw::object([&Entry { key: key.to_owned(), quoted: raw::quote(key).into(), value: json.into() }])
-}
-
-/// Does a text begin like the arguments of this tool, in whatever notation?
-fn begins(root: &Value, text: &str) -> bool {
-    literal::begins(text, |word| schema::properties(root).any(|(key, _)| folded(key) == folded(word)))
-}
-
-/// The arguments below one of the names that models put around them, and the keys that stand beside it.
-fn wrapped(root: &Value, json: &[u8]) -> Option<(Vec<u8>, Vec<String>)> {
-    let entries = raw::entries(json);
-    let is_own = |entry: &Entry<'_>| schema::property(root, &entry.key).is_some();
-    let mut around = entries.iter().filter(|entry| WRAPPERS.contains(&entry.key.as_str()) && !is_own(entry));
-    let wrapper = around.next().filter(|_| around.next().is_none())?;
-    let alone = entries
-        .iter()
-        .all(|entry| entry.key == wrapper.key || BESIDE.contains(&entry.key.as_str()) && !is_own(entry));
-    let holds_object = match Kind::of(&wrapper.value) {
-        Kind::Object => true,
-        Kind::String => raw::text(&wrapper.value).is_some_and(|text| literal::inside(&text).is_some()),
-        _ => false,
-    };
-    let beside = entries.iter().map(|entry| &entry.key).filter(|key| **key != wrapper.key);
-    (alone && holds_object).then(|| (wrapper.value.to_vec(), beside.cloned().collect()))
-}
-
-/// Do the parameters of a tool stand below a name that is none of its own? One that forbids no other keys would
-/// take that, and see nothing of them.
-pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
-    let level = Level::of(schema, &[schema.root()]);
-    if Kind::of(json) != Kind::Object || level.open {
-        return false;
-    }
-    let Some((inner, _)) = wrapped(&schema.whole(schema.root()), json) else { return false };
-    let inner = raw::text(&inner)
-        .and_then(|text| literal::inside(&text).map(|(inner, _)| inner.into_owned()))
-        .unwrap_or(inner);
-    let entries = raw::entries(&inner);
-    let named = |entry: &Entry<'_>| level.names().any(|name| folded(name) == folded(&entry.key));
-    !entries.is_empty() && entries.iter().all(named)
-}
-
-/// `null`, `""`, `[]`.
-fn is_nothing(json: &[u8]) -> bool {
-    match Kind::of(json) {
-        Kind::Null => true,
-        Kind::String => raw::text(json).is_some_and(|text| text.trim().is_empty()),
-        Kind::Array => raw::list(json).is_empty(),
-        _ => false,
-    }
-}
-
 fn owned(json: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
     Cow::Owned(json.into_owned())
 }
 
 fn join(place: &str, key: &str) -> String {
     if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
-}
-
-fn is_broken(text: &str) -> bool {
-    literal::begins(text, |_| false) && literal::inside(text).is_none()
-}
-
-/// A value in a message: what it is, and itself if it is short.
-pub(super) fn shown(json: &[u8]) -> String {
-    const SHORT: usize = 40;
-    let kind = Kind::of(json);
-    match std::str::from_utf8(json) {
-        Ok("null") => "null".to_owned(),
-        Ok(_) if raw::text(json).is_some_and(|text| is_broken(&text)) => {
-            "a string that begins like JSON and cannot be read as such".to_owned()
-        }
-        Ok(text) if text.len() <= SHORT => format!("{} {text}", kind.name()),
-        _ => kind.name().to_owned(),
-    }
 }

@@ -24,9 +24,9 @@ pub(super) struct Level<'a> {
     pub(super) open: bool,
 }
 
-/// Which of the named keys a stranger may be.
+/// Which of the schema's keys is meant by one that the schema does not name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stranger<'a> {
+pub(super) enum UnnamedKey<'a> {
     /// This one, spelt in another way; nothing else is called so, and it is not there yet.
     Is(&'a str),
     /// One of these, or almost.
@@ -96,9 +96,9 @@ impl<'a> Level<'a> {
     }
 
     /// What a key may be that stands among these.
-    pub(super) fn stranger(&self, key: &str, among: &[Entry<'_>]) -> Stranger<'a> {
+    pub(super) fn unnamed_key(&self, key: &str, among: &[Entry<'_>]) -> UnnamedKey<'a> {
         if self.open || !self.property(key).is_empty() || !self.schema.step(self.names().count()) {
-            return Stranger::Unknown;
+            return UnnamedKey::Unknown;
         }
         let own = folded(key);
         let mut alike: Vec<&str> =
@@ -108,14 +108,14 @@ impl<'a> Level<'a> {
         if let [only] = alike.as_slice() {
             // Two keys that mean the same would be one too many.
             let alone = among.iter().filter(|entry| folded(&entry.key) == own).count() == 1;
-            return if alone { Stranger::Is(only) } else { Stranger::MayBe(alike) };
+            return if alone { UnnamedKey::Is(only) } else { UnnamedKey::MayBe(alike) };
         }
         let absent = |name: &&str| !among.iter().any(|entry| entry.key == *name);
         let near = |name: &&str| own.len().min(folded(name).len()) >= NEAR && is_slip(&own, &folded(name));
         if alike.is_empty() {
             alike.extend(self.names().filter(near).filter(absent));
         }
-        if alike.is_empty() { Stranger::Unknown } else { Stranger::MayBe(alike) }
+        if alike.is_empty() { UnnamedKey::Unknown } else { UnnamedKey::MayBe(alike) }
     }
 }
 
@@ -138,7 +138,7 @@ pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
         if own.is_empty() {
             own = level.child(|at| at.get("additionalProperties"));
         }
-        level.stranger(&entry.key, &entries) == Stranger::Unknown && is_clean(schema, &own, &entry.value)
+        level.unnamed_key(&entry.key, &entries) == UnnamedKey::Unknown && is_clean(schema, &own, &entry.value)
     })
 }
 

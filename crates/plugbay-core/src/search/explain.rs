@@ -1,4 +1,4 @@
-//! Why a tool was found: which words, where they stand, and what meaning added.
+//! Why a tool was found: which words matched, in which fields, and what the embeddings added.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::{
     Engine, SYNONYM,
     document::{FIELDS, Field, each_text},
     index::{Posting, TermId},
-    question::{Question, Weighted},
+    query::{Query, WeightedTerm},
     words,
 };
 use crate::catalog::Tool;
@@ -18,7 +18,7 @@ pub struct Explanation {
     pub matches: Vec<Match>,
     /// The share of the tool's name that was asked for.
     pub name_covered: f32,
-    /// How near the tool's meaning is to that of the query; without a table, nothing is known of it.
+    /// The cosine between the embeddings of tool and query; `None` without a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meaning: Option<f32>,
 }
@@ -29,30 +29,32 @@ pub struct Match {
     /// As it stands in the index: without its ending.
     pub word: String,
     pub relation: Relation,
-    /// Its part in all that words say for this tool.
+    /// Its part in the tool's whole score by words.
     pub share: f32,
     /// Where it stands in the tool, with the part that each place has in it.
     pub fields: Vec<(Field, f32)>,
 }
 
+/// How a word of a tool is related to the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Relation {
+    /// A word of the query itself.
     Said,
     /// From the groups of words that tools use for the same thing.
     Synonym,
-    /// By the table: near in meaning to a word that no tool has.
+    /// Its embedding is near that of a word which no tool has.
     Akin,
 }
 
 impl Engine {
     /// `tool` is its number, and the tool that was given under it.
     pub fn explain(&self, query: &str, number: u32, (server, tool): (&str, &Tool)) -> Explanation {
-        let whole = Question::read(query, &self.index, self.meaning.as_ref()).whole;
+        let whole = Query::read(query, &self.index, self.embeddings.as_ref()).whole;
         let said: Vec<TermId> = whole.terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let given = whole.terms.iter().map(|term| (*term, relation(term)));
         let related = self.synonyms.of(&said).into_iter().map(|id| {
-            let term = Weighted { id, weight: SYNONYM, said: false };
+            let term = WeightedTerm { id, weight: SYNONYM, said: false };
             (term, Relation::Synonym)
         });
         let itself = number..number + 1;
@@ -72,12 +74,13 @@ impl Engine {
         }
         matches.sort_by(|a, b| b.share.total_cmp(&a.share));
         let of_name = |id: &TermId| sum(self.index.names(*id, &itself));
-        let direction = whole.direction.as_ref();
-        let meaning = self.meaning.as_ref().zip(direction);
+        let embedding = whole.embedding.as_ref();
+        let embeddings = self.embeddings.as_ref().zip(embedding);
         Explanation {
             matches,
             name_covered: said.iter().map(of_name).sum(),
-            meaning: meaning.map(|(meaning, direction)| meaning.tools.cosine(number as usize, direction)),
+            meaning: embeddings
+                .map(|(embeddings, embedding)| embeddings.tools.cosine(number as usize, embedding)),
         }
     }
 
@@ -97,7 +100,7 @@ impl Engine {
     }
 }
 
-fn relation(term: &Weighted) -> Relation {
+fn relation(term: &WeightedTerm) -> Relation {
     if term.said { Relation::Said } else { Relation::Akin }
 }
 
@@ -106,19 +109,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_with_their_places() {
+    fn an_explanation_of_a_search_names_words_with_their_fields() {
         let definition = r#"{"name":"create_issue","description":"Opens an issue","inputSchema":{"properties":{"title":{}}}}"#;
         let tool = Tool::parse(definition.into()).unwrap();
         let other = Tool::parse(r#"{"name":"add","description":"adds nothing"}"#.into()).unwrap();
         let engine = Engine::build(&[("github", &tool), ("y", &other)], None);
         let explanation = engine.explain("add an issue title", 0, ("github", &tool));
-        let told: Vec<_> =
+        let matches: Vec<_> =
             explanation.matches.iter().map(|found| (found.word.as_str(), found.relation)).collect();
         assert!(
-            told.contains(&("issu", Relation::Said)) && told.contains(&("titl", Relation::Said)),
-            "{told:?}"
+            matches.contains(&("issu", Relation::Said)) && matches.contains(&("titl", Relation::Said)),
+            "{matches:?}"
         );
-        assert!(told.contains(&("creat", Relation::Synonym)), "{told:?}");
+        assert!(matches.contains(&("creat", Relation::Synonym)), "{matches:?}");
         let issue = explanation.matches.iter().find(|found| found.word == "issu").unwrap();
         assert_eq!(issue.fields, [(Field::Name, 0.8), (Field::Description, 0.2)]);
         let sum: f32 = explanation.matches.iter().map(|found| found.share).sum();

@@ -1,4 +1,4 @@
-//! The index: which tools contain a term, and how much it says about them.
+//! The index: which tools contain a term, and the score it gives them.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) struct Index {
     lexicon: Lexicon<Word>,
     terms: FxHashMap<Box<str>, TermId>,
     rarity: Vec<f32>,
-    /// What each term says about the tools that have it.
+    /// The score that each term gives to the tools that have it.
     postings: Postings,
     /// The share that each term has in the names of tools, and of their servers.
     names: Postings,
@@ -39,8 +39,8 @@ pub(super) struct Word {
     pub(super) term: Option<TermId>,
 }
 
-/// A word where it stands.
-pub(super) type Said<'a> = (Field, &'a str, Word, Origin);
+/// A word of a tool, with the field it stands in.
+pub(super) type WordInField<'a> = (Field, &'a str, Word, Origin);
 
 /// A number for each tool that has a term, all in one block.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub(super) struct Posting {
 /// The terms of all tools while the index is being built.
 #[derive(Default)]
 struct Counts {
-    tools: Vec<Counted>,
+    tools: Vec<ToolCounts>,
     /// The terms of one tool after those of another.
     terms: Vec<(TermId, [u16; FIELDS])>,
     /// For each term, the tool that had it last, and where that is counted.
@@ -71,41 +71,42 @@ struct Counts {
 
 /// The terms of texts that many tools share, as parameters do: each is read and taken apart once.
 #[derive(Default)]
-struct Known<'a> {
+struct TermCache<'a> {
     places: FxHashMap<Text<'a>, Range<usize>>,
     terms: Vec<TermId>,
 }
 
-struct Counted {
+/// What was counted of one tool.
+struct ToolCounts {
     /// Where its terms end.
     end: usize,
     lengths: [u32; FIELDS],
 }
 
 impl Index {
-    /// `heard` is told each word of names and descriptions as it is met, and `None` at the end of each tool.
-    pub(super) fn build(tools: &[(&str, &Tool)], mut heard: impl FnMut(Option<Said<'_>>)) -> Self {
+    /// Calls `on_word` with each word of names and descriptions, and with `None` at the end of each tool.
+    pub(super) fn build(tools: &[(&str, &Tool)], mut on_word: impl FnMut(Option<WordInField<'_>>)) -> Self {
         let mut index = Self { tools: number(tools.len()), ..Self::default() };
         let mut counts = Counts::default();
-        let mut known = Known::default();
+        let mut cache = TermCache::default();
         for (number, (server, tool)) in (0..).zip(tools) {
             let mut lengths = [0; FIELDS];
             each_text(server, tool, &mut |field, text| {
-                let mut met = |term| {
+                let mut count = |term| {
                     lengths[field as usize] += 1;
                     counts.add(number, field, term);
                 };
                 if matches!(field, Field::Parameter | Field::Detail) {
-                    return known.terms(text, &mut index).iter().copied().for_each(met);
+                    return cache.terms(text, &mut index).iter().copied().for_each(count);
                 }
-                words::each(&text.read(), |said, origin| {
-                    let word = index.intern(said);
-                    heard(Some((field, said, word, origin)));
-                    word.term.into_iter().for_each(&mut met);
+                words::each(&text.read(), |text, origin| {
+                    let word = index.intern(text);
+                    on_word(Some((field, text, word, origin)));
+                    word.term.into_iter().for_each(&mut count);
                 });
             });
-            counts.tools.push(Counted { end: counts.terms.len(), lengths });
-            heard(None);
+            counts.tools.push(ToolCounts { end: counts.terms.len(), lengths });
+            on_word(None);
         }
         index.weigh(&counts);
         index
@@ -128,7 +129,7 @@ impl Index {
         }
     }
 
-    /// Says a word nothing about what is wanted?
+    /// Is a word too common to search for?
     pub(super) fn is_little(&self, word: &str) -> bool {
         self.words.term(word).is_none()
     }
@@ -143,17 +144,17 @@ impl Index {
         self.terms.iter().find(|(_, id)| **id == term).map_or("", |(text, _)| text)
     }
 
-    /// How much a term tells: more if few tools have it.
+    /// The weight of a term: the fewer tools have it, the more.
     pub(super) fn rarity(&self, term: TermId) -> f32 {
         self.rarity[term as usize]
     }
 
-    /// What a term would tell that no tool has.
+    /// The weight of a term that no tool has.
     pub(super) fn rarest(&self) -> f32 {
         rarity(self.tools, 0)
     }
 
-    /// What a term says about those of the tools that have it.
+    /// The scores that a term gives to those of the tools that have it.
     pub(super) fn postings(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
         self.postings.of(term, within)
     }
@@ -244,7 +245,7 @@ impl Index {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> TermCache<'a> {
     fn terms(&mut self, text: Text<'a>, index: &mut Index) -> &[TermId] {
         if let Some(place) = self.places.get(&text) {
             return &self.terms[place.clone()];

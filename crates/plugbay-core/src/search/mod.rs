@@ -1,11 +1,11 @@
-//! Finds tools by what they are for: words, weighted by where they stand, and meaning from a small table.
+//! Search: finds tools by words, weighted by the field they stand in, and by embeddings from a small table.
 
-mod dense;
 mod document;
+mod embeddings;
 mod explain;
 mod index;
 mod lexicon;
-mod question;
+mod query;
 pub mod ranking;
 pub mod reply;
 mod synonyms;
@@ -15,14 +15,14 @@ use std::{ops::Range, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-pub use dense::Table;
 pub use document::Field;
+pub use embeddings::EmbeddingTable;
 pub use explain::{Explanation, Match, Relation};
 
 use self::{
-    dense::{Direction, Directions, Gathering, Meaning},
+    embeddings::{Embedding, EmbeddingList, Embeddings, EmbeddingsBuilder},
     index::{Index, TermId},
-    question::{Part, Question, Weighted},
+    query::{Part, Query, WeightedTerm},
     synonyms::Synonyms,
 };
 use crate::catalog::Tool;
@@ -31,47 +31,47 @@ use crate::catalog::Tool;
 const SYNONYM: f32 = 0.4;
 /// What a name adds that the query covers wholly.
 const COVERED_NAME: f32 = 0.5;
-/// And the name of its server: whoever names one wants it to do the work.
+/// What a server's name adds that the query covers wholly: a user who names a server wants its tools.
 const COVERED_SERVER: f32 = 0.2;
-/// The share of meaning in a score, in a catalog of up to so many tools. Among more of them it is less:
-/// the more there are, the more of them mean something like the query, while words tell them apart as before.
-const MEANING: f32 = 0.45;
-const MEANING_TOOLS: f32 = 4096.0;
-const MEANING_FADES: f32 = 0.4;
+/// The share of embeddings in a score, in a catalog of up to so many tools. In a larger one it is less:
+/// more of its tools are near the query, while words still tell them apart.
+const EMBEDDINGS_SHARE: f32 = 0.45;
+const EMBEDDINGS_TOOLS: f32 = 4096.0;
+const EMBEDDINGS_FADE: f32 = 0.4;
 /// Words are measured against the best tool, and a little against a perfect one: where even the best
-/// matches little of the query, meaning gets more to say.
+/// matches little of the query, embeddings count for more.
 const PERFECTION: f32 = 0.25;
-/// So many of the best by words are looked at for their meaning; in a small catalog, all are.
+/// So many of the best by words are compared by their embeddings; in a small catalog, all are.
 const RESCORED: usize = 200;
-const SMALL_CATALOGUE: usize = 1024;
-/// A tool that shares no word with the query must at least mean something like it, and much like it where no
-/// tool shares one.
+const SMALL_CATALOG: usize = 1024;
+/// The least cosine of a tool that shares no word with the query; and where no tool shares one.
 const FAINT: f32 = 0.25;
 const STRONG: f32 = 0.4;
-/// A hit is clearly right if the next one's score is less than this share of its own, and it answers at least
-/// so much of the query in words and in meaning: among tools that are all wrong, one may lead too.
+/// A hit is clearly right if the next one's score is less than this share of its own, and it has at least
+/// so much of the query's words and is so near it: among tools that are all wrong, one may lead too.
 const LEAD: f32 = 0.75;
 const ANSWERED: f32 = 0.5;
-const MEANT: f32 = 0.45;
+const NEAR_ENOUGH: f32 = 0.45;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
 
-/// A searchable catalog. Tools are known by their number in the order in which they were given.
+/// A searchable catalog. A tool's number is its place in the order in which tools were given.
 #[derive(Debug)]
 pub struct Engine {
     index: Index,
     synonyms: Synonyms,
-    meaning: Option<Meaning>,
+    embeddings: Option<Embeddings>,
     /// For each tool, the first of the same server with the same name.
     twins: Vec<u32>,
 }
 
+/// A tool that a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     pub tool: u32,
     pub score: f32,
-    /// It is the first, and hardly another can be meant.
+    /// It is the first, and clearly the right one.
     pub clear: bool,
 }
 
@@ -82,30 +82,30 @@ impl Hit {
 }
 
 impl Engine {
-    /// Each tool with the name of its server.
-    pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<Table>>) -> Self {
-        let mut gathering = table.map(Gathering::new);
-        let index = Index::build(tools, |said| {
-            if let Some(gathering) = &mut gathering {
-                gathering.hear(said);
+    /// Builds the index. Each tool comes with the name of its server.
+    pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<EmbeddingTable>>) -> Self {
+        let mut builder = table.map(EmbeddingsBuilder::new);
+        let index = Index::build(tools, |word| {
+            if let Some(builder) = &mut builder {
+                builder.add_word(word);
             }
         });
         let synonyms = Synonyms::new(|word| index.term(word));
-        let meaning = gathering.map(|gathering| gathering.finish(&index));
-        Self { synonyms, meaning, twins: twins(tools), index }
+        let embeddings = builder.map(|builder| builder.finish(&index));
+        Self { synonyms, embeddings, twins: twins(tools), index }
     }
 
     /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
     /// are not looked at.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
         let wanted = limit.max(CANDIDATES);
-        let question = Question::read(query, &self.index, self.meaning.as_ref());
+        let query = Query::read(query, &self.index, self.embeddings.as_ref());
         let mut scratch = Scratch::new(self.index.len());
         let within = within.unwrap_or(0..u32::MAX);
-        let mut hits = self.rank(&question.whole, &within, &mut scratch);
-        if !question.sentences.is_empty() {
+        let mut hits = self.rank(&query.whole, &within, &mut scratch);
+        if !query.sentences.is_empty() {
             let mut scores: FxHashMap<u32, f32> = FxHashMap::default();
-            for part in &question.sentences {
+            for part in &query.sentences {
                 let mut best = self.rank(part, &within, &mut scratch);
                 keep_best(&mut best, wanted);
                 for hit in best {
@@ -122,25 +122,25 @@ impl Engine {
         hits.retain(|hit| hit.score > 0.0);
         hits.sort_unstable_by(best_first);
         self.one_of_each_first(&mut hits);
-        self.judge(&question, &mut hits);
+        self.judge(&query, &mut hits);
         hits.truncate(limit);
         hits
     }
 
-    /// Says whether the first hit is clearly right: then no other has as many of the query's words.
-    fn judge(&self, question: &Question, hits: &mut [Hit]) {
+    /// Decides whether the first hit is clearly right: then no other has as many of the query's words.
+    fn judge(&self, query: &Query, hits: &mut [Hit]) {
         let Some((first, others)) = hits.split_first_mut() else { return };
-        let answered = self.answered(question, first.tool);
+        let answered = self.answered(query, first.tool);
         let rivals = others.first().is_some_and(|next| {
-            next.score >= first.score * LEAD || self.answered(question, next.tool) >= answered
+            next.score >= first.score * LEAD || self.answered(query, next.tool) >= answered
         });
-        first.clear = !rivals && answered >= ANSWERED && self.is_meant(question, first.tool);
+        first.clear = !rivals && answered >= ANSWERED && self.is_near(query, first.tool);
     }
 
-    /// How much of what the query's words tell a tool has.
-    fn answered(&self, question: &Question, tool: u32) -> f32 {
-        let (mut asked, mut has) = (self.index.rarest() * question.unknown, 0.0);
-        for term in question.whole.terms.iter().filter(|term| term.said) {
+    /// The share of the query's words that a tool has, weighted by their rarity.
+    fn answered(&self, query: &Query, tool: u32) -> f32 {
+        let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
+        for term in query.whole.terms.iter().filter(|term| term.said) {
             let rarity = self.index.rarity(term.id);
             asked += rarity;
             has += if self.index.has(tool, term.id) { rarity } else { 0.0 };
@@ -148,28 +148,30 @@ impl Engine {
         has / asked.max(f32::MIN_POSITIVE)
     }
 
-    fn is_meant(&self, question: &Question, tool: u32) -> bool {
-        let meaning = self.meaning.as_ref().zip(question.whole.direction.as_ref());
-        meaning.is_none_or(|(meaning, direction)| meaning.tools.cosine(tool as usize, direction) >= MEANT)
+    fn is_near(&self, query: &Query, tool: u32) -> bool {
+        let embeddings = self.embeddings.as_ref().zip(query.whole.embedding.as_ref());
+        embeddings.is_none_or(|(embeddings, embedding)| {
+            embeddings.tools.cosine(tool as usize, embedding) >= NEAR_ENOUGH
+        })
     }
 
     /// The memory that this holds, beside the tools themselves and the table.
     pub fn heap_bytes(&self) -> usize {
         let twins = self.twins.capacity() * size_of::<u32>();
-        self.index.heap_bytes() + self.meaning.as_ref().map_or(0, Meaning::heap_bytes) + twins
+        self.index.heap_bytes() + self.embeddings.as_ref().map_or(0, Embeddings::heap_bytes) + twins
     }
 
-    /// The best tools for one part of a question, in no order.
+    /// The best tools for one part of a query, in no order.
     fn rank(&self, part: &Part, within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
         let mut hits = self.by_words(&part.terms, within, scratch);
-        if let (Some(meaning), Some(direction)) = (&self.meaning, &part.direction) {
-            self.rescore(&mut hits, part, within, &meaning.tools, direction);
+        if let (Some(embeddings), Some(embedding)) = (&self.embeddings, &part.embedding) {
+            self.rescore(&mut hits, part, within, &embeddings.tools, embedding);
         }
         keep_best(&mut hits, RESCORED);
         hits
     }
 
-    fn by_words(&self, terms: &[Weighted], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
+    fn by_words(&self, terms: &[WeightedTerm], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
         let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
         let related = related.into_iter().map(|id| (id, SYNONYM));
@@ -194,13 +196,13 @@ impl Engine {
         hits: &mut Vec<Hit>,
         part: &Part,
         within: &Range<u32>,
-        tools: &Directions,
-        direction: &Direction,
+        tools: &EmbeddingList,
+        embedding: &Embedding,
     ) {
         let spoken = !hits.is_empty() && part.terms.iter().any(|term| term.said);
         let enough = if spoken { FAINT } else { STRONG };
         let within = within.start..within.end.min(self.index.count());
-        if within.len() <= SMALL_CATALOGUE {
+        if within.len() <= SMALL_CATALOG {
             let mut scores = vec![0.0; within.len()];
             for hit in hits.iter() {
                 scores[(hit.tool - within.start) as usize] = hit.score;
@@ -212,9 +214,9 @@ impl Engine {
         let best = hits.iter().map(|hit| hit.score).fold(f32::MIN_POSITIVE, f32::max);
         let perfect: f32 = part.terms.iter().map(|term| term.weight * self.index.rarity(term.id)).sum();
         let whole = best.powf(1.0 - PERFECTION) * perfect.max(f32::MIN_POSITIVE).powf(PERFECTION);
-        let share = share_of_meaning(self.index.len());
+        let share = embeddings_share(self.index.len());
         hits.retain_mut(|hit| {
-            let cosine = tools.cosine(hit.tool as usize, direction).max(0.0);
+            let cosine = tools.cosine(hit.tool as usize, embedding).max(0.0);
             let named = spoken && hit.score > 0.0;
             hit.score = (1.0 - share) * hit.score / whole + share * cosine;
             named || cosine >= enough
@@ -238,10 +240,10 @@ impl Engine {
     }
 }
 
-fn share_of_meaning(tools: usize) -> f32 {
+fn embeddings_share(tools: usize) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
-    let tools = (tools as f32).max(MEANING_TOOLS);
-    MEANING * (MEANING_TOOLS / tools).powf(MEANING_FADES)
+    let tools = (tools as f32).max(EMBEDDINGS_TOOLS);
+    EMBEDDINGS_SHARE * (EMBEDDINGS_TOOLS / tools).powf(EMBEDDINGS_FADE)
 }
 
 fn twins(tools: &[(&str, &Tool)]) -> Vec<u32> {
@@ -264,7 +266,7 @@ fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
     b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
 }
 
-/// A place for scores, used again for each part of a question.
+/// A place for scores, used again for each part of a query.
 struct Scratch {
     scores: Vec<f32>,
     /// What is added for the names that are asked for.

@@ -30,7 +30,7 @@ pub fn normalised(query: &str) -> String {
     squeezed(query).to_lowercase()
 }
 
-/// What of a query is told: its beginning, in one line.
+/// The beginning of a query, in one line.
 fn squeezed(query: &str) -> String {
     let words = query.split_whitespace().take(QUERY).collect::<Vec<_>>().join(" ");
     words.chars().take(QUERY).collect()

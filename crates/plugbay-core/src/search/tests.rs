@@ -97,16 +97,16 @@ fn of_one_server_is_found_what_would_be_lost_among_others() {
     assert!(found(0..0).is_empty());
 }
 
-/// Four words in two directions: rain and weather point the same way.
+/// Four words in two embeddings: rain and weather point the same way.
 #[test]
-fn a_word_that_no_tool_has_is_found_by_its_meaning() {
+fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
     let mut table = b"TVEC".to_vec();
     table.extend(4u32.to_le_bytes());
     table.extend(2u32.to_le_bytes());
     table.extend([1.0f32; 4].iter().flat_map(|scale| scale.to_le_bytes()));
     table.extend([0, 100, 5, 99, 100, 0, 99, 5]);
     table.extend(b"letter\nmail\nrain\nweather\n");
-    let table = Arc::new(Table::read(table.leak()).unwrap());
+    let table = Arc::new(EmbeddingTable::read(table.leak()).unwrap());
     let tools = tools(&[
         ("a", r#"{"name":"mail","description":"mail"}"#),
         ("b", r#"{"name":"weather","description":"weather"}"#),
@@ -117,5 +117,5 @@ fn a_word_that_no_tool_has_is_found_by_its_meaning() {
     assert_eq!(best("rain"), Some((1, false)), "near, but not said");
     assert_eq!(best("letter"), Some((0, false)));
     assert_eq!(best("mail"), Some((0, true)));
-    assert!(Table::read(b"TVEC\xff\xff\xff\xff\xff\xff\xff\xff").is_none());
+    assert!(EmbeddingTable::read(b"TVEC\xff\xff\xff\xff\xff\xff\xff\xff").is_none());
 }

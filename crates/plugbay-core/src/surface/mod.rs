@@ -33,7 +33,7 @@ pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
 
 use self::{
     listing::Listings,
-    names::{Face, Faces},
+    names::{LimitedNames, NamesByLimit},
     search::Index,
 };
 use crate::{
@@ -54,10 +54,10 @@ pub struct Snapshot {
     pub tool_index: Arc<ToolIndex>,
     /// As the host sees it that this was made for.
     pub listing: Arc<Listing>,
-    /// Every server has been heard of, now or in an earlier run: nothing is gained by waiting.
+    /// Every server has listed its items or failed, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
     listings: Arc<Listings>,
-    faces: Arc<Faces>,
+    names_by_limit: Arc<NamesByLimit>,
     index: Arc<Index>,
 }
 
@@ -115,11 +115,24 @@ pub enum Plan<'a> {
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
         let resources = Arc::new(Resources::new(&catalog, &layout));
-        let (faces, index) = (Arc::new(Faces::default()), Arc::new(Index::of(&catalog, &layout)));
-        let Face { names, tool_index } = faces.within(layout.name_limit, &index, &catalog, &layout);
+        let (names_by_limit, index) =
+            (Arc::new(NamesByLimit::default()), Arc::new(Index::of(&catalog, &layout)));
+        let LimitedNames { names, tool_index } =
+            names_by_limit.within(layout.name_limit, &index, &catalog, &layout);
         let (listing, listings) = (Arc::default(), Arc::default());
-        Self { catalog, layout, names, resources, tool_index, listing, settled, listings, faces, index }
-            .seen_at_first()
+        Self {
+            catalog,
+            layout,
+            names,
+            resources,
+            tool_index,
+            listing,
+            settled,
+            listings,
+            names_by_limit,
+            index,
+        }
+        .seen_at_first()
     }
 
     /// Servers have what they had; some may have failed, or recovered.
@@ -143,13 +156,14 @@ impl Snapshot {
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
         let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
-        let Face { names, tool_index } = self.faces.within(limit, &self.index, &self.catalog, &self.layout);
+        let LimitedNames { names, tool_index } =
+            self.names_by_limit.within(limit, &self.index, &self.catalog, &self.layout);
         let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, tool_index, ..self.clone() }
     }
 
-    /// What `execute_tool` calls by a name. A server that has never been heard of is asked itself: if it is
-    /// broken it tells why. Where a server is given, no tool of another is meant.
+    /// The tool that `execute_tool` calls by a name. A server that never listed its tools gets the call itself: if it is
+    /// broken the caller learns why. Where a server is given, no tool of another is meant.
     pub fn executable(&self, name: &str, server: Option<&str>) -> Option<ResolvedTool<Callable<'_>>> {
         if let Some(found) = self.names.meant(name, server) {
             return Some(found.resolved(true));
@@ -183,7 +197,7 @@ impl Snapshot {
 
     /// Nothing that a server may still tell would change the list of tools: what it has will not be listed.
     pub fn is_complete(&self, view: &View) -> bool {
-        let is_heard = |server| self.catalog.get(server).is_some() || self.catalog.failure(server).is_some();
+        let is_known = |server| self.catalog.get(server).is_some() || self.catalog.failure(server).is_some();
         let stays_hidden = |(server, exposure): (&ServerName, &Exposure)| {
             let hidden = match self.mode_of(server, view) {
                 Mode::Search => true,
@@ -194,10 +208,10 @@ impl Snapshot {
         };
         let decided = self.layout.mode.is_some();
         self.settled
-            || decided && self.layout.exposures.iter().all(|one| is_heard(one.0) || stays_hidden(one))
+            || decided && self.layout.exposures.iter().all(|one| is_known(one.0) || stays_hidden(one))
     }
 
-    /// Every server, also those that have not been heard of.
+    /// Every server, also those that never listed their tools.
     pub fn servers(&self) -> BTreeSet<ServerName> {
         let known = self.catalog.iter().map(|(server, _)| server);
         known.chain(self.layout.exposures.keys()).cloned().collect()
@@ -218,7 +232,7 @@ impl Snapshot {
         mode == Some(Mode::Suite) && self.catalog.get(server).is_some()
     }
 
-    /// Whether there is such a server, heard of or not.
+    /// Whether there is such a server, connected before or not.
     pub fn knows(&self, server: &ServerName) -> bool {
         self.catalog.get(server).is_some() || self.layout.exposures.contains_key(server)
     }

@@ -34,10 +34,10 @@ pub struct Names {
     pub collisions: Vec<String>,
     /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
     pub ambiguous: Vec<String>,
-    /// Every server, heard of or not.
+    /// Every server, whether it has listed its tools or not.
     servers: BTreeSet<ServerName>,
-    /// Servers that have never told what they have, and what may be called there.
-    unheard: BTreeMap<ServerName, Policy>,
+    /// Servers that have never listed their tools, and which of those may be called.
+    unlisted: BTreeMap<ServerName, Policy>,
     undecided: OnceLock<Cost>,
 }
 
@@ -49,8 +49,8 @@ const BYTES_PER_TOKEN: usize = 5;
 impl Names {
     fn new(catalog: &Catalog, layout: &Layout, limit: usize) -> Self {
         let numbered = (0..).zip(allowed(catalog, layout));
-        let mut shown: Vec<Shown> =
-            numbered.map(|(number, allowed)| Shown::new(number, allowed, limit)).collect();
+        let mut shown: Vec<NamedTool> =
+            numbered.map(|(number, allowed)| NamedTool::new(number, allowed, limit)).collect();
         let mut numbers = vec![None; shown.len()];
         let ambiguous = name_in_full(&mut shown, catalog, layout);
         let collisions = wanted_twice(&mut shown);
@@ -60,11 +60,11 @@ impl Names {
         }
         let tools: Vec<Found> = shown.into_iter().map(|one| one.found).collect();
         let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
-        let unheard = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
-        let unheard = unheard.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
+        let unlisted = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
+        let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
         let servers =
             catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect();
-        Self { tools, places, numbers, collisions, ambiguous, servers, unheard, undecided: OnceLock::new() }
+        Self { tools, places, numbers, collisions, ambiguous, servers, unlisted, undecided: OnceLock::new() }
     }
 
     pub fn get(&self, exposed: &str) -> Option<&Found> {
@@ -118,17 +118,17 @@ impl Names {
         })
     }
 
-    /// Whose tool a name is. A call to a server that is configured but has not been heard of goes there
-    /// all the same: it may know the tool, and if it is broken it tells why.
+    /// The tool that a name leads to. A call to a configured server that has never listed its tools goes there
+    /// all the same: it may know the tool, and if it is broken the caller learns why.
     pub(super) fn target(&self, name: &str) -> Option<Cow<'_, Target>> {
         let known = self.get(name).map(|found| Cow::Borrowed(&found.target));
-        known.or_else(|| self.unheard_target(name).map(Cow::Owned))
+        known.or_else(|| self.unlisted_target(name).map(Cow::Owned))
     }
 
-    fn unheard_target(&self, name: &str) -> Option<Target> {
+    fn unlisted_target(&self, name: &str) -> Option<Target> {
         let (server, tool) = name::split(name)?;
         let server = ServerName::parse(server).ok()?;
-        self.unheard.get(&server).filter(|policy| policy.may(tool))?;
+        self.unlisted.get(&server).filter(|policy| policy.may(tool))?;
         let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
         Some(Target { server, tool: tool.to_owned(), quoted })
     }
@@ -193,41 +193,44 @@ pub(super) fn allowed<'a>(
 
 /// The names within one limit, and what finds tools under them.
 #[derive(Debug, Clone)]
-pub(super) struct Face {
+pub(super) struct LimitedNames {
     pub(super) names: Arc<Names>,
     pub(super) tool_index: Arc<ToolIndex>,
 }
 
 /// Hosts differ in how long a name may be; there are few such limits, and each has names of its own.
 #[derive(Debug, Default)]
-pub(super) struct Faces(Mutex<BTreeMap<usize, Face>>);
+pub(super) struct NamesByLimit(Mutex<BTreeMap<usize, LimitedNames>>);
 
-impl Faces {
+impl NamesByLimit {
     pub(super) fn within(
         &self,
         limit: usize,
         index: &Arc<Index>,
         catalog: &Catalog,
         layout: &Layout,
-    ) -> Face {
-        let mut faces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    ) -> LimitedNames {
+        let mut names_by_limit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
             let names = Arc::new(Names::new(catalog, layout, limit));
-            Face { tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))), names }
+            LimitedNames {
+                tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))),
+                names,
+            }
         };
-        faces.entry(limit).or_insert_with(make).clone()
+        names_by_limit.entry(limit).or_insert_with(make).clone()
     }
 }
 
 /// A tool on its way to its name.
-struct Shown {
+struct NamedTool {
     found: Found,
     /// Its name with its server's in front.
     full: String,
     number: usize,
 }
 
-impl Shown {
+impl NamedTool {
     fn new(number: usize, (server, tool, exposure): (&ServerName, &Tool, &Exposure), limit: usize) -> Self {
         let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
         let full = name::expose(server, visible, limit);
@@ -255,7 +258,7 @@ impl Shown {
 
 /// Gives bare tools their full names where two want the same one, or where the name reads like a tool
 /// of another server: a server must not be able to take another's calls. Returns the names given up.
-fn name_in_full(shown: &mut [Shown], catalog: &Catalog, layout: &Layout) -> Vec<String> {
+fn name_in_full(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> Vec<String> {
     let mut ambiguous = wanted_twice(shown);
     let joined = shown.iter().filter(|one| reads_joined(one, catalog, layout));
     ambiguous.extend(joined.map(|one| one.exposed().to_owned()));
@@ -268,14 +271,14 @@ fn name_in_full(shown: &mut [Shown], catalog: &Catalog, layout: &Layout) -> Vec<
     ambiguous
 }
 
-fn reads_joined(one: &Shown, catalog: &Catalog, layout: &Layout) -> bool {
+fn reads_joined(one: &NamedTool, catalog: &Catalog, layout: &Layout) -> bool {
     let server = name::split(one.exposed()).and_then(|(server, _)| ServerName::parse(server).ok());
     let known = |server: &ServerName| catalog.get(server).is_some() || layout.exposures.contains_key(server);
     one.is_bare() && (server.as_ref().is_some_and(known) || BuiltinTool::named(one.exposed()).is_some())
 }
 
 /// Sorts by exposed name and returns those that stand there more than once.
-fn wanted_twice(shown: &mut [Shown]) -> Vec<String> {
+fn wanted_twice(shown: &mut [NamedTool]) -> Vec<String> {
     shown.sort_by(|a, b| a.exposed().cmp(b.exposed()));
     let pairs = shown.windows(2).filter(|pair| pair[0].exposed() == pair[1].exposed());
     let mut twice: Vec<String> = pairs.map(|pair| pair[0].exposed().to_owned()).collect();

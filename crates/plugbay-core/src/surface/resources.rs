@@ -21,7 +21,7 @@ pub struct Resources {
     pub templates: Bytes,
     pub prompts: Bytes,
     /// What at least one server can do.
-    pub features: ServerCapabilities,
+    pub capabilities: ServerCapabilities,
     pub extensions: Extensions,
     prompt_index: HashMap<String, Place>,
     /// A URI that several servers have leads to all of them.
@@ -47,9 +47,9 @@ impl Resources {
     pub(super) fn new(catalog: &Catalog, layout: &Layout) -> Self {
         let mut resources = Self::default();
         for (server, entry) in catalog.iter() {
-            resources.features = resources.features.or(entry.offer.features);
+            resources.capabilities = resources.capabilities.or(entry.offer.capabilities);
             resources.extensions.join(&entry.offer.extensions);
-            if entry.offer.features.resources {
+            if entry.offer.capabilities.resources {
                 let listed = entry.offer.resources.iter().chain(&entry.offer.templates);
                 let mut schemes: Vec<String> = listed.filter_map(|item| scheme(&item.key)).collect();
                 schemes.sort();
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        catalog::{Change, Offer, Stock},
+        catalog::{Change, Items, Offer},
         era::Era,
     };
 
@@ -230,13 +230,14 @@ mod tests {
         templates: &[&str],
         prompts: &[&str],
     ) -> Catalog {
-        let features = ServerCapabilities { resources: true, prompts: true, ..ServerCapabilities::default() };
-        let stock = Stock {
+        let capabilities =
+            ServerCapabilities { resources: true, prompts: true, ..ServerCapabilities::default() };
+        let items = Items {
             resources: items(ItemKind::Resource, resources),
             templates: items(ItemKind::Template, templates),
             prompts: items(ItemKind::Prompt, prompts),
         };
-        let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
+        let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_items(capabilities, items);
         catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), Arc::new(offer)))
     }
 

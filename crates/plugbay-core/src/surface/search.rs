@@ -15,7 +15,7 @@ use super::{
 use crate::{
     catalog::{Catalog, Tool},
     name::ServerName,
-    search::{Engine, Explanation, Hit, Table},
+    search::{EmbeddingTable, Engine, Explanation, Hit},
 };
 
 /// So few tools are indexed in a moment.
@@ -51,7 +51,7 @@ impl ToolIndex {
     }
 
     /// Makes the index, if nobody has.
-    pub fn prepare(&self, table: impl FnOnce() -> Option<Arc<Table>>) {
+    pub fn prepare(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) {
         self.index.made(table);
     }
 
@@ -70,7 +70,7 @@ impl ToolIndex {
         query: &str,
         limit: usize,
         server: Option<&ServerName>,
-        table: impl FnOnce() -> Option<Arc<Table>>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Vec<(&Found, Hit)> {
         let Made { engine, servers } = self.index.made(table);
         let within = server.map(|server| servers.get(server).cloned().unwrap_or_default());
@@ -83,7 +83,7 @@ impl ToolIndex {
         &self,
         query: &str,
         exposed: &str,
-        table: impl FnOnce() -> Option<Arc<Table>>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Option<Explanation> {
         let (number, found) = (self.names.number(exposed)?, self.names.get(exposed)?);
         let engine = &self.index.made(table).engine;
@@ -96,7 +96,7 @@ impl Index {
         Self { catalog: Arc::clone(catalog), layout: Arc::clone(layout), made: OnceLock::new() }
     }
 
-    fn made(&self, table: impl FnOnce() -> Option<Arc<Table>>) -> &Made {
+    fn made(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) -> &Made {
         self.made.get_or_init(|| {
             let tools: Vec<(&ServerName, Cow<'_, Tool>)> = allowed(&self.catalog, &self.layout)
                 .map(|(server, tool, exposure)| (server, described(tool, exposure)))

@@ -3,8 +3,12 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
+use smallvec::SmallVec;
 
 use super::{Frame, Framing};
+
+/// How many pieces one vectored write takes at most.
+const PIECES_PER_WRITE: usize = 128;
 
 /// Pieces of messages. A large piece is the very buffer in which it was read.
 #[derive(Debug, Default)]
@@ -26,9 +30,9 @@ impl Queue {
         }
     }
 
-    /// The pieces in order, for one write of many.
-    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(AsRef::as_ref)
+    /// The pieces for one vectored write, each made into the slice type of the writer.
+    pub fn slices<'a, S>(&'a self, slice: impl Fn(&'a [u8]) -> S) -> SmallVec<[S; PIECES_PER_WRITE]> {
+        self.pieces.iter().take(PIECES_PER_WRITE).map(|piece| slice(piece)).collect()
     }
 
     /// So many bytes from the front have been written.
@@ -71,7 +75,8 @@ mod tests {
             queue.push(&Frame::from("{}"), Framing::ContentLength);
             let mut out = Vec::new();
             while !queue.is_empty() {
-                let next: Vec<u8> = queue.pieces().flatten().copied().take(portion).collect();
+                let next: Vec<u8> =
+                    queue.slices(|piece| piece).into_iter().flatten().copied().take(portion).collect();
                 queue.advance(next.len());
                 out.extend(next);
             }

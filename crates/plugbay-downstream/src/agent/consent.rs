@@ -9,7 +9,7 @@ use plugbay_core::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{calling::Calling, host::Host};
+use super::{calls::PlannedCall, host::Host};
 
 /// How long a user may think.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -19,19 +19,21 @@ const SHOWN: usize = 2000;
 const SHOWN_OF_EACH: usize = 400;
 const MOST_SHOWN: usize = 40;
 
-/// `Err` tells the model why the call is not made.
-pub(super) async fn to(calling: &Calling, host: &mut Host) -> Result<(), String> {
-    let key = match calling.effect {
+/// Asks the user by elicitation whether a call may be made. `Err` is the reason for the model.
+pub(super) async fn obtain(planned_call: &PlannedCall, host: &mut Host) -> Result<(), String> {
+    let key = match planned_call.effect {
         Effect::Destroys => "allowDestructive",
         Effect::Reads | Effect::Writes => "allowWrites",
     };
-    let unaskable = |why: &str| {
+    let no_consent = |why: &str| {
         format!("not allowed: it may change things, and {why}; naturalLanguage.{key} would allow it")
     };
-    let answer = timeout(PATIENCE, host.ask("elicitation/create", question(calling).to_string())).await;
+    let answer =
+        timeout(PATIENCE, host.ask("elicitation/create", elicitation(planned_call).to_string())).await;
     let answer = answer.map_err(|_| "not allowed: the user did not answer in time".to_owned())?;
-    let told = answer.map_err(|why| unaskable(&format!("the user cannot be asked: {why}")))?;
-    let result: Value = told.ok().and_then(|told| serde_json::from_slice(&told).ok()).unwrap_or_default();
+    let answer = answer.map_err(|why| no_consent(&format!("the user cannot be asked: {why}")))?;
+    let result: Value =
+        answer.ok().and_then(|answer| serde_json::from_slice(&answer).ok()).unwrap_or_default();
     match result["action"].as_str() {
         Some("accept") => Ok(()),
         Some(_) => Err("not allowed: the user declined it".to_owned()),
@@ -40,9 +42,10 @@ pub(super) async fn to(calling: &Calling, host: &mut Host) -> Result<(), String>
 }
 
 /// There is nothing to fill in: to accept is to allow.
-fn question(calling: &Calling) -> Value {
-    let may = if calling.effect == Effect::Destroys { "change or delete things" } else { "add something" };
-    let Calling { tool, arguments, .. } = calling;
+fn elicitation(planned_call: &PlannedCall) -> Value {
+    let may =
+        if planned_call.effect == Effect::Destroys { "change or delete things" } else { "add something" };
+    let PlannedCall { tool, arguments, .. } = planned_call;
     let shown = visible(&shown(arguments));
     let message =
         format!("natural_language wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?");
@@ -89,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_shown() {
+    fn invisible_characters_are_escaped_in_an_elicitation() {
         assert_eq!(visible("{\"a\":\"x\u{202e}y\"}\né"), "{\"a\":\"x\\u{202e}y\"}\né");
     }
 
     #[test]
-    fn long_arguments_hide_no_others() {
+    fn every_argument_is_visible_in_an_elicitation() {
         let short = r#"{"n": 1.0}"#;
         assert_eq!(shown(short), short);
         let long = format!(r#"{{"text":"{}","path\n":"/etc"}}"#, "ü".repeat(SHOWN));

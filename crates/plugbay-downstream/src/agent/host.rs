@@ -1,4 +1,4 @@
-//! The host whose agent run it is: where it waits for the answer, and how it is asked something meanwhile.
+//! The host of an agent run: its request in flight, and requests to it during the run.
 
 use std::sync::Arc;
 
@@ -11,34 +11,34 @@ use plugbay_core::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::teller::Teller;
+use super::progress::ProgressReporter;
 use crate::{
     context::RequestContext,
     outbox::Outbox,
     sampling,
-    session::{Replied, Session},
+    session::{HostResult, Session},
 };
 
 pub(super) struct Host {
-    pub(super) place: Place,
+    pub(super) outer: OuterRequest,
     era: Era,
-    /// Where a modern host's questions go: whoever follows the agent run puts them.
-    questions: mpsc::UnboundedSender<Question>,
+    /// Takes requests to a modern host; [`super::ActiveRun`] sends them.
+    gateway_requests: mpsc::UnboundedSender<GatewayRequest>,
 }
 
-/// Where the host waits. A modern one waits elsewhere after each question.
+/// The host's request that the agent run answers. A modern host sends a new one after each pause.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct OuterRequest {
     pub(super) session: Arc<Session>,
-    /// Where the agent run is answered, and where servers' questions are put.
+    /// Takes the answer and requests of servers.
     pub(super) sink: Arc<Outbox>,
-    pub(super) teller: Arc<Teller>,
+    pub(super) progress: Arc<ProgressReporter>,
     /// What its request declares, if it is modern.
     client_capabilities: ClientCapabilities,
 }
 
-/// What a modern host is asked.
-pub(super) struct Question {
+/// A request of plugbay to a modern host.
+pub(super) struct GatewayRequest {
     pub(super) method: &'static str,
     /// Raw JSON.
     pub(super) params: String,
@@ -47,37 +47,41 @@ pub(super) struct Question {
 
 /// The host is back with an answer, and waits there.
 pub(super) struct Returned {
-    pub(super) place: Place,
+    pub(super) outer: OuterRequest,
     /// Raw JSON, an object.
     pub(super) answer: Bytes,
 }
 
-impl Place {
+impl OuterRequest {
     pub(super) fn of(context: RequestContext<'_>) -> Self {
         let RequestContext { session, sink, request, .. } = context;
         Self {
             session: Arc::clone(session),
             sink: Arc::clone(sink),
-            teller: Arc::new(Teller::new(request, sink)),
+            progress: Arc::new(ProgressReporter::new(request, sink)),
             client_capabilities: request.client_capabilities(),
         }
     }
 }
 
 impl Host {
-    pub(super) fn new(place: Place, era: Era, questions: mpsc::UnboundedSender<Question>) -> Self {
-        Self { place, era, questions }
+    pub(super) fn new(
+        outer: OuterRequest,
+        era: Era,
+        gateway_requests: mpsc::UnboundedSender<GatewayRequest>,
+    ) -> Self {
+        Self { outer, era, gateway_requests }
     }
 
-    /// Its own model can be asked to use tools.
-    pub(super) fn lends_model(&self) -> bool {
+    /// Whether the host declared `sampling.tools`.
+    pub(super) fn has_sampling_tools(&self) -> bool {
         match self.era {
-            Era::Legacy => self.place.session.lock().client_capabilities.sampling_tools,
-            Era::Modern => self.place.client_capabilities.sampling_tools,
+            Era::Legacy => self.outer.session.lock().client_capabilities.sampling_tools,
+            Era::Modern => self.outer.client_capabilities.sampling_tools,
         }
     }
 
-    /// Its own model answers.
+    /// Asks the host's model.
     pub(super) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, Trouble> {
         sampling::read(self.ask(sampling::METHOD, sampling::params(prompt)?).await)
     }
@@ -87,15 +91,15 @@ impl Host {
         &mut self,
         method: &'static str,
         params: String,
-    ) -> Result<Replied, ServerRequestError> {
-        let Place { session, sink, .. } = &self.place;
+    ) -> Result<HostResult, ServerRequestError> {
+        let OuterRequest { session, sink, .. } = &self.outer;
         match self.era {
-            Era::Legacy => session.hear_for_ourselves(sink, method, &params).await,
+            Era::Legacy => session.request_host(sink, method, &params).await,
             Era::Modern => self.ask_by_answering(method, params).await.map(Ok),
         }
     }
 
-    /// The agent run is not looked after until the host is back.
+    /// Answers the host's request with `input_required` and waits for its next request.
     async fn ask_by_answering(
         &mut self,
         method: &'static str,
@@ -103,15 +107,15 @@ impl Host {
     ) -> Result<Bytes, ServerRequestError> {
         let everything = 0..params.len();
         let lacking =
-            self.place.client_capabilities.lacks(params.as_bytes(), method.as_bytes(), Some(&everything));
+            self.outer.client_capabilities.lacks(params.as_bytes(), method.as_bytes(), Some(&everything));
         if let Some(lacking) = lacking {
             return Err(ServerRequestError::Undeclared(lacking));
         }
-        self.place.session.gateway().suspended.can_pause()?;
+        self.outer.session.gateway().suspended.can_pause()?;
         let (answer, returned) = oneshot::channel();
-        let _ = self.questions.send(Question { method, params, answer });
-        let Returned { place, answer } = returned.await.map_err(|_| ServerRequestError::HostGone)?;
-        self.place = place;
+        let _ = self.gateway_requests.send(GatewayRequest { method, params, answer });
+        let Returned { outer, answer } = returned.await.map_err(|_| ServerRequestError::HostGone)?;
+        self.outer = outer;
         Ok(answer)
     }
 }

@@ -1,18 +1,18 @@
-//! What became of a call: as text for the model, and with what is for the user's eyes.
+//! The outcome of a call: text for the model, and content blocks for the user.
 
 use std::fmt::Write;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::report::Fate;
+use super::report::CallStatus;
 
 /// So much of a result is read by the model, in characters.
 const LONGEST: usize = 20_000;
 
 pub(super) struct Outcome {
     pub(super) text: String,
-    pub(super) fate: Fate,
+    pub(super) status: CallStatus,
     /// Images, sounds, files and links, as they came.
     pub(super) shown: Vec<Box<RawValue>>,
 }
@@ -52,12 +52,12 @@ impl Outcome {
     /// It was not made.
     pub(super) fn refused(why: &str) -> Self {
         let text = format!("The call was not made: {why}");
-        Self { text, fate: Fate::Refused(why.to_owned()), shown: Vec::new() }
+        Self { text, status: CallStatus::Refused(why.to_owned()), shown: Vec::new() }
     }
 
     /// It was made, and there is no result.
     pub(super) fn failed(why: &str) -> Self {
-        Self { text: failure(why), fate: Fate::Failed(why.to_owned()), shown: Vec::new() }
+        Self { text: failure(why), status: CallStatus::Failed(why.to_owned()), shown: Vec::new() }
     }
 
     /// Reads a result of `tools/call`.
@@ -69,7 +69,7 @@ impl Outcome {
         let (mut text, mut shown) = (String::new(), Vec::new());
         for raw in answer.content {
             let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { continue };
-            let _ = writeln!(text, "{}", block.told());
+            let _ = writeln!(text, "{}", block.describe());
             if block.kind != "text" {
                 shown.push(raw);
             }
@@ -79,15 +79,15 @@ impl Outcome {
         }
         let text = cut(text.trim_end());
         if answer.is_error {
-            return Self { text: failure(&text), fate: Fate::Failed(text), shown };
+            return Self { text: failure(&text), status: CallStatus::Failed(text), shown };
         }
-        Self { text, fate: Fate::Done, shown }
+        Self { text, status: CallStatus::Done, shown }
     }
 }
 
 impl Block {
     /// In words: the model may not see it, and it may be large.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let Self { kind, text, mime_type, uri, resource } = self;
         match (kind.as_str(), resource) {
             ("text", _) => text.clone(),
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_told_in_words_and_shown_as_they_came() {
+    fn tool_results_become_text_and_keep_their_content_blocks() {
         let image = r#"{ "type":"image","data":"AAAA","mimeType":"image/png","n":1.0}"#;
         let link = r#"{"type":"resource_link","uri":"file:///a","name":"a"}"#;
         let file = r#"{"type":"resource","resource":{"uri":"file:///b","text":"B"}}"#;
@@ -125,13 +125,13 @@ mod tests {
         let outcome = Outcome::read(result.as_bytes());
         let expected = "Hi\n[image, image/png, shown to the user]\n[link to file:///a, shown to the user]\n\
             [file:///b]\nB\n[file:///c, shown to the user]";
-        assert_eq!((outcome.text.as_str(), &outcome.fate), (expected, &Fate::Done));
+        assert_eq!((outcome.text.as_str(), &outcome.status), (expected, &CallStatus::Done));
         let shown: Vec<&str> = outcome.shown.iter().map(|raw| raw.get()).collect();
         assert_eq!(shown, [image, link, file, blob]);
     }
 
     #[test]
-    fn structure_is_told_where_there_are_no_words() {
+    fn structured_content_is_the_text_of_a_tool_result_without_text() {
         let bare = Outcome::read(br#"{"structuredContent":{"n":12345678901234567890123}}"#);
         assert_eq!(bare.text, r#"{"n":12345678901234567890123}"#);
         let both = Outcome::read(br#"{"content":[{"type":"text","text":"n"}],"structuredContent":{}}"#);
@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_so_and_long_texts_are_cut() {
+    fn failed_tool_results_say_so_and_long_ones_are_cut() {
         let failed = Outcome::read(br#"{"content":[{"type":"text","text":"no disk"}],"isError":true}"#);
         assert_eq!(failed.text, "The call failed: no disk");
-        assert_eq!(failed.fate, Fate::Failed("no disk".to_owned()));
-        assert!(matches!(Outcome::read(b"7").fate, Fate::Failed(_)));
+        assert_eq!(failed.status, CallStatus::Failed("no disk".to_owned()));
+        assert!(matches!(Outcome::read(b"7").status, CallStatus::Failed(_)));
         let long = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "ü".repeat(LONGEST + 3));
         assert!(Outcome::read(long.as_bytes()).text.ends_with("ü\n[cut here: 6 bytes more]"));
     }

@@ -1,4 +1,4 @@
-//! What an agent run came to: the model's words, and a record of every call.
+//! The report of an agent run: the model's text, and a record of every call.
 
 use std::{fmt::Write, time::Duration};
 
@@ -17,20 +17,20 @@ pub(super) struct Report {
     lines: Vec<Line>,
     shown: Vec<Box<RawValue>>,
     left_out: usize,
-    end: Option<Result<String, Shortage>>,
+    end: Option<Result<String, RunError>>,
 }
 
 #[derive(Debug)]
 struct Line {
     tool: String,
     arguments: String,
-    fate: Fate,
+    status: CallStatus,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum CallStatus {
     Planned,
-    UnderWay,
+    Running,
     Done,
     Failed(String),
     /// It never reached a server.
@@ -39,7 +39,7 @@ pub(super) enum Fate {
 
 /// Why an agent run ended before it was done.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Shortage {
+pub(super) enum RunError {
     #[error("the limit of {0} calls is reached")]
     Calls(usize),
     #[error("the model has been asked {0} times, which is the limit")]
@@ -56,17 +56,17 @@ impl Report {
     /// A call is to be made; gives the number of its line.
     pub(super) fn planned(&mut self, tool: &str, arguments: &str) -> usize {
         let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-        self.lines.push(Line { tool, arguments, fate: Fate::Planned });
+        self.lines.push(Line { tool, arguments, status: CallStatus::Planned });
         self.lines.len() - 1
     }
 
     pub(super) fn begun(&mut self, line: usize) {
-        self.lines[line].fate = Fate::UnderWay;
+        self.lines[line].status = CallStatus::Running;
     }
 
     /// Keeps what is for the user's eyes, and gives the rest back.
     pub(super) fn done(&mut self, line: usize, mut outcome: Outcome) -> Outcome {
-        self.lines[line].fate = outcome.fate.clone();
+        self.lines[line].status = outcome.status.clone();
         for block in std::mem::take(&mut outcome.shown) {
             let held: usize = self.shown.iter().map(|block| block.get().len()).sum();
             if held + block.get().len() > SHOWN {
@@ -78,7 +78,7 @@ impl Report {
         outcome
     }
 
-    pub(super) fn ended(&mut self, end: Result<String, Shortage>) {
+    pub(super) fn ended(&mut self, end: Result<String, RunError>) {
         self.end = Some(end);
     }
 
@@ -99,7 +99,7 @@ impl Report {
         match &self.end {
             Some(Ok(words)) if words.trim().is_empty() => "The model said nothing.".to_owned(),
             Some(Ok(words)) => words.clone(),
-            Some(Err(shortage)) => format!("Not finished: {shortage}."),
+            Some(Err(error)) => format!("Not finished: {error}."),
             None => "Not finished.".to_owned(),
         }
     }
@@ -109,8 +109,8 @@ impl Report {
             return "No tool was called.".to_owned();
         }
         let mut record = "Calls:".to_owned();
-        for (number, Line { tool, arguments, fate }) in (1..).zip(&self.lines) {
-            let _ = write!(record, "\n{number}. {tool} {}: {}", beginning(arguments), fate.told());
+        for (number, Line { tool, arguments, status }) in (1..).zip(&self.lines) {
+            let _ = write!(record, "\n{number}. {tool} {}: {}", beginning(arguments), status.describe());
         }
         if self.left_out > 0 {
             let _ = write!(record, "\n{} images or files were too large to be shown here.", self.left_out);
@@ -119,11 +119,11 @@ impl Report {
     }
 }
 
-impl Fate {
-    fn told(&self) -> String {
+impl CallStatus {
+    fn describe(&self) -> String {
         match self {
             Self::Planned => "not made: it was too late".to_owned(),
-            Self::UnderWay => "taken back; it may have been done all the same".to_owned(),
+            Self::Running => "cancelled; it may have been done all the same".to_owned(),
             Self::Done => "done".to_owned(),
             Self::Failed(why) => format!("failed: {}", beginning(why)),
             Self::Refused(why) => format!("not made: {}", beginning(why)),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_is_on_record() {
+    fn every_tool_call_is_in_the_report() {
         let mut report = Report::default();
         assert_eq!(report.record(), "No tool was called.");
         let first = report.planned("s__read", "{\n\"n\":1.0}");
@@ -164,14 +164,14 @@ mod tests {
         report.planned("s__late", "{}");
         let expected = format!(
             "Calls:\n1. s__read {{ \"n\":1.0}}: done\n2. s__read {{}}: failed: {}…\n3. s__write {{}}: not made: no\n\
-             4. s__slow {{}}: taken back; it may have been done all the same\n5. s__late {{}}: not made: it was too late",
+             4. s__slow {{}}: cancelled; it may have been done all the same\n5. s__late {{}}: not made: it was too late",
             "x".repeat(LONGEST)
         );
         assert_eq!(report.record(), expected);
     }
 
     #[test]
-    fn what_fits_is_shown() {
+    fn content_blocks_that_fit_are_in_the_report() {
         let mut report = Report::default();
         for size in [10, SHOWN, 20] {
             let line = report.planned("s__draw", "{}");
@@ -192,15 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn shortages_are_named() {
-        for (shortage, expected) in [
-            (Shortage::Calls(8), "Not finished: the limit of 8 calls is reached."),
-            (Shortage::Turns(3), "Not finished: the model has been asked 3 times, which is the limit."),
-            (Shortage::Tokens(9), "Not finished: the limit of 9 tokens is reached."),
-            (Shortage::Time(Duration::from_millis(1500)), "Not finished: the limit of 1.5 s is reached."),
+    fn run_errors_name_their_limit() {
+        for (error, expected) in [
+            (RunError::Calls(8), "Not finished: the limit of 8 calls is reached."),
+            (RunError::Turns(3), "Not finished: the model has been asked 3 times, which is the limit."),
+            (RunError::Tokens(9), "Not finished: the limit of 9 tokens is reached."),
+            (RunError::Time(Duration::from_millis(1500)), "Not finished: the limit of 1.5 s is reached."),
         ] {
             let mut report = Report::default();
-            report.ended(Err(shortage));
+            report.ended(Err(error));
             assert!(report.has_failed());
             assert_eq!(report.words(), expected);
         }

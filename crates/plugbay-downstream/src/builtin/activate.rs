@@ -1,4 +1,4 @@
-//! `gateway_activate`, `gateway_deactivate`, `gateway_status`: what a host has switched on.
+//! `gateway_activate`, `gateway_deactivate` and `gateway_status`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::given::Arguments;
+use super::call_arguments::Arguments;
 use crate::{context::RequestContext, message::Request, respond, session::Session};
 
 /// About what the signatures of activated tools may cost, in tokens.
@@ -38,15 +38,15 @@ pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
     let owned = context.to_owned();
     let switching = async move {
         let context = owned.borrow();
-        let names = wanted(context.request);
+        let names = requested_names(context.request);
         match tool {
             BuiltinTool::Activate => switch_on(context, &names).await,
             _ => switch_off(context.session, &names).await,
         }
     };
-    context.later(switching, |context, told: Told| {
-        let reply = told.text();
-        context.text(&if told.done.is_empty() { Err(reply) } else { Ok(reply) });
+    context.later(switching, |context, outcome: SwitchOutcome| {
+        let reply = outcome.text();
+        context.text(&if outcome.done.is_empty() { Err(reply) } else { Ok(reply) });
     });
 }
 
@@ -58,24 +58,24 @@ pub(super) fn overview(session: &Session) -> String {
     format!("{overview}\nmode: {why}; host: {}", session.host_view().host().name)
 }
 
-/// What became of what was asked for.
+/// The lines of the reply: what was done, and what failed.
 #[derive(Default)]
-struct Told {
+struct SwitchOutcome {
     done: Vec<String>,
     failed: Vec<String>,
 }
 
-impl Told {
+impl SwitchOutcome {
     fn text(&self) -> String {
         [&self.done[..], &self.failed[..]].concat().join("\n")
     }
 }
 
 /// One name, several, or several in one text.
-fn wanted(request: &Request) -> Vec<String> {
+fn requested_names(request: &Request) -> Vec<String> {
     let arguments = Arguments::of(request);
-    let given = ["name", "names", "server", "servers"].map(|key| arguments.texts(key)).concat();
-    given.iter().flat_map(|text| parts(text)).take(MOST_NAMES + 1).collect()
+    let call_arguments = ["name", "names", "server", "servers"].map(|key| arguments.texts(key)).concat();
+    call_arguments.iter().flat_map(|text| parts(text)).take(MOST_NAMES + 1).collect()
 }
 
 /// Parted by commas or spaces, but not within the braces of a pattern.
@@ -92,23 +92,25 @@ fn parts(text: &str) -> impl Iterator<Item = String> {
     parts.map(|part| part.split_whitespace().collect::<String>()).filter(|name| !name.is_empty())
 }
 
-async fn switch_on(context: RequestContext<'_>, names: &[String]) -> Told {
+async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutcome {
     let session = context.session;
-    let down = heard_of(context, names).await;
-    let (switches, failed) = understood(session, names);
-    let mut told = Told { done: Vec::new(), failed };
+    let down = wait_for_servers(context, names).await;
+    let (switches, failed) = resolve_switches(session, names);
+    let mut outcome = SwitchOutcome { done: Vec::new(), failed };
     let snapshot = session.snapshot();
     let view = session.host_view().view_of(&snapshot).0;
     let mut working = Vec::new();
     for switch in switches {
         let state = State::of(&switch.server, &snapshot, &view);
         let state = down.get(&switch.server).map_or(state, |failure| State::Failed(Arc::clone(failure)));
-        match (state, elsewhere(snapshot.mode_of(&switch.server, &view))) {
+        match (state, listed_elsewhere(snapshot.mode_of(&switch.server, &view))) {
             (State::Failed(failure), _) => {
-                told.failed.push(format!("{} does not work: {}", switch.server, failure.with_advice()));
+                outcome.failed.push(format!("{} does not work: {}", switch.server, failure.with_advice()));
             }
-            (_, Some(place)) => told.done.push(format!("{}: {place}", switch.server)),
-            (State::Warming, None) => told.failed.push(format!("{} is no longer configured", switch.server)),
+            (_, Some(place)) => outcome.done.push(format!("{}: {place}", switch.server)),
+            (State::Warming, None) => {
+                outcome.failed.push(format!("{} is no longer configured", switch.server));
+            }
             (State::Ready | State::Active, None) => working.push(switch),
         }
     }
@@ -116,19 +118,20 @@ async fn switch_on(context: RequestContext<'_>, names: &[String]) -> Told {
         change(session, |active| working.iter().for_each(|switch| active.switch_on(switch))).await;
     }
     let snapshot = session.snapshot();
-    told.done.extend(working.iter().map(|switch| activated(session, &snapshot, switch)));
-    told
+    outcome.done.extend(working.iter().map(|switch| activated(session, &snapshot, switch)));
+    outcome
 }
 
-/// Waits for the servers that these names are about to be up; for all to be heard of, where a name means nothing yet.
-/// Gives those that are down.
-async fn heard_of(context: RequestContext<'_>, names: &[String]) -> Down {
+/// Waits until the servers of these names are ready. If a name is unknown yet, waits until all servers have
+/// listed. Returns the servers that failed.
+async fn wait_for_servers(context: RequestContext<'_>, names: &[String]) -> Down {
     let session = context.session;
     let snapshot = session.snapshot();
     let names = &names[..names.len().min(MOST_NAMES)];
     let view = session.host_view().view_of(&snapshot).0;
     let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot));
-    let servers = servers.filter(|server| elsewhere(snapshot.mode_of(server, &view)).is_none()).collect();
+    let servers =
+        servers.filter(|server| listed_elsewhere(snapshot.mode_of(server, &view)).is_none()).collect();
     let down = warmed_up(context, &servers).await;
     let snapshot = session.snapshot();
     if names.iter().any(|name| activate::meant(name, &snapshot).is_err()) {
@@ -137,8 +140,8 @@ async fn heard_of(context: RequestContext<'_>, names: &[String]) -> Down {
     down
 }
 
-/// Where the tools of servers are that are not for switching.
-fn elsewhere(mode: Mode) -> Option<&'static str> {
+/// Where the tools of a server are that cannot be activated in its mode.
+fn listed_elsewhere(mode: Mode) -> Option<&'static str> {
     match mode {
         Mode::Activate => None,
         Mode::All => Some("always in the list"),
@@ -147,9 +150,9 @@ fn elsewhere(mode: Mode) -> Option<&'static str> {
     }
 }
 
-async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
+async fn switch_off(session: &Arc<Session>, names: &[String]) -> SwitchOutcome {
     let snapshot = session.snapshot();
-    let (switches, failed) = understood(session, names);
+    let (switches, failed) = resolve_switches(session, names);
     change(session, |active| {
         for switch in &switches {
             let tools = snapshot.names.of(&switch.server).map(|found| found.target.tool.clone());
@@ -157,14 +160,14 @@ async fn switch_off(session: &Arc<Session>, names: &[String]) -> Told {
         }
     })
     .await;
-    Told { done: switches.iter().map(|switch| deactivated(session, switch)).collect(), failed }
+    SwitchOutcome { done: switches.iter().map(|switch| deactivated(session, switch)).collect(), failed }
 }
 
 /// What is off now, and what stays in the list all the same.
 fn deactivated(session: &Session, switch: &Switch) -> String {
     let (snapshot, server) = (session.snapshot(), &switch.server);
     let view = session.host_view().view_of(&snapshot).0;
-    if let Some(place) = elsewhere(snapshot.mode_of(server, &view)) {
+    if let Some(place) = listed_elsewhere(snapshot.mode_of(server, &view)) {
         return format!("{server}: {place}");
     }
     let off = match &switch.extent {
@@ -176,7 +179,7 @@ fn deactivated(session: &Session, switch: &Switch) -> String {
     if pinned == 0 { off } else { format!("{off}; {pinned} pinned tools stay in the list") }
 }
 
-fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
+fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
     let snapshot = session.snapshot();
     let (mut switches, mut unclear) = (Vec::new(), Vec::new());
     if names.len() > MOST_NAMES {
@@ -184,7 +187,7 @@ fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>)
     }
     for name in names {
         match activate::meant(name, &snapshot) {
-            Ok(meant) => switches.extend(meant),
+            Ok(resolved) => switches.extend(resolved),
             Err(why) => unclear.push(why.to_string()),
         }
     }
@@ -198,31 +201,31 @@ fn understood(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>)
 /// Servers that cannot be started, and why.
 type Down = BTreeMap<ServerName, Arc<Failure>>;
 
-/// Waits until each of them is up and has told what it has, or why it cannot.
+/// Waits until each server is ready and listed, or has failed.
 pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<ServerName>) -> Down {
     let session = context.session;
     let before = session.snapshot().catalog;
-    let (told, mut outcomes) = mpsc::unbounded_channel();
+    let (sender, mut outcomes) = mpsc::unbounded_channel();
     for server in servers {
-        let (told, name) = (told.clone(), server.clone());
-        let hear = move |outcome| drop(told.send((name, outcome)));
-        session.gateway().servers.warm(server, Warmed::new(hear));
+        let (sender, name) = (sender.clone(), server.clone());
+        let send = move |outcome| drop(sender.send((name, outcome)));
+        session.gateway().servers.warm(server, Warmed::new(send));
     }
-    drop(told);
+    drop(sender);
     let (mut cold, mut down) = (servers.clone(), Down::new());
     loop {
         let outcome = if let Ok(outcome) = timeout(AT_ONCE, outcomes.recv()).await {
             outcome
         } else {
-            tell_waiting(context, servers, &cold);
+            report_waiting(context, servers, &cold);
             outcomes.recv().await
         };
-        // All have told, or are there no more.
+        // Every sender has reported or is dropped.
         let Some((server, outcome)) = outcome else { break };
         cold.remove(&server);
         down.extend(outcome.err().map(|failure| (server, failure)));
     }
-    // The catalog hears of it on another way.
+    // The catalog changes a moment later.
     let is_known = |server: &ServerName, now: &Snapshot| {
         let stale = match (before.failure(server), now.catalog.failure(server)) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
@@ -237,14 +240,14 @@ pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<Se
     down
 }
 
-fn tell_waiting(context: RequestContext<'_>, all: &BTreeSet<ServerName>, cold: &BTreeSet<ServerName>) {
+fn report_waiting(context: RequestContext<'_>, all: &BTreeSet<ServerName>, cold: &BTreeSet<ServerName>) {
     let Some(token) = context.request.progress_token() else { return };
     let names: Vec<&str> = cold.iter().map(ServerName::as_str).collect();
     let message = format!("waiting for {}", names.join(", "));
-    context.sink.tell_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
+    context.sink.send_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
 }
 
-/// Changes what is on, tells the host, and waits until it has seen it: its very next turn shall have it.
+/// Changes the active tools, notifies the host and waits until it has listed them: its next turn must have them.
 async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Active)) {
     let host_view = session.host_view();
     let mut listed = std::pin::pin!(host_view.listed.notified());
@@ -254,9 +257,9 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
     if session.snapshot().listing == before {
         return;
     }
-    let told = session.tell_changes();
-    session.gateway().switched.notify_one(); // over HTTP others may stand at the same host_view
-    if host_view.shows_changes() && (told || host_view.is_shared()) {
+    let notified = session.notify_list_changes();
+    session.gateway().switched.notify_one(); // over HTTP other sessions may share the host view
+    if host_view.shows_changes() && (notified || host_view.is_shared()) {
         let host = host_view.host();
         if timeout(host.pause(), listed).await.is_ok() {
             sleep(host.settling()).await;

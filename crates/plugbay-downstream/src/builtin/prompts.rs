@@ -1,4 +1,4 @@
-//! The gateway's own prompts: what a host gets for one, and what completes its argument.
+//! The built-in prompts, and the completion of their argument.
 
 use plugbay_core::{
     name::ServerName,
@@ -7,7 +7,7 @@ use plugbay_core::{
 };
 use serde_json::json;
 
-use super::{activate, finding, given::Arguments};
+use super::{activate, call_arguments::Arguments, search};
 use crate::{context::RequestContext, message::Request, refusal::Refusal, session::Session};
 
 /// The most that a completion may hold.
@@ -25,7 +25,7 @@ fn serve_now(context: RequestContext<'_>, prompt: BuiltinPrompt) {
     let RequestContext { session, request, .. } = context;
     let answer = match request.method() {
         b"completion/complete" => Ok(completed(session, request, prompt)),
-        _ => told(session, request, prompt),
+        _ => prompt_result(session, request, prompt),
     };
     match answer {
         Ok(result) => context.result(result),
@@ -33,13 +33,17 @@ fn serve_now(context: RequestContext<'_>, prompt: BuiltinPrompt) {
     }
 }
 
-fn told(session: &Session, request: &Request, prompt: BuiltinPrompt) -> Result<serde_json::Value, Refusal> {
+fn prompt_result(
+    session: &Session,
+    request: &Request,
+    prompt: BuiltinPrompt,
+) -> Result<serde_json::Value, Refusal> {
     let argument = prompt.argument().map(|argument| {
         let missing = || Refusal::InvalidParams(format!("the argument {argument:?} is missing"));
         Arguments::of(request).text(argument).ok_or_else(missing)
     });
     let wanted = match (prompt, argument.transpose()?) {
-        (BuiltinPrompt::Search, Some(query)) => finding::found_locally(session, query),
+        (BuiltinPrompt::Search, Some(query)) => search::found_locally(session, query),
         (_, Some(argument)) => argument,
         (_, None) => activate::overview(session),
     };
@@ -49,16 +53,16 @@ fn told(session: &Session, request: &Request, prompt: BuiltinPrompt) -> Result<s
 
 /// The names of servers that begin as the argument does.
 fn completed(session: &Session, request: &Request, prompt: BuiltinPrompt) -> serde_json::Value {
-    let begun = begun(request).unwrap_or_default().to_lowercase();
+    let typed = typed(request).unwrap_or_default().to_lowercase();
     let named = matches!(prompt, BuiltinPrompt::Activate | BuiltinPrompt::Deactivate);
-    let fits = |server: &ServerName| named && server.as_str().to_lowercase().starts_with(&begun);
+    let fits = |server: &ServerName| named && server.as_str().to_lowercase().starts_with(&typed);
     let all: Vec<String> =
         session.snapshot().servers().iter().filter(|server| fits(server)).map(ToString::to_string).collect();
     let shown = &all[..all.len().min(COMPLETIONS)];
     json!({ "completion": { "values": shown, "total": all.len(), "hasMore": all.len() > shown.len() } })
 }
 
-fn begun(request: &Request) -> Option<String> {
+fn typed(request: &Request) -> Option<String> {
     let (message, params) = request.params()?;
     let argument = Members::find(message, params, "argument")?;
     let value = Members::find(message, &argument, "value")?;

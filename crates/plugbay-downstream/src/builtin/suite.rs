@@ -13,7 +13,7 @@ use plugbay_core::{
     wire::string_value,
 };
 
-use super::{activate::warmed_up, given::Arguments, inner_route};
+use super::{activate::warmed_up, call_arguments::Arguments, inner_route};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
@@ -26,8 +26,7 @@ use crate::{
 /// As many as a narrowed introspection shows.
 const FOUND: usize = 10;
 
-/// Answers from the catalog. Only a server that has never been heard of is waited for, which the pool
-/// starts with the others.
+/// Answers from the catalog. plugbay waits only for a server that never connected.
 pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
     let snapshot = context.snapshot();
     if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
@@ -53,8 +52,8 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName) {
         }
         Action::Introspect => introspect(session, &snapshot, request, server),
         Action::Call => match call(context, &snapshot, server) {
-            Ok(Meant::Call(route)) => return dispatch::forward(context, route),
-            Ok(Meant::Agent(wanted)) => return agent::begin(context, wanted),
+            Ok(SuiteCall::Call(route)) => return dispatch::forward(context, &route),
+            Ok(SuiteCall::Agent(wanted)) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
@@ -68,10 +67,10 @@ enum Action {
     Unknown(String),
 }
 
-/// What else models call a subtool, if they also say with what to call it.
+/// Other keys that models use for a subtool; they count only beside arguments.
 const ALIASES: [&str; 6] = ["sub_tool", "subTool", "tool", "name", "tool_name", "toolName"];
 
-/// Whoever names a subtool wants to call it.
+/// The action of a call. Without `action`, the name of a subtool means `call`.
 fn action(request: &Request) -> Action {
     let arguments = Arguments::of(request);
     match arguments.text("action").map(|word| word.trim().to_lowercase()) {
@@ -103,9 +102,9 @@ fn introspect(
     let outer = Arguments::of(request);
     let inner = outer.object("args");
     let either = [&outer, &inner];
-    let given =
+    let call_arguments =
         either.map(|arguments| [arguments.texts("names"), arguments.texts("subtool")]).concat().concat();
-    let names: Vec<&str> = given.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
+    let names: Vec<&str> = call_arguments.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
     let tools = match query(request) {
         Some(query) => {
             let all = snapshot.names.of(server).count();
@@ -115,7 +114,7 @@ fn introspect(
         None if names.is_empty() => None,
         None => Some(named(snapshot, server, &names)?),
     };
-    // Who names a tool wants to know all of it.
+    // A named tool is described in full.
     let full = either.iter().any(|arguments| arguments.is_true("detail")) || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
@@ -147,44 +146,45 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
     Ok(tools)
 }
 
-#[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
-enum Meant {
+/// The call that a suite's arguments hold.
+enum SuiteCall {
     Call(Route),
     /// What is wanted is said in words.
     Agent(AgentRequest),
 }
 
-fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<Meant, String> {
+fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<SuiteCall, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
         return Err(format!("{server} does not work: {}", failure.with_advice()));
     }
     let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {
-        name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name()) && takes_sentences(snapshot, server)
+        name.eq_ignore_ascii_case(BuiltinTool::NaturalLanguage.name())
+            && accepts_agent_requests(snapshot, server)
     };
     let tools = |name: &str, _: Option<&str>| {
-        let for_words = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
+        let agent_tool = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
         let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Some));
-        callable.or_else(|| agent(name).then(for_words))
+        callable.or_else(|| agent(name).then(agent_tool))
     };
-    let meant = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
+    let call = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
-    if let Some(target) = meant.tool.tool.as_ref().map(|tool| tool.target().clone()) {
-        return inner_route(context, snapshot, &target, meant, mode).map(Meant::Call);
+    if let Some(target) = call.tool.tool.as_ref().map(|tool| tool.target().clone()) {
+        return inner_route(context, snapshot, &target, call, mode).map(SuiteCall::Call);
     }
-    let query = Arguments::within(&meant.arguments).text("query");
-    let query = query.or_else(|| sentence(&meant.arguments).filter(|_| mode == arguments::Mode::Repair));
+    let query = Arguments::within(&call.arguments).text("query");
+    let query = query.or_else(|| sentence(&call.arguments).filter(|_| mode == arguments::Mode::Repair));
     let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
-    Ok(Meant::Agent(AgentRequest { query, server: Some(server.to_string()) }))
+    Ok(SuiteCall::Agent(AgentRequest { query, server: Some(server.to_string()) }))
 }
 
-fn takes_sentences(snapshot: &Snapshot, server: &ServerName) -> bool {
+fn accepts_agent_requests(snapshot: &Snapshot, server: &ServerName) -> bool {
     snapshot.layout.agents != AgentAccess::Nobody && snapshot.layout.runs_agents_with(server)
 }
 
-/// What a model says that puts everything into a string, or nothing but the sentence.
+/// The query of a model that sends its arguments as a string.
 fn sentence(arguments: &[u8]) -> Option<String> {
     let text = string_value(arguments)?;
     let bare = || Some(text.clone().into_owned()).filter(|text| !text.trim().is_empty());

@@ -1,4 +1,4 @@
-//! What a request says of tasks, and those requests that are about many of them.
+//! The task members of requests, `tasks/list`, and subscriptions to tasks.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,10 @@ use plugbay_core::{
 };
 use serde_json::json;
 
-use super::{Message, Request, go};
+use super::{Message, Request, handle};
 use crate::{
-    context::RequestContext, refusal::Refusal, route, session::Session, subscriptions::Watched, tasks,
+    context::RequestContext, refusal::Refusal, route, session::Session, subscriptions::ItemSubscription,
+    tasks,
 };
 
 impl Request {
@@ -21,7 +22,7 @@ impl Request {
         found.ok_or_else(|| Refusal::InvalidParams("\"taskId\" must be the id of a task".to_owned()))
     }
 
-    /// Where in a list to go on.
+    /// The cursor of a list request.
     pub(crate) fn cursor(&self) -> Result<Option<(Cow<'_, str>, Span)>, Refusal> {
         let Some(span) = self.cursor.clone() else { return Ok(None) };
         let text = string_value(self.raw(&span));
@@ -29,7 +30,7 @@ impl Request {
         Ok(Some((text, span)))
     }
 
-    /// Whether its host takes a task for an answer. In the legacy era it must ask for it.
+    /// Whether the host accepts a task as answer. In the legacy era the request must ask for it.
     pub(crate) fn takes_a_task(&self, era: Era) -> bool {
         match era {
             Era::Legacy => self.task.is_some(),
@@ -72,13 +73,16 @@ pub(super) fn list(context: RequestContext<'_>) -> Result<(), Refusal> {
 
 fn page(context: RequestContext<'_>) {
     match route::task_list(context.request, &context.snapshot()) {
-        Ok((request, destination)) => go(context.with_request(&request), destination),
+        Ok((request, destination)) => handle(context.with_request(&request), destination),
         Err(refusal) => context.refuse(&refusal),
     }
 }
 
-/// The tasks that a subscription names, of servers that can tell of them.
-pub(super) fn watched(session: &Session, request: &Request) -> Result<Vec<Watched>, Refusal> {
+/// The tasks that a subscription names and whose servers notify of tasks.
+pub(super) fn item_subscriptions(
+    session: &Session,
+    request: &Request,
+) -> Result<Vec<ItemSubscription>, Refusal> {
     let filter = request.notifications.as_ref();
     let ids = filter.and_then(|filter| Members::find(&request.message, filter, "taskIds"));
     let ids = ids.map(|list| elements(&request.message, &list)).unwrap_or_default();
@@ -87,10 +91,10 @@ pub(super) fn watched(session: &Session, request: &Request) -> Result<Vec<Watche
     }
     let subscription = request.message.slice(request.id.clone());
     let catalog = session.snapshot().catalog;
-    let watched = |span: Span| {
+    let item = |span: Span| {
         let shown = string_value(request.raw(&span))?;
-        let (server, own) = tasks::watchable(&shown, &catalog, &session.owner())?;
-        Some(Watched::task(server, own, request.message.slice(span), subscription.clone()))
+        let (server, target) = tasks::subscription_target(&shown, &catalog, &session.owner())?;
+        Some(ItemSubscription::task(server, target, request.message.slice(span), subscription.clone()))
     };
-    Ok(ids.into_iter().filter_map(watched).collect())
+    Ok(ids.into_iter().filter_map(item).collect())
 }

@@ -1,4 +1,4 @@
-//! Who is let in: requests to one of our names, from no foreign web page, with a token if there is one.
+//! Access control: the `Host` and `Origin` headers, and the bearer token.
 //!
 //! A web page can make its visitor's browser send requests to any address, ours too, by letting its own
 //! name point there. The name in `Host` and the page in `Origin` give such a request away.
@@ -15,15 +15,15 @@ use subtle::{Choice, ConstantTimeEq};
 use super::{listen::Address, negotiate::single, reject::Rejection};
 use crate::seal::Owner;
 
-/// Whoever presented a token, or the one who needs none. A session belongs to its caller.
+/// The holder of a token, or the only caller if there are no tokens. A session belongs to its caller.
 ///
-/// It is made of the caller's token and all others: every process with these tokens knows it again, and
-/// whoever holds but one of several cannot reckon it, and so cannot forge what is sealed with it.
+/// It is a digest of the caller's token and all others: every process with these tokens computes the same, and
+/// the holder of one token cannot compute it, so cannot forge what is sealed with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Caller(Option<[u8; 32]>);
 
 impl Caller {
-    /// To whom the calls are given that wait between two requests.
+    /// The owner of the caller's suspended calls.
     pub(super) fn owner(self) -> Owner {
         Owner(self.0.unwrap_or_default())
     }
@@ -50,7 +50,7 @@ enum Names {
     AnyNumber,
 }
 
-/// Anybody who can reach the address could use every server.
+/// The error of an address that others can reach without a token.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unguarded;
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_knows_its_names() {
+    fn the_host_header_must_name_the_gateway() {
         let check = |address: &str, allowed: &[&str], host: &str, ours: bool| {
             assert_eq!(access(address, allowed).is_ours(host), ours, "{address} {allowed:?} {host}");
         };
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_known_again_and_not_by_its_token_alone() {
+    fn a_caller_is_derived_from_all_bearer_tokens() {
         let caller = |tokens: [&str; 2], token: &str| {
             let access =
                 Access::new(&"[::1]:1".parse().unwrap(), vec![], vec![], &tokens.map(str::to_owned)).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_reach_needs_a_token() {
+    fn an_address_that_others_can_reach_needs_a_bearer_token() {
         for (address, local) in [
             ("127.0.0.1:1", true),
             ("[::1]:1", true),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_one_line_whatever_it_looked_like() {
+    fn a_message_body_becomes_one_line() {
         let line = |text: &[u8]| one_line(BytesMut::from(text));
         assert_eq!(line(b"{\n\t\"jsonrpc\":\r\n\"2.0\"}").unwrap(), "{ \t\"jsonrpc\":  \"2.0\"}");
         assert!(matches!(line(b"{\"jsonrpc\":\"2\n0\"}"), Err(Fault::Json(_))));

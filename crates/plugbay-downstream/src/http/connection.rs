@@ -6,7 +6,7 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::{Shared, listen::Stream, patience::Patience, route};
+use super::{Shared, listen::Stream, route, write_timeout::WriteTimeout};
 
 /// From the end of one request, or the opening, to the whole head of the next.
 const NEXT_HEAD: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ pub(super) async fn run(
     mut draining: watch::Receiver<bool>,
     _slot: OwnedSemaphorePermit,
 ) {
-    let stream = Patience::new(stream, TAKES_NOTHING, Arc::clone(&shared.budget));
+    let stream = WriteTimeout::new(stream, TAKES_NOTHING, Arc::clone(&shared.budget));
     let service = service_fn(move |request| route::answer(Arc::clone(&shared), request));
     // A host that closes its end ends its request too: hyper then drops what `route` is doing for it.
     let connection = http1::Builder::new()

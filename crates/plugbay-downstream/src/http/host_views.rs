@@ -11,63 +11,64 @@ use hyper::Uri;
 use tokio::time::Instant;
 
 use crate::{
-    host_view::{HostView, Lasting},
+    host_view::{HostView, Persistence},
     seal::Owner,
 };
 
 const LIMIT: usize = 1024;
 const LONGEST_NAME: usize = 64;
-/// Whoever has not come for so long is not taken to be here any more,
-const AWAY: Duration = Duration::from_secs(3600);
-/// and a host view that nobody has used for so long is cleared.
+/// A host without requests for this long counts as disconnected.
+const DISCONNECTED_AFTER: Duration = Duration::from_secs(3600);
+/// A host view without requests for this long is dropped.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
-pub(super) struct HostViews(Mutex<HashMap<Place, Used>>);
+pub(super) struct HostViews(Mutex<HashMap<Key, Entry>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct Key {
     owner: Owner,
     /// The name of the host view, or of the host.
     name: String,
-    lasting: Lasting,
+    persistence: Persistence,
 }
 
 #[derive(Debug)]
-struct Used {
+struct Entry {
     host_view: Arc<HostView>,
     at: Instant,
 }
 
 impl HostViews {
-    /// The one that `?desk=NAME` names, for this caller alone; without a name, one where nothing stays on.
+    /// The view that `?desk=NAME` names, for this caller alone; without a name, one where no tool stays active.
     pub(super) fn of(&self, owner: Owner, uri: &Uri, client: Option<&str>) -> Arc<HostView> {
-        let (name, lasting) = match named(uri) {
-            Some(name) => (name, Lasting::Named),
-            None => (client.unwrap_or_default(), Lasting::No),
+        let (name, persistence) = match named(uri) {
+            Some(name) => (name, Persistence::Named),
+            None => (client.unwrap_or_default(), Persistence::None),
         };
         let name = name.chars().take(LONGEST_NAME).collect();
-        let place = Place { owner, name, lasting };
+        let key = Key { owner, name, persistence };
         let (mut host_views, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if host_views.len() >= LIMIT
-            && !host_views.contains_key(&place)
+            && !host_views.contains_key(&key)
             && let Some(oldest) =
-                host_views.iter().min_by_key(|(_, used)| used.at).map(|(key, _)| key.clone())
+                host_views.iter().min_by_key(|(_, entry)| entry.at).map(|(oldest, _)| oldest.clone())
         {
             host_views.remove(&oldest);
         }
-        let used = host_views.entry(place);
-        let used = used.or_insert_with(|| Used { host_view: Arc::new(HostView::new(lasting)), at: now });
-        used.at = now;
-        Arc::clone(&used.host_view)
+        let entry = host_views.entry(key);
+        let entry =
+            entry.or_insert_with(|| Entry { host_view: Arc::new(HostView::new(persistence)), at: now });
+        entry.at = now;
+        Arc::clone(&entry.host_view)
     }
 
     pub(super) fn sweep(&self, now: Instant) {
         let mut host_views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        host_views.retain(|_, used| {
-            let idle = now.duration_since(used.at);
-            if idle >= AWAY {
-                used.host_view.rise();
+        host_views.retain(|_, entry| {
+            let idle = now.duration_since(entry.at);
+            if idle >= DISCONNECTED_AFTER {
+                entry.host_view.unregister();
             }
             idle < IDLE
         });
@@ -84,36 +85,36 @@ mod tests {
     use plugbay_core::era::Era;
 
     use super::*;
-    use crate::connected_hosts::{ConnectedHosts, Introduction};
+    use crate::connected_hosts::{ClientInfo, ConnectedHosts};
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_leads_its_caller_to_the_same_desk() {
+    async fn a_named_host_view_belongs_to_its_caller() {
         let host_views = HostViews::default();
         let of = |owner: u8, uri: &'static str| {
             host_views.of(Owner([owner; 32]), &Uri::from_static(uri), Some("host"))
         };
         let mine = of(1, "/mcp?desk=a");
-        assert!(mine.is_lasting() && Arc::ptr_eq(&mine, &of(1, "/mcp?x=y&desk=a")));
+        assert!(mine.is_persistent() && Arc::ptr_eq(&mine, &of(1, "/mcp?x=y&desk=a")));
         assert!(!Arc::ptr_eq(&mine, &of(2, "/mcp?desk=a")) && !Arc::ptr_eq(&mine, &of(1, "/mcp?desk=b")));
         for unnamed in ["/mcp", "/mcp?desk=", "/mcp?adesk=a"] {
-            assert!(!of(1, unnamed).is_lasting(), "{unnamed}");
+            assert!(!of(1, unnamed).is_persistent(), "{unnamed}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_not_come_for_long_is_not_here_and_may_come_back() {
+    async fn a_host_view_without_requests_is_unregistered_and_may_return() {
         let (host_views, connected_hosts) = (HostViews::default(), ConnectedHosts::default());
         let come = || {
-            let host = Introduction { name: Some("host".into()), version: None, era: Era::Modern };
+            let host = ClientInfo { name: Some("host".into()), version: None, era: Era::Modern };
             host_views
                 .of(Owner::default(), &Uri::from_static("/mcp"), Some("host"))
-                .sit(&host, &connected_hosts);
+                .register(&host, &connected_hosts);
         };
         for _ in 0..2 {
             come();
             host_views.sweep(Instant::now());
             assert_eq!(connected_hosts.watch().borrow().len(), 1);
-            tokio::time::advance(AWAY).await;
+            tokio::time::advance(DISCONNECTED_AFTER).await;
             host_views.sweep(Instant::now());
             assert!(connected_hosts.watch().borrow().is_empty());
         }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_gives_way_when_there_are_too_many() {
+    async fn the_least_recently_used_host_view_is_evicted() {
         let host_views = HostViews::default();
         let of = |name: usize| {
             host_views.of(Owner::default(), &format!("/mcp?desk={name}").parse().unwrap(), None)

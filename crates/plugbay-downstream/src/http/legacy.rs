@@ -39,10 +39,10 @@ pub(super) fn open(
     let session = Session::shared(caller.owner(), shared.gateway.clone(), Outbox::for_notifications(&budget));
     dispatch::serve(&session, &sink, request)
         .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
-    shared.roll.add(&session);
+    shared.live_sessions.add(&session);
     let id = shared.sessions.add(caller, session, budget)?;
     // `initialize` is answered by ourselves, and so at once.
-    let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::Ending));
+    let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::ShuttingDown));
     let mut response = reply::json(StatusCode::OK, &answer);
     if let Ok(id) = HeaderValue::try_from(id) {
         response.headers_mut().insert(HeaderName::from_static(SESSION), id);
@@ -57,8 +57,8 @@ pub(super) fn take(
     headers: &HeaderMap,
     notification: &Notification,
 ) -> Result<Response<Body>, Rejection> {
-    let visit = shared.sessions.find(headers, caller)?;
-    dispatch::notified(&visit.session, notification);
+    let http_session = shared.sessions.find(headers, caller)?;
+    dispatch::receive_notification(&http_session.session, notification);
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
@@ -69,8 +69,8 @@ pub(super) fn take_response(
     headers: &HeaderMap,
     response: HostResponse,
 ) -> Result<Response<Body>, Rejection> {
-    let visit = shared.sessions.find(headers, caller)?;
-    dispatch::replied(&visit.session, response);
+    let http_session = shared.sessions.find(headers, caller)?;
+    dispatch::receive_response(&http_session.session, response);
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
@@ -83,24 +83,24 @@ pub(super) async fn serve(
     wants: Wants,
     request: &Request,
 ) -> Result<Response<Body>, Rejection> {
-    let visit = shared.sessions.find(headers, caller)?;
-    if visit.session.in_flight() >= IN_FLIGHT {
+    let http_session = shared.sessions.find(headers, caller)?;
+    if http_session.session.in_flight() >= IN_FLIGHT {
         let why = "this session has too many requests in flight";
         return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
     }
-    if !visit.budget.has_room() {
+    if !http_session.budget.has_room() {
         let why = "this session leaves too much unread";
         return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
     }
     let outbox = if wants.stream { Outbox::for_request } else { Outbox::for_answer };
-    let sink = Arc::new(outbox(&visit.budget));
-    if let Err(refusal) = dispatch::serve(&visit.session, &sink, request) {
+    let sink = Arc::new(outbox(&http_session.budget));
+    if let Err(refusal) = dispatch::serve(&http_session.session, &sink, request) {
         sink.answer(respond::error(request.id(), &refusal));
     }
     match reply::start(&sink, wants).await {
         Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
-        Start::Nothing => Ok(reply::nothing()),
-        Start::Stream(sent) => Ok(visit.stream(sink, sent).open_from_start()),
+        Start::Cancelled => Ok(reply::nothing()),
+        Start::Stream(sent) => Ok(http_session.stream(sink, sent).open_from_start()),
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn listen(
     caller: Caller,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Rejection> {
-    let visit = shared.sessions.find(headers, caller)?;
+    let http_session = shared.sessions.find(headers, caller)?;
     if !accepts_stream(headers) {
         return Err(Rejection::new(StatusCode::NOT_ACCEPTABLE, "this is a text/event-stream: accept it"));
     }
@@ -118,10 +118,10 @@ pub(super) fn listen(
     let unknown =
         || Rejection::new(StatusCode::BAD_REQUEST, "there is no stream with this Last-Event-ID any more");
     match single(headers, LAST_EVENT).map_err(|_| unknown())? {
-        None => Ok(visit.notifications().open()),
+        None => Ok(http_session.notifications().open()),
         Some(id) => {
             let id = EventId::parse(id).ok_or_else(unknown)?;
-            let stream = visit.find_stream(id.stream).ok_or_else(unknown)?;
+            let stream = http_session.find_stream(id.stream).ok_or_else(unknown)?;
             Ok(stream.resume(id.event))
         }
     }

@@ -24,8 +24,8 @@ pub type Stream = Pin<Box<dyn Connection>>;
 pub trait Connection: AsyncRead + AsyncWrite + Send {}
 impl<S: AsyncRead + AsyncWrite + Send> Connection for S {}
 
-/// Where connections come from.
-pub trait Door {
+/// A source of connections.
+pub trait Accept {
     fn accept(&mut self) -> impl Future<Output = io::Result<Stream>> + Send;
 }
 
@@ -104,7 +104,7 @@ impl Listener {
     }
 }
 
-impl Door for Listener {
+impl Accept for Listener {
     async fn accept(&mut self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_is_private_survives_its_dead_and_yields_to_its_living() {
+    async fn a_unix_socket_is_private_and_replaces_only_a_stale_one() {
         let folder = std::env::temp_dir().join(format!("plugbay-listen-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");

@@ -3,22 +3,22 @@
 mod access;
 mod body;
 mod connection;
+mod cors;
 mod host_views;
 mod legacy;
 mod listen;
+mod live_sessions;
 mod mirrored;
 mod modern;
 mod negotiate;
-mod pages;
-mod patience;
 mod reject;
 mod reply;
-mod roll;
 mod route;
 mod sessions;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod write_timeout;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -30,11 +30,11 @@ use tokio::{
 };
 
 pub use access::{Access, Unguarded};
-pub use listen::{Address, AddressError, Door, Listener, Stream};
+pub use listen::{Accept, Address, AddressError, Listener, Stream};
 
 use crate::{budget::Budget, gateway::Gateway, session::Session};
 use host_views::HostViews;
-use roll::Roll;
+use live_sessions::LiveSessions;
 use sessions::Sessions;
 
 /// How long calls in flight may go on after we are told to stop.
@@ -51,7 +51,7 @@ struct Shared {
     access: Access,
     sessions: Sessions,
     host_views: HostViews,
-    roll: Roll,
+    live_sessions: LiveSessions,
     budget: Arc<Budget>,
 }
 
@@ -75,7 +75,7 @@ impl Limits {
 /// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers.
 pub async fn serve(
     gateway: Gateway,
-    mut door: impl Door,
+    mut listener: impl Accept,
     access: Access,
     limits: Limits,
     stop: impl Future<Output = ()>,
@@ -92,7 +92,7 @@ pub async fn serve(
         access,
         sessions,
         host_views: HostViews::default(),
-        roll: Roll::default(),
+        live_sessions: LiveSessions::default(),
         budget,
     });
     let slots = Arc::new(Semaphore::new(limits.connections));
@@ -105,7 +105,7 @@ pub async fn serve(
     loop {
         let next = async {
             let slot = Arc::clone(&slots).acquire_owned().await.map_err(io::Error::other)?;
-            Ok::<_, io::Error>((door.accept().await?, slot))
+            Ok::<_, io::Error>((listener.accept().await?, slot))
         };
         tokio::select! {
             () = &mut stop => break,
@@ -119,22 +119,22 @@ pub async fn serve(
                 }
             },
             Some(_) = open.join_next() => {}
-            Ok(()) = snapshots.changed() => shared.roll.each(Session::catalog_changed),
-            () = shared.gateway.switched.notified() => shared.roll.each(Session::catalog_changed),
+            Ok(()) = snapshots.changed() => shared.live_sessions.each(Session::catalog_changed),
+            () = shared.gateway.switched.notified() => shared.live_sessions.each(Session::catalog_changed),
             _ = sweep.tick() => {
                 shared.sessions.sweep(Instant::now());
                 shared.host_views.sweep(Instant::now());
             }
         }
     }
-    drop(door); // nobody else comes in
+    drop(listener); // no new connections
     drain.send_replace(true);
-    shared.roll.each(|session| {
+    shared.live_sessions.each(|session| {
         session.end_subscriptions();
         session.outbox().close();
     });
     if timeout(LAST_ANSWERS, all_closed(&mut open)).await.is_err() {
-        shared.roll.each(Session::close);
+        shared.live_sessions.each(Session::close);
         let _ = timeout(LAST_READ, all_closed(&mut open)).await;
     }
     shared.sessions.end();

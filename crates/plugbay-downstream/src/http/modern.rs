@@ -15,7 +15,7 @@ use super::{
     reply::{self, Body, Start},
 };
 use crate::{
-    connected_hosts::Introduction, dispatch, message::Request, outbox::Outbox, refusal::Refusal, respond,
+    connected_hosts::ClientInfo, dispatch, message::Request, outbox::Outbox, refusal::Refusal, respond,
     session::Session,
 };
 
@@ -36,8 +36,8 @@ pub(super) async fn serve(
     let client = request.client();
     let host_view = shared.host_views.of(caller.owner(), uri, client.as_deref());
     let snapshot = shared.gateway.snapshot();
-    host_view.meet(client.as_deref(), &snapshot.layout, || (shared.gateway.learned)());
-    let snapshot = host_view.see(&snapshot);
+    host_view.identify(client.as_deref(), &snapshot.layout, || (shared.gateway.learned)());
+    let snapshot = host_view.snapshot(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {
         b"initialize" => return Err(refuse(Refusal::UnknownMethod)),
@@ -51,21 +51,21 @@ pub(super) async fn serve(
         let why = "hosts leave too much unread";
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
     }
-    host_view.sit(&Introduction::of(request, Era::Modern), &shared.gateway.connected_hosts);
+    host_view.register(&ClientInfo::of(request, Era::Modern), &shared.gateway.connected_hosts);
     let sink = Arc::new(Outbox::for_request(&shared.budget));
     let outbox = Outbox::for_notifications(&shared.budget);
     let session = Session::stateless(caller.owner(), shared.gateway.clone(), host_view, outbox);
-    shared.roll.add(&session);
-    let asked = Asked(session);
-    dispatch::serve(&asked.0, &sink, request).map_err(refuse)?;
+    shared.live_sessions.add(&session);
+    let waiting = AbandonOnDrop(session);
+    dispatch::serve(&waiting.0, &sink, request).map_err(refuse)?;
     match reply::start(&sink, wants).await {
         Start::Whole(answer) => Ok(reply::json(status_of(&answer), &answer)),
-        Start::Nothing => Ok(reply::nothing()),
+        Start::Cancelled => Ok(reply::nothing()),
         Start::Stream(frames) => {
             let (out, response) = reply::events();
             tokio::spawn(async move {
                 let _ = reply::pump(&sink, frames, out).await;
-                drop(asked);
+                drop(waiting);
             });
             Ok(response)
         }
@@ -82,17 +82,16 @@ fn status_of(answer: &Frame) -> StatusCode {
     }
 }
 
-/// While this lives somebody waits for the answer. By the protocol, to close the connection is to take
-/// the request back; one that was answered leaves nothing to take back.
-struct Asked(Arc<Session>);
+/// Abandons the session on drop. By the protocol, closing the connection cancels the request.
+struct AbandonOnDrop(Arc<Session>);
 
-impl Drop for Asked {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
-/// What stands in between may have acted upon the headers, so they must say what the body says.
+/// Compares headers and body, because a proxy may have acted upon the headers.
 fn check_headers(snapshot: &Snapshot, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
     // A body without a version is refused by what it lacks, not by what it contradicts.
     if request.is_modern() {
@@ -130,7 +129,7 @@ fn compare(
     };
     match (header.map(|value| (value, decoded(value))), body) {
         (Some((_, Some(value))), Some(body)) if agree(&value, body) => Ok(()),
-        // What the body lacks is told by whoever needs it.
+        // The handler reports a missing member of the body.
         (None, None) => Ok(()),
         (None, Some(_)) => mismatch(format!("the {name} header is missing")),
         (Some((value, _)), _) => {
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_come_encoded() {
+    fn mcp_name_headers_may_be_base64() {
         assert_eq!(decoded("echo").as_deref(), Some("echo"));
         assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").as_deref(), Some("Hello, 世界"));
         assert_eq!(decoded("=?base64?%?="), None);

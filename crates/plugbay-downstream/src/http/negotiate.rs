@@ -14,7 +14,7 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 /// What the headers alone tell; a body may be of another era than a request without a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
-    Unsaid,
+    Unspecified,
     Legacy,
     Modern,
     /// A version that we do not speak.
@@ -25,7 +25,7 @@ pub(super) fn era(headers: &HeaderMap) -> Result<Era, Rejection> {
     let twice =
         || Rejection::new(StatusCode::BAD_REQUEST, "MCP-Protocol-Version must be given once, as text");
     match single(headers, VERSION).map_err(|Ambiguous| twice())? {
-        None => Ok(Era::Unsaid),
+        None => Ok(Era::Unspecified),
         Some(MODERN_VERSION) => Ok(Era::Modern),
         Some(version) if LEGACY_VERSIONS.contains(&version) => Ok(Era::Legacy),
         Some(_) => Ok(Era::Unknown),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_gets_what_it_accepts() {
+    fn the_accept_header_selects_json_or_stream() {
         let check = |accept: &str, json: bool, stream: bool| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());

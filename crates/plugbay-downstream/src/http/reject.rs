@@ -1,4 +1,4 @@
-//! Why a request is turned away before it means anything: the status, and words for whoever looks.
+//! HTTP responses for requests that are rejected before dispatch.
 
 use std::borrow::Cow;
 

@@ -93,7 +93,7 @@ pub(super) fn events() -> (mpsc::Sender<Bytes>, Response<Body>) {
     (sender, response)
 }
 
-/// What was taken back gets no answer, but the request must end somehow: with a stream that says nothing.
+/// The response to a cancelled request: an empty stream.
 pub(super) fn nothing() -> Response<Body> {
     events().1
 }
@@ -104,8 +104,8 @@ pub(super) enum Start {
     Whole(Frame),
     /// These so far; more may come.
     Stream(VecDeque<Frame>),
-    /// It was taken back.
-    Nothing,
+    /// The request was cancelled.
+    Cancelled,
 }
 
 /// Waits for the answer, or for what makes it a stream.
@@ -121,7 +121,7 @@ pub(super) async fn start(sink: &Outbox, wants: Wants) -> Start {
         } else {
             return Start::Stream(VecDeque::new());
         };
-        let Some(mut frames) = frames else { return Start::Nothing };
+        let Some(mut frames) = frames else { return Start::Cancelled };
         // A host that takes no stream gets the answer alone.
         let alone = wants.json && sink.is_done() && (frames.len() == 1 || !wants.stream);
         match frames.pop_back() {
@@ -143,25 +143,29 @@ pub(super) async fn take(sink: &Outbox) -> Option<VecDeque<Frame>> {
     Some(frames)
 }
 
-/// The host has gone.
-pub(super) struct Gone;
+/// The host has closed its connection.
+pub(super) struct Disconnected;
 
 /// One event; `id` lets a legacy host resume behind it.
-pub(super) async fn send(out: &mpsc::Sender<Bytes>, id: Option<&str>, message: &Frame) -> Result<(), Gone> {
+pub(super) async fn send(
+    out: &mpsc::Sender<Bytes>,
+    id: Option<&str>,
+    message: &Frame,
+) -> Result<(), Disconnected> {
     let head = match id {
         Some(id) => Bytes::from(format!("id: {id}\ndata: ")),
         None => Bytes::from_static(b"data: "),
     };
     let pieces = message.pieces().iter().cloned();
     for piece in [head].into_iter().chain(pieces).chain([Bytes::from_static(b"\n\n")]) {
-        out.send(piece).await.map_err(|_| Gone)?;
+        out.send(piece).await.map_err(|_| Disconnected)?;
     }
     Ok(())
 }
 
 /// A comment, which every reader skips.
-pub(super) async fn sign_of_life(out: &mpsc::Sender<Bytes>) -> Result<(), Gone> {
-    out.send(Bytes::from_static(b":\n\n")).await.map_err(|_| Gone)
+pub(super) async fn keep_alive(out: &mpsc::Sender<Bytes>) -> Result<(), Disconnected> {
+    out.send(Bytes::from_static(b":\n\n")).await.map_err(|_| Disconnected)
 }
 
 /// Sends everything from `sink`, as it comes, until its answer has been sent or the host has gone.
@@ -169,20 +173,20 @@ pub(super) async fn pump(
     sink: &Outbox,
     mut frames: VecDeque<Frame>,
     out: mpsc::Sender<Bytes>,
-) -> Result<(), Gone> {
+) -> Result<(), Disconnected> {
     loop {
         for frame in frames {
             send(&out, None, &frame).await?;
         }
         frames = tokio::select! {
             biased;
-            () = out.closed() => return Err(Gone),
+            () = out.closed() => return Err(Disconnected),
             more = take(sink) => match more {
                 Some(more) => more,
                 None => return Ok(()),
             },
             () = sleep(KEEP_ALIVE) => {
-                sign_of_life(&out).await?;
+                keep_alive(&out).await?;
                 VecDeque::new()
             }
         };

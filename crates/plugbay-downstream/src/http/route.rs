@@ -1,4 +1,4 @@
-//! The way of every HTTP request: read top-down, nothing is reached but through what stands above it.
+//! The path of every HTTP request: read top-down, each check guards everything below it.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -7,9 +7,10 @@ use hyper::{Method, Request, Response, StatusCode, body::Incoming};
 use super::{
     Shared,
     access::Caller,
-    body, legacy, modern,
+    body,
+    cors::Cors,
+    legacy, modern,
     negotiate::{self, Era, Wants},
-    pages::Page,
     reject::Rejection,
     reply::{self, Body},
 };
@@ -19,15 +20,15 @@ pub(super) async fn answer(
     shared: Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    if let Err(stranger) = shared.access.check_place(request.uri(), request.headers()) {
-        return Ok(stranger.into_response());
+    if let Err(rejection) = shared.access.check_place(request.uri(), request.headers()) {
+        return Ok(rejection.into_response());
     }
-    let page = Page::asking(request.headers());
-    let response = match page.preflight(request.method(), request.headers()) {
+    let cors = Cors::of(request.headers());
+    let response = match cors.preflight(request.method(), request.headers()) {
         Some(allowed) => allowed,
         None => admit(&shared, request).await.unwrap_or_else(Rejection::into_response),
     };
-    Ok(page.may_read(response))
+    Ok(cors.allow(response))
 }
 
 async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Rejection> {
@@ -51,7 +52,7 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     }
 }
 
-/// For whoever watches over this process; it says nothing that needs a token.
+/// The response of a health probe, which needs no token.
 fn probe(method: &Method, good: bool) -> Result<Response<Body>, Rejection> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(Rejection::method("GET, HEAD"));

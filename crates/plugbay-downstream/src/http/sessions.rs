@@ -20,7 +20,7 @@ const LIMIT: usize = 4096;
 /// A session that nobody uses for so long has ended.
 const IDLE: Duration = Duration::from_secs(3600);
 /// One that was not used for so long gives way when there are too many.
-const GIVES_WAY: Duration = Duration::from_secs(60);
+const EVICTABLE: Duration = Duration::from_secs(60);
 /// What one host may leave unread before its requests are turned away.
 const UNREAD: usize = 16 * 1024 * 1024;
 /// Streams of one host whose answers have not been fetched yet, or not surely.
@@ -34,12 +34,12 @@ const PRIMES_SINCE: &str = "2025-11-25";
 
 pub(super) struct Sessions {
     // A std mutex: held for look-ups, never across an await.
-    table: Mutex<HashMap<String, Arc<Visit>>>,
+    table: Mutex<HashMap<String, Arc<HttpSession>>>,
     budget: Arc<Budget>,
 }
 
 /// A session as this transport knows it.
-pub(super) struct Visit {
+pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) budget: Arc<Budget>,
     owner: Caller,
@@ -70,67 +70,67 @@ impl Sessions {
         session: Arc<Session>,
         budget: Arc<Budget>,
     ) -> Result<String, Rejection> {
-        let id = unguessable().map_err(|_| {
+        let id = random_id().map_err(|_| {
             Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no random numbers")
         })?;
         let outbox = Arc::clone(session.outbox());
         let notifications =
-            EventStream::heard_at(session.host_view(), NOTIFICATIONS, outbox, primes(&session));
+            EventStream::for_notifications(session.host_view(), NOTIFICATIONS, outbox, primes(&session));
         let state = Mutex::new(State { used: Instant::now(), streams: BTreeMap::new(), next: 1 });
-        let visit = Arc::new(Visit { session, budget, owner, notifications, state });
+        let http_session = Arc::new(HttpSession { session, budget, owner, notifications, state });
         let mut table = self.lock();
         if table.len() >= LIMIT && !make_room(&mut table) {
             let why = "there are too many sessions";
             return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
         }
-        table.insert(id.clone(), visit);
+        table.insert(id.clone(), http_session);
         Ok(id)
     }
 
-    /// The session that a request names. Another's is as unknown as one that never was.
-    pub(super) fn find(&self, headers: &HeaderMap, caller: Caller) -> Result<Arc<Visit>, Rejection> {
+    /// The session that a request names. The session of another caller counts as unknown.
+    pub(super) fn find(&self, headers: &HeaderMap, caller: Caller) -> Result<Arc<HttpSession>, Rejection> {
         let id = named(headers)?;
-        let found = self.lock().get(id).filter(|visit| visit.owner == caller).cloned();
-        let visit = found.ok_or_else(unknown)?;
-        visit.lock().used = Instant::now();
-        Ok(visit)
+        let found = self.lock().get(id).filter(|http_session| http_session.owner == caller).cloned();
+        let http_session = found.ok_or_else(unknown)?;
+        http_session.lock().used = Instant::now();
+        Ok(http_session)
     }
 
     pub(super) fn remove(&self, headers: &HeaderMap, caller: Caller) -> Result<(), Rejection> {
-        let visit = self.find(headers, caller)?;
+        let http_session = self.find(headers, caller)?;
         self.lock().remove(named(headers)?);
-        visit.session.abandon();
+        http_session.session.abandon();
         Ok(())
     }
 
-    /// Forgets what nobody came back for.
+    /// Drops expired sessions and streams.
     pub(super) fn sweep(&self, now: Instant) {
         let mut expired = Vec::new();
-        self.lock().retain(|_, visit| {
-            let kept = !visit.is_over(now);
+        self.lock().retain(|_, http_session| {
+            let kept = !http_session.is_over(now);
             if !kept {
-                expired.push(Arc::clone(visit));
+                expired.push(Arc::clone(http_session));
             }
             kept
         });
-        for visit in expired {
-            visit.session.abandon();
+        for http_session in expired {
+            http_session.session.abandon();
         }
     }
 
     pub(super) fn end(&self) {
         let all = std::mem::take(&mut *self.lock());
-        for visit in all.into_values() {
-            visit.session.close();
+        for http_session in all.into_values() {
+            http_session.session.close();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Visit>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Visit {
+impl HttpSession {
     /// A stream for what comes from a request's sink; `sent` has come already.
     pub(super) fn stream(
         &self,
@@ -159,8 +159,8 @@ impl Visit {
 
     fn is_over(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let pressed = self.budget.is_pressed();
-        state.streams.retain(|_, stream| !stream.is_forsaken(now, pressed));
+        let under_pressure = self.budget.is_under_pressure();
+        state.streams.retain(|_, stream| !stream.is_abandoned(now, under_pressure));
         if self.is_busy(&state) {
             state.used = now;
         }
@@ -180,13 +180,13 @@ impl Visit {
 impl State {
     /// Streams that were sent whole go first, oldest first; then those that nobody is connected to.
     fn make_room(&mut self) {
-        let in_vain: Vec<(u64, usize)> = self
+        let finished: Vec<(u64, usize)> = self
             .streams
             .values()
-            .filter_map(|stream| Some((stream.number(), stream.kept_in_vain()?)))
+            .filter_map(|stream| Some((stream.number(), stream.finished_bytes()?)))
             .collect();
-        let mut kept: usize = in_vain.iter().map(|(_, bytes)| bytes).sum();
-        for (number, bytes) in in_vain {
+        let mut kept: usize = finished.iter().map(|(_, bytes)| bytes).sum();
+        for (number, bytes) in finished {
             if kept <= KEPT && self.streams.len() < STREAMS {
                 break;
             }
@@ -202,15 +202,15 @@ impl State {
 }
 
 /// Ends the session that was left alone for longest.
-fn make_room(table: &mut HashMap<String, Arc<Visit>>) -> bool {
+fn make_room(table: &mut HashMap<String, Arc<HttpSession>>) -> bool {
     let now = Instant::now();
-    let idle = table.iter().filter_map(|(id, visit)| {
-        let state = visit.lock();
-        (!visit.is_busy(&state)).then_some((now.duration_since(state.used), id))
+    let idle = table.iter().filter_map(|(id, http_session)| {
+        let state = http_session.lock();
+        (!http_session.is_busy(&state)).then_some((now.duration_since(state.used), id))
     });
-    let longest = idle.max().filter(|(time, _)| *time >= GIVES_WAY).map(|(_, id)| id.clone());
-    longest.and_then(|id| table.remove(&id)).is_some_and(|visit| {
-        visit.session.abandon();
+    let longest = idle.max().filter(|(time, _)| *time >= EVICTABLE).map(|(_, id)| id.clone());
+    longest.and_then(|id| table.remove(&id)).is_some_and(|http_session| {
+        http_session.session.abandon();
         true
     })
 }
@@ -230,7 +230,7 @@ fn unknown() -> Rejection {
 }
 
 /// 192 bits from the system.
-fn unguessable() -> Result<String, getrandom::Error> {
+fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {

@@ -14,12 +14,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::reply::{self, Body, Gone};
+use super::reply::{self, Body, Disconnected};
 use crate::{host_view::HostView, outbox::Outbox};
 
 /// How long a stream waits for its host to come back, and how long when memory is short.
 const WAITS: Duration = Duration::from_secs(60);
-const WAITS_PRESSED: Duration = Duration::from_secs(5);
+const WAITS_UNDER_PRESSURE: Duration = Duration::from_secs(5);
 /// How much is kept of what was sent, beside the newest.
 const KEPT: usize = 256 * 1024;
 
@@ -27,7 +27,7 @@ const KEPT: usize = 256 * 1024;
 pub(super) struct EventStream {
     number: u64,
     sink: Arc<Outbox>,
-    /// Where whoever is connected hears of changes by it.
+    /// Set if the stream carries `list_changed` notifications.
     host_view: Option<Arc<HostView>>,
     /// The first event is empty: it gives the host an id to come back with.
     primes: bool,
@@ -35,7 +35,7 @@ pub(super) struct EventStream {
     log: Mutex<Log>,
     /// Counts connections. Only the latest one is served: an earlier one is broken, though nobody has
     /// noticed yet.
-    turn: watch::Sender<u64>,
+    generation: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ struct Log {
     /// The last one that has been sent to anybody.
     sent: u64,
     /// Since when nobody has been connected; `None` while somebody is.
-    alone: Option<Instant>,
+    disconnected_since: Option<Instant>,
     /// Everything was sent, the answer too.
     finished: bool,
     /// It has been noticed that there is an answer to wait with.
@@ -82,7 +82,7 @@ impl EventStream {
     }
 
     /// For what belongs to no request.
-    pub(super) fn heard_at(
+    pub(super) fn for_notifications(
         host_view: &Arc<HostView>,
         number: u64,
         sink: Arc<Outbox>,
@@ -92,8 +92,8 @@ impl EventStream {
     }
 
     fn of(host_view: Option<Arc<HostView>>, number: u64, sink: Arc<Outbox>, primes: bool) -> Self {
-        let log = Log { alone: Some(Instant::now()), ..Log::default() };
-        Self { number, sink, host_view, primes, log: Mutex::new(log), turn: watch::Sender::new(0) }
+        let log = Log { disconnected_since: Some(Instant::now()), ..Log::default() };
+        Self { number, sink, host_view, primes, log: Mutex::new(log), generation: watch::Sender::new(0) }
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -123,17 +123,17 @@ impl EventStream {
 
     fn attach(self: &Arc<Self>, behind: u64, prime: bool) -> Response<Body> {
         let (out, response) = reply::events();
-        self.turn.send_modify(|turn| *turn += 1);
-        let mut turn = self.turn.subscribe();
-        let mine = *turn.borrow_and_update();
-        self.lock().alone = None;
-        let (stream, ear) = (Arc::clone(self), self.host_view.as_ref().map(HostView::listen));
+        self.generation.send_modify(|generation| *generation += 1);
+        let mut generation = self.generation.subscribe();
+        let mine = *generation.borrow_and_update();
+        self.lock().disconnected_since = None;
+        let (stream, listener) = (Arc::clone(self), self.host_view.as_ref().map(HostView::listen));
         tokio::spawn(async move {
-            let _ = stream.pump(behind, prime, &out, &mut turn).await;
-            if *stream.turn.borrow() == mine {
-                stream.lock().alone = Some(Instant::now());
+            let _ = stream.pump(behind, prime, &out, &mut generation).await;
+            if *stream.generation.borrow() == mine {
+                stream.lock().disconnected_since = Some(Instant::now());
             }
-            drop(ear);
+            drop(listener);
         });
         response
     }
@@ -143,12 +143,12 @@ impl EventStream {
         behind: u64,
         prime: bool,
         out: &mpsc::Sender<Bytes>,
-        turn: &mut watch::Receiver<u64>,
-    ) -> Result<(), Gone> {
+        generation: &mut watch::Receiver<u64>,
+    ) -> Result<(), Disconnected> {
         let mut sent = behind;
         if prime {
             let id = EventId { stream: self.number, event: sent };
-            out.send(Bytes::from(format!("id: {id}\ndata: \n\n"))).await.map_err(|_| Gone)?;
+            out.send(Bytes::from(format!("id: {id}\ndata: \n\n"))).await.map_err(|_| Disconnected)?;
         }
         loop {
             while let Some((event, message)) = self.next_behind(sent) {
@@ -162,11 +162,11 @@ impl EventStream {
                 return Ok(());
             }
             tokio::select! {
-                biased; // whoever has lost its turn takes no more
-                _ = turn.changed() => return Err(Gone),
-                () = out.closed() => return Err(Gone),
+                biased; // an earlier connection takes no more messages
+                _ = generation.changed() => return Err(Disconnected),
+                () = out.closed() => return Err(Disconnected),
                 frames = reply::take(&self.sink) => self.lock().add(frames.unwrap_or_default()),
-                () = sleep(reply::KEEP_ALIVE) => reply::sign_of_life(out).await?,
+                () = sleep(reply::KEEP_ALIVE) => reply::keep_alive(out).await?,
             }
         }
     }
@@ -176,24 +176,24 @@ impl EventStream {
     }
 
     pub(super) fn is_attached(&self) -> bool {
-        self.lock().alone.is_none()
+        self.lock().disconnected_since.is_none()
     }
 
     /// How much is kept only because its last bytes may not have arrived.
-    pub(super) fn kept_in_vain(&self) -> Option<usize> {
+    pub(super) fn finished_bytes(&self) -> Option<usize> {
         let log = self.lock();
-        (log.finished && log.alone.is_some()).then_some(log.bytes)
+        (log.finished && log.disconnected_since.is_some()).then_some(log.bytes)
     }
 
-    /// Nobody has come back for what there is. A call that goes on is still worth waiting for.
-    pub(super) fn is_forsaken(&self, now: Instant, pressed: bool) -> bool {
+    /// Whether no host came back for the answer in time. A call in flight is always waited for.
+    pub(super) fn is_abandoned(&self, now: Instant, under_pressure: bool) -> bool {
         let mut log = self.lock();
-        if log.alone.is_some() && !log.answered {
-            log.alone = Some(now);
+        if log.disconnected_since.is_some() && !log.answered {
+            log.disconnected_since = Some(now);
             log.answered = self.sink.is_closed();
         }
-        let waits = if pressed { WAITS_PRESSED } else { WAITS };
-        log.alone.is_some_and(|since| now.duration_since(since) >= waits)
+        let waits = if under_pressure { WAITS_UNDER_PRESSURE } else { WAITS };
+        log.disconnected_since.is_some_and(|since| now.duration_since(since) >= waits)
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_sent_is_dropped_and_never_the_newest() {
+    fn a_stream_drops_only_sent_events_and_never_the_newest() {
         let large = || Frame::from(vec![b'x'; KEPT]);
         let mut log = Log::default();
         log.add([large(), large(), large()].into());

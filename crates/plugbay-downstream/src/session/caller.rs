@@ -1,4 +1,4 @@
-//! What servers say to a session: answers, progress, server requests, notifications.
+//! The session as servers see it: it takes their answers, progress, requests and notifications.
 
 use std::task::{Context, Poll};
 
@@ -11,21 +11,21 @@ use plugbay_core::{
     wire::{Draft, Frame, Span},
 };
 
-use super::{Session, Standing};
+use super::{Session, SessionKind};
 
-/// A modern host may wait for its call in another session than the one that sent it: the table of calls knows.
+/// The table of calls finds the host of an answer: over HTTP a modern host may wait in another session.
 impl Caller for Session {
     fn answered(&self, ticket: Ticket, answer: Answer) {
         self.gateway.suspended.answered(self, ticket, answer);
     }
 
     fn holder(&self) -> Option<[u8; 32]> {
-        (self.standing == Standing::OneRequest).then_some(self.owner.0)
+        (self.kind == SessionKind::SingleRequest).then_some(self.owner.0)
     }
 
     fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        // Where every request has an outbox of its own this one stays empty, and so a server that many
-        // hosts share is not held up for one of them.
+        // If every request has its own outbox, this one stays empty. So one slow host cannot hold up a server
+        // that many hosts share.
         self.outbox.poll_ahead(context)
     }
 
@@ -34,7 +34,7 @@ impl Caller for Session {
     }
 
     fn told(&self, during: Option<Ticket>, notification: &ServerNotification) {
-        self.hear(during, notification);
+        self.deliver_notification(during, notification);
     }
 
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span) {
@@ -43,7 +43,7 @@ impl Caller for Session {
         }
         let state = self.lock();
         if let Some((_, wanted)) = state.tokens.iter().find(|(begun_by, _)| *begun_by == ticket) {
-            self.outbox.tell_if_room(Frame::edited(&notification, &[(token, wanted)]));
+            self.outbox.send_if_room(Frame::edited(&notification, &[(token, wanted)]));
         }
     }
 
@@ -58,7 +58,7 @@ impl Caller for Session {
     fn asked(&self, during: Option<Ticket>, request: ServerRequest) -> Result<(), ServerRequestError> {
         match during {
             Some(ticket) => self.gateway.suspended.server_request(&self.gateway, ticket, request),
-            None => self.ask(None, request),
+            None => self.send_server_request(None, request),
         }
     }
 
@@ -71,7 +71,7 @@ impl Caller for Session {
 
     fn completed(&self, notification: Bytes) {
         if self.lock().listens() {
-            self.outbox.tell(notification.into());
+            self.outbox.send(notification.into());
         }
     }
 }

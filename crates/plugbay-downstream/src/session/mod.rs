@@ -1,6 +1,7 @@
-//! One host: what it has asked, what it has been told, and what waits to be sent to it.
+//! The session of one host: its requests in flight, its subscriptions, and its outbox.
 
 mod caller;
+mod lists;
 mod notifications;
 mod server_requests;
 
@@ -26,47 +27,48 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
+pub(crate) use self::server_requests::HostResult;
 use self::server_requests::PendingRequest;
-pub(crate) use self::server_requests::Replied;
 use crate::{
-    connected_hosts::Introduction,
+    connected_hosts::ClientInfo,
     gateway::Gateway,
-    host_view::{HostView, Lasting, ListChangeListener},
-    lists::{Kind, Seen, Wanted},
+    host_view::{HostView, ListChangeListener, Persistence},
+    lists::{KnownLists, ListFilter},
     message::Request,
     outbox::Outbox,
     refusal::Refusal,
     respond,
     seal::Owner,
-    subscriptions::Watched,
+    subscriptions::ItemSubscription,
 };
 
-/// So many progress tokens are kept for tasks.
+/// Limit of the progress tokens kept for tasks.
 const TOKENS_LIMIT: usize = 256;
 
+/// The session of one host, or one request of a modern host over HTTP.
 #[derive(Debug)]
 pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
     owner: Owner,
     host_view: Arc<HostView>,
-    standing: Standing,
-    /// For what belongs to no request.
+    kind: SessionKind,
+    /// Takes messages that belong to no request.
     outbox: Arc<Outbox>,
-    // A std mutex: held for table look-ups, never across an await. Servers answer from their own tasks.
+    // A std mutex: held for table look-ups, never across an await. Servers answer from their own actors.
     state: Mutex<State>,
-    /// Told when the last request in flight has ended.
+    /// Notified when the last request in flight has ended.
     idle: Notify,
 }
 
-/// How much of a host this is, and whether there are others.
+/// Whether the session is the only one, one of many, or one request of a modern host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum SessionKind {
     /// No other host shares its servers.
-    Alone,
+    OnlyHost,
     OneOfMany,
-    /// One of the requests of one of many.
-    OneRequest,
+    /// One request of a modern host over HTTP.
+    SingleRequest,
 }
 
 #[derive(Debug, Default)]
@@ -74,28 +76,28 @@ pub(crate) struct State {
     opened: Option<Era>,
     /// The protocol version that was negotiated with a legacy host.
     version: Option<&'static str>,
-    /// A legacy host takes notifications from then on.
+    /// A legacy host has sent `notifications/initialized` and takes notifications.
     initialized: bool,
-    /// On stdio it also hears of list changes; over HTTP that needs a stream.
+    /// A legacy host on stdio listens for list changes; over HTTP it needs a stream for that.
     listener: Option<ListChangeListener>,
-    /// What a legacy host has declared.
+    /// The capabilities that a legacy host declared in `initialize`.
     pub(crate) client_capabilities: ClientCapabilities,
     extensions: Extensions,
     /// Requests that wait for their answers, by the host's raw id.
     requests: HashMap<Bytes, InFlight>,
     /// The latest call of each server.
     latest_calls: HashMap<ServerName, Ticket>,
-    /// What a legacy host has been asked and has not answered.
+    /// Requests to a legacy host that it has not answered.
     server_requests: FxHashMap<Ticket, PendingRequest>,
     subscriptions: Vec<Subscription>,
-    watched: Vec<Watched>,
-    /// From which level on a legacy host wants log messages, once it has said so.
+    item_subscriptions: Vec<ItemSubscription>,
+    /// The log level that a legacy host has set.
     level: Option<Level>,
-    /// Servers have been told from which level on it wants their logs.
+    /// The host's log level is in the host registry.
     wants_log: bool,
     /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
     tokens: VecDeque<(Ticket, Bytes)>,
-    seen: Seen,
+    known_lists: KnownLists,
 }
 
 /// A request that waits for its answer.
@@ -103,7 +105,7 @@ pub(crate) struct State {
 enum InFlight {
     /// It is in the table of calls.
     Call(Ticket),
-    /// No server works on it: it waits for the catalog, an index or a model.
+    /// It waits for the catalog, an index or a model, not for a server.
     Waiting {
         /// Takes its answer.
         sink: Arc<Outbox>,
@@ -112,31 +114,43 @@ enum InFlight {
     },
 }
 
-/// Ends when a request is cancelled, or its host has gone.
+/// Resolves when a request is cancelled or its host disconnects.
 pub(crate) type Cancelled = oneshot::Receiver<Infallible>;
 
 /// A `subscriptions/listen` request that is open.
 #[derive(Debug)]
 struct Subscription {
     id: Bytes,
-    wanted: Wanted,
+    filter: ListFilter,
     sink: Arc<Outbox>,
     _listener: Option<ListChangeListener>,
 }
 
 impl Session {
     pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(Owner::default(), Standing::Alone, gateway, Arc::new(HostView::new(Lasting::Yes)), outbox)
+        Self::of(
+            Owner::default(),
+            SessionKind::OnlyHost,
+            gateway,
+            Arc::new(HostView::new(Persistence::Session)),
+            outbox,
+        )
     }
 
     /// For one of many legacy hosts.
     pub(crate) fn shared(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
-        Self::of(owner, Standing::OneOfMany, gateway, Arc::new(HostView::new(Lasting::Yes)), outbox)
+        Self::of(
+            owner,
+            SessionKind::OneOfMany,
+            gateway,
+            Arc::new(HostView::new(Persistence::Session)),
+            outbox,
+        )
     }
 
     fn of(
         owner: Owner,
-        standing: Standing,
+        kind: SessionKind,
         gateway: Gateway,
         host_view: Arc<HostView>,
         outbox: Outbox,
@@ -146,42 +160,41 @@ impl Session {
             gateway,
             owner,
             host_view,
-            standing,
+            kind,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
             idle: Notify::new(),
         })
     }
 
-    /// For one request of a modern host. What the host has seen was told in other such sessions, so
-    /// it is taken to have seen what there is now.
+    /// For one request of a modern host. It is taken to know the current lists: it got them in other sessions.
     pub(crate) fn stateless(
         owner: Owner,
         gateway: Gateway,
         host_view: Arc<HostView>,
         outbox: Outbox,
     ) -> Arc<Self> {
-        let session = Self::of(owner, Standing::OneRequest, gateway, host_view, outbox);
-        let seen = Seen::all(&session.snapshot());
-        session.lock().seen = seen;
+        let session = Self::of(owner, SessionKind::SingleRequest, gateway, host_view, outbox);
+        let known_lists = KnownLists::all(&session.snapshot());
+        session.lock().known_lists = known_lists;
         session.opened_modern();
         session
     }
 
-    /// The panel as this host sees it.
+    /// The catalog as this host sees it.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.host_view.see(&self.gateway.snapshots.borrow())
+        self.host_view.snapshot(&self.gateway.snapshots.borrow())
     }
 
     pub(crate) fn host_view(&self) -> &Arc<HostView> {
         &self.host_view
     }
 
-    /// The host has said who it is.
-    pub(crate) fn meet(&self, request: &Request, era: Era) {
+    /// Takes the host's `clientInfo` and registers it as connected.
+    pub(crate) fn identify(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
-        self.host_view.meet(request.client().as_deref(), &layout, || (self.gateway.learned)());
-        self.host_view.sit(&Introduction::of(request, era), &self.gateway.connected_hosts);
+        self.host_view.identify(request.client().as_deref(), &layout, || (self.gateway.learned)());
+        self.host_view.register(&ClientInfo::of(request, era), &self.gateway.connected_hosts);
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {
@@ -192,14 +205,14 @@ impl Session {
         &self.outbox
     }
 
-    /// Whose requests these are.
+    /// The owner of the session's calls and tasks.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Whether what servers have is this host's alone.
+    /// Whether no other host shares the servers.
     pub(crate) fn is_alone(&self) -> bool {
-        self.standing == Standing::Alone
+        self.kind == SessionKind::OnlyHost
     }
 
     // --- opening
@@ -216,15 +229,15 @@ impl Session {
         state.client_capabilities = client_capabilities;
         state.extensions.clone_from(extensions);
         drop(state);
-        self.host_view.lends_model(client_capabilities.sampling_tools);
+        self.host_view.set_sampling_tools(client_capabilities.sampling_tools);
         self.gateway.host_registry.joined(self.me.clone());
         self.gateway.host_registry.reads(self.me.clone());
-        self.can(client_capabilities, extensions);
+        self.add_capabilities(client_capabilities, extensions);
         self.gateway.opened.notify_one();
     }
 
-    /// The host can do this; servers that have not been told so will be.
-    pub(crate) fn can(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
+    /// Adds the host's capabilities to the host registry. Servers learn of new ones.
+    pub(crate) fn add_capabilities(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
         let host_registry = &self.gateway.host_registry;
         if host_registry.can(client_capabilities) | host_registry.knows(extensions) {
             self.gateway.servers.client_capabilities_grew();
@@ -235,12 +248,12 @@ impl Session {
         self.client_capabilities().roots
     }
 
-    /// The revision that was agreed upon with a legacy host.
+    /// The protocol version negotiated with a legacy host.
     pub(crate) fn version(&self) -> Option<&'static str> {
         self.lock().version
     }
 
-    /// `true` when it had not been opened before.
+    /// Marks the session as modern, unless it is open already. `true`: it was not.
     pub(crate) fn opened_modern(&self) -> bool {
         let mut state = self.lock();
         let first = state.opened.is_none();
@@ -286,7 +299,7 @@ impl Session {
         self.lock().requests.remove(id).is_some()
     }
 
-    /// Keeps the progress token of a call that may have begun a task: only a legacy host hears of a task's progress.
+    /// Keeps the progress token of a call that may have created a task. Only legacy hosts get progress of tasks.
     pub(crate) fn remember_token(&self, ticket: Ticket, token: Bytes) {
         let mut state = self.lock();
         if state.opened == Some(Era::Legacy) {
@@ -297,13 +310,14 @@ impl Session {
         }
     }
 
-    /// Which of these the host means by a URI that several servers have: the one that it wants to hear of, else
-    /// the one that it called last, for that is where it has it from; else the first.
-    pub(crate) fn meant(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
+    /// Chooses among the servers that have a URI: first one that the host has subscribed to, then the one that it
+    /// called last, which is where the URI came from.
+    pub(crate) fn resolve_uri(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
         if places.len() > 1 {
             let state = self.lock();
             places.sort_by_key(|place| {
-                let mut watched = state.watched.iter().filter(|watched| watched.server == place.server);
+                let mut watched =
+                    state.item_subscriptions.iter().filter(|watched| watched.server == place.server);
                 let heard_of = watched.any(|watched| string_value(watched.shown()).as_deref() == Some(uri));
                 Reverse((heard_of, state.latest_calls.get(&place.server).copied()))
             });
@@ -313,7 +327,7 @@ impl Session {
 
     /// The host cancels a request; by the protocol it gets no answer.
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
-        self.unwatch_all(|watched| watched.subscription.as_deref() == Some(id));
+        self.unsubscribe_items(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();
         state.subscriptions.retain(|subscription| subscription.id != id);
         let cancelled = state.requests.remove(id);
@@ -321,19 +335,19 @@ impl Session {
         if let Some(InFlight::Call(ticket)) = cancelled {
             self.gateway.suspended.cancel(&self.gateway, ticket, notification);
         }
-        self.tell_if_idle();
+        self.notify_if_idle();
     }
 
-    /// The host has gone: everything that it has asked for is cancelled.
+    /// Cancels all calls and subscriptions of a host that has disconnected.
     pub(crate) fn abandon(&self) {
-        self.unwatch_all(|_| true);
+        self.unsubscribe_items(|_| true);
         let mut state = self.lock();
         let requests = std::mem::take(&mut state.requests);
         state.subscriptions.clear();
         drop(state);
         self.idle.notify_waiters();
-        self.stop_listening();
-        self.leave_unanswered();
+        self.unregister();
+        self.refuse_pending();
         for in_flight in requests.into_values() {
             if let InFlight::Call(ticket) = in_flight {
                 self.gateway.suspended.cancel(&self.gateway, ticket, respond::host_has_gone());
@@ -342,8 +356,8 @@ impl Session {
         self.outbox.close();
     }
 
-    fn stop_listening(&self) {
-        // Others have never been heard of there.
+    fn unregister(&self) {
+        // Only legacy hosts are in the registry.
         if self.version().is_some() {
             self.gateway.host_registry.left(&(self.me.clone() as Weak<dyn Caller>));
         }
@@ -352,7 +366,7 @@ impl Session {
         }
     }
 
-    /// Servers are told from which level on anybody wants their logs; `None`: this host has no wish any more.
+    /// Sets the host's log level in the registry; `None` removes it. Servers are notified of a change.
     pub(crate) fn wants_log(&self, level: Option<Level>) {
         self.lock().wants_log = level.is_some();
         if self.gateway.host_registry.wants_log(&(self.me.clone() as Weak<dyn Caller>), level) {
@@ -376,7 +390,7 @@ impl Session {
         }
     }
 
-    /// Notes that a request waits for something that is no server. `None`: its id is in use.
+    /// Notes that a request waits for something other than a server. `None`: its id is in use.
     pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<Cancelled> {
         let mut state = self.lock();
         if state.in_use(&id) {
@@ -387,93 +401,16 @@ impl Session {
         Some(cancelled)
     }
 
-    /// Wakes those that wait until nothing is in flight.
-    pub(crate) fn tell_if_idle(&self) {
+    /// Wakes `calls_ended` if no request is in flight.
+    pub(crate) fn notify_if_idle(&self) {
         if self.lock().requests.is_empty() {
             self.idle.notify_waiters();
         }
     }
 
-    // --- lists
-
-    pub(crate) fn has_seen(&self, snapshot: &Snapshot, kind: Kind) {
-        self.lock().seen.note(snapshot, kind);
-        if kind == Kind::Tools {
-            self.gateway.first_list.notify_one();
-            self.host_view.listed.notify_waiters();
-        }
-        self.catalog_changed(); // while the answer was being made
-    }
-
-    /// `false`: the id is in use.
-    pub(crate) fn subscribe(
-        &self,
-        id: Bytes,
-        wanted: Wanted,
-        watched: Vec<Watched>,
-        sink: Arc<Outbox>,
-    ) -> bool {
-        let mut state = self.lock();
-        if state.in_use(&id) {
-            return false;
-        }
-        sink.tell(respond::acknowledged(&id, wanted, &watched));
-        let listener = wanted.has(Kind::Tools).then(|| self.host_view.listen());
-        state.subscriptions.push(Subscription { id, wanted, sink, _listener: listener });
-        drop(state);
-        if !watched.is_empty() {
-            self.gateway.host_registry.reads(self.me.clone());
-        }
-        for watched in watched {
-            self.watch(watched);
-        }
-        self.catalog_changed(); // since the host listed
-        true
-    }
-
-    /// Tells the host to list again, where what it has seen is not what it would see now.
-    pub(crate) fn catalog_changed(&self) {
-        let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
-        self.host_view.reconfigure(&layout, || (self.gateway.learned)());
-        self.tell_changes();
-    }
-
-    /// Whether there was anything to tell, and anybody to tell it to.
-    pub(crate) fn tell_changes(&self) -> bool {
-        let now = self.snapshot();
-        let mut state = self.lock();
-        let mut any = false;
-        for kind in Kind::ALL.into_iter().filter(|kind| state.seen.differs(&now, *kind)).collect::<Vec<_>>() {
-            let legacy = state.listens();
-            let mut told = legacy;
-            if legacy {
-                self.outbox.tell_once(respond::list_changed(kind, None));
-            }
-            for subscription in state.subscriptions.iter().filter(|one| one.wanted.has(kind)) {
-                subscription.sink.tell_once(respond::list_changed(kind, Some(&subscription.id)));
-                told = true;
-            }
-            // Whoever does not listen yet hears of it when it does.
-            if told {
-                state.seen.note(&now, kind);
-            }
-            any |= told;
-        }
-        any
-    }
-
-    /// Closes subscriptions in good order; the rest goes on.
-    pub(crate) fn end_subscriptions(&self) {
-        let subscriptions = std::mem::take(&mut self.lock().subscriptions);
-        for subscription in subscriptions {
-            subscription.sink.answer(respond::subscription_ended(&subscription.id));
-        }
-    }
-
-    /// The end: what is still owed is refused, subscriptions are closed in good order, and the outbox
-    /// takes no more.
+    /// Ends the session: refuses requests in flight, answers subscriptions, closes the outbox.
     pub(crate) fn close(&self) {
-        self.unwatch_all(|_| true);
+        self.unsubscribe_items(|_| true);
         let requests = std::mem::take(&mut self.lock().requests);
         for (id, in_flight) in requests {
             let sink = match in_flight {
@@ -481,11 +418,11 @@ impl Session {
                 InFlight::Waiting { sink, .. } => Some(sink),
             };
             if let Some(sink) = sink {
-                sink.answer(respond::error(&id, &Refusal::Ending));
+                sink.answer(respond::error(&id, &Refusal::ShuttingDown));
             }
         }
-        self.stop_listening();
-        self.leave_unanswered();
+        self.unregister();
+        self.refuse_pending();
         self.end_subscriptions();
         self.outbox.close();
     }
@@ -501,7 +438,7 @@ impl State {
         self.requests.contains_key(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
     }
 
-    /// Whether the host takes requests that belong to none of its own.
+    /// Whether a legacy host takes messages that belong to none of its requests.
     fn listens(&self) -> bool {
         self.initialized && self.opened == Some(Era::Legacy)
     }

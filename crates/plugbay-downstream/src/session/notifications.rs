@@ -1,4 +1,4 @@
-//! What servers tell without being asked, as far as it concerns a host: logs, and what has changed.
+//! Server notifications to a host: log messages, updated resources, tasks.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -9,67 +9,73 @@ use plugbay_core::{
 };
 
 use super::Session;
-use crate::{subscriptions::Watched, tasks};
+use crate::{subscriptions::ItemSubscription, tasks};
 
-/// So many resources and tasks one host can watch.
-const WATCHED_LIMIT: usize = 1024;
+/// Limit of the resources and tasks that one host can subscribe to.
+const ITEM_SUBSCRIPTIONS_LIMIT: usize = 1024;
 
 impl Session {
-    /// A legacy host wants log messages from this level on.
+    /// Sets the log level of a legacy host.
     pub(crate) fn log_from(&self, level: Level) {
         self.lock().level = Some(level);
         self.wants_log(Some(level));
     }
 
-    pub(crate) fn watch(&self, watched: Watched) {
+    pub(crate) fn subscribe_item(&self, item: ItemSubscription) {
         let mut state = self.lock();
-        if state.watched.len() >= WATCHED_LIMIT || state.watched.contains(&watched) {
+        if state.item_subscriptions.len() >= ITEM_SUBSCRIPTIONS_LIMIT
+            || state.item_subscriptions.contains(&item)
+        {
             return;
         }
-        state.watched.push(watched.clone());
+        state.item_subscriptions.push(item.clone());
         drop(state);
-        self.gateway().servers.watch(&watched.server, watched.own);
+        self.gateway().servers.watch(&item.server, item.target);
     }
 
-    /// A legacy host has heard enough of a resource.
-    pub(crate) fn unwatch(&self, shown: &[u8]) {
-        let is_it = |watched: &Watched| string_value(&watched.shown) == string_value(shown);
-        self.unwatch_all(|watched| watched.subscription.is_none() && is_it(watched));
+    /// Ends the subscription of a legacy host to a resource.
+    pub(crate) fn unsubscribe_item(&self, shown: &[u8]) {
+        let is_it = |item: &ItemSubscription| string_value(&item.shown) == string_value(shown);
+        self.unsubscribe_items(|item| item.subscription.is_none() && is_it(item));
     }
 
-    pub(crate) fn unwatch_all(&self, enough: impl Fn(&Watched) -> bool) {
+    pub(crate) fn unsubscribe_items(&self, ends: impl Fn(&ItemSubscription) -> bool) {
         let mut state = self.lock();
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut state.watched).into_iter().partition(&enough);
-        state.watched = kept;
+        let (ended, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.item_subscriptions).into_iter().partition(&ends);
+        state.item_subscriptions = kept;
         drop(state);
-        for watched in gone {
-            self.gateway().servers.unwatch(&watched.server, watched.own);
+        for item in ended {
+            self.gateway().servers.unwatch(&item.server, item.target);
         }
     }
 
-    pub(crate) fn hear(&self, during: Option<Ticket>, server_notification: &ServerNotification) {
+    pub(crate) fn deliver_notification(
+        &self,
+        during: Option<Ticket>,
+        server_notification: &ServerNotification,
+    ) {
         match &server_notification.topic {
-            Topic::Log(level) => self.logged(during, *level, &server_notification.message),
-            Topic::Unknown => self.told_something(during, &server_notification.message),
-            Topic::Updated { uri, params } => self.updated(server_notification, uri, params, false),
+            Topic::Log(level) => self.log_message(during, *level, &server_notification.message),
+            Topic::Unknown => self.unknown_notification(during, &server_notification.message),
+            Topic::Updated { uri, params } => self.item_updated(server_notification, uri, params, false),
             Topic::Task { era: Era::Modern, id, params } => {
-                self.updated(server_notification, id, params, true)
+                self.item_updated(server_notification, id, params, true);
             }
             Topic::Task { era: Era::Legacy, id, .. } => {
                 if self.lock().listens() {
                     let labelled = tasks::labelled(server_notification, id, &self.owner());
-                    self.outbox().tell_if_room(labelled);
+                    self.outbox().send_if_room(labelled);
                 }
             }
         }
     }
 
-    fn logged(&self, during: Option<Ticket>, level: Option<Level>, message: &Bytes) {
+    fn log_message(&self, during: Option<Ticket>, level: Option<Level>, message: &Bytes) {
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
         let state = self.lock();
         let wanted = match &call {
-            // A modern host says with each request whether it wants to hear of it at all.
+            // A modern request without a log level gets no log messages.
             Some(call) if call.era == Era::Modern => {
                 call.log_level.is_some_and(|wanted| level >= Some(wanted))
             }
@@ -79,44 +85,46 @@ impl Session {
         };
         if wanted {
             let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
-            sink.tell_if_room(Frame::from(message.clone()));
+            sink.send_if_room(Frame::from(message.clone()));
         }
     }
 
-    /// What only the host may know goes along with its call.
-    fn told_something(&self, during: Option<Ticket>, message: &Bytes) {
+    /// Forwards a notification of unknown method to the host of its call.
+    fn unknown_notification(&self, during: Option<Ticket>, message: &Bytes) {
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
         let state = self.lock();
         if call.is_some() || state.listens() {
             let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
-            sink.tell_if_room(Frame::from(message.clone()));
+            sink.send_if_room(Frame::from(message.clone()));
         }
     }
 
-    /// `name` tells of what it is.
-    fn updated(&self, server_notification: &ServerNotification, name: &Span, params: &Span, task: bool) {
+    /// Forwards an update of a resource or task to its subscribers. `name` is the span of its URI or id.
+    fn item_updated(&self, server_notification: &ServerNotification, name: &Span, params: &Span, task: bool) {
         let (state, message) = (self.lock(), &server_notification.message);
-        let Some(own) = string_value(&message[name.clone()]) else { return };
-        let mut told: Vec<&Option<Bytes>> = Vec::new(); // of the whole, or of its part
-        for watched in &state.watched {
-            let Some(shown) = watched.shown_as(&server_notification.server, &own, task) else { continue };
-            if told.contains(&&watched.subscription) {
+        let Some(server_name) = string_value(&message[name.clone()]) else { return };
+        let mut notified: Vec<&Option<Bytes>> = Vec::new(); // each once, also for a resource and its part
+        for item in &state.item_subscriptions {
+            let Some(shown) = item.shown_as(&server_notification.server, &server_name, task) else {
+                continue;
+            };
+            if notified.contains(&&item.subscription) {
                 continue;
             }
-            told.push(&watched.subscription);
-            let Some(id) = &watched.subscription else {
-                self.outbox().tell_if_room(Frame::edited(message, &[(name.clone(), &shown)]));
+            notified.push(&item.subscription);
+            let Some(id) = &item.subscription else {
+                self.outbox().send_if_room(Frame::edited(message, &[(name.clone(), &shown)]));
                 continue;
             };
             let subscription = state.subscriptions.iter().find(|subscription| subscription.id == *id);
             if let Some(subscription) = subscription {
-                subscription.sink.tell_if_room(labelled(message, name, params, &shown, id));
+                subscription.sink.send_if_room(labelled(message, name, params, &shown, id));
             }
         }
     }
 }
 
-/// A subscription's notifications bear its id, in place of the one that they came by.
+/// The notification with the id of the host's subscription instead of plugbay's own.
 fn labelled(message: &Bytes, name: &Span, params: &Span, shown: &[u8], id: &Bytes) -> Frame {
     let meta = Members::find(message, params, "_meta");
     let label = meta.as_ref().and_then(|meta| Members::find(message, meta, SUBSCRIPTION_KEY));
@@ -127,7 +135,7 @@ fn labelled(message: &Bytes, name: &Span, params: &Span, shown: &[u8], id: &Byte
             let empty = Members::of(message, &meta).next().is_none();
             (meta.start + 1..meta.start + 1, if empty { member } else { format!("{member},") })
         }
-        // There is a name behind it.
+        // The URI or id follows, hence the comma.
         (None, None) => (params.start + 1..params.start + 1, format!(r#""_meta":{{{member}}},"#)),
     };
     let mut edits = [(name.clone(), shown), (at, text.as_bytes())];

@@ -1,4 +1,4 @@
-//! What a legacy host is asked: requests to it, and where its answers go.
+//! Requests to a legacy host, from servers or from plugbay, and the routing of its answers.
 
 use std::sync::Arc;
 
@@ -18,36 +18,36 @@ use crate::{outbox::Outbox, respond, tasks};
 /// A server request that the host has not answered yet.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
-    asker: Asker,
-    /// The calls that it may be about: it ends with the last of them.
+    origin: Origin,
+    /// The calls that it may belong to. It is withdrawn when the last of them ends.
     calls: Vec<Ticket>,
-    /// Where it was put.
+    /// The outbox that it was sent to.
     sink: Arc<Outbox>,
 }
 
-/// Who wants to know.
+/// The sender of a request to the host.
 #[derive(Debug)]
-enum Asker {
+enum Origin {
     Server {
         name: ServerName,
-        /// How it wants to hear how far the host is: a token, which to the host is the number of the server request.
+        /// The server's progress token. The host gets plugbay's request id as token instead.
         token: Option<Bytes>,
     },
-    /// A modern server, by a result that held this key; it is told when all is known.
-    Round { call: Ticket, key: String },
-    /// We ourselves.
+    /// A modern server, by an `input_required` result. It gets all answers together, each under its key.
+    MultiRoundTrip { call: Ticket, key: String },
+    /// plugbay itself.
     Gateway(oneshot::Sender<(Bytes, Head)>),
 }
 
-/// What a host answers to ourselves: a result, or the words of its error.
-pub(crate) type Replied = Result<Bytes, String>;
+/// A host's answer to a request of plugbay: a result, or the message of its error.
+pub(crate) type HostResult = Result<Bytes, String>;
 
 impl Session {
-    /// Puts a server's request to the host as it came, but for its id and its progress token: both are a number
-    /// of ours, for two servers may have chosen the same.
+    /// Sends a server's request to the host. Its id and progress token are replaced by a ticket, because two
+    /// servers may have chosen the same.
     ///
-    /// `of_call` is where the call that it belongs to is answered.
-    pub(crate) fn ask(
+    /// `of_call` is the outbox of the call that the request belongs to.
+    pub(crate) fn send_server_request(
         &self,
         of_call: Option<&Arc<Outbox>>,
         server_request: ServerRequest,
@@ -66,7 +66,7 @@ impl Session {
         if let Some(lacking) = lacking {
             return Err(ServerRequestError::Undeclared(lacking));
         }
-        // A server that asks and withdraws without end must not fill our memory.
+        // A server that sends and withdraws requests without end must not fill the memory.
         if !sink.has_room() {
             return Err(ServerRequestError::TooMany);
         }
@@ -74,34 +74,34 @@ impl Session {
         let meta = head.payload.as_ref().and_then(|params| Members::find(&message, params, "_meta"));
         let token = meta.and_then(|meta| Members::find(&message, &meta, "progressToken"));
         let own = token.clone().map(|token| message.slice(token));
-        let asker = Asker::Server { name: server.clone(), token: own };
-        state.server_requests.insert(number, PendingRequest { asker, calls, sink: Arc::clone(&sink) });
+        let origin = Origin::Server { name: server.clone(), token: own };
+        state.server_requests.insert(number, PendingRequest { origin, calls, sink: Arc::clone(&sink) });
         drop(state);
         let number = number.0.to_string();
-        let labels = tasks::question_labels(&message, head.payload.as_ref(), &server, &self.owner());
+        let labels = tasks::server_request_labels(&message, head.payload.as_ref(), &server, &self.owner());
         let labels = labels.iter().map(|(at, text)| (*at..*at, &text[..]));
         let token = token.map(|token| (token, number.as_bytes()));
         let changes: Vec<(Span, &[u8])> = labels.chain(token).collect();
-        sink.tell(head.readdressed(&message, number.as_bytes(), &changes));
+        sink.send(head.readdressed(&message, number.as_bytes(), &changes));
         Ok(())
     }
 
-    /// How far the host is with something that a server has asked.
-    pub(crate) fn progresses(&self, message: &Bytes, params: Option<&Span>) {
+    /// Forwards the host's progress on a server request to that server.
+    pub(crate) fn host_progress(&self, message: &Bytes, params: Option<&Span>) {
         let token = params.and_then(|params| Members::find(message, params, "progressToken"));
         let Some(token) = token else { return };
-        let Some(server_request) = number(&message[token.clone()]) else { return };
+        let Some(server_request) = request_id(&message[token.clone()]) else { return };
         let state = self.lock();
-        let asker = state.server_requests.get(&server_request).map(|asked| &asked.asker);
-        let Some(Asker::Server { name, token: Some(own) }) = asker else { return };
+        let origin = state.server_requests.get(&server_request).map(|pending| &pending.origin);
+        let Some(Origin::Server { name, token: Some(own) }) = origin else { return };
         let (server, told) = (name.clone(), Frame::edited(message, &[(token, own)]).into_bytes());
         drop(state);
         self.gateway().servers.notify(&server, told);
     }
 
-    /// Asks the host something of our own while it waits for an answer in `of_request`. `params` is raw
+    /// Sends a request of plugbay to the host while the host waits for an answer in `of_request`. `params` is raw
     /// JSON.
-    fn ask_for_ourselves(
+    fn send_gateway_request(
         &self,
         of_request: &Arc<Outbox>,
         method: &str,
@@ -119,23 +119,23 @@ impl Session {
         }
         let number = self.gateway().tickets.next();
         let (waits, answer) = oneshot::channel();
-        let asked =
-            PendingRequest { asker: Asker::Gateway(waits), calls: Vec::new(), sink: Arc::clone(&sink) };
-        state.server_requests.insert(number, asked);
+        let pending =
+            PendingRequest { origin: Origin::Gateway(waits), calls: Vec::new(), sink: Arc::clone(&sink) };
+        state.server_requests.insert(number, pending);
         drop(state);
-        sink.tell(respond::server_request(number, method, params));
+        sink.send(respond::gateway_request(number, method, params));
         Ok((number, answer))
     }
 
-    /// The same, and waits for the answer: raw JSON. Whoever waits no longer takes the server request back.
-    pub(crate) async fn hear_for_ourselves(
+    /// Sends a request of plugbay to the host and waits for the answer. Dropping the future withdraws the request.
+    pub(crate) async fn request_host(
         &self,
         of_request: &Arc<Outbox>,
         method: &str,
         params: &str,
-    ) -> Result<Replied, ServerRequestError> {
-        let (number, answer) = self.ask_for_ourselves(of_request, method, params)?;
-        let _withdrawn = Withdrawn { session: self, number };
+    ) -> Result<HostResult, ServerRequestError> {
+        let (number, answer) = self.send_gateway_request(of_request, method, params)?;
+        let _withdraw = WithdrawOnDrop { session: self, number };
         let (message, head) = answer.await.map_err(|_| ServerRequestError::HostGone)?;
         let payload = head.payload.unwrap_or_default();
         if let Kind::Result { .. } = head.kind {
@@ -146,43 +146,43 @@ impl Session {
         Ok(Err(words.as_deref().unwrap_or("it failed").to_owned()))
     }
 
-    /// Where a call's server requests go: with its answer, unless its host takes nothing there but that.
+    /// The outbox for server requests of a call: that of the call, unless its host accepts only the answer there.
     pub(crate) fn sink_for_requests(&self, of_call: &Arc<Outbox>) -> Arc<Outbox> {
-        let of_call = of_call.whole().unwrap_or(of_call);
+        let of_call = of_call.outer().unwrap_or(of_call);
         Arc::clone(if of_call.takes_answers_only() { self.outbox() } else { of_call })
     }
 
-    /// The host answers. Whatever was not asked, or is no longer, is ignored.
+    /// Routes the host's response to the sender of the request. Responses to unknown requests are ignored.
     pub(crate) fn replied(self: &Arc<Self>, message: Bytes, head: Head) {
         let (Kind::Result { id } | Kind::Error { id: Some(id) }) = &head.kind else { return };
-        let Some(number) = number(&message[id.clone()]) else { return };
-        let Some(PendingRequest { asker, .. }) = self.lock().server_requests.remove(&number) else { return };
-        match asker {
-            Asker::Server { name, .. } => {
-                let (message, head) = tasks::own_words(message, head, &self.owner());
+        let Some(number) = request_id(&message[id.clone()]) else { return };
+        let Some(PendingRequest { origin, .. }) = self.lock().server_requests.remove(&number) else { return };
+        match origin {
+            Origin::Server { name, .. } => {
+                let (message, head) = tasks::with_server_task_id(message, head, &self.owner());
                 self.gateway().servers.reply(&name, number, Reply::Response { message, head });
             }
-            Asker::Round { call, key } => self.round_answered(call, key, &message, &head),
-            Asker::Gateway(asker) => _ = asker.send((message, head)),
+            Origin::MultiRoundTrip { call, key } => self.input_answered(call, key, &message, &head),
+            Origin::Gateway(origin) => _ = origin.send((message, head)),
         }
     }
 
-    /// Nobody wants to know any more.
+    /// Withdraws a request to the host: the host gets a cancellation.
     pub(crate) fn withdraw(&self, server_request: Ticket, notification: &Draft) {
-        let asked = self.lock().server_requests.remove(&server_request);
-        if let Some(asked) = asked {
-            self.take_back(server_request, &asked, notification);
+        let pending = self.lock().server_requests.remove(&server_request);
+        if let Some(pending) = pending {
+            self.send_cancellation(server_request, &pending, notification);
         }
     }
 
-    /// On the way on which it was asked, unless the call whose way that was has ended before it.
-    fn take_back(&self, server_request: Ticket, asked: &PendingRequest, notification: &Draft) {
-        let sink = if asked.sink.is_closed() { self.outbox() } else { &asked.sink };
-        sink.tell(notification.render(server_request.0).into());
+    /// Uses the outbox of the request, or that of the session if the call has ended.
+    fn send_cancellation(&self, server_request: Ticket, pending: &PendingRequest, notification: &Draft) {
+        let sink = if pending.sink.is_closed() { self.outbox() } else { &pending.sink };
+        sink.send(notification.render(server_request.0).into());
     }
 
-    /// Asks the host everything that a modern server wants to know. `sent` is the ticket that the server knows.
-    pub(crate) fn ask_for_round(
+    /// Sends the input requests of a modern server to the host. `sent` is the ticket that the server knows.
+    pub(crate) fn send_input_requests(
         &self,
         call: Ticket,
         sent: Ticket,
@@ -192,17 +192,17 @@ impl Session {
         let sink = self.sink_for_requests(of_call);
         let mut state = self.lock();
         for HostRequest { key, id, .. } in &requests {
-            let asker = Asker::Round { call, key: key.clone() };
-            let pending = PendingRequest { asker, calls: vec![sent], sink: Arc::clone(&sink) };
+            let origin = Origin::MultiRoundTrip { call, key: key.clone() };
+            let pending = PendingRequest { origin, calls: vec![sent], sink: Arc::clone(&sink) };
             state.server_requests.insert(*id, pending);
         }
         drop(state);
         for HostRequest { message, .. } in requests {
-            sink.tell(message);
+            sink.send(message);
         }
     }
 
-    fn round_answered(&self, call: Ticket, key: String, message: &Bytes, head: &Head) {
+    fn input_answered(&self, call: Ticket, key: String, message: &Bytes, head: &Head) {
         let Some(payload) = head.payload.clone() else { return };
         let result = match head.kind {
             Kind::Error { .. } => {
@@ -214,8 +214,8 @@ impl Session {
         self.gateway().suspended.host_answered(self.gateway(), call, key, result);
     }
 
-    /// The call has ended on this side: the host need not answer what was asked for it alone.
-    pub(crate) fn withdraw_all_of(&self, sent: Ticket) {
+    /// Withdraws the server requests that belong to an ended call alone.
+    pub(crate) fn withdraw_requests_of(&self, sent: Ticket) {
         let state = self.lock();
         if state.server_requests.is_empty() {
             return;
@@ -231,29 +231,29 @@ impl Session {
         }
     }
 
-    /// The host is gone: whoever waits for its answers hears so.
-    pub(crate) fn leave_unanswered(&self) {
+    /// Refuses all pending server requests, because the host has disconnected.
+    pub(crate) fn refuse_pending(&self) {
         let server_requests = std::mem::take(&mut self.lock().server_requests);
-        for (number, asked) in server_requests {
-            if let Asker::Server { name, .. } = asked.asker {
+        for (number, pending) in server_requests {
+            if let Origin::Server { name, .. } = pending.origin {
                 self.gateway().servers.reply(&name, number, Reply::Refused(ServerRequestError::HostGone));
             }
         }
     }
 }
 
-/// The number by which the host knows a server request.
-fn number(json: &[u8]) -> Option<Ticket> {
+/// The ticket that the host got as request id.
+fn request_id(json: &[u8]) -> Option<Ticket> {
     std::str::from_utf8(json).ok()?.parse().ok().map(Ticket)
 }
 
-/// A server request that was answered is no longer there.
-struct Withdrawn<'a> {
+/// Withdraws a request on drop, unless it was answered.
+struct WithdrawOnDrop<'a> {
     session: &'a Session,
     number: Ticket,
 }
 
-impl Drop for Withdrawn<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         self.session.withdraw(self.number, &respond::not_needed());
     }

@@ -24,8 +24,6 @@ use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respon
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How long a host that has closed its end may leave its answers unread.
 const LAST_READ: Duration = Duration::from_secs(30);
-/// How many pieces one write takes at most.
-const PIECES: usize = 128;
 
 /// Serves one host until it closes its end or stops reading, or until `stop`: then no more of it is
 /// read, and what is in flight gets its answers.
@@ -128,13 +126,7 @@ async fn write<W: AsyncWrite + Unpin>(
 }
 
 async fn write_some<W: AsyncWrite + Unpin>(output: &mut W, queue: &Queue) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); PIECES];
-    let mut count = 0;
-    for (slice, piece) in slices.iter_mut().zip(queue.pieces()) {
-        *slice = IoSlice::new(piece);
-        count += 1;
-    }
-    match output.write_vectored(&slices[..count]).await? {
+    match output.write_vectored(&queue.slices(IoSlice::new)).await? {
         0 => Err(io::ErrorKind::WriteZero.into()),
         written => Ok(written),
     }

@@ -1,4 +1,4 @@
-//! A call as its host knows it: where its answer goes, and what must be changed in it for this host.
+//! A call as its host knows it: the outbox for its answer, and the changes to that answer.
 
 use std::sync::{Arc, Weak};
 
@@ -36,14 +36,14 @@ pub(crate) struct HostCall {
     pub(crate) era: Era,
     /// The call reads a resource: a modern result of this kind says how long it may be kept.
     reads: bool,
-    /// From which level on a modern host wants to read the log of this request.
+    /// The log level of a modern request.
     pub(crate) log_level: Option<Level>,
     /// What was repaired in the arguments: a member for the result's `_meta`.
     repairs: Option<Bytes>,
-    /// What a modern host must send again when its legacy server has asked something.
+    /// What a modern host must send again to answer a request of a legacy server.
     pub(super) subject: Option<Subject>,
-    /// A modern host can be sent to a web page.
-    visits: bool,
+    /// A modern host supports URL elicitation.
+    url_elicitation: bool,
     role: Role,
 }
 
@@ -77,7 +77,7 @@ impl HostCall {
     ) -> Self {
         Self {
             subject: Some(Subject::of(context.request)),
-            visits: capabilities.url,
+            url_elicitation: capabilities.url,
             ..Self::new(context, route)
         }
     }
@@ -95,7 +95,7 @@ impl HostCall {
             log_level: request.log_level(),
             repairs: route.inner.as_ref().and_then(|inner| inner.repairs.clone()),
             subject: None,
-            visits: false,
+            url_elicitation: false,
             role: route.role.clone(),
         }
     }
@@ -124,15 +124,15 @@ impl HostCall {
         if let (Role::Begins, Some(token)) = (self.role, self.progress_token) {
             session.remember_token(ended.sent, token);
         }
-        session.tell_if_idle();
+        session.notify_if_idle();
     }
 
-    /// Ends the call with an error of ours.
+    /// Ends the call with an error of plugbay.
     pub(super) fn fail(self, refusal: &Refusal) {
         if let Some(session) = self.session.upgrade() {
             session.release(&self.id);
             self.sink.answer(respond::error(&self.id, refusal));
-            session.tell_if_idle();
+            session.notify_if_idle();
         }
     }
 
@@ -140,8 +140,8 @@ impl HostCall {
     fn translated(&self, ended: &Ended<()>, message: &Bytes, head: &Head, era: Era, owner: &Owner) -> Frame {
         let to_modern = self.era == Era::Modern && era == Era::Legacy;
         let visits = || era::visits_required(message, head);
-        if let Some(visits) = (to_modern && self.visits).then(visits).flatten() {
-            return respond::visits_required(&self.id, message, &visits);
+        if let Some(visits) = (to_modern && self.url_elicitation).then(visits).flatten() {
+            return respond::url_elicitation_required(&self.id, message, &visits);
         }
         let completion = to_modern.then(|| era::completion(message, head, self.reads)).flatten();
         let renumbered = (era != self.era).then(|| era::renumbered(message, head, era, self.reads)).flatten();
@@ -160,12 +160,12 @@ impl HostCall {
     /// Passes the server's progress on, if the host has asked for it.
     pub(super) fn progressed(&self, notification: &Bytes, token: Span) {
         if let Some(wanted) = &self.progress_token {
-            self.sink.tell_if_room(Frame::edited(notification, &[(token, wanted)]));
+            self.sink.send_if_room(Frame::edited(notification, &[(token, wanted)]));
         }
     }
 }
 
-/// How a question of the server reaches the host. Where both speak the same era nothing need be kept.
+/// How a server request reaches the host. If both speak the same era, nothing is kept.
 fn bridge(request: &Request, era: Era, server: Option<Era>, route: &Route, draft: &Draft) -> Bridge {
     match (era, server, &request.params) {
         // Without params there is no place for an answer.

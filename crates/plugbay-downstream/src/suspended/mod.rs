@@ -83,17 +83,17 @@ impl SuspendedCalls {
         let Some((host, ended)) = ended.map(split) else { return };
         let session = host.as_ref().and_then(|host| host.session.upgrade());
         if let Some(session) = &session {
-            session.withdraw_all_of(ended.sent);
+            session.withdraw_requests_of(ended.sent);
         }
         if let Some(host) = host {
-            host.sink.taken_back();
+            host.sink.cancelled();
         }
         leave_open(gateway, &ended.server, &ended.left_open);
         gateway.servers.cancel(&ended.server, ended.sent, notification);
         cancel_task(gateway, session, &ended);
     }
 
-    /// Takes a call out of the table without a word to anybody.
+    /// Removes a call from the table without notifying host or server.
     pub(crate) fn forget(&self, ticket: Ticket) -> Option<HostCall> {
         self.lock().table.cancel(ticket)?.host
     }
@@ -134,7 +134,7 @@ impl SuspendedCalls {
         Ok(true)
     }
 
-    /// A legacy host has answered what a modern server wants to know.
+    /// A legacy host has answered an input request of a modern server.
     pub(crate) fn host_answered(
         &self,
         gateway: &Gateway,
@@ -149,7 +149,8 @@ impl SuspendedCalls {
 
     // --- what servers do
 
-    /// `sender` is the session that sent the call; an answer whose host is away counts among what waits for it.
+    /// Takes a server's answer. `sender` is the session that sent the call; its budget counts an answer whose host is
+    /// away.
     pub(crate) fn answered(&self, sender: &Session, sent: Ticket, answer: Answer) {
         let gateway = sender.gateway();
         let keep = |answer| kept(answer, sender);
@@ -158,7 +159,7 @@ impl SuspendedCalls {
         self.perform(gateway, action);
     }
 
-    /// A server asks something in the middle of a call.
+    /// A server sends a request to the host of a call.
     pub(crate) fn server_request(
         &self,
         gateway: &Gateway,
@@ -176,7 +177,7 @@ impl SuspendedCalls {
         }
         let host = self.host(sent).ok_or(ServerRequestError::CallEnded)?;
         let session = host.session.upgrade().ok_or(ServerRequestError::HostGone)?;
-        session.ask(Some(&host.sink), request)
+        session.send_server_request(Some(&host.sink), request)
     }
 
     pub(crate) fn withdrawn(&self, sent: Ticket, request: Ticket) {
@@ -212,7 +213,7 @@ impl SuspendedCalls {
         if self.lock().table.has_room_for_runs() { Ok(()) } else { Err(ServerRequestError::TooMany) }
     }
 
-    /// Answers the host's request with a question, and keeps the run for its next one. `params` is raw JSON.
+    /// Answers the host's request with `input_required`, and keeps the run for its next one. `params` is raw JSON.
     pub(crate) fn pause(
         &self,
         context: RequestContext<'_>,
@@ -266,7 +267,7 @@ impl SuspendedCalls {
                 if let Some(host) = host {
                     let session = host.session.upgrade();
                     if let Some(session) = &session {
-                        session.withdraw_all_of(ended.sent);
+                        session.withdraw_requests_of(ended.sent);
                     }
                     cancel_task(gateway, session, &ended);
                     host.fail(&Refusal::from(why));
@@ -288,7 +289,7 @@ impl SuspendedCalls {
                 let host = self.host(sent);
                 let session = host.as_ref().and_then(|host| host.session.upgrade());
                 if let (Some(host), Some(session)) = (host, session) {
-                    session.ask_for_round(call, sent, &host.sink, requests);
+                    session.send_input_requests(call, sent, &host.sink, requests);
                 }
             }
             Some(Action::Present { call, host, requests, until }) => {
@@ -308,7 +309,7 @@ impl SuspendedCalls {
         gateway.servers.forward(server, call);
     }
 
-    /// Answers the host's request with everything that its server wants to know.
+    /// Answers the host's request with the requests of its server.
     fn present(
         &self,
         gateway: &Gateway,
@@ -324,7 +325,7 @@ impl SuspendedCalls {
         let state = seal.close(call, &session.owner(), subject, until);
         let requests = respond::input_requests(requests.iter());
         host.sink.answer(respond::input_required(&host.id, &requests, &state));
-        session.tell_if_idle();
+        session.notify_if_idle();
     }
 
     /// Changes the table, and sees to it that the timer wakes in time.
@@ -365,7 +366,7 @@ async fn run_timer(gateway: Gateway) {
             () = calls.earlier.notified() => continue,
         }
         let (actions, runs) = calls.lock().table.due(now(), &gateway.tickets);
-        drop(runs); // a run that nobody came back for is cancelled
+        drop(runs); // dropping an expired run cancels it
         for action in actions {
             calls.perform(&gateway, Some(action));
         }

@@ -1,4 +1,4 @@
-//! The ids of tasks as a host sees them: they lead back to their server, in the hands of their caller alone.
+//! Task ids as hosts see them: they name their server, and only their caller can use them.
 //!
 //! A task is shown as `{server}__{id}`. That can be undone by every later process, and two servers may well
 //! use the same ids. Where callers have tokens it is `{server}__{tag}_{id}`: the tag is made with
@@ -34,9 +34,9 @@ impl Task {
         let Some(length) = (*owner != Owner::default()).then(|| BASE64.encode([0; TAG]).len()) else {
             return Some(Self { server, id: rest.to_owned() });
         };
-        let (told, id) = (rest.get(..length)?, rest.get(length..)?.strip_prefix('_')?);
+        let (given, id) = (rest.get(..length)?, rest.get(length..)?.strip_prefix('_')?);
         let expected = tag(&server, id, owner);
-        let ours: bool = told.as_bytes().ct_eq(expected.as_bytes()).into();
+        let ours: bool = given.as_bytes().ct_eq(expected.as_bytes()).into();
         ours.then(|| Self { server, id: id.to_owned() })
     }
 
@@ -51,18 +51,17 @@ impl Task {
     }
 }
 
-/// What must be put into a message so that the host sees these ids as its own. The server's own letters stay
-/// as they are.
+/// The insertions that turn a server's task ids into those of the host. The server's bytes stay unchanged.
 pub(crate) fn labels(
     message: &[u8],
     ids: impl IntoIterator<Item = Span>,
     server: &ServerName,
     owner: &Owner,
 ) -> Vec<(usize, Vec<u8>)> {
-    let label = |id: Span| {
-        let own = string_value(&message[id.clone()])?.into_owned();
-        let task = Task { server: server.clone(), id: own };
-        Some((id.start + 1, task.before(owner).into_bytes()))
+    let label = |span: Span| {
+        let id = string_value(&message[span.clone()])?.into_owned();
+        let task = Task { server: server.clone(), id };
+        Some((span.start + 1, task.before(owner).into_bytes()))
     };
     ids.into_iter().filter_map(label).collect()
 }
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_leads_back_to_its_server_whatever_is_in_it() {
+    fn a_task_id_leads_back_to_its_server() {
         for owner in [Owner::default(), Owner([7; 32])] {
             for id in ["1", "", "x__y", "__", "ä \"quoted\"\n", "786512e2-9e0d-44bd"] {
                 let task = Task::find(&shown(id, &owner), &owner).expect("ours");
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn to_other_callers_it_means_nothing() {
+    fn a_task_id_is_unknown_to_other_callers() {
         let (mine, theirs) = (Owner([1; 32]), Owner([2; 32]));
         let id = shown("1", &mine);
         assert!(Task::find(&id, &mine).is_some());

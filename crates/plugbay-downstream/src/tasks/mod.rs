@@ -1,4 +1,4 @@
-//! Tasks of servers, as far as they concern a host: whom a request about one is for, and how it is shown.
+//! Tasks of servers as hosts see them: the role of a call, and the ids in messages.
 
 mod ids;
 
@@ -18,15 +18,15 @@ pub(crate) use ids::Task;
 
 use crate::{message::Request, seal::Owner};
 
-/// What a call of a host has to do with tasks.
+/// The role of a host's call with respect to tasks.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Role {
     #[default]
     None,
-    /// It may be answered by a task, which its host then looks after.
+    /// It may be answered by a task, which the host then polls.
     Begins,
     /// It is about this task, which is the server's own id.
-    Asks(TaskRole),
+    About(TaskRole),
     /// A page of all tasks; behind it come those of this server.
     Lists { next: Option<ServerName> },
     /// If it is answered by a task plugbay polls that, because its host cannot.
@@ -34,7 +34,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// What a request must say for it, ahead of its other parameters.
+    /// The member that the request needs ahead of its other params.
     pub(crate) fn demand(&self) -> Option<Bytes> {
         matches!(self, Self::Polled).then(|| Bytes::from_static(PolledTask::PARAM))
     }
@@ -43,18 +43,18 @@ impl Role {
         match self {
             Self::None | Self::Lists { .. } => TaskRole::None,
             Self::Begins | Self::Polled => TaskRole::Begin,
-            Self::Asks(task_role) => task_role.clone(),
+            Self::About(task_role) => task_role.clone(),
         }
     }
 }
 
-/// What a call of a tool is, to a server of which this is known.
+/// The role of a tool call.
 pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, target: &Target) -> Role {
     let Some(entry) = snapshot.catalog.get(&target.server) else {
         // It may be of either era. If it is of the host's, it answers as the host has asked it to.
         return if request.takes_a_task(era) { Role::Begins } else { Role::None };
     };
-    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.features.tasks);
+    let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.capabilities.tasks);
     if alike && request.takes_a_task(era) {
         return Role::Begins;
     }
@@ -69,13 +69,13 @@ pub(crate) fn quoted(text: &str) -> Bytes {
     Bytes::from(serde_json::Value::from(text).to_string())
 }
 
-/// Those that list their tasks.
-pub(crate) fn keepers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
+/// The servers that support `tasks/list`.
+pub(crate) fn listing_servers(catalog: &Catalog) -> impl Iterator<Item = &ServerName> {
     let of_era = catalog.iter().filter(|(_, entry)| entry.offer.dialect.era == Era::Legacy);
-    of_era.filter(|(_, entry)| entry.offer.features.tasks_list).map(|(server, _)| server)
+    of_era.filter(|(_, entry)| entry.offer.capabilities.tasks_list).map(|(server, _)| server)
 }
 
-/// What must be put into an answer so that its host knows the tasks in it.
+/// The insertions that turn task ids in an answer into those of the host.
 pub(crate) fn labels(
     role: &Role,
     server: &ServerName,
@@ -86,7 +86,7 @@ pub(crate) fn labels(
     let ids = match role {
         Role::None => return Vec::new(),
         Role::Begins | Role::Polled => task::ids_of_begun(message, head),
-        Role::Asks(_) | Role::Lists { .. } => task::ids_of_told(message, head),
+        Role::About(_) | Role::Lists { .. } => task::ids_of_told(message, head),
     };
     let mut labels = ids::labels(message, ids, server, owner);
     if let Role::Lists { next } = role {
@@ -104,9 +104,9 @@ fn next_page(
     next: Option<&ServerName>,
 ) -> Option<(usize, Vec<u8>)> {
     let result = head.payload.as_ref().filter(|result| message[result.start] == b'{')?;
-    let own = Members::find(message, result, "nextCursor").filter(|cursor| message[cursor.start] == b'"');
-    if let Some(own) = own {
-        return Some((own.start + 1, name::before(server).into_bytes()));
+    let cursor = Members::find(message, result, "nextCursor").filter(|cursor| message[cursor.start] == b'"');
+    if let Some(cursor) = cursor {
+        return Some((cursor.start + 1, name::before(server).into_bytes()));
     }
     let comma = if Members::of(message, result).next().is_none() { "" } else { "," };
     let member = format!(r#""nextCursor":"{}"{comma}"#, name::before(next?));
@@ -119,7 +119,7 @@ pub(crate) fn cursor_of(server: &ServerName) -> String {
 }
 
 /// A server's request with the task that it belongs to as the host knows it.
-pub(crate) fn question_labels(
+pub(crate) fn server_request_labels(
     message: &[u8],
     params: Option<&Span>,
     server: &ServerName,
@@ -130,7 +130,7 @@ pub(crate) fn question_labels(
 }
 
 /// The host's answer to one, with the id that the server knows.
-pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, Head) {
+pub(crate) fn with_server_task_id(message: Bytes, head: Head, owner: &Owner) -> (Bytes, Head) {
     let id = head.payload.as_ref().and_then(|payload| task::related(&message, payload));
     let task = id.and_then(|id| Some((Task::find(&string_value(&message[id.clone()])?, owner)?, id)));
     let edited = task.and_then(|(task, id)| {
@@ -141,15 +141,15 @@ pub(crate) fn own_words(message: Bytes, head: Head, owner: &Owner) -> (Bytes, He
 }
 
 /// The server of a task and its own name for it, if that server notifies of its tasks.
-pub(crate) fn watchable(
+pub(crate) fn subscription_target(
     shown: &str,
     catalog: &Catalog,
     owner: &Owner,
 ) -> Option<(ServerName, SubscriptionTarget)> {
     let task = Task::find(shown, owner)?;
     let offer = &catalog.get(&task.server)?.offer;
-    let tells = offer.dialect.era == Era::Modern && offer.features.tasks;
-    tells.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
+    let notifies = offer.dialect.era == Era::Modern && offer.capabilities.tasks;
+    notifies.then(|| (task.server, SubscriptionTarget::Task(quoted(&task.id))))
 }
 
 /// A legacy server's notification of a task, with the task's id as its host knows it.

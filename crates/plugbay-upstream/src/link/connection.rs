@@ -17,8 +17,6 @@ pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How long a peer that reads no more is still read from.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
-/// How many slices one vectored write takes at most.
-const PIECES: usize = 64;
 
 /// A connection over two byte streams. Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
 /// blocked on its own output can never make us stop reading.
@@ -145,13 +143,7 @@ async fn read_until(
 }
 
 async fn write_some(writer: &mut Writer, outbox: &Queue) -> std::io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); PIECES];
-    let mut count = 0;
-    for (slice, piece) in slices.iter_mut().zip(outbox.pieces()) {
-        *slice = IoSlice::new(piece);
-        count += 1;
-    }
-    match writer.write_vectored(&slices[..count]).await? {
+    match writer.write_vectored(&outbox.slices(IoSlice::new)).await? {
         0 => Err(std::io::ErrorKind::WriteZero.into()),
         written => Ok(written),
     }

@@ -65,25 +65,25 @@ pub struct Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// No process; the next call starts one.
-    Asleep,
+    Idle,
     Warming,
     Ready,
-    Failed(Arc<Failure>),
+    Error(Arc<Failure>),
 }
 
 impl Condition {
     pub fn server_state(&self) -> ServerState {
         match self {
-            Self::Asleep => ServerState::Idle,
+            Self::Idle => ServerState::Idle,
             Self::Warming => ServerState::Warming,
             Self::Ready => ServerState::Ready,
-            Self::Failed(_) => ServerState::Error,
+            Self::Error(_) => ServerState::Error,
         }
     }
 }
 
 impl Default for Status {
     fn default() -> Self {
-        Self { condition: Condition::Asleep, pid: None, era: None }
+        Self { condition: Condition::Idle, pid: None, era: None }
     }
 }

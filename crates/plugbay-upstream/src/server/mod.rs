@@ -7,7 +7,7 @@ mod opening;
 mod request;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 

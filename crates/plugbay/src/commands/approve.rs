@@ -17,9 +17,9 @@ use crate::config::{self, ModelSource, ServerSettings, Settings};
 pub struct Proposal {
     pub file: PathBuf,
     pub servers: Vec<Launch>,
-    /// What it does besides, a line each.
+    /// Its other effects, one line each.
     pub besides: Vec<String>,
-    /// The files that it leads to.
+    /// The files that it includes.
     pub found: Vec<PathBuf>,
 }
 
@@ -39,12 +39,12 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
-    // Variables stay as they are written: nobody's secrets are shown.
+    // Variables are not expanded, so that no secret is shown.
     let settings = config::load(Some(&file), paths, &|name| Some(format!("${{{name}}}")));
     context.output.diagnostics(&settings.diagnostics);
     let mut found = settings.contents.iter().map(|content| content.file.clone());
     if found.next().is_none() {
-        return Err(CommandError::failed(format!("{}: there is nothing to approve", file.display())));
+        return Err(CommandError::failed(format!("{} contains nothing to approve", file.display())));
     }
     let found = found.collect();
     let servers = settings.servers.iter().map(Launch::of).collect();
@@ -56,47 +56,49 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
             Some(true) => {}
             Some(false) => return Err(CommandError::failed("not approved")),
             None => {
-                return Err(CommandError::failed("not approved: there is no terminal to ask at")
+                return Err(CommandError::failed("not approved: plugbay can ask only in a terminal")
                     .hint("if you have read the file and trust it: plugbay approve --yes"));
             }
         }
     }
-    // What was shown is approved, and nothing that has taken its place meanwhile.
+    // Approves exactly the content that was shown, even if a file has changed since.
     config::approve(paths, &settings.contents).map_err(|error| CommandError::failed(error.to_string()))?;
     context.output.note(match settings.contents.len() {
-        1 => format!("approved {}, as long as it stays as it is", file.display()),
-        _ => format!("approved {} and what it leads to, as long as they stay as they are", file.display()),
+        1 => format!("approved {} with its present content", file.display()),
+        _ => {
+            format!("approved {} and the files that it includes, with their present content", file.display())
+        }
     });
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who is told things, by which key, and what nobody is asked about any more.
+/// Which models get which data, with which key, and which calls need no consent any more.
 fn besides(settings: &Settings) -> Vec<String> {
-    let tells = |source: &ModelSource, what: &str| match source {
+    let sends = |source: &ModelSource, what: &str| match source {
         ModelSource::Remote(endpoint) => {
             let key = match &endpoint.key {
                 Some(key) if key.starts_something() => format!(", with the key that {} prints", key.from()),
                 Some(key) => format!(", with the key in {}", key.from()),
                 None => String::new(),
             };
-            Some(format!("tells {} {what}{key}", endpoint.address()))
+            Some(format!("sends {what} to {}{key}", endpoint.address()))
         }
         ModelSource::Host => None,
     };
     let (search, agents) = (settings.search.model.as_ref(), settings.natural_language.as_ref());
     let unasked = match settings.unasked {
         Effect::Reads => None,
-        Effect::Writes => Some("lets natural_language add things unasked".to_owned()),
-        Effect::Destroys => Some("lets natural_language change and delete things unasked".to_owned()),
+        Effect::Writes => Some("lets natural_language add things without asking".to_owned()),
+        Effect::Destroys => Some("lets natural_language change and delete things without asking".to_owned()),
     };
-    let search = search.and_then(|model| tells(&model.source, "what is searched for"));
-    let agents = agents.and_then(|agents| tells(&agents.model, "what natural_language reads"));
+    let search = search.and_then(|model| sends(&model.source, "search queries"));
+    let agents = agents.and_then(|agents| sends(&agents.model, "what natural_language reads"));
     [search, agents, unasked].into_iter().flatten().collect()
 }
 
 fn no_project_file() -> CommandError {
-    CommandError::failed("there is no project file here, nor above in this repository")
-        .hint("it is called .plugbay.jsonc, plugbay.jsonc or switchboard.config.json; give its path if it is elsewhere")
+    CommandError::failed("there is no project file in this folder or above it in the repository")
+        .hint("plugbay looks for .plugbay.jsonc, plugbay.jsonc and switchboard.config.json; give the path of another file")
 }
 
 impl Launch {

@@ -1,4 +1,4 @@
-//! `plugbay hosts`: what is known of hosts, and what each of them would see.
+//! `plugbay hosts`: the profiles of hosts, and the mode that each of them gets.
 
 use std::process::ExitCode;
 
@@ -35,16 +35,18 @@ pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, Command
     let configured = settings.mode.map(|mode| mode.to_string());
     context.output.show(&Hosts { hosts: rows(&snapshot), configured }, as_json);
     if !snapshot.settled {
-        context.output.note("not every server has been met: `plugbay list` does, and the choice may change");
+        context.output.note(
+            "some servers have never connected, so the modes may change; `plugbay list` connects to all",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What each host gets, those last that nobody has met.
+/// One row per profile; hosts without a profile come last.
 pub fn rows(snapshot: &Snapshot) -> Vec<Row> {
     let (hosts, unknown) = (&snapshot.layout.hosts, snapshot.layout.hosts.unknown());
-    let met = hosts.iter().filter(|profile| profile.name != unknown.name);
-    met.chain([unknown]).map(|profile| row(profile, snapshot)).collect()
+    let known = hosts.iter().filter(|profile| profile.name != unknown.name);
+    known.chain([unknown]).map(|profile| row(profile, snapshot)).collect()
 }
 
 fn row(profile: &Profile, snapshot: &Snapshot) -> Row {
@@ -83,7 +85,7 @@ mod tests {
         let mut text = format!(
             "# What `auto` chooses\n\n\
              For {TOKENS_PER_TOOL} tokens a tool and {TOOLS_PER_SERVER} tools a server. `plugbay hosts` shows the same for your servers,\n\
-             `plugbay tokens --explain` how it is reckoned. This file is written by a test.\n\n\
+             `plugbay tokens --explain` how it is computed. A test writes this file.\n\n\
              | host | 3 tools | 30 tools | 300 tools |\n|---|---|---|---|\n"
         );
         for profile in Profiles::default().iter().chain([&Profile::unknown()]) {

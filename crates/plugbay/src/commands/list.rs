@@ -64,7 +64,7 @@ async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
         app,
         |_| true,
         |name, condition| {
-            if matches!(condition, Condition::Ready | Condition::Failed(_)) {
+            if matches!(condition, Condition::Ready | Condition::Error(_)) {
                 waiting.retain(|other| other != name.as_str());
             }
             match waiting.as_slice() {

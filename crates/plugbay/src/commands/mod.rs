@@ -3,7 +3,6 @@
 pub mod approve;
 pub mod call;
 pub mod demo;
-mod error;
 pub mod hosts;
 pub mod list;
 pub mod permissions;
@@ -18,12 +17,11 @@ pub mod tools;
 
 use std::path::PathBuf;
 
-pub use error::{CommandError, Detail};
-pub use start::Trouble;
+pub use crate::error::{CommandError, Trouble};
 
 use crate::{app::Environment, config::Settings, output::Output, settings::Source};
 
-/// What the commands for people work with.
+/// What every command works with.
 #[derive(Debug)]
 pub struct Context {
     pub source: Source,
@@ -32,14 +30,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// The settings, with all that is wrong with them told in full.
+    /// Loads the settings and shows all of their problems.
     fn settings(&self) -> Result<Settings, CommandError> {
         let settings = self.source.load();
         self.output.diagnostics(&settings.diagnostics);
         self.check(settings)
     }
 
-    /// The settings, for a command that is about something else: one line says that something is wrong.
+    /// Loads the settings for a command that only mentions their problems in one line.
     fn settings_in_passing(&self) -> Result<Settings, CommandError> {
         let settings = self.source.load();
         if settings.servers.is_empty() {
@@ -47,12 +45,12 @@ impl Context {
         } else if !settings.diagnostics.is_empty() {
             let count = settings.diagnostics.len();
             let problems = if count == 1 { "a problem" } else { "problems" };
-            self.output.note(format!("the configuration has {problems}; `plugbay list` tells more"));
+            self.output.note(format!("the configuration has {problems}; `plugbay list` shows more"));
         }
         self.check(settings)
     }
 
-    /// Without any server there is nothing to do.
+    /// Fails if no server is configured.
     fn check(&self, settings: Settings) -> Result<Settings, CommandError> {
         if !settings.servers.is_empty() || !settings.disabled.is_empty() {
             return Ok(settings);
@@ -60,10 +58,10 @@ impl Context {
         let file = settings.sources.iter().find(|path| path.is_file());
         Err(match file {
             _ if !settings.diagnostics.is_empty() => {
-                CommandError::failed("no server can be used").hint("mend what is said above, then try again")
+                CommandError::failed("no server can be used").hint("fix the problems above, then try again")
             }
             Some(file) => {
-                let message = format!("{} names no servers; it could look like this:", file.display());
+                let message = format!("{} contains no servers; an example:", file.display());
                 CommandError::failed(message).example(EXAMPLE)
             }
             None => self.not_configured(),
@@ -72,11 +70,11 @@ impl Context {
 
     fn not_configured(&self) -> CommandError {
         let looked = self.source.paths.user_file.clone().unwrap_or_else(|| PathBuf::from("config.jsonc"));
-        CommandError::failed("there is no configuration yet")
+        CommandError::failed("there is no configuration file yet")
             .hint(format!("plugbay looked for {}", looked.display()))
-            .hint("write one like this; the servers of any MCP host can be pasted in:")
+            .hint("write one like this; entries of any MCP host's mcpServers can be pasted:")
             .example(EXAMPLE)
-            .hint("or see it at work first: plugbay demo")
+            .hint("or run `plugbay demo` first")
     }
 }
 

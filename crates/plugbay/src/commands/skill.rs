@@ -13,7 +13,7 @@ use super::{CommandError, Context};
 
 const SKILL: &str = include_str!("../../assets/SKILL.md");
 const README: &str = include_str!("../../assets/plugin/README.md");
-/// What Claude Code puts in front of our tools, as a server of its user and as one of a plugin.
+/// The prefixes that Claude Code gives to tools of a configured server, and of a plugin's server.
 const PREFIX: &str = "mcp__plugbay__";
 const PLUGIN_PREFIX: &str = "mcp__plugin_plugbay_plugbay__";
 /// Where Claude Code looks for skills, below the home folder.
@@ -62,8 +62,8 @@ pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError
         "license": env!("CARGO_PKG_LICENSE"),
     });
     if !is_free(folder) {
-        let what = format!("{} holds something else than a plugin of plugbay", folder.display());
-        return Err(CommandError::failed(what).hint("give a folder that is empty, or not there yet"));
+        let what = format!("{} contains something else than a plugin of plugbay", folder.display());
+        return Err(CommandError::failed(what).hint("give an empty folder, or one that does not exist yet"));
     }
     let servers = json!({ "mcpServers": { "plugbay": { "command": "plugbay", "args": ["serve"] } } });
     write(&folder.join(MANIFEST), &format!("{manifest:#}\n"))?;
@@ -76,7 +76,7 @@ pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError
     Ok(ExitCode::SUCCESS)
 }
 
-/// Empty, not there, or an earlier plugin of ours: a project's own `.mcp.json` is never written over.
+/// Empty, absent, or an earlier plugin of plugbay: a project's own `.mcp.json` is never overwritten.
 fn is_free(folder: &Path) -> bool {
     let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     let manifest = fs::read(folder.join(MANIFEST)).unwrap_or_default();

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use plugbay_core::{catalog::Freshness, failure::Failure, name::ServerName};
 use plugbay_upstream::{Condition, ServerHandle, Status};
-use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{mpsc, watch},
     time::timeout,
@@ -13,49 +12,32 @@ use tokio::{
 use crate::app::App;
 
 /// A server is ready a moment before the catalog has its tools.
-const CATALOGUE_PATIENCE: Duration = Duration::from_secs(1);
+const CATALOG_WAIT: Duration = Duration::from_secs(1);
 
-/// Why a server does not work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
-    pub reason: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stderr: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-impl From<&Failure> for Trouble {
-    fn from(failure: &Failure) -> Self {
-        let Failure { what, stderr, remedy } = failure.clone();
-        Self { reason: what, stderr, remedy }
-    }
-}
-
-/// Starts the wanted servers all at once and tells `watcher` what becomes of them. Gives the failures.
+/// Starts the wanted servers all at once and reports their conditions to `watcher`. Returns the failures.
 ///
-/// A failure is taken from the moment it happens: a moment later the server is being tried again.
+/// It keeps each failure, because the server is started again a moment later.
 pub(super) async fn start(
     app: &App,
     wanted: impl Fn(&ServerName) -> bool,
     mut watcher: impl FnMut(&ServerName, &Condition),
 ) -> BTreeMap<ServerName, Arc<Failure>> {
-    let (server_notification, mut inbox) = mpsc::unbounded_channel();
+    let (updates, mut inbox) = mpsc::unbounded_channel();
     for handle in app.servers().values().filter(|handle| wanted(handle.name())) {
         handle.refresh();
-        tokio::spawn(follow(handle.clone(), server_notification.clone()));
+        tokio::spawn(follow(handle.clone(), updates.clone()));
     }
-    drop(server_notification);
+    drop(updates);
     let mut ready = Vec::new();
     let mut failures = BTreeMap::new();
     while let Some((name, condition)) = inbox.recv().await {
         watcher(&name, &condition);
         match condition {
             Condition::Ready => ready.push(name),
-            Condition::Failed(failure) => {
+            Condition::Error(failure) => {
                 failures.insert(name, failure);
             }
-            Condition::Asleep | Condition::Warming => {}
+            Condition::Idle | Condition::Warming => {}
         }
     }
     let listed = |name: &ServerName, snapshot: &plugbay_core::surface::Snapshot| {
@@ -64,22 +46,22 @@ pub(super) async fn start(
     let mut snapshots = app.snapshots();
     let all_listed = snapshots.wait_for(|snapshot| ready.iter().all(|name| listed(name, snapshot)));
     // A server that went away again in this moment is shown as it was.
-    let _ = timeout(CATALOGUE_PATIENCE, all_listed).await;
+    let _ = timeout(CATALOG_WAIT, all_listed).await;
     failures
 }
 
-/// Reports a server's condition until nothing more is to be waited for.
-async fn follow(handle: ServerHandle, server_notification: mpsc::UnboundedSender<(ServerName, Condition)>) {
+/// Sends the conditions of a server until it is ready or has failed.
+async fn follow(handle: ServerHandle, updates: mpsc::UnboundedSender<(ServerName, Condition)>) {
     let mut status: watch::Receiver<Status> = handle.status();
-    let mut last = Condition::Asleep;
+    let mut last = Condition::Idle;
     while status.changed().await.is_ok() {
         let condition = status.borrow_and_update().condition.clone();
         if condition == last {
-            continue; // something else about it has changed
+            continue; // only its pid or era has changed
         }
         last = condition.clone();
-        let settled = matches!(condition, Condition::Ready | Condition::Failed(_));
-        if server_notification.send((handle.name().clone(), condition)).is_err() || settled {
+        let settled = matches!(condition, Condition::Ready | Condition::Error(_));
+        if updates.send((handle.name().clone(), condition)).is_err() || settled {
             return;
         }
     }

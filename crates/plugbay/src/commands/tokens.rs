@@ -1,4 +1,4 @@
-//! `plugbay tokens`: what each mode puts into a model's context, counted on the real listings.
+//! `plugbay tokens`: counts the tokens that each mode puts into a model's context, on the real listings.
 
 use std::process::ExitCode;
 
@@ -33,30 +33,30 @@ pub struct Tokens {
     pub conversation: Option<ConversationCosts>,
 }
 
-/// What is in the context of a model while its host sees the gateway so.
+/// The tokens in a model's context in one situation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listed {
     pub seen: String,
     pub tools: usize,
-    /// The definitions and what was answered so far, in o200k.
+    /// Definitions, and the calls and results so far, in o200k tokens.
     pub tokens: usize,
-    /// What servers are for, in o200k; the same in all modes but for its first line.
+    /// The instructions, in o200k tokens; only their first line depends on the mode.
     pub instructions: usize,
 }
 
-/// How modes compare over a conversation.
+/// What each mode costs over a usual conversation.
 #[derive(Debug, Serialize)]
 pub struct ConversationCosts {
-    /// What all definitions cost, estimated as `serve` does: it has no vocabulary.
+    /// The tokens of all definitions, estimated as `serve` does, without a vocabulary.
     pub definitions: usize,
     pub turns: usize,
     pub tools: usize,
     pub servers: usize,
     pub context: usize,
     pub costs: Vec<Cost>,
-    /// With so many tokens of definitions, listing them all costs as much as searching.
+    /// With this many tokens of definitions, mode `all` costs as much as `search`.
     pub break_even: usize,
-    /// And what therefore each host gets.
+    /// The mode that each host gets.
     pub hosts: Vec<Chosen>,
 }
 
@@ -70,7 +70,7 @@ pub struct Chosen {
 #[derive(Debug, Serialize)]
 pub struct Cost {
     pub mode: String,
-    /// That a model reads in all turns together.
+    /// What a model reads in all turns together.
     pub tokens: usize,
 }
 
@@ -99,7 +99,7 @@ pub async fn tokens(
     context.output.show(&Tokens { listings, conversation }, as_json);
     if !unknown.is_empty() {
         let these = unknown.join(", ");
-        context.output.note(format!("no tools are known of {these}; `plugbay list` tells why"));
+        context.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,7 +107,7 @@ pub async fn tokens(
 /// The modes in the order in which they hide more.
 pub const MODES: [Mode; 4] = [Mode::All, Mode::Suite, Mode::Search, Mode::Activate];
 
-/// What a host sees at first.
+/// The listing of a mode before anything is used.
 pub fn in_mode(snapshot: &Snapshot, mode: Mode) -> Listed {
     listed(snapshot, &View::in_mode(mode), mode.to_string())
 }
@@ -121,7 +121,7 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
 }
 
-/// And when it has begun to use a server.
+/// The listing after a server was used.
 fn used(snapshot: &Snapshot, mode: Mode, server: &ServerName) -> Option<[Listed; 2]> {
     match mode {
         Mode::All | Mode::Search => None,
@@ -130,7 +130,7 @@ fn used(snapshot: &Snapshot, mode: Mode, server: &ServerName) -> Option<[Listed;
     }
 }
 
-/// A server that is switched on, and off again.
+/// A server that is activated, and deactivated again.
 fn switched(snapshot: &Snapshot, server: &ServerName) -> [Listed; 2] {
     let mut view = View::in_mode(Mode::Activate);
     let switch = Switch { server: server.clone(), extent: Extent::Whole };
@@ -140,7 +140,7 @@ fn switched(snapshot: &Snapshot, server: &ServerName) -> [Listed; 2] {
     [on, listed(snapshot, &view, format!("activate, {server} off again"))]
 }
 
-/// A server that is one tool, after it has told what it has, and after one of its tools was called.
+/// A suite after it was introspected, and after one of its tools was called.
 fn introspected(snapshot: &Snapshot, server: &ServerName) -> Option<[Listed; 2]> {
     let found = snapshot.names.of(server).next()?;
     let asked = json!({ "action": "introspect" }).to_string();
@@ -154,7 +154,7 @@ fn introspected(snapshot: &Snapshot, server: &ServerName) -> Option<[Listed; 2]>
     Some([after, called])
 }
 
-/// The server that has as many tools as most.
+/// The server with the median number of tools.
 fn typical(snapshot: &Snapshot) -> Option<ServerName> {
     let mut servers: Vec<(usize, ServerName)> =
         snapshot.catalog.iter().map(|(name, entry)| (entry.offer.tools.len(), name.clone())).collect();

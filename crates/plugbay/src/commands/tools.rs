@@ -1,4 +1,4 @@
-//! `plugbay tools`: what the host sees, tool by tool.
+//! `plugbay tools`: all tools as a host sees them.
 
 use std::process::ExitCode;
 
@@ -58,7 +58,7 @@ pub struct Query {
 pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let server = query.server.as_deref().map(|name| find(&settings, name)).transpose()?;
-    // Only the table has prices, which take a moment to find out.
+    // Only the table shows tokens, which take a moment to count.
     let count = if format == Format::Table { tokenizer::count } else { |_: &str| 0 };
     if format == Format::Table {
         tokenizer::prepare();
@@ -80,7 +80,7 @@ pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<E
     }
     if !unknown.is_empty() {
         let these = unknown.join(", ");
-        context.output.note(format!("no tools are known of {these}; `plugbay list` tells why"));
+        context.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
     }
     if !found && !as_json {
         return Err(query.nothing_found());
@@ -88,7 +88,7 @@ pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<E
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Starts servers if the cache does not know them all; gives those that are still unknown.
+/// Starts the servers that are not in the cache; returns those that are still unknown.
 pub(super) async fn learn(
     context: &Context,
     settings: &Settings,

@@ -29,11 +29,11 @@ impl Content {
 pub enum ApproveError {
     #[error("{}: {reason}", file.display())]
     Unreadable { file: PathBuf, reason: String },
-    #[error("{} has changed meanwhile; nothing is approved", file.display())]
+    #[error("{} has changed since it was shown; nothing was approved", file.display())]
     Changed { file: PathBuf },
     #[error("{}: the path is not UTF-8", file.display())]
     OddPath { file: PathBuf },
-    #[error("no folder to keep approvals in; set HOME or XDG_STATE_HOME")]
+    #[error("there is no folder for approvals; set HOME or XDG_STATE_HOME")]
     NoStateFolder,
     #[error("{}: not a list of approvals; remove it and approve again", file.display())]
     Garbled { file: PathBuf },

@@ -25,7 +25,7 @@ use super::{
 };
 
 const NOTHING: &str = "no file matches this pattern";
-const TOO_MUCH: &str = "this pattern leads to thousands of folders; not all of them are looked at";
+const TOO_MUCH: &str = "this pattern matches thousands of folders; plugbay searches only the first ones";
 
 impl Files {
     /// Takes in what the patterns of `naming` find, below `naming` itself: what that says counts more.
@@ -41,7 +41,7 @@ impl Files {
             let Some(mut document) = self.describing(&file, trust, paths) else {
                 continue;
             };
-            // A host's file that names us must not make us start ourselves, without end.
+            // A host's file that contains plugbay must not make plugbay start itself without end.
             document.config.retain(|entry| !runs_plugbay(&entry.server));
             self.each_once(&mut document, &mut names);
             for entry in &mut document.config {
@@ -56,7 +56,7 @@ impl Files {
         }
     }
 
-    /// The files that match, sorted, each once however many ways lead to it.
+    /// The files that match, sorted, each only once.
     fn matching(&mut self, naming: &Document, paths: &Paths) -> Vec<PathBuf> {
         let base = folder(&naming.source.path);
         let (mut files, mut excluded) = (BTreeSet::new(), BTreeSet::new());
@@ -124,7 +124,7 @@ impl Files {
         let bytes = match self.open(&file, trust, paths) {
             Opened::Content(bytes) => bytes,
             Opened::NotApproved => return None,
-            // We cannot read it; the wrapper may.
+            // plugbay cannot read it; the wrapper may.
             Opened::Unreadable(_) if matches!(trust, Trust::Approved) => return None,
             Opened::Absent | Opened::Unreadable(_) => return Some(wrapper),
         };
@@ -149,7 +149,7 @@ impl Files {
         Some(original)
     }
 
-    /// Of several servers with one name the first counts, and the others are told so.
+    /// Of several servers with one name the first counts; the others get a warning.
     fn each_once(&mut self, document: &mut Document<Vec<Entry>>, names: &mut BTreeMap<String, PathBuf>) {
         let Document { source, config, .. } = document;
         config.retain(|entry| {
@@ -161,7 +161,7 @@ impl Files {
                 }
                 Some(other) => {
                     let message = format!(
-                        "there is another server {} in {}; this one is not used",
+                        "there is another server {} in {}; plugbay ignores this one",
                         quote(&entry.key.value),
                         other.display()
                     );

@@ -47,10 +47,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
     let mut bytes = Vec::new();
     let read = file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if read as u64 > LARGEST {
-        return Err(problem(
-            "larger than 1 MiB".into(),
-            "this is hardly a configuration file; check the path",
-        ));
+        return Err(problem("larger than 1 MiB".into(), "check the path: a configuration file is smaller"));
     }
     Ok(Some(bytes))
 }

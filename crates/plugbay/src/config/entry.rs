@@ -28,7 +28,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) message_limit: usize,
     /// The folder of the entry's file: relative folders start here.
     pub(super) folder: &'a Path,
-    /// Whether a server that names no folder starts in `folder` too, instead of in ours.
+    /// Whether a server without `cwd` starts in `folder`, instead of in the folder of plugbay.
     pub(super) starts_in_folder: bool,
     /// What entries denied that this one replaces: it may deny more, never less.
     pub(super) denied: Option<&'a Filter>,
@@ -110,7 +110,7 @@ pub(super) fn denied_by_both(one: Option<Filter>, other: Option<Filter>) -> Opti
     }
 }
 
-/// What the entry says in our own keys, and below that what it says in a host's.
+/// plugbay's own keys of the entry, laid over the keys that hosts use.
 pub(super) fn tuning(server: &Server) -> Plugbay {
     let own = server.plugbay.clone().unwrap_or_default();
     let everything = |filter: &Filter| matches!(&filter.0, Ok(patterns) if patterns.iter().any(|p| p == "*"));
@@ -151,7 +151,7 @@ fn transport(
         (None, Some(url)) => return http(server, url, HttpFlavour::Auto, own, around, report),
         (Some(At { value: Word(Reach::Http(_)), at }), None) => {
             let message = format!("server {} has no `url`", quote(&key.value));
-            report.error(*at, message, "say where it is: \"url\": \"https://HOST/mcp\"");
+            report.error(*at, message, "give its address: \"url\": \"https://HOST/mcp\"");
             return None;
         }
         _ => {}
@@ -214,7 +214,7 @@ fn http(
         None => None,
     };
     let address = fill(url, around.env, report)?;
-    // An address that is a variable may be anything; whoever opens it tells.
+    // An address that is a variable may be anything; opening it shows whether it works.
     if !["http://", "https://", "${"].iter().any(|start| address.starts_with(start)) {
         report.error(url.at, "not the address of an HTTP server", "write it as https://HOST/PATH");
         return None;
@@ -251,7 +251,7 @@ fn environment(
 pub(super) fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
     match expand(&text.value, env) {
         Ok(filled) if filled.contains('\0') => {
-            report.error(text.at, "contains a NUL character", "remove it; no program can be given one");
+            report.error(text.at, "contains a NUL character", "remove it: programs cannot take it");
             None
         }
         Ok(filled) => Some(filled),
@@ -266,7 +266,7 @@ pub(super) fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> 
         Err(ExpandError::Foreign { reference }) => {
             let at = report.source.locate(text.at, &reference);
             let help = "use an environment variable: ${VAR}";
-            report.error(at, format!("{} cannot be filled in here", quote(&reference)), help);
+            report.error(at, format!("{} cannot be expanded here", quote(&reference)), help);
             None
         }
         Err(ExpandError::Unclosed) => {

@@ -13,7 +13,7 @@ pub(super) enum ExpandError {
     Unclosed,
 }
 
-/// Fills in `text`. What is not one of our forms stays as it is: `$VAR`, `$$`, `${x%y}` may well be
+/// Fills in `text`. Other text stays as it is: `$VAR`, `$$`, `${x%y}` may well be
 /// meant for a shell that the server starts.
 pub(super) fn expand(text: &str, env: Env<'_>) -> Result<String, ExpandError> {
     let mut filled = String::with_capacity(text.len());

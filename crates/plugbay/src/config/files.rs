@@ -31,20 +31,20 @@ pub(super) struct Files {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Written for this machine: servers start where we were started.
+    /// Written for this machine: servers start in the folder in which plugbay was started.
     Machine,
     /// Written for a repository, or found: servers start in its folder.
     Project,
 }
 
-/// Whether the user's word is needed for each of the files that a file leads to.
+/// Whether each file that a file includes needs an approval.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trust {
     Given,
     Approved,
 }
 
-/// What became of a file that another one leads to.
+/// The result of reading an included file.
 pub(super) enum Opened {
     Content(Vec<u8>),
     Absent,
@@ -64,7 +64,7 @@ impl Files {
                     Severity::Error,
                     path,
                     "there is no such file",
-                    "check the path given with `--config`",
+                    "check the path",
                 ));
             }
             None => {}
@@ -99,10 +99,10 @@ impl Files {
         }
     }
 
-    /// Reads a file that another one leads to.
+    /// Reads a file that another one includes.
     pub(super) fn open(&mut self, path: &Path, trust: Trust, paths: &Paths) -> Opened {
         self.sources.push(path.into());
-        // Anything else could keep us waiting, such as a pipe.
+        // Anything else, such as a pipe, could block.
         if !path.is_file() {
             return Opened::Absent;
         }
@@ -122,14 +122,16 @@ impl Files {
         }
     }
 
-    /// Asked of the very bytes that are parsed afterwards: nobody can slip others in between.
+    /// Checks the same bytes that are parsed afterwards, so that they cannot change in between.
     fn is_approved(&mut self, path: &Path, bytes: &[u8], what: &str, paths: &Paths) -> bool {
         let message = match approval(paths.approvals().as_deref(), path, bytes) {
             Approval::Given => return true,
-            Approval::Outdated => format!("this {what} has changed since it was approved; it is not used"),
-            Approval::Missing => format!("this {what} is not approved; it is not used"),
+            Approval::Outdated => {
+                format!("this {what} has changed since it was approved; plugbay ignores it")
+            }
+            Approval::Missing => format!("this {what} is not approved; plugbay ignores it"),
         };
-        let help = "read it, and if you trust it run `plugbay approve`";
+        let help = "read it, and if you trust it, run `plugbay approve`";
         self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, help));
         false
     }

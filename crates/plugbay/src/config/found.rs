@@ -13,7 +13,7 @@ use super::{
     report::Report,
 };
 
-/// What Switchboard starts in a server's folder when it is not told anything else.
+/// The command that Switchboard starts in a server's folder by default.
 const STANDARD: [&str; 2] = ["node", "dist/index.js"];
 
 #[derive(Debug)]
@@ -103,7 +103,7 @@ fn one_or_many(value: &Value<'_>, report: &mut Report<'_>) -> Option<Description
     Some(description)
 }
 
-/// What `switchboard init` writes for somebody to replace.
+/// The placeholder that `switchboard init` writes.
 fn is_placeholder(role: &str) -> bool {
     role.starts_with("describe what ") && role.ends_with(" in one line for the LLM")
 }

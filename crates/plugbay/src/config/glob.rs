@@ -48,7 +48,7 @@ impl Pattern {
             }
         }
         match steps.last() {
-            None => Err("it names no file".into()),
+            None => Err("it does not name a file".into()),
             Some(Step::Deep) => Err("it ends with `**`, which stands for folders".into()),
             Some(_) => Ok(Self { excludes, at_home, steps }),
         }
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-/// What a pattern leads to; sorted, whatever order the disk has.
+/// The files that match a pattern, sorted.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     pub(super) files: BTreeSet<PathBuf>,
@@ -221,8 +221,8 @@ mod tests {
     #[test]
     fn a_pattern_that_cannot_match_is_refused() {
         for (pattern, reason) in [
-            ("", "it names no file"),
-            ("./", "it names no file"),
+            ("", "it does not name a file"),
+            ("./", "it does not name a file"),
             ("a/**", "it ends with `**`, which stands for folders"),
             ("a/[b", "unclosed character class; missing ']'"),
         ] {

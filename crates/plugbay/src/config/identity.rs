@@ -6,7 +6,7 @@ use plugbay_upstream::spec::{ServerSpec, Transport};
 use sha2::{Digest, Sha256};
 
 /// The same for the same launch, in every run; different when anything differs that the server can
-/// notice. Its name and our patience with it do not count.
+/// notice. Its name and its timeouts do not count.
 pub fn identity(spec: &ServerSpec) -> String {
     let count;
     let mut parts: Vec<&[u8]> = Vec::new();

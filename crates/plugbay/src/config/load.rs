@@ -140,7 +140,7 @@ impl Common {
     }
 }
 
-/// What is said of a host, over what an earlier file said, over what is known of it.
+/// The keys of a host, laid over an earlier file's, laid over the built-in profile.
 fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) -> Profile {
     let known = earlier.get(name).or_else(|| Profiles::built_in(name)).cloned();
     let known = known.unwrap_or_else(Profile::unknown);

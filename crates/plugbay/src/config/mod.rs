@@ -59,35 +59,35 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct Settings {
     /// `None`: what fits the host.
     pub mode: Option<Mode>,
-    /// What the user knows better of hosts.
+    /// The profiles of hosts, with the user's changes.
     pub hosts: Profiles,
-    /// Search mode lists its tools for looking after servers too.
+    /// Search mode also lists `proxy_status` and `proxy_refresh`.
     pub admin_tools: bool,
-    /// Tools that only read are called by a tool that only reads.
+    /// Tools that only read are called with `execute_read_tool`.
     pub split_execute: bool,
-    /// Arguments of found tools are put right where only one thing can be meant.
+    /// Arguments of tools are repaired where only one thing can be meant.
     pub repair: bool,
-    /// So many of the tools that a project uses most are listed in every mode.
+    /// How many of the most used tools every mode lists.
     pub learn: usize,
     pub search: SearchSettings,
-    /// Who calls tools for a sentence, if anybody does.
+    /// The model that calls tools for a sentence, if there is one.
     pub natural_language: Option<NaturalLanguage>,
-    /// What is done for a sentence without asking the user.
+    /// The effects that need no consent of the user.
     pub unasked: Effect,
     /// Sorted by name; broken ones too, with their reason.
     pub servers: Vec<ServerSettings>,
-    /// Switched off by their entry, sorted by name.
+    /// Disabled by their entry, sorted by name.
     pub disabled: Vec<ServerName>,
     pub limits: Limits,
     /// How long a first listing may wait for servers never seen before.
     pub list_wait: Duration,
-    /// Files that were read, or would be if they came into being: watch these.
+    /// Files to watch: those that were read, and those that would be if they existed.
     pub sources: Vec<PathBuf>,
-    /// Folders that were looked through: what comes or goes there may be one more file.
+    /// Folders to watch: a new file in them may match a pattern.
     pub folders: Vec<PathBuf>,
-    /// Every file that was read, as it was.
+    /// Every file that was read, with its content.
     pub contents: Vec<Content>,
-    /// A file that counts could not be used at all, so its servers are missing here.
+    /// A file could not be parsed, so its servers are missing here.
     pub unreadable: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -108,7 +108,7 @@ impl Settings {
 pub struct SearchSettings {
     /// How many tools a search shows, unless it asks for another number.
     pub hits: usize,
-    /// Who ranks what is found.
+    /// The model that ranks the tools which a search finds.
     pub model: Option<SearchModel>,
 }
 
@@ -123,16 +123,16 @@ pub struct SearchModel {
 pub struct NaturalLanguage {
     pub model: ModelSource,
     pub limits: plugbay_downstream::agent::Limits,
-    /// What the model is told besides.
+    /// Further instructions for the model.
     pub instructions: Option<String>,
-    /// Whose tools it may use, if not everybody's.
+    /// The servers whose tools it may use; `None` for all.
     pub servers: Option<BTreeSet<ServerName>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     Remote(plugbay_model::Endpoint),
-    /// The one that the host has.
+    /// The host's own model, by sampling.
     Host,
 }
 

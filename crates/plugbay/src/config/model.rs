@@ -25,9 +25,9 @@ use super::{
 };
 
 const HITS: usize = 5;
-/// A search waits for nobody for long.
+/// A search waits for a model only this long.
 const SEARCHING: Patience = Patience { remote: Duration::from_secs(5), host: Duration::from_secs(30) };
-const ERRAND: agent::Limits =
+const AGENT_LIMITS: agent::Limits =
     agent::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
 /// Whatever its maker thinks best for quick answers.
 const GEMINI_MODEL: &str = "gemini-flash-latest";
@@ -70,7 +70,7 @@ pub(super) fn search<'a>(
     SearchSettings { hits, model }
 }
 
-/// Nobody is asked who is not named here: a model that ranks tools is not told what they return. But a wrapper that
+/// Only a model that is named here runs agents: one that ranks tools does not get their results. But a wrapper that
 /// is left out names one for its own server.
 pub(super) fn natural_language<'a>(
     configs: impl Iterator<Item = &'a ConfigFile>,
@@ -86,7 +86,7 @@ pub(super) fn natural_language<'a>(
             said = natural_language.clone().over(said);
         }
     }
-    let time = said.time.map_or(ERRAND.time, |limit| limit.0);
+    let time = said.time.map_or(AGENT_LIMITS.time, |limit| limit.0);
     // Longer than everything together, so that there is one reason when time runs out, and not either of two.
     let patience = Patience { remote: time * 2, host: time * 2 };
     let (model, servers) = match said.model {
@@ -98,9 +98,9 @@ pub(super) fn natural_language<'a>(
     Some(NaturalLanguage {
         model,
         limits: agent::Limits {
-            calls: said.calls.map_or(ERRAND.calls, |count| count.0),
-            turns: said.turns.map_or(ERRAND.turns, |count| count.0),
-            tokens: said.tokens.map_or(ERRAND.tokens, |count| count.0 as u64),
+            calls: said.calls.map_or(AGENT_LIMITS.calls, |count| count.0),
+            turns: said.turns.map_or(AGENT_LIMITS.turns, |count| count.0),
+            tokens: said.tokens.map_or(AGENT_LIMITS.tokens, |count| count.0 as u64),
             time,
         },
         instructions: said.instructions,
@@ -120,8 +120,8 @@ fn wrappers_model(
     let Some(key) = from_environment(provider, env) else {
         let names = unwrapped.keys().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
         let message =
-            format!("no model takes sentences for {names} in place of the wrapper, which is not started");
-        let help = "set ANTHROPIC_API_KEY where plugbay is started, as the wrapper wants it, or choose a model: \"naturalLanguage\": { \"model\": … }";
+            format!("natural_language has no model for {names}; plugbay does not start the wrapper");
+        let help = "set ANTHROPIC_API_KEY where plugbay is started, as the wrapper needs it, or choose a model: \"naturalLanguage\": { \"model\": … }";
         diagnostics.push(Diagnostic::of_file(Severity::Warning, file, message, help));
         return None;
     };
@@ -172,15 +172,15 @@ fn resolve(
         Some(Word(word::Provider::Remote(provider))) => provider,
         None => {
             let help = "write \"provider\": \"anthropic\", \"gemini\", \"openai\" or \"host\"";
-            report.error(at, "it is not said whose model is meant", help);
+            report.error(at, "the model has no \"provider\"", help);
             return None;
         }
     };
     let deadline = model.timeout.map_or(patience.remote, |limit| limit.0);
     let standard = (provider == Provider::Gemini).then(|| GEMINI_MODEL.to_owned());
     let Some(name) = model.model.clone().filter(|name| !name.trim().is_empty()).or(standard) else {
-        let help = "name one, as its provider writes it: \"model\": \"…\"";
-        report.error(at, "the provider has many models, and none is named", help);
+        let help = "give the name that the provider uses: \"model\": \"…\"";
+        report.error(at, "the model has no name", help);
         return None;
     };
     let base_url = match &model.base_url {
@@ -198,15 +198,15 @@ fn resolve(
         }
         _ => {
             let help = "keep one of \"apiKeyEnv\", \"keychain\" and \"apiKeyCommand\"";
-            report.error(at, "the key is said to be in several places", help);
+            report.error(at, "the key is given in several places", help);
             return None;
         }
     };
-    // Whoever runs a model at home needs no key.
+    // A model on this machine needs no key.
     if key.is_none() && base_url.is_none() {
         let variables = provider.key_variables().iter().map(|name| quote(name)).collect::<Vec<_>>();
-        let message = format!("the model cannot be asked: {} is not set", variables.join(" or "));
-        let help = "set it where plugbay is started (the host's `env` for plugbay), or say where the key is: \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"";
+        let message = format!("there is no key for the model: {} is not set", variables.join(" or "));
+        let help = "set it where plugbay is started (the host's `env` for plugbay), or give one of \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"";
         report.error(at, message, help);
         return None;
     }
@@ -218,7 +218,7 @@ fn told_by(command: &At<Vec<At<String>>>, env: Env<'_>, report: &mut Report<'_>)
     let words: Option<Vec<String>> = command.value.iter().map(|word| fill(word, env, report)).collect();
     let mut words = words?.into_iter();
     let Some(program) = words.next() else {
-        report.error(command.at, "no program is named", "write [\"PROGRAM\", \"ARGUMENT\", …]");
+        report.error(command.at, "the list is empty", "write [\"PROGRAM\", \"ARGUMENT\", …]");
         return None;
     };
     Some(Key::told_by(program, words.collect(), command.value.iter().map(|word| word.value.as_str())))
@@ -238,13 +238,13 @@ fn address(url: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<St
         return None;
     }
     if address.strip_prefix("http://").is_some_and(|rest| !is_here(rest)) {
-        let message = "what is sent there, the key too, can be read on the way";
-        report.warning(url.at, message, "write https:// if the server has it");
+        let message = "requests to this address, with the key, are not encrypted";
+        report.warning(url.at, message, "write https:// if the server supports it");
     }
     Some(address)
 }
 
-/// Whether what stands behind `http://` leads to this machine.
+/// Whether the rest of an `http://` address is on this machine.
 fn is_here(rest: &str) -> bool {
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

@@ -1,4 +1,4 @@
-//! Where files are: the user's folders, and the project file nearest to where we were started.
+//! Where files are: the user's folders, and the project file nearest to the folder in which plugbay was started.
 
 use std::{
     ffi::OsString,

@@ -1,6 +1,6 @@
-//! What a configuration file may say: every key, with the text that editors show for it.
+//! The keys of a configuration file, with the descriptions that editors show.
 //!
-//! The doc comments here are the descriptions in the JSON Schema, so they speak to users.
+//! The doc comments here are the descriptions in the JSON Schema: users read them.
 
 use std::{
     borrow::Cow,
@@ -21,36 +21,36 @@ use super::{
 };
 
 object! {
-    /// The servers behind plugbay and how they are shown. Accepts what MCP hosts write under `mcpServers`.
+    /// The servers of plugbay and how hosts see them. Accepts the `mcpServers` of MCP hosts.
     #[schemars(title = "plugbay configuration")]
     pub(super) struct ConfigFile {
-        /// How tools are shown: `all` shows each as `server__tool`, `search` three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `suite` one tool per server, `auto` what fits the host.
+        /// How hosts see tools: `all` lists each as `server__tool`, `search` lists three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `suite` one tool per server. `auto` chooses for each host.
         "mode" => mode: Word<Option<Mode>>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
-        /// Files to look for that describe servers: one server as Switchboard writes it, or `mcpServers`. Patterns are relative to this file's folder or begin with `~/`; `*` stands for any characters of a name, `**` for any folders, `!` in front excludes. Such a server starts in its file's folder. An entry of `mcpServers` without `command` adds settings to the server of its name that is found.
+        /// Patterns of files that describe servers, with `mcpServers` or with one server as Switchboard writes it. Patterns are relative to this file's folder or begin with `~/`; `*` matches any characters of a name, `**` any folders, a leading `!` excludes. Such a server starts in its file's folder. An entry of `mcpServers` without `command` adds settings to a found server of that name.
         "discoverGlobs" => discover: Vec<At<Pathname>>,
-        /// What holds for every server whose own `plugbay` object does not say otherwise.
+        /// Defaults for the `plugbay` object of every server.
         "defaults" => defaults: Plugbay,
-        /// Sizes that are refused or shortened.
+        /// Limits of sizes.
         "limits" => limits: Limits,
-        /// Search mode also shows `proxy_status` and `proxy_refresh`. They can be called in any case.
+        /// `true`: search mode also lists `proxy_status` and `proxy_refresh`. Both can be called in any mode.
         "adminTools" => admin_tools: bool,
         /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.
         "splitExecute" => split_execute: bool,
-        /// So many of the tools that a project has used most are listed in every mode. Default 0: nothing is remembered of what is used.
+        /// How many of the tools that a project has used most every mode lists. Default 0: plugbay counts no uses.
         "learn" => learn: Count,
-        /// What is known of a host, by the name of its profile: overrides what `plugbay hosts` shows, or adds a host.
+        /// Profiles of hosts by name: each changes a profile that `plugbay hosts` shows, or adds one.
         "hosts" => hosts: BTreeMap<String, Host>,
-        /// `false`: arguments given to `execute_tool` are checked, but never put right. Default `true`.
+        /// `false`: plugbay checks the arguments of `execute_tool`, but never repairs them. Default `true`.
         "repair" => repair: bool,
-        /// How tools are searched for.
+        /// The search for tools.
         "search" => search: Search,
-        /// Lets a language model call tools for whoever says in words what is wanted, with the tool `natural_language`.
+        /// The tool `natural_language`, with which a language model calls the tools that a sentence needs.
         "naturalLanguage" => natural_language: NaturalLanguage,
-        /// A key for Gemini, with `${VAR}` filled in: lets it rank what is searched for. Better: `search.model`, and the key in `GEMINI_API_KEY`.
+        /// A key for Gemini, with `${VAR}` expanded: lets Gemini rank the tools that a search finds. Better: `search.model`, and the key in `GEMINI_API_KEY`.
         "gemini_api_key" => gemini_api_key: At<String>,
-        /// How long a first listing of tools may wait for servers never seen before. Default `"5s"`.
+        /// How long the first list of tools may wait for servers that have never connected. Default `"5s"`.
         "listWait" => list_wait: Wait,
     }
     ignored: ["$schema", "inputs"]
@@ -59,33 +59,33 @@ object! {
 object! {
     /// One server: an entry as MCP hosts write it, with plugbay's own settings under `plugbay`.
     pub(super) struct Server {
-        /// The program to start, or a list of the program and its arguments. No shell is involved. `${VAR}` and `${VAR:-default}` are filled from the environment.
+        /// The program to start, or a list of the program and its arguments. plugbay uses no shell. `${VAR}` and `${VAR:-default}` are expanded from the environment.
         "command" | "cmd" => command: Argv,
-        /// The program's arguments, with `${VAR}` filled in.
+        /// The program's arguments, with `${VAR}` expanded.
         "args" => args: Vec<At<String>>,
-        /// Environment variables for the program, with `${VAR}` filled in.
+        /// Environment variables for the program, with `${VAR}` expanded.
         "env" | "environment" | "envs" => env: BTreeMap<String, At<String>>,
         /// The folder to start the program in, relative to this file's.
         "cwd" | "workingDirectory" => cwd: At<String>,
-        /// How the server is reached: `stdio` (also called `local`), `http` for Streamable HTTP, `sse` for the older HTTP transport. Found out if absent.
+        /// How the server is reached: `stdio` (also called `local`), `http` for Streamable HTTP, `sse` for the older HTTP transport. plugbay finds out if it is absent.
         "type" | "transport" => reach: At<Word<Reach>>,
-        /// The address of a server that somebody else runs, with `${VAR}` filled in.
+        /// The address of a remote server, with `${VAR}` expanded.
         "url" | "serverUrl" | "uri" | "httpUrl" => url: At<String>,
-        /// Headers sent with every request to `url`, with `${VAR}` filled in.
+        /// Headers sent with every request to `url`, with `${VAR}` expanded.
         "headers" | "http_headers" => headers: BTreeMap<String, At<String>>,
-        /// A header → the environment variable that holds its value.
+        /// Headers sent with every request to `url`: name → environment variable with the value.
         "env_http_headers" => env_headers: BTreeMap<String, At<String>>,
-        /// The environment variable that holds a bearer token for `url`.
+        /// The environment variable with a bearer token for `url`.
         "bearer_token_env_var" => bearer_token: At<String>,
-        /// Leaves the server out.
+        /// `true`: plugbay ignores the server.
         "disabled" => disabled: bool,
-        /// `false` leaves the server out.
+        /// `false`: plugbay ignores the server.
         "enabled" => enabled: bool,
-        /// Silence allowed to a call, in milliseconds; below 1000 in seconds. Better: `plugbay.timeout`.
+        /// How long a call may be silent, in milliseconds; below 1000 in seconds. Better: `plugbay.timeout`.
         "timeout" => timeout: HostLimit,
         /// Time for the server to start, in seconds. Better: `plugbay.start`.
         "startup_timeout_sec" => startup_timeout: Limit,
-        /// Silence allowed to a call, in seconds. Better: `plugbay.timeout`.
+        /// How long a call may be silent, in seconds. Better: `plugbay.timeout`.
         "tool_timeout_sec" => tool_timeout: Limit,
         /// Only these tools, or patterns such as `get_*`. Better: `plugbay.allow`.
         "includeTools" | "enabled_tools" => include: Filter,
@@ -106,35 +106,35 @@ object! {
 object! {
     /// plugbay's own settings for a server.
     pub(super) struct Plugbay {
-        /// How this server's tools are shown, whatever the host.
+        /// How hosts see this server's tools; overrides the general `mode`.
         "mode" => mode: Word<Option<Mode>>,
-        /// Tools that match one of these patterns are listed in every mode; `*` means the whole server.
+        /// Every mode lists the tools that match one of these patterns; `*` matches all.
         "pin" => pin: Filter,
-        /// Only tools that match one of these patterns (`get_*`) are shown and may be called.
+        /// Hosts see and may call only tools that match one of these patterns, such as `get_*`.
         "allow" => allow: Filter,
-        /// Tools that match one of these patterns are neither shown nor callable. Wins over `allow`.
+        /// Hosts neither see nor may call tools that match one of these patterns. Wins over `allow`.
         "deny" => deny: Filter,
-        /// `false` shows tools under their own names, without `server__` in front, unless two servers want the same one. Default `true`.
+        /// `false`: hosts see tools without `server__` in front, unless two servers have the same name. Default `true`.
         "prefix" => prefix: bool,
-        /// A tool's own name → the name it is shown under, behind `server__` if there is a prefix.
+        /// A tool's own name → the name that hosts see, after `server__` if there is a prefix.
         "rename" => rename: Renames,
-        /// How the server is shown as one tool, in mode `suite`.
+        /// The server as one tool, in mode `suite`.
         "suite" => suite: Suite,
-        /// What a language model is told that uses this server's tools for a sentence.
+        /// Instructions for the language model of `natural_language` about this server's tools.
         "instructions" => instructions: String,
-        /// A tool's own name → the description it is shown with.
+        /// A tool's own name → the description that hosts see.
         "describe" => describe: BTreeMap<String, String>,
-        /// Silence allowed to a call; progress starts it anew. Default `"120s"`.
+        /// How long a call may be silent; progress restarts the time. Default `"120s"`.
         "timeout" => timeout: Limit,
-        /// The most a call may take, progress or not; never less than `timeout`. Default `"1h"`.
+        /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.
         "maxTime" => max_time: Limit,
         /// Time for the server to start and list its tools. Default `"30s"`.
         "start" => start: Limit,
-        /// How long the server is kept running unused, or `"never"` to stop it. Default `"5m"`.
+        /// After how much time without use the server stops; `"never"` keeps it running. Default `"5m"`.
         "idle" => idle: WaitOrNever,
-        /// How long the server may take to end when asked, before it is asked more firmly. Default `"2s"`.
+        /// How long the server may take to exit after its stdin closes, and again after SIGTERM. Default `"2s"`.
         "shutdown" => shutdown: Wait,
-        /// How messages to the server are delimited. Default `auto`.
+        /// The framing of messages to the server. Default `auto`.
         "framing" => framing: Word<Framing>,
         /// Certificates to trust besides the system's, for `url`: a file in PEM, relative to this file's folder.
         "caFile" => ca_file: At<String>,
@@ -147,58 +147,58 @@ object! {
     pub(super) struct Suite {
         /// The tool's name. Default `{server}_suite`.
         "name" | "suiteName" => name: String,
-        /// What the tool is for, instead of what the server says of itself.
+        /// The description of the tool, instead of the server's own.
         "description" => description: String,
-        /// The longest summary of one of the server's tools, in characters. Default 160.
+        /// The longest summary of each tool, in characters. Default 160.
         "summaryMaxChars" => summary: Count,
-        /// Show whole schemas without being asked. Default `false`.
+        /// `true`: `introspect` shows whole schemas by default. Default `false`.
         "full" => full: bool,
     }
     ignored: []
 }
 
 object! {
-    /// What a host does with what it is told.
+    /// The profile of a host.
     pub(super) struct Host {
-        /// How the host calls itself in `clientInfo.name`; a `*` at the end stands for anything.
+        /// The names that the host sends in `clientInfo.name`; a `*` at the end matches anything.
         "clients" => clients: Vec<String>,
-        /// It lists again when it is told that a list has changed.
+        /// `true`: the host lists tools again after `list_changed`.
         "listsAgain" => lists_again: bool,
-        /// How long the result of an activation waits for it to do so at most.
+        /// How long the result of an activation waits for the host to list again.
         "pause" => pause: Wait,
-        /// And how long it then needs until its model has what was listed.
+        /// How long the result then waits until the host's model has the new tools.
         "settle" => settle: Wait,
-        /// With more tools than this it does not work, or not well.
+        /// The most tools with which the host works well.
         "mostTools" => most_tools: Count,
-        /// It hides tools behind a search of its own, from this many on.
+        /// From this many tools on, the host hides tools behind its own search.
         "defersFrom" => defers_from: Count,
-        /// The longest name of a tool, without what the host puts in front of it.
+        /// The longest name of a tool, without the host's own prefix.
         "nameLimit" => name_limit: NameLength,
-        /// How many characters of `instructions` its model sees.
+        /// How many characters of `instructions` the host's model sees.
         "instructionsLimit" => instructions_limit: Count,
-        /// A result of more bytes is cut or put into a file. For your information: results pass as they are.
+        /// The host cuts a longer result, in bytes, or puts it into a file. For information: plugbay passes results unchanged.
         "resultLimit" => result_limit: Count,
-        /// What its model sees of a result that has both text and structured content. For your information as well.
+        /// Which part of a result the host's model sees, if there are text and structured content. For information.
         "shows" => shows: Word<Shows>,
     }
     ignored: []
 }
 
 object! {
-    /// Sizes that are refused or shortened.
+    /// Limits of sizes.
     pub(super) struct Limits {
-        /// The longest message accepted, such as `"16MiB"` (the default) or a number of bytes.
+        /// The longest message that plugbay accepts from hosts and servers, such as `"16MiB"` (the default) or a number of bytes.
         "message" => message: MessageSize,
-        /// The longest tool name shown to a host; longer ones are shortened. Default 64.
+        /// The longest tool name that hosts see; plugbay shortens longer ones. Default 64.
         "nameLength" => name_length: NameLength,
     }
     ignored: []
 }
 
 object! {
-    /// How tools are searched for.
+    /// The search for tools.
     pub(super) struct Search {
-        /// A language model that ranks what is found; without one the local ranking stands. Gets the query and the signatures of tools, and nothing else. A name alone is a Gemini model.
+        /// A language model that ranks the tools that were found. It gets the query and the signatures of tools, and nothing else. Without it plugbay ranks locally. A name alone means a Gemini model.
         "model" => model: At<ModelChoice>,
         /// How many tools a search shows, from 1 to 50. Default 5.
         "limit" | "default_limit" => limit: Hits,
@@ -207,23 +207,23 @@ object! {
 }
 
 object! {
-    /// How a language model calls tools for a sentence. It is told the sentence, the definitions of tools and what they return.
+    /// A language model that calls tools for a sentence. It gets the sentence, the definitions of tools and their results.
     pub(super) struct NaturalLanguage {
-        /// The language model; without one there is no such tool.
+        /// The language model; without it there is no tool `natural_language`.
         "model" => model: At<ModelChoice>,
-        /// How many calls it may make for one sentence. Default 8.
+        /// How many calls the model may make for one sentence. Default 8.
         "calls" => calls: Count,
-        /// How often it is asked for one sentence. Default 12.
+        /// How many turns the model gets for one sentence. Default 12.
         "turns" => turns: Count,
-        /// How many tokens one sentence may cost, read and written. Default 100000.
+        /// How many tokens, input and output, one sentence may cost. Default 100000.
         "tokens" => tokens: Count,
-        /// How long one sentence may take, not counting the time in which the user is asked. Default `"120s"`.
+        /// How long one sentence may take, without the time in which the user is asked. Default `"120s"`.
         "time" => time: Limit,
-        /// `true`: tools that add something are called without asking the user. Default `false`.
+        /// `true`: the model calls tools that add something without asking the user. Default `false`.
         "allowWrites" => allow_writes: bool,
-        /// `true`: tools that may change or delete something are called without asking the user, and those that add something too. Default `false`.
+        /// `true`: the model calls tools that change, delete or add something without asking the user. Default `false`.
         "allowDestructive" => allow_destructive: bool,
-        /// What the model is told besides.
+        /// Further instructions for the model.
         "instructions" => instructions: String,
     }
     ignored: []
@@ -232,19 +232,19 @@ object! {
 object! {
     /// A language model.
     pub(super) struct LanguageModel {
-        /// Who is asked: `anthropic`, `gemini`, `openai` or whoever speaks like it at `baseUrl`, or the host's own model with `host`, by sampling and without a key.
+        /// The provider: `anthropic`, `gemini`, `openai` (also any compatible API at `baseUrl`), or `host` for the host's own model, by sampling and without a key.
         "provider" => provider: Word<Provider>,
-        /// The model's name, as its provider writes it.
+        /// The name of the model, as its provider writes it.
         "model" => model: String,
-        /// Instead of the provider's own address, with `${VAR}` filled in: `http://localhost:11434/v1` for Ollama.
+        /// The address of the API, if it is not the provider's own, with `${VAR}` expanded: `http://localhost:11434/v1` for Ollama.
         "baseUrl" | "base_url" => base_url: At<String>,
-        /// The environment variable that holds the key. Default: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, and `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+        /// The environment variable with the key. Default: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, and `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
         "apiKeyEnv" | "api_key_env" => api_key_env: At<String>,
-        /// The name under which the key is in the system's keychain: asked for with `security find-generic-password -w -s NAME` on macOS, with `secret-tool lookup service NAME` elsewhere, when the model is first asked.
+        /// The name of the key in the system's keychain. plugbay reads it with `security find-generic-password -w -s NAME` on macOS, with `secret-tool lookup service NAME` elsewhere, when it first needs the model.
         "keychain" => keychain: At<String>,
-        /// A program that prints the key, and its arguments, with `${VAR}` filled in: `["op", "read", "op://vault/item/key"]`. No shell is involved; it is run when the model is first asked.
+        /// A program that prints the key, and its arguments, with `${VAR}` expanded: `["op", "read", "op://vault/item/key"]`. plugbay uses no shell, and runs it when it first needs the model.
         "apiKeyCommand" | "api_key_command" => api_key_command: At<Vec<At<String>>>,
-        /// How long its answer is waited for. For a search, until the local ranking stands: default `"5s"`, and `"30s"` for `host`, where a person may be asked first. Elsewhere as long as everything together may take.
+        /// How long plugbay waits for an answer. For a search, after which it ranks locally: default `"5s"`, and `"30s"` for `host`, where a person may be asked first. For `natural_language`: as long as one sentence may take.
         "timeout" => timeout: Limit,
     }
     ignored: []

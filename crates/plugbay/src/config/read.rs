@@ -143,7 +143,7 @@ pub(super) fn misplaced_key(property: &ObjectProp<'_>, inner: &str, report: &mut
     report.warning(key_range(property), format!("{key} has no effect here"), help);
 }
 
-/// Says that `value` is not what was `wanted`, and how to make it so where that is plain.
+/// Reports that `value` is not what is `wanted`, with a help where the fix is clear.
 pub(super) fn mismatch(value: &Value<'_>, wanted: &str, report: &mut Report<'_>) {
     let (found, scalar) = match value {
         Value::StringLit(_) => ("a string", true),
@@ -182,7 +182,7 @@ pub(super) fn key_range(property: &ObjectProp<'_>) -> Range {
     }
 }
 
-/// Adds to a derived schema what its struct cannot say: other spellings, and keys nobody looks at.
+/// Adds to a derived schema the other spellings of keys, and the keys that have no effect.
 pub(super) fn add_keys(schema: &mut Schema, aliases: &[(&str, &str)], ignored: &[&str]) {
     let Some(properties) = schema.get_mut("properties").and_then(|value| value.as_object_mut()) else {
         return;

@@ -77,7 +77,7 @@ impl<'a> Report<'a> {
         if self.diagnostics.len() + 1 == MOST_PROBLEMS {
             let message = format!("more than {} problems; the rest are not shown", MOST_PROBLEMS - 2);
             let path = &self.source.path;
-            self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, "mend these first"));
+            self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, "fix these first"));
         }
     }
 }

@@ -25,7 +25,7 @@ object! {
         "suites" => suites: BTreeMap<String, At<ServerSuite>>,
         "timeouts" => timeouts: Timeouts,
         "introspection" => introspection: Introspection,
-        // Ours, for where a wrapper stood.
+        // plugbay's own key, for a server whose wrapper is left out.
         "naturalLanguage" => natural_language: NaturalLanguage,
     }
     ignored: ["$schema"]
@@ -70,7 +70,7 @@ object! {
 }
 
 object! {
-    /// `mcp-descriptions.json`: what is said of servers, for models to read.
+    /// `mcp-descriptions.json`: descriptions of servers for models.
     pub(super) struct Descriptions {
         "mcps" => servers: BTreeMap<String, Description>,
     }
@@ -78,7 +78,7 @@ object! {
 }
 
 object! {
-    /// What is said of one server.
+    /// The description of one server.
     pub(super) struct Description {
         "switchboard" => role: String,
         "claude" => instructions: String,
@@ -87,7 +87,7 @@ object! {
 }
 
 impl Switchboard {
-    /// The same in our own words.
+    /// The same settings as plugbay's own keys.
     pub(super) fn into_config(self) -> ConfigFile {
         let introspection = self.introspection.unwrap_or_default();
         let full = introspection.mode.map(|mode| mode.0 == Detail::Full);

@@ -173,7 +173,7 @@ fn duration(value: &Value<'_>, unit: f64, report: &mut Report<'_>) -> Option<Dur
 
 fn more_than_nothing(value: &Value<'_>, duration: Duration, report: &mut Report<'_>) -> Option<Duration> {
     if duration.is_zero() {
-        report.invalid(value.range(), "must be longer than nothing", "write it like \"30s\"");
+        report.invalid(value.range(), "must be longer than zero", "write it like \"30s\"");
         return None;
     }
     Some(duration)

@@ -12,7 +12,7 @@ impl View for Proposal {
     fn human(&self, style: Style) -> String {
         let file = visible(&self.file.to_string_lossy());
         let found = self.found.iter().map(|file| file.to_string_lossy());
-        let rest = [listed("It also", &self.besides), listed("It leads to", found)].concat();
+        let rest = [listed("It also", &self.besides), listed("It includes", found)].concat();
         if self.servers.is_empty() {
             return format!("{file} starts nothing\n{rest}");
         }
@@ -93,7 +93,7 @@ mod tests {
   odd   nothing: no `command`
 It also
   lets something happen
-It leads to
+It includes
   /p/a/.mcp.json
 ";
         assert_eq!(proposal.human(Style::PLAIN), expected);

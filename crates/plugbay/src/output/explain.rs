@@ -2,8 +2,8 @@
 
 use super::{Style, clean, one_line, table};
 use crate::{
-    commands::{CommandError, Detail, Trouble},
     config::{Diagnostic, Severity},
+    error::{CommandError, Detail, Trouble},
 };
 
 /// `stderr` and `try` stand before what they name.

@@ -17,11 +17,13 @@ impl View for Overview {
         }
         parts.extend(self.servers.iter().filter_map(|row| row.explanation(style)));
         parts.extend(self.collisions.iter().map(|name| {
-            format!("two tools want the name {}: neither is shown; rename one\n", one_line(name))
+            format!("two tools want the name {}: plugbay shows neither; rename one\n", one_line(name))
         }));
         parts.extend(self.ambiguous.iter().map(|name| {
             let name = one_line(name);
-            format!("{name} does not say whose tool it is: shown with the server's name in front\n")
+            format!(
+                "{name} is ambiguous without its server's name: plugbay shows it with that name in front\n"
+            )
         }));
         if !self.disabled.is_empty() {
             parts.push(format!("{}\n", style.dim(&format!("disabled: {}", self.disabled.join(", ")))));
@@ -54,14 +56,14 @@ impl Overview {
 impl Row {
     fn explanation(&self, style: Style) -> Option<String> {
         let reason = trouble(self.trouble.as_ref()?, 2, style);
-        let remembered = match self.tools {
+        let cached = match self.tools {
             0 => String::new(),
             tools => {
-                let note = format!("the host still sees the {} it had", plural(tools, "tool"));
+                let note = format!("hosts still see the {} of its last run", plural(tools, "tool"));
                 format!("  {}\n", style.dim(&note))
             }
         };
-        Some(format!("{}\n{reason}{remembered}", style.bad(&self.name)))
+        Some(format!("{}\n{reason}{cached}", style.bad(&self.name)))
     }
 
     fn cells(&self) -> Vec<Cell> {
@@ -82,10 +84,10 @@ mod tests {
     use plugbay_core::{era::Era, server_state::ServerState};
 
     use super::*;
-    use crate::commands::Trouble;
+    use crate::error::Trouble;
 
     #[test]
-    fn a_glance_shows_what_works_what_it_costs_and_why_the_rest_does_not() {
+    fn the_server_list_shows_states_tokens_and_failures() {
         let row = |name: &str, state, tools, tokens, era| Row {
             name: name.to_owned(),
             state,
@@ -131,7 +133,7 @@ files
   exited with code 1
   stderr  no port
   try     open it
-  the host still sees the 2 tools it had
+  hosts still see the 2 tools of its last run
 
 disabled: github
 ";

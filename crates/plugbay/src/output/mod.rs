@@ -1,5 +1,5 @@
-//! Everything that people and scripts read from the command line: the only module that writes to
-//! stdout and stderr. Commands make data; here it becomes text or JSON.
+//! The output of commands: the only module that writes to stdout and stderr. Commands produce data; this module
+//! turns it into text or JSON.
 
 mod approve;
 mod call;
@@ -30,9 +30,9 @@ pub use clean::{clean, clean_line, one_line};
 pub use style::Style;
 
 use self::table::Cell;
-use crate::{commands::CommandError, config::Diagnostic};
+use crate::{config::Diagnostic, error::CommandError};
 
-/// Where a command's words go, and what the reader's terminal can show.
+/// The output of a command, and what the terminal can show.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     out: Style,
@@ -41,7 +41,7 @@ pub struct Output {
     watched: bool,
 }
 
-/// Something a command found out: for people, or for programs.
+/// The result of a command, as text for people or as JSON for programs.
 pub trait View: Serialize {
     fn human(&self, style: Style) -> String;
 }
@@ -70,12 +70,12 @@ impl Output {
     }
 
     /// Exactly these bytes, on stdout.
-    #[expect(clippy::unused_self, reason = "whoever prints holds the output")]
+    #[expect(clippy::unused_self, reason = "only a holder of the output prints")]
     pub fn raw(&self, text: impl AsRef<[u8]>) {
         write(io::stdout(), text.as_ref());
     }
 
-    /// A remark beside the result.
+    /// Prints a note beside the result, on stderr.
     pub fn note(&self, text: impl Display) {
         let label = self.err.dim("note:");
         self.tell(&format!("{label} {text}\n"));
@@ -91,7 +91,7 @@ impl Output {
         self.tell(&explain::error(error, self.err));
     }
 
-    /// Shows what is going on, over what was shown before. Nobody watching: nothing.
+    /// Replaces the progress line. Without a terminal, nothing is shown.
     pub fn progress(&self, text: &str) {
         if self.watched {
             let width = self.err.width.unwrap_or(80).saturating_sub(1);
@@ -105,7 +105,7 @@ impl Output {
         }
     }
 
-    /// Asks on stderr, so that it is seen when stdout goes elsewhere; `None` if nobody can answer.
+    /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
         if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
             return None;
@@ -116,7 +116,7 @@ impl Output {
         Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
-    #[expect(clippy::unused_self, reason = "whoever prints holds the output")]
+    #[expect(clippy::unused_self, reason = "only a holder of the output prints")]
     fn tell(&self, text: &str) {
         write(io::stderr(), text.as_bytes());
     }

@@ -52,15 +52,15 @@ impl GatewayStatus {
             None => format!("in {}", self.folder),
         };
         let line = format!("{transport}, for {}, {place}", age(now.saturating_sub(self.since)));
-        let nobody = if self.hosts.is_empty() { ", no host yet" } else { "" };
-        format!("{} {}{nobody}\n", style.bold(&format!("gateway {}:", self.pid)), one_line(&line))
+        let no_host = if self.hosts.is_empty() { ", no host yet" } else { "" };
+        format!("{} {}{no_host}\n", style.bold(&format!("gateway {}:", self.pid)), one_line(&line))
     }
 
     fn host_table(&self, style: Style) -> String {
         let columns = vec![
             Column::left("HOST"),
             Column::left("VERSION"),
-            Column::left("TAKEN FOR"),
+            Column::left("PROFILE"),
             Column::left("ERA"),
             Column::left("MODE"),
             Column::flexible("WHY"),
@@ -125,7 +125,7 @@ mod tests {
     use plugbay_downstream::ConnectedHost;
 
     use super::*;
-    use crate::commands::Trouble;
+    use crate::error::Trouble;
 
     fn gateway() -> GatewayStatus {
         let host = ConnectedHost {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_shows_who_is_served_how_and_what_does_not_work() {
+    fn the_status_shows_hosts_servers_and_failures() {
         let bare = GatewayStatus {
             transport: Transport::Stdio,
             config: Some("/c.jsonc".to_owned()),
@@ -183,7 +183,7 @@ mod tests {
         let expected = "\
 gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
 
-  HOST             VERSION  TAKEN FOR    ERA     MODE  WHY
+  HOST             VERSION  PROFILE      ERA     MODE  WHY
   claude-code × 3  2.0      claude-code  legacy  all   the host keeps tools out of context itself
   –                –        unknown      modern  –     chosen when every server has connected or failed
 
@@ -203,7 +203,7 @@ gateway 4711: stdio, for 5 min, with /c.jsonc, no host yet
     }
 
     #[test]
-    fn a_file_says_what_was_written() {
+    fn a_gateway_status_survives_its_status_file() {
         let text = serde_json::to_string(&gateway()).unwrap();
         assert_eq!(serde_json::from_str::<GatewayStatus>(&text).unwrap(), gateway());
     }

@@ -32,7 +32,7 @@ fn a_project_file_is_used_once_it_is_approved() {
 }
 
 #[test]
-fn it_is_shown_who_gets_a_key_and_what_is_no_longer_asked() {
+fn approve_shows_which_model_gets_a_key_and_what_needs_no_consent() {
     let harness = Harness::empty();
     let model =
         |host: &str| json!({ "provider": "openai", "model": "m", "baseUrl": format!("https://{host}/v1/") });
@@ -44,9 +44,9 @@ fn it_is_shown_who_gets_a_key_and_what_is_no_longer_asked() {
     let run = harness.run(&["approve", "--yes"]);
     let expected = "plugbay.jsonc starts nothing
 It also
-  tells https://a.example/v1 what is searched for, with the key in OPENAI_API_KEY
-  tells https://b.example/v1 what natural_language reads, with the key that `op read \"op://my vault\"` prints
-  lets natural_language change and delete things unasked
+  sends search queries to https://a.example/v1, with the key in OPENAI_API_KEY
+  sends what natural_language reads to https://b.example/v1, with the key that `op read \"op://my vault\"` prints
+  lets natural_language change and delete things without asking
 ";
     assert!(run.out.ends_with(expected), "{}", run.out);
 }
@@ -55,7 +55,7 @@ It also
 fn without_a_project_file_there_is_nothing_to_approve() {
     let run = Harness::empty().run(&["approve"]);
     assert_eq!(run.code, Some(1));
-    assert!(run.err.starts_with("error: there is no project file here"), "{}", run.err);
+    assert!(run.err.starts_with("error: there is no project file in this folder"), "{}", run.err);
     let run = Harness::empty().run(&["approve", "other.jsonc", "--yes"]);
-    assert!(run.err.contains("other.jsonc: "), "{}", run.err);
+    assert!(run.err.contains("other.jsonc contains nothing to approve"), "{}", run.err);
 }

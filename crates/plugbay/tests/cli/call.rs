@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{Harness, program, sample, samples};
 
 #[test]
-fn takes_arguments_in_every_form() {
+fn call_arguments_are_accepted_in_every_form() {
     let harness = Harness::with(&samples());
     harness.run(&["call", "calc.evaluate", "expression=(17 + 4) * 2"]).check(0, "42\n", "");
     harness.run(&["call", "calc__evaluate", r#"{ "expression": "6 * 7" }"#]).check(0, "42\n", "");
@@ -22,11 +22,11 @@ fn takes_arguments_in_every_form() {
         "2026-03-01 is a Sunday, day 60 of the year, ISO week 2026-W09\n",
         "",
     );
-    assert_eq!(harness.processes(), Vec::<String>::new());
+    harness.wait_for_processes();
 }
 
 #[test]
-fn json_is_the_result_as_the_server_wrote_it() {
+fn call_json_is_the_result_as_the_server_wrote_it() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["call", "--json", "calc.evaluate", "expression=1"]);
     run.check(0, "{\"content\":[{\"text\":\"1\",\"type\":\"text\"}]}\n", "");
@@ -35,14 +35,14 @@ fn json_is_the_result_as_the_server_wrote_it() {
 }
 
 #[test]
-fn a_tools_refusal_is_an_error() {
+fn a_tool_result_with_is_error_fails_the_command() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["call", "notes.delete", "id=4"]);
     run.check(1, "", "error: notes.delete: there is no note 4\n");
 }
 
 #[test]
-fn wrong_names_are_answered_with_near_ones() {
+fn unknown_tool_names_get_near_ones() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["call", "calc.evalute", "expression=1"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
@@ -55,11 +55,11 @@ fn wrong_names_are_answered_with_near_ones() {
     harness.run(&["call", "clac.evaluate"]).check(1, "", expected);
     // The server is in the cache by now, so a tool without its server can be found.
     let run = harness.run(&["call", "evaluate"]);
-    run.check(2, "", "error: \"evaluate\" names no server\n  did you mean calc.evaluate?\n");
+    run.check(2, "", "error: \"evaluate\" does not name a server\n  did you mean calc.evaluate?\n");
 }
 
 #[test]
-fn the_configuration_holds_here_too() {
+fn the_call_command_follows_allow_and_deny() {
     let servers = json!({
         "calc": {
             "command": program(), "args": ["__sample", "calc"],
@@ -72,7 +72,7 @@ fn the_configuration_holds_here_too() {
     harness.run(&["call", "calc.compute", "expression=1"]).check(0, "1\n", "");
     harness.run(&["call", "calc.evaluate", "expression=1"]).check(0, "1\n", "");
     let run = harness.run(&["call", "calc.factorize", "number=4"]);
-    assert!(run.err.starts_with("error: the configuration does not show the tool \"factorize\" of calc\n"));
+    assert!(run.err.starts_with("error: the configuration hides the tool \"factorize\" of calc\n"));
     harness.run(&["call", "off.x"]).check(1, "", "error: server off is disabled in the configuration\n");
     let run = harness.run(&["call", "bad.x"]);
     assert_eq!(run.code, Some(1));
@@ -80,7 +80,7 @@ fn the_configuration_holds_here_too() {
 }
 
 #[test]
-fn nonsense_on_the_command_line_is_told_from_failure() {
+fn command_line_errors_and_failures_have_different_exit_codes() {
     let harness = Harness::with(&samples());
     for arguments in [
         &["call"][..],

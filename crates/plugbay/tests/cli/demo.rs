@@ -1,6 +1,5 @@
 //! `plugbay demo`.
 
-use plugbay_testkit::{DEADLINE, wait_until};
 use serde_json::Value;
 
 use crate::harness::Harness;
@@ -39,8 +38,7 @@ fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
     let left: Vec<_> =
         std::fs::read_dir(harness.path()).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "{left:?}");
-    // The guard goes last, a moment after the program that it watched.
-    wait_until("the guard to end", DEADLINE, || harness.processes().is_empty().then_some(()));
+    harness.wait_for_processes();
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use plugbay_testkit::{DEADLINE, wait_until};
 use serde_json::{Value, json};
 
 pub struct Harness {
@@ -73,8 +74,13 @@ impl Harness {
         Run::of(child.wait_with_output().expect("plugbay ends"))
     }
 
+    /// Waits until every process of this harness has ended: the guard goes last, a moment after the program it watched.
+    pub fn wait_for_processes(&self) {
+        wait_until("all processes to end", DEADLINE, || self.processes().is_empty().then_some(()));
+    }
+
     /// The command lines of all processes that were started in this harness, or below it.
-    pub fn processes(&self) -> Vec<String> {
+    fn processes(&self) -> Vec<String> {
         let mark = self.path().to_string_lossy().into_owned();
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let lines = processes.filter_map(|entry| {

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{Harness, program, sample, samples};
 
 #[test]
-fn shows_every_server_and_what_it_costs() {
+fn the_list_shows_every_server_and_its_tokens() {
     let run = Harness::with(&samples()).run(&["list"]);
     let lines: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["SERVER", "STATE", "TOOLS", "TOKENS", "ERA"]);
@@ -49,7 +49,7 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
     assert_eq!(states, ["error", "active", "error", "error"]);
     assert_eq!(json["servers"][0]["stderr"][0], "broken: reading the settings");
     assert_eq!((&json["tools"], &json["disabled"]), (&json!(6), &json!(["off"])));
-    assert_eq!(harness.processes(), Vec::<String>::new());
+    harness.wait_for_processes();
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn tools_of_a_server_that_worked_once_are_still_counted() {
     let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("calc    error      6"), "{}", run.out);
-    assert!(run.out.contains("  the host still sees the 6 tools it had\n"), "{}", run.out);
+    assert!(run.out.contains("  hosts still see the 6 tools of its last run\n"), "{}", run.out);
 }
 
 #[test]
@@ -73,16 +73,17 @@ fn without_a_configuration_it_says_where_to_write_one() {
     let run = harness.run(&["list"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
     let path = harness.user_file();
-    let expected = format!("error: there is no configuration yet\n  plugbay looked for {}\n", path.display());
+    let expected =
+        format!("error: there is no configuration file yet\n  plugbay looked for {}\n", path.display());
     assert!(run.err.starts_with(&expected), "{}", run.err);
     assert!(run.err.contains("\n      \"mcpServers\": {\n"), "{}", run.err);
 
     harness.configure("{}");
-    assert!(harness.run(&["list"]).err.contains("config.jsonc names no servers"));
+    assert!(harness.run(&["list"]).err.contains("config.jsonc contains no servers"));
     harness.configure("{ nonsense");
     let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
-    assert!(run.err.ends_with("error: no server can be used\n  mend what is said above, then try again\n"));
+    assert!(run.err.ends_with("error: no server can be used\n  fix the problems above, then try again\n"));
 }
 
 #[test]

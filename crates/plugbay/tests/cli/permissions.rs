@@ -13,7 +13,7 @@ fn harness() -> Harness {
 }
 
 #[test]
-fn what_only_reads_is_allowed_and_the_rest_asked_about() {
+fn read_only_tools_are_allowed_and_the_rest_asked_about() {
     let harness = harness();
     let run = harness.run(&["permissions", "--host", "claude-code", "--allow-reading"]);
     let settings = run.json();
@@ -73,7 +73,7 @@ fn the_hook_applies_the_rules_of_the_host_to_the_inner_tool() {
 }
 
 #[test]
-fn the_rules_of_a_project_hold_in_its_folders() {
+fn permission_rules_of_a_project_hold_in_its_folders() {
     let harness = harness();
     write_rules(&harness, &json!({ "permissions": { "deny": ["mcp__notes__search"] } }));
     fs::create_dir_all(harness.path().join("sub/folder")).unwrap();
@@ -82,7 +82,7 @@ fn the_rules_of_a_project_hold_in_its_folders() {
 }
 
 #[test]
-fn no_spelling_gets_around_a_rule() {
+fn no_spelling_of_a_tool_name_gets_around_a_permission_rule() {
     let harness = harness();
     write_rules(
         &harness,
@@ -101,7 +101,7 @@ fn no_spelling_gets_around_a_rule() {
 }
 
 #[test]
-fn what_nobody_here_has_heard_of_is_not_allowed() {
+fn unknown_tools_are_not_allowed_by_the_hook() {
     let harness = Harness::empty();
     let notes = json!({ "command": "none", "plugbay": { "rename": { "wipe": "tidy" } } });
     let servers = json!({ "github": { "command": "none" }, "notes": notes });
@@ -131,7 +131,7 @@ fn what_nobody_here_has_heard_of_is_not_allowed() {
 }
 
 #[test]
-fn what_is_refused_is_not_allowed() {
+fn a_call_that_would_be_refused_is_not_allowed_by_the_hook() {
     let harness = harness();
     let call = json!({ "name": "notes__delete", "arguments": { "id": 1 }, "zzz": 3 });
     write_rules(&harness, &json!({ "permissions": { "allow": ["mcp__plugbay"] } }));
@@ -144,7 +144,7 @@ fn what_is_refused_is_not_allowed() {
 }
 
 #[test]
-fn rules_hold_within_a_suite_that_nobody_here_has_heard_of() {
+fn permission_rules_hold_within_the_suite_of_a_server_that_never_connected() {
     let harness = Harness::empty();
     let servers = json!({ "github": { "command": "none" } });
     harness.configure(&json!({ "mode": "suite", "mcpServers": servers }).to_string());
@@ -160,7 +160,7 @@ fn rules_hold_within_a_suite_that_nobody_here_has_heard_of() {
 }
 
 #[test]
-fn rules_hold_within_a_suite() {
+fn permission_rules_hold_within_a_suite() {
     let harness = Harness::empty();
     harness.configure(&json!({ "mode": "suite", "mcpServers": samples() }).to_string());
     harness.run(&["tools"]);

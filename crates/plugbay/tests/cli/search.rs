@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{Harness, program, samples};
 
 #[test]
-fn tools_are_found_by_what_they_are_for() {
+fn tools_are_found_by_what_they_do() {
     let harness = Harness::with(&samples());
     harness.run(&["tools"]);
     for (query, tool) in [
@@ -30,7 +30,7 @@ fn tools_are_found_by_what_they_are_for() {
 }
 
 #[test]
-fn reasons_are_told_when_asked_for() {
+fn search_explain_shows_why_tools_match() {
     let harness = Harness::with(&samples());
     harness.run(&["tools"]);
     let run = harness.run(&["search", "delete note", "--explain", "--limit", "1"]);
@@ -43,7 +43,7 @@ fn reasons_are_told_when_asked_for() {
 }
 
 #[test]
-fn commands_see_behind_the_panel_of_search_mode() {
+fn commands_see_all_tools_in_search_mode() {
     let harness = Harness::empty();
     harness.configure(&json!({ "mode": "search", "mcpServers": samples() }).to_string());
     let listed = harness.run(&["list"]);
@@ -57,12 +57,12 @@ fn commands_see_behind_the_panel_of_search_mode() {
 }
 
 #[test]
-fn no_server_is_started() {
+fn the_hook_starts_no_server() {
     let harness = Harness::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
     let script = harness.path().join("server.sh");
     fs::write(&script, "touch started\n").unwrap();
     let expected =
-        "error: no tools are known yet\n  `plugbay list` meets every server and remembers its tools\n";
+        "error: no tools are known yet\n  `plugbay list` starts every server and caches its tools\n";
     harness.run(&["search", "time"]).check(1, "", expected);
     assert!(!harness.path().join("started").exists());
     fs::write(&script, format!("exec {} __sample clock\n", program())).unwrap();
@@ -73,18 +73,22 @@ fn no_server_is_started() {
 }
 
 #[test]
-fn a_search_that_finds_nothing_says_how_to_ask() {
+fn a_search_without_hits_says_how_to_ask() {
     let harness = Harness::with(&samples());
     harness.run(&["tools"]);
     let run = harness.run(&["search", "@@@"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
-    assert!(run.err.starts_with("error: no tool is for \"@@@\"\n  say what it should do"), "{}", run.err);
+    assert!(
+        run.err.starts_with("error: no tool fits \"@@@\"\n  describe what the tool should do"),
+        "{}",
+        run.err
+    );
     let run = harness.run(&["search", "x", "--server", "clok"]);
     assert_eq!(run.err, "error: there is no server \"clok\"\n  did you mean clock?\n");
 }
 
 #[test]
-fn signatures_are_one_line_each() {
+fn tool_signatures_are_one_line_each() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["tools", "--signature", "--server", "notes"]);
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 6));
@@ -93,7 +97,7 @@ fn signatures_are_one_line_each() {
 }
 
 #[test]
-fn a_model_ranks_here_too() {
+fn a_model_ranks_the_search_command_too() {
     let harness = Harness::with(&samples());
     harness.run(&["tools"]);
     let says = |text: &str| {

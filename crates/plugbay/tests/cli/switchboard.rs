@@ -37,7 +37,7 @@ fn server(harness: &Harness, name: &str, command: &Value) {
 }
 
 #[test]
-fn its_servers_are_listed_and_their_tools_called() {
+fn switchboard_servers_are_listed_and_their_tools_called() {
     let harness = harness();
     let explicit = ["--config", "switchboard.config.json"];
     let run = harness.run(&[&["list", "--json"][..], &explicit].concat());
@@ -52,7 +52,7 @@ fn its_servers_are_listed_and_their_tools_called() {
 }
 
 #[test]
-fn it_is_a_project_file_whose_servers_are_approved_one_by_one() {
+fn a_switchboard_project_needs_approval_of_each_server() {
     let harness = harness();
     let run = harness.run(&["list"]);
     assert_eq!(run.code, Some(1));
@@ -61,13 +61,17 @@ fn it_is_a_project_file_whose_servers_are_approved_one_by_one() {
     let run = harness.run(&["approve", "--yes"]);
     assert_eq!(run.code, Some(0));
     assert!(run.out.contains("\n  calc   ./run"), "{}", run.out);
-    assert!(run.out.contains("\nIt leads to\n") && run.out.contains("/notes/.mcp.json\n"), "{}", run.out);
-    assert!(run.err.contains(" and what it leads to, as long as they stay as they are"), "{}", run.err);
+    assert!(run.out.contains("\nIt includes\n") && run.out.contains("/notes/.mcp.json\n"), "{}", run.out);
+    assert!(run.err.contains(" and the files that it includes, with their present content"), "{}", run.err);
     harness.run(&["call", "calc.evaluate", "expression=6 * 7"]).check(0, "42\n", "");
 
     server(&harness, "notes", &json!({ "cmd": "anything-else" }));
     let run = harness.run(&["list", "--json"]);
     assert_eq!(run.json()["servers"].as_array().unwrap().len(), 1);
-    assert!(run.err.contains("this file has changed since it was approved; it is not used"), "{}", run.err);
+    assert!(
+        run.err.contains("this file has changed since it was approved; plugbay ignores it"),
+        "{}",
+        run.err
+    );
     assert!(run.err.contains(".switchboard/mcps/notes/.mcp.json"), "{}", run.err);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{Harness, samples};
 
 #[test]
-fn each_mode_is_counted_as_hosts_see_it() {
+fn tokens_of_each_mode_are_counted_as_hosts_see_it() {
     let harness = Harness::with(&samples());
     let counted = harness.run(&["tokens", "--server", "notes", "--explain", "--json"]).json();
     let rows: Vec<&Value> = counted["listings"].as_array().unwrap().iter().collect();
@@ -27,7 +27,7 @@ fn each_mode_is_counted_as_hosts_see_it() {
 }
 
 #[test]
-fn what_is_explained_is_what_auto_does() {
+fn tokens_explain_shows_the_modes_that_auto_chooses() {
     let harness = Harness::with(&samples());
     let counted = harness.run(&["tokens", "--explain", "--json"]).json();
     let shown = harness.run(&["hosts", "--json"]).json();
@@ -38,14 +38,14 @@ fn what_is_explained_is_what_auto_does() {
         rows.as_array().unwrap().iter().map(choice).collect::<Vec<_>>()
     };
     assert_eq!(choices(&counted["reckoning"]["hosts"]), choices(&shown["hosts"]));
-    let reckoned = counted["reckoning"]["definitions"].as_u64().unwrap();
-    assert_eq!(counted["reckoning"]["costs"][0]["tokens"].as_u64().unwrap(), 20 * reckoned);
+    let estimated = counted["reckoning"]["definitions"].as_u64().unwrap();
+    assert_eq!(counted["reckoning"]["costs"][0]["tokens"].as_u64().unwrap(), 20 * estimated);
     let real = counted["listings"][0]["tokens"].as_u64().unwrap();
-    assert!(reckoned.abs_diff(real) * 5 < real, "an estimate, but a good one: {reckoned} for {real}");
+    assert!(estimated.abs_diff(real) * 5 < real, "an estimate, but a good one: {estimated} for {real}");
 }
 
 #[test]
-fn hosts_are_shown_with_what_they_get() {
+fn host_profiles_are_shown_with_their_modes() {
     let harness = Harness::empty();
     let hosts = json!({
         "gemini-cli": { "pause": "3s", "resultLimit": 1000, "shows": "both" },

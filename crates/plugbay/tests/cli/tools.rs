@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{Harness, program, sample, samples};
 
 #[test]
-fn shows_what_the_host_sees() {
+fn the_tools_command_shows_what_the_host_sees() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["tools", "--server", "notes"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
@@ -19,7 +19,7 @@ fn shows_what_the_host_sees() {
 }
 
 #[test]
-fn words_filter_by_name_and_description() {
+fn query_words_filter_tools_by_name_and_description() {
     let harness = Harness::with(&samples());
     let found = |words: &[&str]| {
         let run = harness.run(&[&["tools", "--json"], words].concat());
@@ -35,7 +35,7 @@ fn words_filter_by_name_and_description() {
 }
 
 #[test]
-fn definitions_are_those_of_the_host() {
+fn tool_definitions_are_those_of_the_host() {
     let servers = json!({ "calc": {
         "command": program(), "args": ["__sample", "calc"],
         "plugbay": { "allow": ["list_units"], "rename": { "list_units": "units" }, "describe": { "list_units": "All." } },
@@ -47,7 +47,7 @@ fn definitions_are_those_of_the_host() {
 }
 
 #[test]
-fn the_cache_answers_without_starting_anything() {
+fn the_tools_command_answers_from_the_cache() {
     let harness = Harness::with(&json!({ "clock": { "command": "sh", "args": ["server.sh"] } }));
     let script = harness.path().join("server.sh");
     fs::write(&script, format!("exec {} __sample clock\n", program())).unwrap();
@@ -60,7 +60,7 @@ fn the_cache_answers_without_starting_anything() {
 }
 
 #[test]
-fn a_wrong_server_is_answered_with_the_nearest() {
+fn an_unknown_server_name_gets_the_nearest() {
     let harness = Harness::with(&samples());
     let expected = "error: there is no server \"clok\"\n  did you mean clock?\n";
     harness.run(&["tools", "--server", "clok"]).check(1, "", expected);
@@ -74,6 +74,6 @@ fn servers_without_tools_are_mentioned() {
     for _ in 0..2 {
         let run = harness.run(&["tools", "prime"]);
         assert_eq!(run.code, Some(0));
-        assert_eq!(run.err, "note: no tools are known of bad; `plugbay list` tells why\n");
+        assert_eq!(run.err, "note: plugbay knows no tools of bad; `plugbay list` shows why\n");
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Seen {
     /// `{"result": …}` or `{"error": …}` for each call, and from the SDKs `"progress": […]`.
     pub(crate) results: Vec<Value>,
     /// What it was asked to look at besides tools.
-    #[serde(default)]
+    #[serde(default, rename = "looked")]
     pub(crate) resources: Value,
 }
 
@@ -79,7 +79,7 @@ impl Client {
         wanted: Value,
     ) -> Seen {
         let mut plan = plan(workspace, self, era, entry, &[]);
-        plan["shelf"] = wanted;
+        plan["look"] = wanted;
         self.follow(workspace, installed, &plan)
     }
 

@@ -6,7 +6,8 @@ use serde_json::json;
 use crate::gateway;
 
 /// What a host sees that nobody knows: it may not list again, so it can call through.
-const PANEL: [&str; 4] = ["gateway_activate", "gateway_deactivate", "gateway_status", "execute_tool"];
+const ACTIVATE_TOOLS: [&str; 4] =
+    ["gateway_activate", "gateway_deactivate", "gateway_status", "execute_tool"];
 
 fn started(workspace: &Workspace, servers: &[(&str, Script)]) -> Host {
     workspace.write_config(&workspace.config(servers).top("mode", json!("activate")));
@@ -16,11 +17,11 @@ fn started(workspace: &Workspace, servers: &[(&str, Script)]) -> Host {
 }
 
 fn with<'a>(tools: &[&'a str]) -> Vec<&'a str> {
-    [&PANEL[..], tools].concat()
+    [&ACTIVATE_TOOLS[..], tools].concat()
 }
 
 #[test]
-fn servers_are_warm_before_they_are_wanted_and_stay_so() {
+fn servers_start_before_they_are_activated_and_stay_ready() {
     for open in [|host: &Host| drop(host.initialize()), Host::speak_modern] {
         check_warmth(open);
     }
@@ -32,7 +33,7 @@ fn check_warmth(open: fn(&Host)) {
     workspace.write_config(&workspace.config(&servers).top("mode", json!("activate")));
     let host = workspace.serve(&gateway());
     open(&host);
-    assert_eq!(host.tool_names(), PANEL);
+    assert_eq!(host.tool_names(), ACTIVATE_TOOLS);
     workspace.await_log("a", "listed", 1);
     workspace.await_log("b", "listed", 1);
     let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
@@ -40,7 +41,7 @@ fn check_warmth(open: fn(&Host)) {
     assert_eq!(host.tool_names(), with(&["a__echo", "a__pid"]));
     let pid = host.call("a__pid", "{}").content_text();
     host.call("gateway_deactivate", r#"{"name":"a"}"#);
-    assert_eq!(host.tool_names(), PANEL);
+    assert_eq!(host.tool_names(), ACTIVATE_TOOLS);
     host.call("gateway_activate", r#"{"name":"a.p*"}"#);
     assert_eq!(host.tool_names(), with(&["a__pid"]));
     assert_eq!(host.call("a__pid", "{}").content_text(), pid, "the same process as before");
@@ -48,7 +49,7 @@ fn check_warmth(open: fn(&Host)) {
 }
 
 #[test]
-fn a_crash_takes_the_tools_away_and_a_recovery_brings_them_back() {
+fn a_server_crash_removes_its_tools_and_a_recovery_restores_them() {
     let workspace = Workspace::new();
     let host = started(&workspace, &[("a", Script::friendly()), ("b", Script::friendly())]);
     host.call("gateway_activate", r#"{"name":["a","b"]}"#);
@@ -70,7 +71,7 @@ fn a_crash_takes_the_tools_away_and_a_recovery_brings_them_back() {
 #[test]
 fn the_first_list_waits_for_no_server_whose_tools_are_not_in_it() {
     for (mode, listed) in
-        [("activate", &PANEL[..]), ("search", &["search_tools", "describe_tool", "execute_tool"])]
+        [("activate", &ACTIVATE_TOOLS[..]), ("search", &["search_tools", "describe_tool", "execute_tool"])]
     {
         let workspace = Workspace::new();
         let silent = Script::new().set("start_delay_ms", "3600000");
@@ -83,7 +84,7 @@ fn the_first_list_waits_for_no_server_whose_tools_are_not_in_it() {
 }
 
 #[test]
-fn a_server_that_was_mended_is_up_as_soon_as_it_is_activated() {
+fn a_repaired_server_is_ready_as_soon_as_it_is_activated() {
     let workspace = Workspace::new();
     let broken = Script::new().set("exit", r#"{"code":1,"stderr":["no such thing"]}"#);
     let host = started(&workspace, &[("a", broken)]);
@@ -99,7 +100,7 @@ fn a_server_that_was_mended_is_up_as_soon_as_it_is_activated() {
 }
 
 #[test]
-fn a_server_at_rest_is_started_when_it_is_activated_and_rests_when_it_is_put_away() {
+fn an_idle_server_starts_when_activated_and_is_idle_again_after_deactivation() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]).top("mode", json!("activate"));
     workspace.write_config(&config.top("defaults", json!({ "idle": "100ms" })));
@@ -116,7 +117,7 @@ fn a_server_at_rest_is_started_when_it_is_activated_and_rests_when_it_is_put_awa
 }
 
 #[test]
-fn what_a_project_uses_most_is_listed_the_next_time() {
+fn learned_tools_are_listed_in_the_next_conversation() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);
     workspace.write_config(&config.top("mode", json!("search")).top("learn", json!(1)));

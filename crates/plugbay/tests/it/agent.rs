@@ -1,10 +1,12 @@
-//! A sentence becomes calls: a real gateway, real servers, and endpoints that speak like each provider.
+//! Agent runs: a real gateway, real servers, and endpoints that answer as each provider does.
 
-use std::{env, fs, path::Path, process::Command};
+mod consent;
+mod keys;
+
+use std::{fs, process::Command};
 
 use plugbay_testkit::{
-    Asked, Config, DEADLINE, Endpoint, Host, HttpGateway, MODERN_META, Play, RawMessage, Script, Tool,
-    Workspace, wait_until, write_program,
+    Asked, Config, DEADLINE, Endpoint, Host, Play, RawMessage, Script, Tool, Workspace, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -90,7 +92,7 @@ fn told(answer: &RawMessage) -> (String, String, bool) {
 }
 
 #[test]
-fn each_provider_calls_and_says_what_came_of_it() {
+fn each_model_provider_calls_tools_and_reports_the_result() {
     for dialect in DIALECTS {
         let plays = [dialect.calls(&[("s__read", json!({ "n": 7 }))]), dialect.says("It is seven.")];
         let harness = Harness::new(dialect, plays);
@@ -116,7 +118,7 @@ fn each_provider_calls_and_says_what_came_of_it() {
 }
 
 #[test]
-fn several_calls_at_once_and_one_after_the_other() {
+fn an_agent_run_makes_calls_at_once_and_in_sequence() {
     for dialect in DIALECTS {
         let both = dialect.calls(&[("s__read", json!({ "n": 1 })), ("s__read", json!({ "n": "2" }))]);
         let wrong = dialect.calls(&[("s__read", json!({ "n": "three" })), ("s__secret", json!({ "n": 1 }))]);
@@ -138,7 +140,7 @@ fn several_calls_at_once_and_one_after_the_other() {
 }
 
 #[test]
-fn refusals_and_limits_of_a_provider_are_told() {
+fn refusals_and_rate_limits_of_a_model_provider_are_reported() {
     for dialect in DIALECTS {
         let plays = [
             dialect.refuses(),
@@ -162,7 +164,7 @@ fn refusals_and_limits_of_a_provider_are_told() {
 }
 
 #[test]
-fn what_the_model_says_is_told_while_it_says_it() {
+fn streamed_model_text_becomes_progress_notifications() {
     for dialect in DIALECTS {
         let harness = Harness::new(dialect, [dialect.says("Seven is in it. And no more")]);
         let host = harness.open(&json!({}), "{}");
@@ -177,7 +179,7 @@ fn what_the_model_says_is_told_while_it_says_it() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_asked_for_again_and_one_that_fails_is_told() {
+fn a_broken_model_stream_is_requested_again_and_a_failed_one_reported() {
     for dialect in STREAMED {
         let plays =
             [dialect.breaks_off("Let me see. "), dialect.says("Seven."), dialect.fails_amid("Let me see. ")];
@@ -193,7 +195,7 @@ fn a_stream_that_breaks_off_is_asked_for_again_and_one_that_fails_is_told() {
 }
 
 #[test]
-fn a_call_that_is_none_can_be_mended() {
+fn a_malformed_tool_call_of_a_model_gets_another_try() {
     for dialect in DIALECTS {
         let harness = Harness::new(dialect, [dialect.stammers(), dialect.says("Sorry.")]);
         let host = harness.open(&json!({}), "{}");
@@ -203,7 +205,7 @@ fn a_call_that_is_none_can_be_mended() {
 }
 
 #[test]
-fn every_limit_ends_it_with_a_record() {
+fn every_limit_ends_an_agent_run_with_a_record() {
     let call = |dialect: Dialect| dialect.calls(&[("s__read", json!({ "n": 1 }))]);
     for dialect in DIALECTS {
         for (limit, plays, expected, made) in [
@@ -229,7 +231,7 @@ fn every_limit_ends_it_with_a_record() {
 }
 
 #[test]
-fn what_may_change_things_is_not_done_without_leave() {
+fn tools_that_change_something_are_not_called_without_consent() {
     let dialect = ANTHROPIC;
     let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 1 }))];
     let harness = Harness::new(dialect, [dialect.calls(&wanted), dialect.says("I may not.")]);
@@ -245,110 +247,8 @@ fn what_may_change_things_is_not_done_without_leave() {
     host.finish();
 }
 
-const MODERN_HEADERS: [(&str, &str); 3] =
-    [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "natural_language")];
-
-/// What a modern host sends, with these members besides.
-fn wish(members: &str) -> String {
-    format!(r#"{{"name":"natural_language","arguments":{{"query":"x"}}{members}}}"#)
-}
-
-/// The same as a body, from a host whose user can be asked.
-fn modern(members: &str) -> String {
-    let meta = MODERN_META.replace("clientCapabilities\":{}", "clientCapabilities\":{\"elicitation\":{}}");
-    let params = wish(&format!(r#"{members},"_meta":{{{meta}}}"#));
-    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
-}
-
-/// The server request in an answer that asks for input, and the members that accept it.
-fn asked_by(answer: &Value) -> (String, String) {
-    let (result, requests) = (&answer["result"], answer["result"]["inputRequests"].as_object());
-    let (number, request) = requests.and_then(|all| all.iter().next()).unwrap_or_else(|| panic!("{answer}"));
-    assert_eq!(
-        (&result["resultType"], &request["method"]),
-        (&json!("input_required"), &json!("elicitation/create"))
-    );
-    let responses = json!({ number: { "action": "accept", "content": {} } });
-    let retry = format!(r#","inputResponses":{responses},"requestState":{}"#, result["requestState"]);
-    (request["params"]["message"].to_string(), retry)
-}
-
 #[test]
-fn a_modern_host_allows_by_coming_back() {
-    for dialect in DIALECTS {
-        let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 2 }))];
-        let harness = Harness::new(dialect, [dialect.calls(&wanted), dialect.says("All of it.")]);
-        harness.workspace.write_config(&harness.config(&json!({})));
-        let host = Host::spawn(harness.workspace.command(&gateway()).env(dialect.key_variable(), SECRET));
-        host.declare(r#"{"elicitation":{"form":{}}}"#);
-        host.discover();
-        host.await_tools(&["natural_language", "s__read"]);
-        let mut request = wish("");
-        for part in ["s__add", "s__drop"] {
-            let answer = host.expect_response(host.request("tools/call", &request)).value();
-            let (server_request, retry) = asked_by(&answer);
-            assert!(server_request.contains(part), "{server_request}");
-            assert_eq!(harness.calls_made(), 0, "first everything is asked");
-            request = wish(&retry);
-        }
-        let (words, record, failed) = told(&host.expect_response(host.request("tools/call", &request)));
-        assert_eq!((words.as_str(), failed), ("All of it.", false), "{dialect:?}");
-        assert_eq!(record, "Calls:\n1. s__add {\"n\":1}: done\n2. s__drop {\"n\":2}: done");
-        let again = host.expect_response(host.request("tools/call", &request));
-        assert!(again.text().contains("has ended"), "{}", again.text());
-        assert_eq!(harness.calls_made(), 2, "nothing is done twice");
-        host.finish();
-    }
-}
-
-#[test]
-fn over_http_a_modern_host_comes_back_by_another_connection() {
-    let dialect = STREAMED[0];
-    let harness =
-        Harness::new(dialect, [dialect.calls(&[("s__add", json!({ "n": 1 }))]), dialect.says("Added.")]);
-    harness.workspace.write_config(&harness.config(&json!({})));
-    let gateway = HttpGateway::start(harness.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
-    let ask = |members: &str| -> Value {
-        let reply = gateway.post(&MODERN_HEADERS, &modern(members));
-        // What takes long comes as a stream.
-        let answer = reply.body.lines().filter_map(|line| line.strip_prefix("data:")).next_back();
-        serde_json::from_str(answer.unwrap_or(&reply.body)).unwrap_or_else(|_| panic!("{}", reply.body))
-    };
-    let (_, retry) = asked_by(&ask(""));
-    assert_eq!(harness.calls_made(), 0);
-    let answer = ask(&retry);
-    assert_eq!(answer["result"]["content"][0]["text"], "Added.", "{answer}");
-    assert_eq!(harness.calls_made(), 1);
-}
-
-#[test]
-fn the_user_allows_one_call_and_declines_another() {
-    for dialect in DIALECTS {
-        let wanted = [("s__add", json!({ "n": 1 })), ("s__drop", json!({ "n": 2 }))];
-        let harness = Harness::new(dialect, [dialect.calls(&wanted), dialect.says("Half of it.")]);
-        let host = harness.open(&json!({}), r#"{"elicitation":{}}"#);
-        let id = host.start_call("natural_language", r#"{"query":"x"}"#);
-        for (part, answer) in
-            [("s__add", r#"{"action":"accept","content":{}}"#), ("s__drop", r#"{"action":"decline"}"#)]
-        {
-            let server_request = host.expect_request("elicitation/create");
-            assert!(server_request.text().contains(part), "{}", server_request.text());
-            assert_eq!(harness.calls_made(), 0, "first everything is asked");
-            host.reply(&server_request, answer);
-        }
-        let (words, record, failed) = told(&host.expect_response(id));
-        assert_eq!((words.as_str(), failed), ("Half of it.", false));
-        assert_eq!(
-            record,
-            "Calls:\n1. s__add {\"n\":1}: done\n2. s__drop {\"n\":2}: not made: not allowed: the user declined it"
-        );
-        assert_eq!(harness.calls_made(), 1);
-        host.finish();
-    }
-}
-
-#[test]
-fn to_take_it_back_ends_the_call_and_the_question() {
+fn a_cancelled_agent_run_ends_its_call_and_its_model_request() {
     let dialect = OPENAI;
     let plays = [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))]), Play::Silence(Vec::new())];
     let harness = Harness::new(dialect, plays);
@@ -372,21 +272,7 @@ fn to_take_it_back_ends_the_call_and_the_question() {
 }
 
 #[test]
-fn a_modern_host_over_http_that_leaves_takes_the_call_back() {
-    let dialect = ANTHROPIC;
-    let harness = Harness::new(dialect, [dialect.calls(&[("s__dawdle", json!({ "n": 1 }))])]);
-    harness.workspace.write_config(&harness.config(&json!({})));
-    let gateway = HttpGateway::start(harness.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
-    let mut host = gateway.connect();
-    host.post(&MODERN_HEADERS, &modern(""));
-    harness.workspace.await_log("s", "tools/call", 1);
-    drop(host);
-    harness.workspace.await_log("s", "notifications/cancelled", 1);
-    assert_eq!(harness.calls_made(), 1);
-}
-
-#[test]
-fn what_a_server_asks_meanwhile_reaches_the_host() {
+fn an_elicitation_during_an_agent_run_reaches_the_host() {
     let dialect = GEMINI;
     let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Asked.")];
     for era in ["legacy", "modern"] {
@@ -413,7 +299,7 @@ fn what_a_server_asks_meanwhile_reaches_the_host() {
 }
 
 #[test]
-fn a_suite_takes_sentences_for_its_own_server() {
+fn a_suite_takes_natural_language_for_its_own_server() {
     let dialect = ANTHROPIC;
     let plays = [dialect.calls(&[("s__read", json!({ "n": 1 }))]), dialect.says("Read.")];
     let harness = Harness::new(dialect, plays.into_iter().chain([(); 3].map(|()| dialect.says("Yes."))));
@@ -443,7 +329,7 @@ fn a_suite_takes_sentences_for_its_own_server() {
 }
 
 #[test]
-fn it_comes_and_goes_with_the_configuration() {
+fn natural_language_comes_and_goes_with_the_configuration() {
     let dialect = GEMINI;
     let harness = Harness::new(dialect, [dialect.says("Here.")]);
     let host = harness.open(&json!({}), "{}");
@@ -503,50 +389,8 @@ fn a_host_lends_its_model_if_it_takes_tools() {
     host.finish();
 }
 
-/// A program that tells the key, unless it is locked, and logs what it is asked.
-fn teller(folder: &Path, name: &str) {
-    let program = folder.join(name);
-    let folder = folder.display();
-    let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {folder}/log\n\
-         if [ -e {folder}/locked ]; then echo 'it is locked' >&2; exit 1; fi\necho {SECRET}\n"
-    );
-    write_program(&program, &script);
-}
-
 #[test]
-fn a_key_comes_from_the_keychain() {
-    let dialect = OPENAI;
-    let harness = Harness::new(dialect, [dialect.says("Hello."), dialect.says("Again.")]);
-    let tools = harness.workspace.path().join("tools");
-    fs::create_dir(&tools).unwrap();
-    fs::write(tools.join("locked"), "").unwrap();
-    for name in ["secret-tool", "security"] {
-        teller(&tools, name);
-    }
-    let (url, keychain) = (harness.endpoint.url(), "my-key");
-    let model = json!({ "provider": "openai", "model": "m", "baseUrl": url, "keychain": keychain });
-    harness.workspace.write_config(&harness.config(&json!({ "model": model })));
-    let path = format!("{}:{}", tools.display(), env::var("PATH").unwrap());
-    let host = Host::spawn(harness.workspace.command(&gateway()).env("PATH", path));
-    host.initialize();
-    host.await_tools(&["natural_language", "s__read"]);
-    assert!(!tools.join("log").exists(), "nobody has needed it yet");
-    let (why, _, failed) = told(&want(&host, "x"));
-    assert!(failed && why.contains("there is no key for it: `sec") && why.contains("it is locked"), "{why}");
-    fs::remove_file(tools.join("locked")).unwrap();
-    for expected in ["Hello.", "Again."] {
-        assert_eq!(told(&want(&host, "x")).0, expected);
-        assert_eq!(harness.asked().header("authorization"), Some(&*format!("Bearer {SECRET}")));
-    }
-    let asked = fs::read_to_string(tools.join("log")).unwrap();
-    assert_eq!(asked.lines().filter(|line| line.ends_with(" my-key")).count(), 2, "{asked}");
-    let ended = host.finish();
-    assert!(!ended.stderr.contains(SECRET), "{}", ended.stderr);
-}
-
-#[test]
-fn a_server_whose_wrapper_is_left_out_still_takes_sentences() {
+fn a_server_without_its_wrapper_still_takes_natural_language() {
     let dialect = ANTHROPIC;
     let plays = [dialect.calls(&[("memory__read", json!({ "n": 1 }))]), dialect.says("Read.")];
     let harness = Harness::new(dialect, plays);

@@ -8,7 +8,7 @@ use crate::{mentions, open, open_with};
 const FIFTY_MB: usize = 50_000_000;
 
 #[test]
-fn fifty_megabytes_pass_where_the_limit_allows() {
+fn a_result_of_fifty_megabytes_passes_where_the_limit_allows() {
     let workspace = Workspace::new();
     let script = Script::friendly()
         .tool("big", format!(r#"{{"size":{FIFTY_MB}}}"#))
@@ -31,7 +31,7 @@ fn fifty_megabytes_pass_where_the_limit_allows() {
 }
 
 #[test]
-fn a_large_request_passes_too() {
+fn a_large_request_reaches_the_server() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", Script::friendly())], &["s__echo"]);
     let bulk = "é".repeat(2_000_000);

@@ -18,7 +18,7 @@ fn second_start(workspace: &Workspace) -> Host {
 }
 
 #[test]
-fn a_second_start_lists_without_any_server_alive() {
+fn a_second_start_lists_tools_from_the_cache() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly()), ("b", Script::friendly().set("tools", 50))]);
     workspace.write_config(&config);
@@ -70,7 +70,7 @@ fn a_modern_host_is_served_from_the_cache_too() {
 }
 
 #[test]
-fn another_command_does_not_serve_the_old_ones_tools() {
+fn a_changed_command_does_not_show_the_tools_of_the_old_one() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);
     warm(&workspace, &config, &["a__echo"]);
@@ -89,7 +89,7 @@ fn another_command_does_not_serve_the_old_ones_tools() {
 }
 
 #[test]
-fn a_change_behind_the_cache_is_announced() {
+fn a_tool_list_that_differs_from_the_cache_is_announced() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);
     warm(&workspace, &config, &["a__echo"]);
@@ -104,7 +104,7 @@ fn a_change_behind_the_cache_is_announced() {
 }
 
 #[test]
-fn many_processes_share_one_home() {
+fn many_gateways_share_one_cache() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly()), ("b", Script::friendly().set("tools", 20))]);
     workspace.write_config(&config);
@@ -156,7 +156,7 @@ fn cache_files(workspace: &Workspace) -> Vec<PathBuf> {
 
 #[cfg(unix)]
 #[test]
-fn a_home_that_cannot_be_written_is_no_obstacle() {
+fn a_read_only_home_does_not_stop_the_gateway() {
     use std::os::unix::fs::PermissionsExt;
     let workspace = Workspace::new();
     let folders = ["home", "cache", "state", "data"];

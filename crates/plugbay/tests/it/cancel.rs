@@ -91,7 +91,7 @@ fn progress_comes_under_the_hosts_token() {
 }
 
 #[test]
-fn one_token_on_two_servers_is_two_streams() {
+fn one_progress_token_on_two_servers_is_two_streams() {
     let workspace = Workspace::new();
     let other = Script::friendly().tool("work", r#"{"progress":5,"progress_ms":20}"#);
     let host = open(&workspace, &[("s", server()), ("t", other)], &["s__work", "t__work"]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{LIST_CHANGED, gateway, open, open_with, warm};
 
 #[test]
-fn pages_are_followed() {
+fn pages_of_tools_list_are_followed() {
     let workspace = Workspace::new();
     let script = Script::new().set("tools", 95).set("page_size", 10);
     let host = open(&workspace, &[("s", script)], &["s__tool_0", "s__tool_94"]);
@@ -15,7 +15,7 @@ fn pages_are_followed() {
 }
 
 #[test]
-fn a_change_is_announced_only_if_it_is_one() {
+fn list_changed_is_sent_only_if_the_tool_list_differs() {
     let workspace = Workspace::new();
     let script = Script::new()
         .tool("same", r#"{"change_tools":["grow","same"]}"#)
@@ -75,7 +75,7 @@ fn tools_can_be_renamed_and_described() {
 }
 
 #[test]
-fn long_names_are_cut_apart_and_stable() {
+fn long_tool_names_are_shortened_distinctly_and_stably() {
     let workspace = Workspace::new();
     let long = "x".repeat(80);
     let names = json!([format!("{long}a"), format!("{long}b"), "with space", "with_space", "dot.ted"]);
@@ -102,7 +102,7 @@ fn long_names_are_cut_apart_and_stable() {
 }
 
 #[test]
-fn the_order_is_the_same_in_every_run() {
+fn the_order_of_the_tool_list_is_the_same_in_every_run() {
     let servers: Vec<(String, Script)> = (0..6)
         .map(|n| {
             // The later in the file, the sooner it answers.

@@ -5,7 +5,7 @@ use plugbay_testkit::{Script, Workspace};
 use crate::open;
 
 #[test]
-fn calls_are_answered_in_any_order() {
+fn calls_get_their_results_in_any_order() {
     let workspace = Workspace::new();
     let mut script = Script::new();
     for n in 0..8 {
@@ -35,7 +35,7 @@ fn calls_are_answered_in_any_order() {
 }
 
 #[test]
-fn a_stopped_server_disturbs_nobody() {
+fn a_stopped_server_process_delays_no_other() {
     let workspace = Workspace::new();
     let servers = [("a", Script::friendly()), ("b", Script::friendly())];
     let host = open(&workspace, &servers, &["a__echo", "b__echo"]);
@@ -56,7 +56,7 @@ fn a_stopped_server_disturbs_nobody() {
 }
 
 #[test]
-fn a_server_that_does_not_read_disturbs_nobody() {
+fn a_server_that_does_not_read_delays_no_other() {
     let workspace = Workspace::new();
     let servers = [("a", Script::friendly()), ("b", Script::friendly())];
     let host = open(&workspace, &servers, &["a__echo", "b__echo"]);
@@ -77,7 +77,7 @@ fn a_server_that_does_not_read_disturbs_nobody() {
 }
 
 #[test]
-fn ids_that_look_alike_stay_apart() {
+fn request_ids_that_look_alike_stay_apart() {
     let workspace = Workspace::new();
     let servers = [("a", Script::friendly()), ("b", Script::friendly())];
     let host = open(&workspace, &servers, &["a__echo", "b__echo"]);

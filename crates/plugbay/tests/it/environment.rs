@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::gateway;
 
 #[test]
-fn only_allowed_and_named_variables_reach_a_server() {
+fn only_allowed_and_named_environment_variables_reach_a_server() {
     let workspace = Workspace::new();
     let script = Script::new().tool("env", r#"{"env":true}"#);
     let mut config = workspace.config(&[("s", script)]);

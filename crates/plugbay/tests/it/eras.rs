@@ -64,7 +64,7 @@ fn a_modern_host_reaches_servers_of_every_era() {
 }
 
 #[test]
-fn each_server_is_spoken_to_in_its_own_era_by_hosts_of_either() {
+fn each_server_is_called_in_its_own_era_by_hosts_of_either() {
     for open in [Host::initialize, Host::discover] {
         let workspace = Workspace::new();
         let host = workspace.serve_with(&gateway(), &servers());
@@ -85,7 +85,7 @@ fn each_server_is_spoken_to_in_its_own_era_by_hosts_of_either() {
 
 /// One that takes `initialize` as before, and is more than it was.
 #[test]
-fn a_server_that_is_renewed_in_place_is_spoken_to_in_its_new_era() {
+fn a_server_that_is_upgraded_is_called_in_its_new_era() {
     let workspace = Workspace::new();
     for (era, modern) in [("legacy", false), ("dual", true)] {
         let script = Script::friendly().set("era", format!("\"{era}\""));
@@ -102,7 +102,7 @@ fn a_server_that_is_renewed_in_place_is_spoken_to_in_its_new_era() {
 
 /// Interpreters on a busy machine answer the probe long after anyone would call it lost.
 #[test]
-fn servers_that_start_slowly_are_found_in_their_era_all_the_same() {
+fn the_era_of_a_slow_server_is_detected() {
     let workspace = Workspace::new();
     let slow = |era: &str| Script::friendly().set("start_delay_ms", 4000).set("era", era);
     let servers = [
@@ -122,7 +122,7 @@ fn servers_that_start_slowly_are_found_in_their_era_all_the_same() {
 }
 
 #[test]
-fn a_change_in_a_server_of_either_era_reaches_a_host_of_either_era() {
+fn a_resource_change_in_a_server_of_either_era_reaches_a_host_of_either_era() {
     for era in [r#""legacy""#, r#""modern""#] {
         let workspace = Workspace::new();
         let script = Script::friendly()
@@ -153,7 +153,7 @@ fn a_change_in_a_server_of_either_era_reaches_a_host_of_either_era() {
 }
 
 #[test]
-fn a_modern_host_is_never_sent_what_it_did_not_ask_for() {
+fn a_modern_host_gets_no_notification_that_it_did_not_subscribe_to() {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("grow", r#"{"change_tools":["echo","grow","new"]}"#);
     let host = workspace.serve_with(&gateway(), &[("s", script)]);

@@ -29,7 +29,7 @@ fn expect_failure(host: &Host, id: u64, since: Instant) -> String {
 }
 
 #[test]
-fn a_crash_is_told_once_with_status_and_stderr() {
+fn a_server_crash_is_reported_once_with_status_and_stderr() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", crashing())], &["s__crash"]);
     for _ in 0..3 {
@@ -81,7 +81,7 @@ fn a_server_that_leaves_after_its_answer_is_started_again() {
 }
 
 #[test]
-fn calls_that_were_sent_are_not_sent_again() {
+fn calls_that_reached_a_server_are_not_sent_again() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", crashing())], &["s__crash"]);
     host.call("s__crash", "{}").failure();
@@ -91,7 +91,7 @@ fn calls_that_were_sent_are_not_sent_again() {
 }
 
 #[test]
-fn a_server_that_never_answers_disturbs_nobody() {
+fn a_server_that_never_answers_delays_no_other() {
     let workspace = Workspace::new();
     let config = workspace
         .config(&[("mute", Script::friendly().set("mute", true)), ("s", Script::friendly())])
@@ -105,7 +105,7 @@ fn a_server_that_never_answers_disturbs_nobody() {
 }
 
 #[test]
-fn a_program_that_cannot_be_found_is_named() {
+fn a_command_that_cannot_be_found_is_named() {
     let workspace = Workspace::new();
     let config = workspace
         .config(&[("s", Script::friendly())])
@@ -118,7 +118,7 @@ fn a_program_that_cannot_be_found_is_named() {
 }
 
 #[test]
-fn a_server_that_dies_at_the_start_tells_why() {
+fn a_server_that_exits_at_the_start_is_reported_with_its_stderr() {
     let workspace = Workspace::new();
     let broken = Script::friendly().set("exit", r#"{"code":9,"stderr":["TOKEN is not set"]}"#);
     let host = open(&workspace, &[("broken", broken), ("s", Script::friendly())], &["s__echo"]);
@@ -129,7 +129,7 @@ fn a_server_that_dies_at_the_start_tells_why() {
 }
 
 #[test]
-fn lines_that_are_no_messages_are_passed_over() {
+fn stdout_lines_that_are_no_messages_are_ignored() {
     let workspace = Workspace::new();
     let garbage = json!([
         "Server listening\u{2026}",
@@ -153,7 +153,7 @@ fn lines_that_are_no_messages_are_passed_over() {
 }
 
 #[test]
-fn a_flood_on_stderr_stalls_nothing() {
+fn a_server_that_floods_stderr_stalls_no_call() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", Script::friendly().set("stderr", 64))], &["s__echo"]);
     host.call("s__echo", "{}");
@@ -161,7 +161,7 @@ fn a_flood_on_stderr_stalls_nothing() {
 }
 
 #[test]
-fn a_call_past_its_time_is_answered_and_cancelled() {
+fn a_call_that_times_out_gets_an_error_and_is_cancelled() {
     let workspace = Workspace::new();
     let script = Script::friendly()
         .tool("hang", r#"{"hang":true}"#)
@@ -184,7 +184,7 @@ fn a_call_past_its_time_is_answered_and_cancelled() {
 }
 
 #[test]
-fn progress_starts_the_time_anew() {
+fn progress_restarts_the_timeout() {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("work", r#"{"progress":6,"progress_ms":1000}"#);
     let config = workspace.config(&[("s", script)]).options("s", json!({"timeout": "5s"}));

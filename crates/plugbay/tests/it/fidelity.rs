@@ -123,7 +123,7 @@ pub(crate) fn reaching(host: &Host, pair: Pair, params: &str) -> String {
 }
 
 #[test]
-fn results_pass_unchanged() {
+fn call_results_pass_unchanged() {
     for pair in PAIRS {
         let results = if pair.1 == "legacy" { [RESULTS, FOREIGN].concat() } else { RESULTS.to_vec() };
         let workspace = Workspace::new();
@@ -144,7 +144,7 @@ fn results_pass_unchanged() {
 }
 
 #[test]
-fn errors_pass_unchanged() {
+fn json_rpc_errors_pass_unchanged() {
     for pair in PAIRS {
         let workspace = Workspace::new();
         let host = paired(&workspace, pair, corpus("error", ERRORS), "s__t0");
@@ -156,7 +156,7 @@ fn errors_pass_unchanged() {
 }
 
 #[test]
-fn what_a_modern_server_asks_passes_unchanged() {
+fn input_requests_of_a_modern_server_pass_unchanged() {
     let workspace = Workspace::new();
     let asked = r#"{"requestState":"abc","resultType":"input_required","inputRequests":{}}"#;
     let host = paired(&workspace, ("modern", "modern"), corpus("result", &[asked]), "s__t0");
@@ -165,7 +165,7 @@ fn what_a_modern_server_asks_passes_unchanged() {
 }
 
 #[test]
-fn ids_come_back_exactly() {
+fn request_ids_come_back_exactly() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", Script::friendly())], &["s__echo"]);
     for id in IDS {
@@ -218,7 +218,7 @@ fn definitions_are_listed_unchanged_but_for_the_name() {
 }
 
 #[test]
-fn unusual_envelopes_are_understood() {
+fn unusual_json_rpc_envelopes_are_understood() {
     let workspace = Workspace::new();
     let odd = r#"{"content":[],"id":5,"n":1.0}"#;
     let script = Script::new()
@@ -235,7 +235,7 @@ fn unusual_envelopes_are_understood() {
 }
 
 #[test]
-fn a_reply_with_two_ids_ends_nobody_elses_call() {
+fn a_response_with_two_ids_ends_no_other_call() {
     let workspace = Workspace::new();
     let mut script = Script::friendly().tool("slow", r#"{"delay_ms":1500,"echo":true}"#);
     for id in 0..8 {

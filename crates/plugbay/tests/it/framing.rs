@@ -10,7 +10,7 @@ fn headed() -> Script {
 }
 
 #[test]
-fn a_server_that_wants_headers_is_spoken_to_with_headers() {
+fn a_server_that_wants_content_length_framing_gets_it() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("s", headed())]).options("s", json!({"framing": "content-length"}));
     let host = open_with(&workspace, &config, &["s__echo"]);
@@ -20,7 +20,7 @@ fn a_server_that_wants_headers_is_spoken_to_with_headers() {
 }
 
 #[test]
-fn the_framing_of_a_silent_server_is_found_out() {
+fn the_framing_of_a_silent_server_is_detected() {
     let workspace = Workspace::new();
     // The other framing is tried after a start that timed out.
     let config = workspace.config(&[("s", headed()), ("other", Script::friendly())]);
@@ -35,7 +35,7 @@ fn the_framing_of_a_silent_server_is_found_out() {
 }
 
 #[test]
-fn a_host_that_speaks_with_headers_is_answered_with_headers() {
+fn a_host_with_content_length_framing_is_answered_in_it() {
     let workspace = Workspace::new();
     let host =
         workspace.serve_with(&gateway(), &[("s", Script::friendly())]).with_framing(Framing::ContentLength);
@@ -49,7 +49,7 @@ fn a_host_that_speaks_with_headers_is_answered_with_headers() {
 }
 
 #[test]
-fn headers_may_come_in_pieces_and_with_company() {
+fn content_length_headers_may_come_in_pieces_and_with_others() {
     let workspace = Workspace::new();
     let host =
         workspace.serve_with(&gateway(), &[("s", Script::friendly())]).with_framing(Framing::ContentLength);
@@ -67,7 +67,7 @@ fn headers_may_come_in_pieces_and_with_company() {
 }
 
 #[test]
-fn a_host_that_speaks_in_lines_is_answered_in_lines() {
+fn a_host_with_newline_framing_is_answered_in_it() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", Script::friendly())], &["s__echo"]);
     host.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":\"crlf\",\"method\":\"ping\"}\r\n");

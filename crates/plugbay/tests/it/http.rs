@@ -64,7 +64,7 @@ fn hosts_of_both_eras_use_one_address() {
 }
 
 #[test]
-fn a_result_arrives_as_its_server_wrote_it() {
+fn a_call_result_arrives_as_its_server_wrote_it() {
     let workspace = Workspace::new();
     let result = r#"{"content":[],"z":1.0,"a":123456789012345678901234567890,"é":"\u00e9"}"#;
     let servers = [("a", Script::new().result("odd", result).tool("big", r#"{"size":5000000}"#))];
@@ -77,7 +77,7 @@ fn a_result_arrives_as_its_server_wrote_it() {
 }
 
 #[test]
-fn a_modern_host_that_leaves_takes_its_call_back() {
+fn a_modern_host_that_disconnects_cancels_its_call() {
     let workspace = Workspace::new();
     let gateway = start(&workspace, &[("a", Script::new().tool("hang", r#"{"hang":true}"#))]);
     let mut host = gateway.connect();
@@ -91,7 +91,7 @@ fn a_modern_host_that_leaves_takes_its_call_back() {
 /// each gets its own answers and nobody else's. What waits is limited to 512 MiB, and the buffers in which
 /// it was read are a little larger than what was in them.
 #[test]
-fn slow_hosts_cost_a_limit_and_disturb_nobody() {
+fn slow_hosts_reach_a_limit_and_delay_no_other() {
     const SLOW: usize = 200;
     const QUICK: usize = 300;
     const MEMORY: u64 = 640 << 20;
@@ -140,7 +140,7 @@ fn slow_hosts_cost_a_limit_and_disturb_nobody() {
 }
 
 #[test]
-fn what_is_in_flight_is_answered_before_the_end() {
+fn calls_in_flight_are_answered_before_the_end() {
     let workspace = Workspace::new();
     let script = Script::new().tool("slow", r#"{"delay_ms":1500,"echo":true}"#);
     let mut gateway = start(&workspace, &[("a", script)]);
@@ -158,7 +158,7 @@ fn what_is_in_flight_is_answered_before_the_end() {
 }
 
 #[test]
-fn what_others_can_reach_is_not_served_without_a_token() {
+fn a_public_http_address_needs_a_token() {
     let workspace = Workspace::new();
     workspace.write_config(&workspace.config(&[]));
     let mut command: Command = workspace.command(&gateway());
@@ -174,7 +174,7 @@ fn what_others_can_reach_is_not_served_without_a_token() {
 }
 
 #[test]
-fn what_was_used_in_one_conversation_is_listed_in_the_next() {
+fn tools_used_in_one_conversation_are_listed_in_the_next() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]);
     workspace.write_config(&config.top("mode", "search".into()).top("learn", 1.into()));

@@ -32,7 +32,7 @@ fn stubborn() -> Script {
 }
 
 #[test]
-fn nothing_is_left_after_kill_9() {
+fn no_process_is_left_after_kill_9() {
     let workspace = Workspace::new();
     let (mut host, processes) = start(&workspace, &polite());
     host.signal(Signal::KILL);
@@ -42,7 +42,7 @@ fn nothing_is_left_after_kill_9() {
 }
 
 #[test]
-fn nothing_is_left_of_stubborn_servers_after_kill_9() {
+fn no_process_is_left_of_stubborn_servers_after_kill_9() {
     let workspace = Workspace::new();
     let (mut host, processes) = start(&workspace, &stubborn());
     host.signal(Signal::KILL);
@@ -52,7 +52,7 @@ fn nothing_is_left_of_stubborn_servers_after_kill_9() {
 }
 
 #[test]
-fn nothing_is_left_after_the_end_of_input() {
+fn no_process_is_left_after_the_end_of_input() {
     for script in [polite(), stubborn()] {
         let workspace = Workspace::new();
         let (host, processes) = start(&workspace, &script);
@@ -62,7 +62,7 @@ fn nothing_is_left_after_the_end_of_input() {
 }
 
 #[test]
-fn nothing_is_left_after_sigterm() {
+fn no_process_is_left_after_sigterm() {
     for script in [polite(), stubborn()] {
         let workspace = Workspace::new();
         let (mut host, processes) = start(&workspace, &script);
@@ -73,7 +73,7 @@ fn nothing_is_left_after_sigterm() {
 }
 
 #[test]
-fn nothing_is_left_of_a_server_that_crashed() {
+fn no_process_is_left_of_a_server_that_crashed() {
     let workspace = Workspace::new();
     let script = polite().tool("crash", r#"{"crash":{"code":1}}"#);
     let host = open(&workspace, &[("s", script)], &["s__crash"]);

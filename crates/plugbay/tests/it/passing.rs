@@ -19,7 +19,7 @@ fn open(host: &Host, era: &str) -> RawMessage {
 }
 
 #[test]
-fn extensions_are_told_in_both_directions() {
+fn extensions_are_declared_in_both_directions() {
     for pair in PAIRS {
         let (host_era, server_era): Pair = pair;
         let workspace = Workspace::new();
@@ -45,7 +45,7 @@ fn extensions_are_told_in_both_directions() {
 }
 
 #[test]
-fn a_server_hears_of_a_host_that_knows_more_than_the_ones_before() {
+fn a_server_learns_of_a_host_with_more_capabilities() {
     let workspace = Workspace::new();
     let host = workspace.serve_with(&gateway(), &[("s", Script::friendly())]);
     host.discover();
@@ -59,7 +59,7 @@ fn a_server_hears_of_a_host_that_knows_more_than_the_ones_before() {
 }
 
 #[test]
-fn methods_and_notifications_that_only_a_server_knows_reach_it_and_its_host() {
+fn unknown_methods_and_notifications_reach_their_server_and_its_host() {
     let hello = r#"{"jsonrpc":"2.0","method":"notifications/x/hello","params":{"n":1.0}}"#;
     for pair in PAIRS {
         let workspace = Workspace::new();
@@ -78,7 +78,7 @@ fn methods_and_notifications_that_only_a_server_knows_reach_it_and_its_host() {
 }
 
 #[test]
-fn how_far_a_host_is_reaches_the_server_that_asked() {
+fn progress_of_a_host_reaches_the_server_that_made_the_request() {
     let workspace = Workspace::new();
     let asked = r#"{"method":"sampling/createMessage","params":{"_meta":{"progressToken":"pt"},"messages":[],"maxTokens":1}}"#;
     let script = Script::friendly().tool("ask", format!(r#"{{"ask":[{asked}]}}"#));
@@ -97,7 +97,7 @@ fn how_far_a_host_is_reaches_the_server_that_asked() {
 }
 
 #[test]
-fn a_uri_that_two_servers_have_can_still_be_read_as_it_is() {
+fn a_resource_uri_of_two_servers_can_be_read_as_it_is() {
     let server = |name: &str| {
         Script::friendly()
             .set("resources", r#"[{"uri":"x://a","name":"a"}]"#)

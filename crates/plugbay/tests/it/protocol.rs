@@ -27,7 +27,7 @@ fn each_legacy_version_is_spoken() {
 }
 
 #[test]
-fn an_unknown_version_is_answered_with_one_we_speak() {
+fn an_unknown_protocol_version_gets_a_supported_one() {
     let workspace = Workspace::new();
     for version in ["1999-01-01", "2099-01-01", "", "latest"] {
         let host = fresh(&workspace);
@@ -62,7 +62,7 @@ fn an_unknown_method_is_refused() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_and_the_connection_goes_on() {
+fn a_malformed_message_is_refused_and_the_connection_goes_on() {
     let workspace = Workspace::new();
     let host = fresh(&workspace);
     host.initialize();
@@ -151,7 +151,7 @@ fn discovery_tells_versions_and_capabilities() {
 }
 
 #[test]
-fn a_modern_list_has_its_hints() {
+fn a_modern_tool_list_has_its_cache_hints() {
     let workspace = Workspace::new();
     let host = fresh(&workspace);
     host.speak_modern();
@@ -188,7 +188,7 @@ fn modern_requests_without_their_metadata_are_refused() {
 }
 
 #[test]
-fn an_unsupported_modern_version_is_told_which_are_supported() {
+fn an_unsupported_modern_protocol_version_gets_the_supported_ones() {
     let workspace = Workspace::new();
     let host = fresh(&workspace);
     let meta = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}"#;
@@ -244,7 +244,7 @@ fn subscriptions_are_acknowledged_served_and_cancelled() {
 }
 
 #[test]
-fn the_end_of_input_ends_everything() {
+fn the_end_of_input_ends_the_gateway_and_its_servers() {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("hang", r#"{"hang":true}"#);
     let host = open(&workspace, &[("a", script.clone()), ("b", script)], &["a__hang", "b__hang"]);

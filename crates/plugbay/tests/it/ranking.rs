@@ -43,7 +43,7 @@ fn first(host: &Host, query: &str) -> String {
 }
 
 #[test]
-fn a_model_ranks_and_is_asked_once() {
+fn a_model_ranks_a_search_and_is_asked_once() {
     let (workspace, endpoint) = (Workspace::new(), Endpoint::start([says(r#"["s__env", "s__draw"]"#)]));
     workspace.write_config(&config(&workspace, &endpoint));
     let host = open(&workspace);
@@ -63,7 +63,7 @@ fn a_model_ranks_and_is_asked_once() {
 }
 
 #[test]
-fn a_model_that_fails_changes_nothing_and_is_told_of_once() {
+fn a_ranking_model_that_fails_changes_no_search_and_is_logged_once() {
     let refused = json!({ "error": { "code": 429, "message": format!("quota of {SECRET}"), "status": "RESOURCE_EXHAUSTED" } });
     let limited =
         Play::Answer { status: 429, headers: vec![("retry-after", "3600")], body: refused.to_string() };
@@ -81,7 +81,7 @@ fn a_model_that_fails_changes_nothing_and_is_told_of_once() {
 }
 
 #[test]
-fn a_search_that_is_taken_back_ends_the_request() {
+fn a_cancelled_search_ends_the_request_to_the_model() {
     let (workspace, endpoint) = (Workspace::new(), Endpoint::start([Play::Silence(Vec::new())]));
     workspace.write_config(&config(&workspace, &endpoint));
     let host = open(&workspace);

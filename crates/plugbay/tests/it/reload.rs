@@ -23,7 +23,7 @@ fn pid(host: &Host, server: &str) -> String {
 }
 
 #[test]
-fn servers_come_go_stay_and_restart() {
+fn servers_start_stop_stay_and_restart_with_a_reload() {
     let workspace = Workspace::new();
     let names = ["changed", "gone", "kept"];
     let config = workspace.config(&names.map(|name| (name, Script::friendly())));
@@ -69,7 +69,7 @@ fn calls_of_an_unchanged_server_survive_a_reload() {
 }
 
 #[test]
-fn a_broken_config_leaves_everything_as_it_was() {
+fn a_broken_configuration_leaves_every_server_as_it_was() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("s", Script::friendly())]);
     let host = open_with(&workspace, &config, &["s__pid"]);
@@ -84,7 +84,7 @@ fn a_broken_config_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_new_filter_needs_no_restart() {
+fn a_new_deny_pattern_needs_no_restart() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("s", Script::friendly())]);
     let host = open_with(&workspace, &config, &["s__pid", "s__echo"]);
@@ -113,6 +113,7 @@ fn a_reload_of_each_host_profile_key_takes_effect() {
 fn a_reload_of_each_server_entry_key_takes_effect() {
     let harness = Harness::new();
     harness.check(&servers::entries(&harness));
+    harness.check(&servers::remotes(&harness));
 }
 
 #[test]
@@ -188,6 +189,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
         general::top(&harness),
         general::hosts(),
         servers::entries(&harness),
+        servers::remotes(&harness),
         servers::options(&harness),
         servers::suites(),
         models::rankers(&harness),

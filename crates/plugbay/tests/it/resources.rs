@@ -60,7 +60,7 @@ fn definitions_are_listed_unchanged_but_for_the_name() {
 }
 
 #[test]
-fn results_pass_unchanged() {
+fn call_results_pass_unchanged() {
     for pair in PAIRS {
         let workspace = Workspace::new();
         let host = open(&workspace, pair, server());
@@ -121,7 +121,7 @@ fn requests_reach_the_server_unchanged_but_for_the_name() {
 }
 
 #[test]
-fn a_missing_resource_is_told_by_the_code_of_each_era() {
+fn a_missing_resource_has_the_error_code_of_each_era() {
     let error =
         |code: &str| format!(r#"{{"data":{{"uri":"x:0","n":1.0}},"code":{code},"message":"\u00e9"}}"#);
     let code_of = |era: &str| if era == "modern" { "-32602" } else { "-32002" };

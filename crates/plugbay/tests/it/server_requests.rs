@@ -118,7 +118,7 @@ fn go_through_request(host: &Host, host_era: &str, method: &str, params: &str, a
 }
 
 #[test]
-fn prompts_and_resources_may_ask_as_calls_do() {
+fn prompts_and_resources_may_make_server_requests_as_calls_do() {
     for host_era in ["legacy", "modern"] {
         for server_era in ["legacy", "modern"] {
             let workspace = Workspace::new();
@@ -140,7 +140,7 @@ fn prompts_and_resources_may_ask_as_calls_do() {
 }
 
 #[test]
-fn every_question_is_answered_in_every_pairing_of_eras() {
+fn every_server_request_is_answered_in_every_pairing_of_eras() {
     for host_era in ["legacy", "modern"] {
         for server_era in ["legacy", "modern"] {
             let workspace = Workspace::new();
@@ -164,7 +164,7 @@ fn every_question_is_answered_in_every_pairing_of_eras() {
 }
 
 #[test]
-fn several_questions_at_once_are_asked_at_once() {
+fn several_server_requests_are_sent_to_the_host_at_once() {
     for (host_era, server_era) in [("legacy", "legacy"), ("legacy", "modern"), ("modern", "legacy")] {
         let workspace = Workspace::new();
         let host = open(&workspace, host_era, server_era, ALL);
@@ -196,7 +196,7 @@ fn several_questions_at_once_are_asked_at_once() {
 }
 
 #[test]
-fn servers_are_told_what_the_host_declared_and_no_more() {
+fn servers_get_the_client_capabilities_of_the_host_and_no_more() {
     for host_era in ["legacy", "modern"] {
         let declared = r#"{"elicitation":{"url":{}},"roots":{}}"#;
         let workspace = Workspace::new();
@@ -223,7 +223,7 @@ fn servers_are_told_what_the_host_declared_and_no_more() {
 }
 
 #[test]
-fn a_server_is_not_opened_twice_to_be_told_of_its_host() {
+fn a_server_gets_one_handshake_with_the_capabilities_of_its_host() {
     for host_era in ["legacy", "modern"] {
         let workspace = Workspace::new();
         for run in 1..=2 {
@@ -236,7 +236,7 @@ fn a_server_is_not_opened_twice_to_be_told_of_its_host() {
 }
 
 #[test]
-fn a_server_that_was_started_before_its_host_spoke_is_opened_anew() {
+fn a_server_started_before_its_host_initialized_gets_another_handshake() {
     let workspace = Workspace::new();
     let host = workspace.serve_with(&gateway(), &[("s", server("legacy"))]);
     workspace.await_log("s", "listed", 1);
@@ -249,7 +249,7 @@ fn a_server_that_was_started_before_its_host_spoke_is_opened_anew() {
 }
 
 #[test]
-fn a_call_taken_back_takes_its_question_with_it() {
+fn a_cancelled_call_cancels_its_server_request() {
     let workspace = Workspace::new();
     let host = open(&workspace, "legacy", "legacy", ALL);
     let id = host.request("tools/call", &call_params("roots"));
@@ -265,7 +265,7 @@ fn a_call_taken_back_takes_its_question_with_it() {
 }
 
 #[test]
-fn a_server_that_dies_leaves_no_question_behind() {
+fn a_server_that_dies_leaves_no_elicitation_behind() {
     let workspace = Workspace::new();
     let host = open(&workspace, "legacy", "legacy", ALL);
     let id = host.request("tools/call", &call_params("roots"));
@@ -280,7 +280,7 @@ fn a_server_that_dies_leaves_no_question_behind() {
 }
 
 #[test]
-fn a_state_that_was_not_given_is_refused_and_nothing_is_called() {
+fn an_unknown_request_state_is_refused_without_a_call() {
     let workspace = Workspace::new();
     let host = open(&workspace, "modern", "legacy", ALL);
     let id = host.request("tools/call", &call_params("roots"));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gateway;
 
-const PAGES: &str = "state/plugbay/running";
+const STATUS_FILES: &str = "state/plugbay/running";
 
 fn status(workspace: &Workspace, arguments: &[&str]) -> Output {
     let mut command = Command::new(gateway());
@@ -54,7 +54,7 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     workspace.write_config(&config);
     let nothing = status(&workspace, &[]);
     assert!(nothing.status.success());
-    assert!(nothing.stdout.starts_with(b"nothing runs"), "{nothing:?}");
+    assert!(nothing.stdout.starts_with(b"no gateway runs"), "{nothing:?}");
     assert!(workspace.log("a").is_empty(), "nothing is started");
 
     let host = workspace.serve(&gateway());
@@ -121,15 +121,15 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     assert_eq!(gateways(&workspace).len(), 1);
     shared.terminate();
     assert!(shared.ended().success());
-    assert_eq!((gateways(&workspace), workspace.files(PAGES)), (vec![], vec![]));
+    assert_eq!((gateways(&workspace), workspace.files(STATUS_FILES)), (vec![], vec![]));
 }
 
 #[test]
-fn a_gateway_that_was_killed_is_not_shown_and_what_it_left_is_cleared() {
+fn a_killed_gateway_is_not_shown_and_its_status_file_is_removed() {
     let workspace = Workspace::new();
     // One that was killed while it wrote leaves a draft, which is cleared when it is surely nobody's.
     let pages = || {
-        let mut pages = workspace.files(PAGES);
+        let mut pages = workspace.files(STATUS_FILES);
         pages.retain(|page| page.extension().is_none_or(|extension| extension != "draft"));
         pages
     };
@@ -154,7 +154,7 @@ fn a_gateway_that_was_killed_is_not_shown_and_what_it_left_is_cleared() {
 }
 
 #[test]
-fn a_failure_is_shown_with_its_reason_and_no_secret() {
+fn a_server_failure_is_shown_with_its_reason_and_no_secret() {
     let workspace = Workspace::new();
     let broken = Script::new().set("exit", r#"{"code":9,"stderr":["connect ECONNREFUSED 127.0.0.1:5433"]}"#);
     let config = workspace
@@ -179,7 +179,8 @@ fn a_failure_is_shown_with_its_reason_and_no_secret() {
     assert_eq!(servers[1]["remedy"], "start the service that this server wants to reach");
     assert!(servers[2]["reason"].as_str().unwrap().contains("no-such-program"), "{servers:#}");
     assert!(servers[3]["reason"].as_str().unwrap().contains("has no `command`"), "{servers:#}");
-    let pages: String = workspace.files(PAGES).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let pages: String =
+        workspace.files(STATUS_FILES).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
     assert!(pages.contains("ghost") && !pages.contains("canary"), "{pages}");
 
     let run = status(&workspace, &[]);
@@ -191,7 +192,7 @@ fn a_failure_is_shown_with_its_reason_and_no_secret() {
 }
 
 #[test]
-fn a_change_is_shown_a_server_at_rest_too() {
+fn a_status_shows_changed_modes_and_idle_servers() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly())]).options("a", json!({"idle": "100ms"}));
     workspace.write_config(&config);
@@ -202,8 +203,8 @@ fn a_change_is_shown_a_server_at_rest_too() {
             gateway["servers"][0]["state"] == "idle" && gateway["hosts"][0]["mode"] == "all"
         })
     });
-    let guest = &told[0]["hosts"][0];
-    assert_eq!((&guest["era"], &guest["why"]), (&json!("modern"), &json!("configured")));
+    let shown = &told[0]["hosts"][0];
+    assert_eq!((&shown["era"], &shown["why"]), (&json!("modern"), &json!("configured")));
     workspace.write_config(&config.server(&workspace, "b", &Script::friendly()).top("mode", json!("search")));
     await_status(&workspace, "the new configuration", |told| {
         told.first().is_some_and(|gateway| {
@@ -214,7 +215,7 @@ fn a_change_is_shown_a_server_at_rest_too() {
 }
 
 #[test]
-fn where_nothing_can_be_written_all_else_works() {
+fn without_a_writable_state_folder_everything_else_works() {
     let workspace = Workspace::new();
     fs::write(workspace.path().join("state/plugbay"), "in the way").unwrap();
     let host = workspace.serve_with(&gateway(), &[("a", Script::friendly())]);
@@ -225,6 +226,6 @@ fn where_nothing_can_be_written_all_else_works() {
     let run = status(&workspace, &[]);
     let told = String::from_utf8(run.stderr).unwrap();
     assert_eq!((run.status.code(), run.stdout.as_slice()), (Some(1), &b""[..]), "{told}");
-    assert!(told.starts_with("error: it cannot be told what runs: "), "{told}");
+    assert!(told.starts_with("error: cannot read the status files in "), "{told}");
     host.finish();
 }

@@ -57,7 +57,7 @@ fn a_task_is_found_again_by_another_gateway() {
 }
 
 #[test]
-fn whoever_waits_for_a_task_hears_how_its_server_died() {
+fn tasks_result_reports_how_its_server_died() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", server("s"))], &["s__begin"]);
     let id = begin(&host, "s");

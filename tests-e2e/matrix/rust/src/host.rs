@@ -2,8 +2,8 @@
 
 mod answers;
 mod connection;
+mod notifications;
 mod rows;
-mod told;
 mod visit;
 
 use std::{fs, time::Duration};
@@ -41,7 +41,7 @@ pub(crate) async fn run(plan: &str) -> Result<(), Trouble> {
 
 async fn all_there(host: &Host, servers: &[String]) -> Result<(), Trouble> {
     let last = |server: &String| format!("{server}__touch");
-    host.told
+    host.notifications
         .until(async || {
             let tools = host.client.list_all_tools().await?;
             Ok(servers.iter().all(|server| tools.iter().any(|tool| tool.name == last(server))))

@@ -1,8 +1,8 @@
 //! A server that speaks the vocabulary: what it answers to each request.
 
-mod asking;
 mod gate;
-mod news;
+mod notifications;
+mod server_requests;
 mod tools;
 mod vocabulary;
 
@@ -27,7 +27,7 @@ use rmcp::{
     transport::stdio,
 };
 
-use self::{gate::Gate, news::News, vocabulary::Vocabulary};
+use self::{gate::Gate, notifications::Notifications, vocabulary::Vocabulary};
 use crate::{Era, Trouble};
 
 pub(crate) async fn run(name: &str, era: Era) -> Result<(), Trouble> {
@@ -35,7 +35,7 @@ pub(crate) async fn run(name: &str, era: Era) -> Result<(), Trouble> {
         name: name.to_owned(),
         era,
         vocabulary: Mutex::new(Vocabulary::of(name, era)?),
-        news: News::new(era),
+        notifications: Notifications::new(era),
         tasks: TaskManager::new(),
         proceeding: Gate::default(),
         cancelling: Gate::default(),
@@ -49,7 +49,7 @@ struct Server {
     era: Era,
     /// Never locked across an await.
     vocabulary: Mutex<Vocabulary>,
-    news: News,
+    notifications: Notifications,
     tasks: TaskManager,
     proceeding: Gate,
     cancelling: Gate,
@@ -156,12 +156,12 @@ impl ServerHandler for Server {
     }
 
     fn accepted_subscription_filter(&self, wanted: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.news.accepted();
+        self.notifications.accepted();
         Some(wanted.clone())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Answer<()> {
-        self.news.deliver_to(subscription).await;
+        self.notifications.deliver_to(subscription).await;
         Ok(())
     }
 

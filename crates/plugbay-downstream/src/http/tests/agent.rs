@@ -53,7 +53,7 @@ async fn in_the_middle(harness: &mut Harness, session: &str) -> (Host, crate::sc
 const ABLE: &str = r#"{"sampling":{"tools":{}},"elicitation":{},"roots":{}}"#;
 
 #[tokio::test(start_paused = true)]
-async fn questions_and_the_answer_travel_on_the_stream_of_the_agent() {
+async fn an_agent_run_sends_its_elicitation_and_answer_on_one_stream() {
     let mut harness = harness();
     let session = harness.open_with(ABLE).await;
     let (mut host, call) = in_the_middle(&mut harness, &session).await;
@@ -68,7 +68,7 @@ async fn questions_and_the_answer_travel_on_the_stream_of_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_take_it_back_takes_back_what_was_asked_and_ends_the_stream() {
+async fn cancellation_of_an_agent_run_cancels_its_elicitation_and_ends_the_stream() {
     let mut harness = harness();
     let session = harness.open_with(ABLE).await;
     let (mut host, call) = in_the_middle(&mut harness, &session).await;

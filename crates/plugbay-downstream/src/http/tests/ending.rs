@@ -11,7 +11,7 @@ fn calling(id: u32) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_nothing_in_flight_it_ends_at_once() {
+async fn shutdown_without_calls_in_flight_is_immediate() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let mut listening = harness.connect();
@@ -76,7 +76,7 @@ async fn calls_in_flight_have_thirty_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_reads_nothing_is_not_waited_for() {
+async fn shutdown_does_not_wait_for_a_host_that_reads_nothing() {
     let mut harness = Harness::new();
     let mut slow = harness.connect_through(1000);
     slow.say(calling(1)).await;

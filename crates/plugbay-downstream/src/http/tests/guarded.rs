@@ -4,7 +4,7 @@ use super::harness::{Harness, get, http, post, within};
 use crate::scripted::{INITIALIZE, list, snapshot, unsettled};
 
 #[tokio::test(start_paused = true)]
-async fn every_route_looks_at_host_and_origin() {
+async fn every_route_checks_host_and_origin_headers() {
     let harness = Harness::new();
     let routes = [
         ("GET", "/healthz"),
@@ -52,7 +52,7 @@ async fn every_route_looks_at_host_and_origin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_route_but_the_probes_asks_for_the_token() {
+async fn every_route_but_the_probes_needs_the_bearer_token() {
     let harness = Harness::with(snapshot(&["echo"], true), &["secret", "other"]);
     let wrong = [
         "",
@@ -107,7 +107,7 @@ async fn a_session_belongs_to_the_token_that_opened_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_is_when_every_server_has_been_heard_of() {
+async fn readyz_answers_200_once_every_server_has_listed() {
     let harness = Harness::with(unsettled(), &[]);
     let probe = async |path| harness.ask(http("GET", path, &[], "")).await.status;
     assert_eq!((probe("/healthz").await, probe("/readyz").await), (200, 503));
@@ -116,7 +116,7 @@ async fn ready_is_when_every_server_has_been_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trusted_page_is_told_so_and_no_other() {
+async fn cors_headers_are_sent_to_trusted_origins_only() {
     let harness = Harness::with(snapshot(&["echo"], true), &["secret"]);
     for (origin, status, asked) in [("https://good.example", 204, 401), ("https://evil.example", 403, 403)] {
         let wanted = "authorization, mcp-param-region";

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     agent::Agents,
-    http::{Access, Door, Limits, Stream, serve},
+    http::{Accept, Access, Limits, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
 
@@ -28,14 +28,14 @@ pub(super) struct Harness {
     pub(super) servers: Servers,
     pub(super) host_registry: Arc<HostRegistry>,
     pub(super) agents: Arc<Agents>,
-    door: mpsc::UnboundedSender<Stream>,
+    listener: mpsc::UnboundedSender<Stream>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
 }
 
 struct Memory(mpsc::UnboundedReceiver<Stream>);
 
-impl Door for Memory {
+impl Accept for Memory {
     async fn accept(&mut self) -> io::Result<Stream> {
         match self.0.recv().await {
             Some(stream) => Ok(stream),
@@ -57,7 +57,7 @@ impl Harness {
         let access = Access::new(&address, vec!["good.example".to_owned()], origins, &tokens).unwrap();
         let (gateway, snapshots, servers) = scripted::gateway(first);
         let (host_registry, agents) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.agents));
-        let (door, connections) = mpsc::unbounded_channel();
+        let (listener, connections) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
             if stopped.await.is_err() {
@@ -65,7 +65,7 @@ impl Harness {
             }
         };
         let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, stopped));
-        Self { snapshots, servers, host_registry, agents, door, stop: Some(stop), serving }
+        Self { snapshots, servers, host_registry, agents, listener, stop: Some(stop), serving }
     }
 
     pub(super) fn connect(&self) -> Host {
@@ -75,7 +75,7 @@ impl Harness {
     /// Only so much is on its way to the host at a time.
     pub(super) fn connect_through(&self, room: usize) -> Host {
         let (ours, theirs) = tokio::io::duplex(room);
-        let _ = self.door.send(Box::pin(theirs));
+        let _ = self.listener.send(Box::pin(theirs));
         Host { stream: ours, buffer: BytesMut::new(), chunked: false, text: String::new() }
     }
 
@@ -236,7 +236,7 @@ impl Host {
     }
 
     /// Whatever comes next on a stream, comments too.
-    pub(super) async fn sign_of_life(&mut self) -> String {
+    pub(super) async fn keep_alive(&mut self) -> String {
         assert!(self.text.is_empty() && self.chunk().await);
         std::mem::take(&mut self.text)
     }

@@ -44,7 +44,7 @@ async fn activate(harness: &Harness, path: &str, token: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_on_at_a_desk_is_on_for_its_caller_alone() {
+async fn activated_tools_of_a_named_host_view_belong_to_its_caller_alone() {
     let harness = Harness::with(panel(), &["one", "two"]);
     let told = activate(&harness, "/mcp?desk=a", "one").await;
     // Nobody listens there, so it is not waited for, and the reply says what there is.
@@ -56,7 +56,7 @@ async fn what_is_on_at_a_desk_is_on_for_its_caller_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_desk_a_host_calls_through() {
+async fn without_a_named_host_view_tools_are_called_through_execute_tool() {
     let mut harness = Harness::with(panel(), &["one"]);
     assert_eq!(tools(&harness, "/mcp", "one").await, "execute_tool");
     let told = activate(&harness, "/mcp", "one").await;
@@ -72,7 +72,7 @@ async fn without_a_desk_a_host_calls_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_listens_at_the_desk_is_told() {
+async fn list_changed_reaches_every_subscription_of_a_named_host_view() {
     let harness = Harness::with(panel(), &["one"]);
     let mut here = harness.connect();
     let mut elsewhere = harness.connect();
@@ -96,7 +96,7 @@ async fn legacy(harness: &Harness) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_host_that_has_no_stream_to_hear_on_calls_through() {
+async fn a_legacy_host_without_a_notification_stream_calls_through_execute_tool() {
     let harness = Harness::with(panel(), &[]);
     let session = legacy(&harness).await;
     let listed = harness.ask(within(&session, &list(2))).await.body;
@@ -109,7 +109,7 @@ async fn a_legacy_host_that_has_no_stream_to_hear_on_calls_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_host_that_has_one_is_waited_for() {
+async fn activation_waits_for_a_legacy_host_with_a_notification_stream() {
     let harness = Harness::with(panel(), &[]);
     let session = legacy(&harness).await;
     let mut listening = harness.connect();
@@ -134,7 +134,7 @@ fn undecided(tools: &[Value]) -> Snapshot {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_keeps_its_mode_from_request_to_request_while_there_is_about_as_much() {
+async fn a_modern_host_keeps_its_mode_while_the_catalog_size_stays() {
     let harness = Harness::with(undecided(&[json!({ "name": "echo" })]), &["one", "two"]);
     let listed = async |token: &str| {
         let body = modern(1, "tools/list", "").replacen(

@@ -6,7 +6,7 @@ use super::harness::{Harness, http, post, within};
 use crate::scripted::{INITIALIZE, MESSAGE_LIMIT, call, request};
 
 #[tokio::test(start_paused = true)]
-async fn bodies_are_read_strictly() {
+async fn request_bodies_are_read_strictly() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let deep = request(
@@ -35,7 +35,7 @@ async fn bodies_are_read_strictly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_text_is_refused() {
+async fn a_request_body_that_is_not_utf8_is_refused() {
     let harness = Harness::new();
     let mut host = harness.connect();
     let body = INITIALIZE.replace("init", "in\u{0}\u{0}");
@@ -47,7 +47,7 @@ async fn what_is_no_text_is_refused() {
 
 /// Towards a server a line break would end the message.
 #[tokio::test(start_paused = true)]
-async fn a_body_on_many_lines_reaches_its_server_on_one() {
+async fn a_tool_call_on_many_lines_reaches_its_server_on_one() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let body = call(1).replace(',', ",\r\n\t").replace('{', "{\n");
@@ -59,7 +59,7 @@ async fn a_body_on_many_lines_reaches_its_server_on_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_over_the_limit_is_not_read() {
+async fn a_request_body_over_the_limit_is_not_read() {
     let harness = Harness::new();
     let large = call(format!("\"{}\"", "x".repeat(MESSAGE_LIMIT)));
     let announced = post(&[("content-length", "100000000")], "");
@@ -75,7 +75,7 @@ async fn a_body_over_the_limit_is_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_other_door_is_closed() {
+async fn every_other_path_and_method_is_rejected() {
     let harness = Harness::new();
     let check = async |request: String, status: u16, header: &str| {
         let reply = harness.ask(&request).await;

@@ -7,7 +7,7 @@ use super::harness::{Harness, get, http, post, within};
 use crate::scripted::{INITIALIZE, SECOND, call, cancel, list, request, snapshot};
 
 #[tokio::test(start_paused = true)]
-async fn initialize_opens_a_session_that_nobody_can_guess() {
+async fn initialize_opens_a_session_with_an_unguessable_id() {
     let harness = Harness::new();
     let (one, other) = (harness.open().await, harness.open().await);
     assert!(one.len() >= 32 && one.bytes().all(|byte| byte.is_ascii_graphic()), "{one}");
@@ -20,7 +20,7 @@ async fn initialize_opens_a_session_that_nobody_can_guess() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_else_needs_its_session() {
+async fn every_legacy_request_but_initialize_needs_its_session() {
     let harness = Harness::new();
     let session = harness.open().await;
     let unknown = "0".repeat(session.len());
@@ -47,7 +47,7 @@ async fn everything_else_needs_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_answers() {
+async fn errors_of_a_session_are_json_rpc_responses() {
     let harness = Harness::new();
     let session = harness.open().await;
     for (body, code) in [(request(1, "roots/list", "{}"), -32601), (request(1, "tools/call", "{}"), -32602)] {
@@ -57,7 +57,7 @@ async fn errors_are_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_session_is_gone_with_its_calls_and_streams() {
+async fn a_deleted_session_ends_its_calls_and_streams() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let mut listening = harness.connect();
@@ -71,13 +71,13 @@ async fn a_deleted_session_is_gone_with_its_calls_and_streams() {
     assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket());
     assert_eq!(listening.event().await, None);
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
-    assert_eq!(host.event().await, None, "no answer to what was taken back");
+    assert_eq!(host.event().await, None, "no answer to a cancelled request");
     assert_eq!(harness.ask(&delete).await.status, 404);
     assert_eq!(harness.ask(within(&session, &list(1))).await.status, 404);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unused_session_expires_and_one_that_listens_does_not() {
+async fn an_unused_session_expires_unless_its_stream_is_open() {
     let harness = Harness::new();
     let (unused, listens) = (harness.open().await, harness.open().await);
     let mut before = harness.connect();
@@ -93,7 +93,7 @@ async fn an_unused_session_expires_and_one_that_listens_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_taken_back_by_its_own_session_alone() {
+async fn cancellation_reaches_only_the_calls_of_its_own_session() {
     let mut harness = Harness::new();
     let (session, other) = (harness.open().await, harness.open().await);
     let mut host = harness.connect();
@@ -109,7 +109,7 @@ async fn a_call_is_taken_back_by_its_own_session_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_come_on_the_stream_that_get_opens() {
+async fn list_changed_comes_on_the_stream_that_get_opens() {
     let harness = Harness::new();
     let session = harness.open().await;
     harness.ask(within(&session, &list(1))).await;
@@ -137,7 +137,7 @@ async fn changes_come_on_the_stream_that_get_opens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_has_only_so_many_calls_in_flight() {
+async fn a_session_has_a_limited_number_of_calls_in_flight() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let mut calls = Vec::new();

@@ -26,7 +26,7 @@ async fn called(harness: &mut Harness, request: String) -> (Host, Forwarded) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_soon_is_one_json_body() {
+async fn an_answer_within_three_seconds_is_one_json_body() {
     let mut harness = Harness::new();
     let (mut host, forwarded) = called(&mut harness, calling(7)).await;
     forwarded.answer(r#"{"n":12345678901234567890123}"#);
@@ -61,12 +61,12 @@ async fn progress_makes_a_stream_that_ends_with_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_answer_comes_as_a_stream_with_signs_of_life() {
+async fn a_slow_answer_comes_as_a_stream_with_keep_alive_comments() {
     let mut harness = Harness::new();
     let (mut host, forwarded) = called(&mut harness, calling(1)).await;
     assert_eq!(host.reply().await.headers["content-type"], "text/event-stream");
     for _ in 0..3 {
-        assert_eq!(host.sign_of_life().await, ":\n\n");
+        assert_eq!(host.keep_alive().await, ":\n\n");
     }
     forwarded.answer("{}");
     assert_eq!(host.hear().await["id"], 1);
@@ -74,7 +74,7 @@ async fn a_slow_answer_comes_as_a_stream_with_signs_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_gets_the_format_that_it_takes() {
+async fn an_answer_has_the_format_of_the_accept_header() {
     let mut harness = Harness::new();
     let only = |format: &str| {
         let request = calling_with_progress(1);
@@ -98,7 +98,7 @@ async fn a_host_gets_the_format_that_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_leave_is_to_take_back() {
+async fn closing_the_connection_is_a_cancellation() {
     for streaming in [false, true] {
         let mut harness = Harness::new();
         let (mut host, forwarded) = called(&mut harness, calling_with_progress(1)).await;
@@ -124,7 +124,7 @@ impl Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_leave_after_the_answer_takes_nothing_back() {
+async fn closing_the_connection_after_the_answer_is_no_cancellation() {
     let mut harness = Harness::new();
     for request in [calling(1), calling_with_progress(1)] {
         let (mut host, forwarded) = called(&mut harness, request).await;
@@ -137,7 +137,7 @@ async fn to_leave_after_the_answer_takes_nothing_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_host_cannot_take_back_the_call_of_another() {
+async fn cancellation_reaches_no_call_of_another_host() {
     let mut harness = Harness::new();
     let (mut host, forwarded) = called(&mut harness, calling(1)).await;
     let (other, _) = called(&mut harness, calling(1)).await; // the same id
@@ -151,7 +151,7 @@ async fn one_host_cannot_take_back_the_call_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn headers_must_say_what_the_body_says() {
+async fn mcp_headers_must_match_the_body() {
     let mut harness = Harness::new();
     let body = modern(1, "tools/call", r#","name":"s__echo""#);
     let right = fitting("tools/call", "s__echo");
@@ -183,7 +183,7 @@ async fn headers_must_say_what_the_body_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn marked_arguments_must_be_in_their_headers() {
+async fn x_mcp_header_arguments_must_be_in_their_headers() {
     let mut harness = Harness::new();
     let schema = json!({ "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
     let tool = json!({ "name": "echo", "inputSchema": schema });
@@ -211,7 +211,7 @@ async fn marked_arguments_must_be_in_their_headers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_served_has_the_status_of_its_reason() {
+async fn refused_requests_have_the_http_status_of_their_error() {
     let harness = Harness::new();
     let list = modern(1, "tools/list", "");
     let check = async |request: String, status: u16, code: i32| {
@@ -242,7 +242,7 @@ async fn what_cannot_be_served_has_the_status_of_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_a_stream_of_changes() {
+async fn a_subscription_is_a_stream_of_notifications() {
     let mut harness = Harness::new();
     let mut host = harness.connect();
     host.open_stream(stateless("subscriptions/listen", "", &listen("\"l\""))).await;
@@ -264,7 +264,7 @@ async fn a_subscription_is_a_stream_of_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_hosts_with_the_same_ids_get_their_own_answers() {
+async fn hosts_with_the_same_request_ids_get_their_own_answers() {
     let mut harness = Harness::new();
     let mut calls = Vec::new();
     for n in 0..40 {
@@ -280,7 +280,7 @@ async fn many_hosts_with_the_same_ids_get_their_own_answers() {
 
 /// `_meta` decides, not a session that the host may have beside it.
 #[tokio::test(start_paused = true)]
-async fn both_eras_share_the_endpoint() {
+async fn both_protocol_eras_share_the_endpoint() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let headers = [&fitting("tools/call", "s__echo")[..], &[("mcp-session-id", &session)]].concat();

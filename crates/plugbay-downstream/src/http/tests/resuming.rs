@@ -1,4 +1,4 @@
-//! Streams that break: nothing is taken back, and what was missed is sent again.
+//! Streams that break: their calls go on, and missed events are sent again.
 
 use tokio::time::sleep;
 
@@ -40,7 +40,7 @@ async fn a_broken_stream_goes_on_behind_the_last_event_that_arrived() {
     forwarded.progress();
     let lost = host.event().await.unwrap();
     drop(host);
-    harness.servers.nothing_forwarded().await; // it was not taken back
+    harness.servers.nothing_forwarded().await; // it was not cancelled
     forwarded.progress();
 
     let mut host = resumed(&harness, &session, id(&progress)).await;
@@ -63,7 +63,7 @@ async fn a_broken_stream_goes_on_behind_the_last_event_that_arrived() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_waits_for_a_minute_and_a_call_for_as_long_as_it_takes() {
+async fn a_stream_keeps_its_answer_for_a_minute_and_its_call_as_long_as_it_takes() {
     let mut harness = Harness::new();
     let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
@@ -81,7 +81,7 @@ async fn an_answer_waits_for_a_minute_and_a_call_for_as_long_as_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_has_everything_is_told_not_to_come_back() {
+async fn resuming_a_finished_stream_gets_204() {
     let taken_back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     for cancelled in [false, true] {
         let mut harness = Harness::new();
@@ -100,7 +100,7 @@ async fn a_host_that_has_everything_is_told_not_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_resumes_nothing_but_its_own() {
+async fn a_host_resumes_only_the_streams_of_its_session() {
     let mut harness = Harness::new();
     let (session, mut host, _forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
@@ -113,7 +113,7 @@ async fn a_host_resumes_nothing_but_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_takes_over_ends_the_one_before() {
+async fn a_resumed_stream_ends_its_earlier_connection() {
     let mut harness = Harness::new();
     let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
@@ -131,7 +131,7 @@ async fn a_connection_that_takes_over_ends_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_limited_but_the_answer_is_kept() {
+async fn a_stream_keeps_a_limited_number_of_events_and_always_the_answer() {
     let mut harness = Harness::new();
     let (session, mut host, forwarded) = streaming(&mut harness).await;
     let first = host.event().await.unwrap();
@@ -155,7 +155,7 @@ async fn what_is_kept_is_limited_but_the_answer_is_kept() {
 
 /// Hosts of older revisions cannot read an event without a message.
 #[tokio::test(start_paused = true)]
-async fn an_older_host_gets_no_empty_event() {
+async fn a_stream_of_an_older_revision_has_no_empty_event() {
     let mut harness = Harness::new();
     let opened = harness.ask(post(&[], &INITIALIZE.replace("2025-11-25", "2025-06-18"))).await;
     let session = &opened.headers["mcp-session-id"];

@@ -28,7 +28,7 @@ impl Harness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_travels_on_the_stream_of_its_call() {
+async fn an_elicitation_is_sent_on_the_stream_of_its_call() {
     let mut harness = Harness::new();
     let session = harness.open_with(ALL).await;
     let mut listener = harness.connect();
@@ -53,7 +53,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_without_a_call_travels_on_the_stream_of_its_session() {
+async fn a_server_request_without_a_call_is_sent_on_the_session_stream() {
     let mut harness = Harness::new();
     let session = harness.open_with(ALL).await;
     let mut listener = harness.connect();
@@ -76,7 +76,7 @@ async fn a_question_without_a_call_travels_on_the_stream_of_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_takes_no_stream_for_its_call_is_asked_on_that_of_its_session() {
+async fn an_elicitation_is_sent_on_the_session_stream_if_the_call_accepts_json_only() {
     let mut harness = Harness::new();
     let session = harness.open_with(ALL).await;
     let mut listener = harness.connect();
@@ -95,7 +95,7 @@ async fn a_host_that_takes_no_stream_for_its_call_is_asked_on_that_of_its_sessio
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_to_two_hosts_never_cross() {
+async fn server_requests_to_two_hosts_never_cross() {
     let mut harness = Harness::new();
     let sessions = [harness.open_with(ALL).await, harness.open_with(ALL).await];
     let mut hosts = [harness.connect(), harness.connect()];
@@ -133,7 +133,7 @@ async fn questions_to_two_hosts_never_cross() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_a_call_is() {
+async fn a_call_belongs_to_the_holder_of_its_token() {
     let mut harness = Harness::with(snapshot(&["echo"], true), &["one", "two"]);
     let (mut hosts, mut forwarded) = (Vec::new(), Vec::new());
     for token in ["one", "one", "two"] {
@@ -157,7 +157,7 @@ async fn whose_a_call_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_withdrawn_where_the_host_still_reads() {
+async fn a_server_request_is_cancelled_on_a_stream_that_is_open() {
     let mut harness = Harness::new();
     let session = harness.open_with(ALL).await;
     let mut listener = harness.connect();
@@ -179,7 +179,7 @@ async fn a_question_is_withdrawn_where_the_host_still_reads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_host_is_asked_what_it_declared_itself() {
+async fn server_requests_follow_the_capabilities_of_each_host() {
     let mut harness = Harness::new();
     let (able, unable) = (harness.open_with(ALL).await, harness.open_with("{}").await);
     for (session, outcome) in [(&able, Ok(())), (&unable, Err(ServerRequestError::Undeclared("sampling")))] {
@@ -196,7 +196,7 @@ async fn each_host_is_asked_what_it_declared_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_taken_back_tells_its_host_what_need_not_be_answered() {
+async fn cancellation_of_a_call_cancels_its_server_requests() {
     let mut harness = Harness::new();
     let session = harness.open_with(ALL).await;
     let mut host = harness.connect();
@@ -227,7 +227,7 @@ fn retry(token: &str, id: u64, state: &Value, responses: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_comes_back_on_another_connection() {
+async fn a_modern_host_answers_an_elicitation_on_another_connection() {
     let mut harness = Harness::with(snapshot(&["echo"], true), &["one", "two"]);
     let mut host = harness.connect();
     host.say(modern_call("one", 1, "")).await;
@@ -260,7 +260,7 @@ async fn a_modern_host_comes_back_on_another_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_leaves_after_it_came_back_takes_its_call_back() {
+async fn closing_the_resumed_connection_cancels_the_call() {
     let mut harness = Harness::with(snapshot(&["echo"], true), &["one"]);
     let mut host = harness.connect();
     host.say(modern_call("one", 1, "")).await;

@@ -14,7 +14,7 @@ fn large() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_reads_nothing_disturbs_nobody_and_is_let_go() {
+async fn a_connection_that_reads_nothing_is_closed_and_disturbs_no_other() {
     let mut harness = Harness::new();
     let mut slow = harness.connect_through(1000);
     slow.say(calling()).await;
@@ -50,7 +50,7 @@ async fn a_host_that_reads_a_little_at_a_time_gets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_whose_host_has_stopped_reading_is_let_go() {
+async fn a_stream_whose_host_stops_reading_is_closed() {
     let mut harness = Harness::new();
     let mut slow = harness.connect_through(300);
     slow.say(calling()).await;
@@ -60,7 +60,7 @@ async fn a_stream_whose_host_has_stopped_reading_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_nobody_reads_are_counted_and_then_no_more_is_asked() {
+async fn unread_answers_count_and_further_requests_are_rejected() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let mut slow = Vec::new();
@@ -81,7 +81,7 @@ async fn answers_that_nobody_reads_are_counted_and_then_no_more_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_that_nobody_reads_is_dropped_and_the_answer_is_not() {
+async fn unread_progress_is_dropped_and_the_answer_is_not() {
     let mut harness = Harness::new();
     let session = harness.open().await;
     let mut slow = harness.connect_through(1000);
@@ -105,7 +105,7 @@ async fn progress_that_nobody_reads_is_dropped_and_the_answer_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_drips_is_not_waited_for() {
+async fn a_slow_request_head_times_out() {
     let harness = Harness::new();
     let mut host = harness.connect();
     let start = Instant::now();
@@ -124,7 +124,7 @@ async fn a_head_that_drips_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_drips_is_not_waited_for() {
+async fn a_slow_request_body_times_out() {
     let harness = Harness::new();
     let mut host = harness.connect();
     host.say(post(&[("content-length", "1000")], "{")).await;
@@ -135,7 +135,7 @@ async fn a_body_that_drips_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_connections_are_open_at_a_time() {
+async fn the_number_of_open_connections_is_limited() {
     let harness = Harness::new();
     let mut open: Vec<_> = (0..50).map(|_| harness.connect()).collect();
     for host in &mut open {
@@ -151,7 +151,7 @@ async fn only_so_many_connections_are_open_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
+async fn under_memory_pressure_stalled_connections_are_closed_first() {
     let mut harness = Harness::new();
     let mut slow = Vec::new();
     for _ in 0..10 {
@@ -174,7 +174,7 @@ async fn when_memory_is_short_whoever_reads_nothing_gives_way_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_limit_an_answer_is_turned_away() {
+async fn an_answer_over_the_memory_limit_becomes_an_error() {
     let mut harness = Harness::new();
     let mut slow = Vec::new();
     for _ in 0..25 {

@@ -41,7 +41,7 @@ async fn legacy_session(harness: &Harness, token: &str) -> (String, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_callers_task_is_its_own() {
+async fn a_legacy_task_belongs_to_its_caller() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All), &["one", "two"]);
     let (mine, declared) = legacy_session(&harness, "one").await;
     let (theirs, _) = legacy_session(&harness, "two").await;
@@ -71,7 +71,7 @@ async fn a_legacy_callers_task_is_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_callers_task_is_its_own() {
+async fn a_modern_task_belongs_to_its_caller() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All), &["one", "two"]);
     let mut host = harness.connect();
     host.say(bearing("one", &modern("tools/call", "s__echo", &json!({ "name": "s__echo" })))).await;

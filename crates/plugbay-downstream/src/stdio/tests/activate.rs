@@ -115,7 +115,7 @@ const THREE: &str = "gateway_activate gateway_deactivate gateway_status";
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 #[tokio::test(start_paused = true)]
-async fn the_result_waits_until_the_host_has_listed_again() {
+async fn activation_waits_until_the_host_has_listed_tools_again() {
     for era in ERAS {
         let mut host = Host::new(era, "opencode", panel(Some(Mode::Activate))).await;
         assert_eq!(host.tools().await, THREE);
@@ -141,7 +141,7 @@ async fn the_result_waits_until_the_host_has_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_does_not_list_again_is_not_waited_for_longer_than_it_may_take() {
+async fn activation_waits_a_limited_time_for_the_host_to_list_tools() {
     let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
     host.tools().await;
     let start = Instant::now();
@@ -152,7 +152,7 @@ async fn a_host_that_does_not_list_again_is_not_waited_for_longer_than_it_may_ta
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_needs_a_moment_after_listing_gets_it() {
+async fn activation_waits_for_the_settling_time_of_the_host() {
     let mut host = Host::new(Era::Legacy, "gemini-cli-mcp-client", panel(Some(Mode::Activate))).await;
     host.tools().await;
     let start = Instant::now();
@@ -161,7 +161,7 @@ async fn a_host_that_needs_a_moment_after_listing_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_ignores_changes_calls_through() {
+async fn a_host_that_ignores_list_changed_uses_execute_tool() {
     for era in ERAS {
         let mut host = Host::new(era, "codex-mcp-client", panel(Some(Mode::Activate))).await;
         assert_eq!(host.tools().await, format!("{THREE} execute_tool"));
@@ -179,7 +179,7 @@ async fn a_host_that_ignores_changes_calls_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_warming_is_waited_for_with_progress() {
+async fn activation_waits_for_a_warming_server_with_progress() {
     for era in ERAS {
         let cold = panel(Some(Mode::Activate));
         let mut host = Host::new(era, "claude-code", cold.clone()).await;
@@ -202,7 +202,7 @@ async fn a_server_that_is_warming_is_waited_for_with_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn single_tools_of_a_warming_server_are_waited_for_too() {
+async fn activation_of_single_tools_waits_for_a_warming_server() {
     let cold = panel(Some(Mode::Activate));
     let mut host = Host::new(Era::Legacy, "claude-code", cold.clone()).await;
     host.tools().await;
@@ -215,7 +215,7 @@ async fn single_tools_of_a_warming_server_are_waited_for_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_ready_is_switched_on_while_others_are_awaited() {
+async fn a_ready_server_is_activated_while_others_are_warming() {
     let ready = panel(Some(Mode::Activate));
     let unsettled = Snapshot::new(Arc::clone(&ready.catalog), Arc::clone(&ready.layout), false);
     let mut host = Host::new(Era::Legacy, "codex-mcp-client", unsettled).await;
@@ -231,7 +231,7 @@ async fn a_server_that_is_ready_is_switched_on_while_others_are_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_does_not_listen_is_not_waited_for() {
+async fn activation_does_not_wait_for_a_host_without_listener() {
     let mut host = Host::new(Era::Modern, "opencode", panel(Some(Mode::Activate))).await;
     host.harness
         .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
@@ -245,7 +245,7 @@ async fn a_host_that_does_not_listen_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_for_switching_says_where_it_is() {
+async fn activation_says_where_tools_of_other_modes_are() {
     for era in ERAS {
         let mixed = panel(Some(Mode::Activate));
         let mut layout = (*mixed.layout).clone();
@@ -259,7 +259,7 @@ async fn what_is_not_for_switching_says_where_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_switched_off_is_not_said_to_be() {
+async fn deactivation_names_the_pinned_tools_that_stay() {
     for era in ERAS {
         let mixed = panel(Some(Mode::Activate));
         let mut layout = (*mixed.layout).clone();
@@ -279,7 +279,7 @@ async fn what_cannot_be_switched_off_is_not_said_to_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_has_failed_is_tried_again_and_its_fresh_outcome_told() {
+async fn activation_retries_a_failed_server() {
     for era in ERAS {
         let failed = |words: &str| Arc::new(Failure::new("exited with code 1", vec![words.to_owned()]));
         let panel = panel(Some(Mode::Activate));
@@ -310,7 +310,7 @@ async fn a_server_that_has_failed_is_tried_again_and_its_fresh_outcome_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_switched_on_is_kept_running() {
+async fn an_active_server_is_kept_running() {
     for era in ERAS {
         let mut host = Host::new(era, "claude-code", panel(Some(Mode::Activate))).await;
         host.tools().await;
@@ -324,7 +324,7 @@ async fn what_is_switched_on_is_kept_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_names_are_not_looked_for() {
+async fn activation_limits_the_number_of_names() {
     let mut host = Host::new(Era::Legacy, "claude-code", panel(Some(Mode::Activate))).await;
     host.use_panel("gateway_activate", json!({ "names": vec!["zebra"; 5000] })).await;
     let (text, failed) = host.told().await;
@@ -332,7 +332,7 @@ async fn endless_names_are_not_looked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_work_is_explained() {
+async fn activation_explains_a_failed_server() {
     for era in ERAS {
         let cold = panel(Some(Mode::Activate));
         let mut host = Host::new(era, "claude-code", cold.clone()).await;
@@ -382,7 +382,7 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_shows_every_state() {
+async fn gateway_status_shows_every_state() {
     for era in ERAS {
         let panel = panel(Some(Mode::Activate));
         let failure = Arc::new(Failure::new("exited", Vec::new()));
@@ -446,7 +446,7 @@ async fn slash_commands_are_prompts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_panel_is_there_in_every_mode() {
+async fn gateway_status_works_in_every_mode() {
     for era in ERAS {
         for (mode, told) in [
             (None, "mode: all: the host keeps tools out of context itself; host: claude-code"),
@@ -468,7 +468,7 @@ async fn the_panel_is_there_in_every_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_has_never_listed_is_not_waited_for() {
+async fn activation_does_not_wait_for_a_host_that_never_listed_tools() {
     let mut host = Host::new(Era::Legacy, "opencode", panel(Some(Mode::Activate))).await;
     let start = Instant::now();
     host.use_panel("gateway_activate", json!({ "name": "chrome" })).await;
@@ -477,7 +477,7 @@ async fn a_host_that_has_never_listed_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_of_a_mode_that_is_not_chosen_yet() {
+async fn instructions_omit_a_mode_that_is_not_chosen_yet() {
     let known = panel(None);
     for (settled, expected) in
         [(false, "Several MCP servers behind one.\n"), (true, "Several MCP servers behind one. A tool")]

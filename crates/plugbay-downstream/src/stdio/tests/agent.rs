@@ -18,7 +18,7 @@ use super::harness::{cancel, list, request};
 use crate::scripted::{server, soon};
 
 #[tokio::test(start_paused = true)]
-async fn a_sentence_becomes_a_call_and_words() {
+async fn an_agent_turns_a_sentence_into_a_tool_call_and_text() {
     let mut agent = AgentHarness::new().await;
     agent.want("What is in it?").await;
     let asked = agent.asked().await;
@@ -48,7 +48,7 @@ async fn a_sentence_becomes_a_call_and_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_only_read_are_made_at_once_and_told_in_their_order() {
+async fn read_only_tool_calls_of_an_agent_run_in_parallel() {
     let mut agent = AgentHarness::new().await;
     agent.want("both").await;
     agent.asked().await.answer(calls(&[("s__read", r#"{"n":1}"#), ("s__read", r#"{"n":2}"#)]));
@@ -66,7 +66,7 @@ async fn calls_that_only_read_are_made_at_once_and_told_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_called_is_told_to_the_model() {
+async fn an_agent_reports_impossible_tool_calls_to_the_model() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     let wanted = [("s__nothing", "{}"), ("natural_language", "{}"), ("s__read", r#"{"n":"seven"}"#)];
@@ -82,7 +82,7 @@ async fn what_cannot_be_called_is_told_to_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_for_the_eyes_is_attached_as_it_came() {
+async fn content_blocks_of_an_agent_run_are_attached_unchanged() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__read", "{}")]));
@@ -96,7 +96,7 @@ async fn what_is_for_the_eyes_is_attached_as_it_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_fails_ends_the_agent_with_what_was_done() {
+async fn a_failing_model_ends_the_agent_run_with_its_report() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__read", "{}")]));
@@ -109,7 +109,7 @@ async fn a_model_that_fails_ends_the_agent_with_what_was_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_is_not_understood_is_told_so_twice() {
+async fn an_agent_asks_again_after_an_unreadable_answer_twice() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     for _ in 0..2 {
@@ -123,7 +123,7 @@ async fn a_model_that_is_not_understood_is_told_so_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_servers_tools_can_be_meant_and_no_others() {
+async fn an_agent_run_can_be_limited_to_one_server() {
     let mut agent = AgentHarness::new().await;
     agent.call(json!({ "query": "x", "server": "t" })).await;
     let (why, _, failed) = agent.told().await;
@@ -140,7 +140,7 @@ async fn one_servers_tools_can_be_meant_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told_to_whoever_wants_to_know() {
+async fn agent_progress_is_sent_if_the_request_has_a_token() {
     let mut agent = AgentHarness::new().await;
     let params = json!({ "name": "natural_language", "arguments": { "query": "x" }, "_meta": { "progressToken": "p" } });
     agent.harness.say(request(7, "tools/call", &params.to_string())).await;
@@ -163,7 +163,7 @@ async fn progress_is_told_to_whoever_wants_to_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_take_it_back_ends_the_question_and_the_call() {
+async fn cancellation_of_an_agent_run_ends_its_model_request_and_tool_call() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     let mut asked = agent.asked().await;
@@ -187,7 +187,7 @@ async fn to_take_it_back_ends_the_question_and_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_asks_in_the_middle_reaches_the_host() {
+async fn a_server_request_during_an_agent_run_reaches_the_host() {
     let mut agent = AgentHarness::with(r#"{"elicitation":{}}"#).await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__read", "{}")]));
@@ -209,7 +209,7 @@ async fn what_a_server_asks_in_the_middle_reaches_the_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_is_meant_for_some_servers_knows_of_no_others() {
+async fn an_agent_sees_only_the_servers_it_is_allowed() {
     let mut agent = AgentHarness::new().await;
     let known = harness::snapshot(AgentAccess::Everybody);
     for (servers, tools) in [(vec![server()], 3), (Vec::new(), 0)] {
@@ -231,7 +231,7 @@ async fn a_model_that_is_meant_for_some_servers_knows_of_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_model_there_is_no_such_tool() {
+async fn without_a_model_natural_language_is_not_listed() {
     let mut agent = AgentHarness::new().await;
     agent.harness.snapshots.send_replace(harness::snapshot(AgentAccess::Nobody));
     agent.harness.hear_nothing().await;

@@ -57,7 +57,7 @@ async fn said(harness: &mut Harness, name: &str, arguments: Value) -> (String, b
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_three_are_listed_and_the_rest_is_found() {
+async fn search_mode_lists_three_builtin_tools() {
     let mut harness = harness().await;
     assert_eq!(harness.tools().await, "search_tools describe_tool execute_tool");
     let (found, failed) = said(&mut harness, "search_tools", json!({ "query": "paint a landscape" })).await;
@@ -77,7 +77,7 @@ async fn only_the_three_are_listed_and_the_rest_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_described_as_its_server_does() {
+async fn describe_tool_returns_the_definition_of_the_server() {
     let mut harness = harness().await;
     let (text, _) = said(&mut harness, "describe_tool", json!({ "name": ["s__draw", "s__echo"] })).await;
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -90,7 +90,7 @@ async fn a_tool_is_described_as_its_server_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_found_tool_is_called_as_if_directly() {
+async fn execute_tool_forwards_the_tool_call_as_a_direct_one() {
     let mut harness = harness().await;
     let arguments = r#"{"name":"s__echo","arguments":{"count":12345678901234567890123}}"#;
     let params = format!(
@@ -113,7 +113,7 @@ async fn a_found_tool_is_called_as_if_directly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_are_put_right_and_it_is_told() {
+async fn execute_tool_repairs_arguments_and_reports_it() {
     let mut harness = harness().await;
     for (arguments, result) in [
         (json!({ "name": "s__echo", "count": "7" }), json!({ "x": 1 })),
@@ -155,7 +155,7 @@ async fn arguments_are_put_right_and_it_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_only_one_tool_can_be_meant_by_is_understood() {
+async fn execute_tool_accepts_an_unambiguous_tool_name() {
     let mut harness = harness().await;
     for name in ["echo", "s.echo", "S__ECHO", "mcp__plugbay__s__echo"] {
         harness.say(own("execute_tool", &json!({ "name": name, "arguments": { "count": 7 } }))).await;
@@ -171,7 +171,7 @@ async fn a_name_that_only_one_tool_can_be_meant_by_is_understood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_is_meant_however_it_is_spelt() {
+async fn search_tools_accepts_any_spelling_of_a_server() {
     let mut harness = harness().await;
     let (found, _) = said(&mut harness, "search_tools", json!({ "query": "paint", "server": "S" })).await;
     assert!(found.starts_with("s__draw"), "{found}");
@@ -184,7 +184,7 @@ async fn a_server_is_meant_however_it_is_spelt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_among_many_tools_waits_beside_the_session() {
+async fn search_tools_does_not_block_the_session() {
     let tool = |number: u32| json!({ "name": format!("draw_{number}"), "description": "Draws." });
     let tools = (0..300).map(|number| Tool::parse(Bytes::from(tool(number).to_string())).expect("a tool"));
     let offer = Offer::new(Era::Legacy, None, None, tools.collect());
@@ -196,7 +196,7 @@ async fn a_search_among_many_tools_waits_beside_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_waits_for_the_servers_to_be_heard_of() {
+async fn search_tools_waits_until_every_server_has_listed() {
     let known = searchable();
     let mut harness = Harness::with(known.with_states_of(Arc::clone(&known.catalog), false));
     harness.say(own("search_tools", &json!({ "query": "draw" }))).await;
@@ -206,7 +206,7 @@ async fn a_search_waits_for_the_servers_to_be_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_is_answered_in_its_own_way() {
+async fn builtin_tools_answer_a_modern_host_in_its_era() {
     let mut harness = Harness::with(searchable());
     let arguments = r#","name":"search_tools","arguments":{"query":"draw"}"#;
     let answer = harness.ask(modern(1, "tools/call", arguments)).await;
@@ -217,7 +217,7 @@ async fn a_modern_host_is_answered_in_its_own_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_only_read_can_have_a_way_of_their_own() {
+async fn read_only_tools_can_have_their_own_execute_tool() {
     let mut harness = Harness::with(snapshot(Layout { split: true, ..Layout::default() }));
     harness.open().await;
     assert_eq!(harness.tools().await, "search_tools describe_tool execute_tool execute_read_tool");

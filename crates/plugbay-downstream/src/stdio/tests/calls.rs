@@ -10,7 +10,7 @@ use super::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_id_name_and_token_is_changed() {
+async fn a_tool_call_changes_in_id_name_and_progress_token_only() {
     let mut harness = Harness::legacy().await;
     harness
         .say(r#" { "x":1.0, "method":"tools/call","id" : "h" , "jsonrpc":"2.0","params":{ "arguments":{"é":12345678901234567890123,"b":{"id":"h"}}, "name":"s__echo" ,"_meta":{"progressToken":"h","k":[]}} } "#)
@@ -29,7 +29,7 @@ async fn nothing_but_id_name_and_token_is_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_comes_back_as_it_was_written() {
+async fn a_request_id_comes_back_as_it_was_written() {
     let ids =
         ["1", "0", "-1", "\"1\"", "\"\"", "\"é\"", r#""\u00e9\"\\\n""#, "123456789012345678901234567890"];
     let mut harness = Harness::legacy().await;
@@ -50,7 +50,7 @@ async fn an_id_comes_back_as_it_was_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_in_flight_is_not_used_twice() {
+async fn a_request_id_in_flight_is_refused() {
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
     let first = harness.forwarded().await;
@@ -68,7 +68,7 @@ async fn an_id_in_flight_is_not_used_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_taken_back_is_never_answered() {
+async fn a_tool_call_is_never_answered_after_its_cancellation() {
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
     let taken_back = harness.forwarded().await;
@@ -101,7 +101,7 @@ async fn a_call_taken_back_is_never_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_comes_once() {
+async fn a_tool_call_is_answered_once() {
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -114,7 +114,7 @@ async fn an_answer_comes_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_goes_to_whoever_asked_for_it() {
+async fn progress_goes_to_the_host_that_sent_the_token() {
     let mut harness = Harness::legacy().await;
     for (token, passed) in [(r#","_meta":{"progressToken":"t\u00e9"}"#, true), ("", false)] {
         harness.say(request(1, "tools/call", &format!(r#"{{"name":"s__echo"{token}}}"#))).await;
@@ -146,7 +146,7 @@ async fn a_modern_host_gets_modern_results_from_legacy_servers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_says_why() {
+async fn a_failed_tool_call_says_why() {
     let failure = Failure::new("exited with code 1", vec!["last words".to_owned()]).into();
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
@@ -163,7 +163,7 @@ async fn a_failure_says_why() {
 
 /// A tool that nobody has heard of may be one of a server that has not been heard of.
 #[tokio::test(start_paused = true)]
-async fn an_unknown_tool_waits_for_the_catalog() {
+async fn a_call_of_an_unknown_tool_waits_for_the_catalog() {
     let mut harness = Harness::with(unsettled());
     for id in 1..=3 {
         harness.say(call(id)).await;
@@ -181,7 +181,7 @@ async fn an_unknown_tool_waits_for_the_catalog() {
     let mut answers = [harness.hear().await, harness.hear().await, harness.hear().await];
     answers.sort_by_key(|answer| answer["id"].as_i64());
     let ids = answers.each_ref().map(|answer| answer["id"].as_i64().unwrap());
-    assert_eq!(ids, [1, 3, 4], "the second was taken back");
+    assert_eq!(ids, [1, 3, 4], "the second was cancelled");
     assert_eq!(answers[2]["error"]["code"], -32602);
     harness.hear_nothing().await;
 }

@@ -52,7 +52,7 @@ async fn a_gateway_told_to_stop_reads_no_more_and_answers_what_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_answer_is_the_end() {
+async fn a_session_ends_with_the_last_answer() {
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -67,7 +67,7 @@ async fn the_last_answer_is_the_end() {
 
 /// What a script does that writes its requests and closes: the list must not be lost.
 #[tokio::test(start_paused = true)]
-async fn a_list_that_waits_is_in_flight_too() {
+async fn a_waiting_list_request_is_in_flight_too() {
     for (after, answered) in [(1, true), (3, false)] {
         let mut harness = Harness::with(unsettled());
         harness.say(INITIALIZE).await;
@@ -82,7 +82,7 @@ async fn a_list_that_waits_is_in_flight_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_is_not_sent_for_a_host_that_has_gone() {
+async fn a_waiting_tool_call_is_not_sent_for_a_closed_session() {
     let mut harness = Harness::with(unsettled());
     harness.say(call(1)).await;
     harness.close();
@@ -93,7 +93,7 @@ async fn a_call_that_waits_is_not_sent_for_a_host_that_has_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_neither_reads_nor_goes_is_not_waited_for() {
+async fn a_closing_session_does_not_wait_for_a_host_that_reads_nothing() {
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
     harness.forwarded().await.answer(format!("\"{}\"", "x".repeat(100_000)));

@@ -108,8 +108,8 @@ impl Harness {
         self.host_registry.log_level()
     }
 
-    pub(super) async fn watched(&mut self) -> String {
-        self.servers.watched().await
+    pub(super) async fn item_subscribed(&mut self) -> String {
+        self.servers.item_subscribed().await
     }
 
     // --- what the host does

@@ -14,7 +14,7 @@ async fn check(harness: &mut Harness, bytes: &[u8], code: i32, id: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_json_is_refused() {
+async fn a_message_that_is_not_json_is_refused() {
     let deep = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
     let nested =
         [&br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"#[..], &deep(70), b"}}"].concat();
@@ -50,7 +50,7 @@ async fn what_is_no_json_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn json_that_is_no_request_is_refused_with_its_id() {
+async fn json_that_is_not_a_request_is_refused_with_its_id() {
     let cases = [
         ("{}", "null"),
         ("[]", "null"),
@@ -97,7 +97,7 @@ async fn a_message_over_the_limit_is_refused_and_its_rest_skipped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_needs_no_answer_gets_none() {
+async fn notifications_and_responses_get_no_answer() {
     let mut harness = Harness::legacy().await;
     let lines = [
         r#"{"jsonrpc":"2.0","method":"notifications/message"}"#,
@@ -118,7 +118,7 @@ async fn what_needs_no_answer_gets_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_every_bad_shape_are_refused() {
+async fn malformed_tool_calls_are_refused() {
     let mut harness = Harness::legacy().await;
     for params in ["{}", r#"{"name":7}"#, r#"{"name":null}"#, r#"{"name":""}"#, r#"{"name":"s__"}"#] {
         let line = request(1, "tools/call", params);

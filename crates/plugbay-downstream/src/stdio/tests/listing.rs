@@ -20,7 +20,7 @@ impl Harness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_waits_until_every_server_has_been_heard_of() {
+async fn a_tool_list_waits_until_every_server_has_listed() {
     let mut harness = Harness::with(unsettled());
     harness.say(INITIALIZE).await;
     harness.hear().await;
@@ -45,12 +45,12 @@ async fn a_list_waits_until_every_server_has_been_heard_of() {
         ids.push(answer["id"].as_i64().unwrap());
     }
     ids.sort_unstable();
-    assert_eq!(ids, [1, 3], "the second was taken back");
+    assert_eq!(ids, [1, 3], "the second was cancelled");
     harness.hear_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_told_once_and_only_if_the_host_would_see_it() {
+async fn list_changed_is_sent_once_and_only_for_visible_changes() {
     let mut harness = Harness::legacy().await;
     harness.change(&["a"]);
     harness.hear_nothing().await; // it has not listed yet
@@ -69,7 +69,7 @@ async fn a_change_is_told_once_and_only_if_the_host_would_see_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_before_the_host_takes_notifications_is_told_when_it_does() {
+async fn list_changed_waits_for_the_initialized_notification() {
     let mut harness = Harness::new();
     harness.say(INITIALIZE).await;
     harness.hear().await;
@@ -84,7 +84,7 @@ async fn a_change_before_the_host_takes_notifications_is_told_when_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_was_seen_in_time_is_not_told() {
+async fn list_changed_is_not_sent_for_a_list_already_sent() {
     let mut harness = Harness::new();
     harness.say(INITIALIZE).await;
     harness.hear().await;
@@ -96,7 +96,7 @@ async fn a_change_that_was_seen_in_time_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_that_does_not_listen_is_not_told() {
+async fn list_changed_is_not_sent_to_a_modern_host_without_subscription() {
     let mut harness = Harness::new();
     harness.ask(modern(1, "tools/list", "")).await;
     harness.change(&["new"]);

@@ -20,6 +20,6 @@ mod subscriptions;
 mod suite;
 mod suspended;
 mod tasks;
-mod tasks_driven;
+mod tasks_polled;
 
 use crate::scripted::SECOND;

@@ -31,7 +31,7 @@ fn updated(params: &str) -> ServerNotification {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_host_reads_the_log_from_the_level_it_wants() {
+async fn log_notifications_follow_the_level_of_a_legacy_host() {
     let mut harness = Harness::legacy().await;
     harness.tell(&log("debug"));
     assert_eq!(harness.hear_text().await, log("debug").message, "as it came");
@@ -54,7 +54,7 @@ async fn a_legacy_host_reads_the_log_from_the_level_it_wants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_reads_the_log_of_the_requests_that_want_it() {
+async fn log_notifications_follow_the_level_of_a_modern_request() {
     let mut harness = Harness::new();
     harness.say(modern(1, "tools/call", r#","name":"s__echo""#)).await;
     let silent = harness.forwarded().await;
@@ -73,12 +73,12 @@ async fn a_modern_host_reads_the_log_of_the_requests_that_want_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_hears_of_the_resources_it_watches_by_its_own_names() {
+async fn resource_updates_carry_the_uri_that_the_host_knows() {
     let mut harness = Harness::with(super::resources::stocked(&[]));
     harness.open().await;
     let uri = r#"{"uri":"plugbay://s/x://1"}"#;
     assert_eq!(harness.ask(request(1, "resources/subscribe", uri)).await["result"], json!({}));
-    assert_eq!(harness.watched().await, r#""x://1""#);
+    assert_eq!(harness.item_subscribed().await, r#""x://1""#);
     harness.tell(&updated(r#"{"uri":"x://2"}"#));
     harness.tell(&updated(r#"{ "uri":"x://1" ,"n":1.0}"#));
     let expected = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{ "uri":"plugbay://s/x://1" ,"n":1.0}}"#;
@@ -89,12 +89,12 @@ async fn a_host_hears_of_the_resources_it_watches_by_its_own_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_may_spell_a_resource_differently_and_tell_of_a_part_of_it() {
+async fn resource_updates_may_be_about_a_part_of_the_resource() {
     let mut harness = Harness::with(super::resources::stocked(&[]));
     harness.open().await;
     for (id, uri) in [(1, "plugbay://s/x://1"), (2, "x://é"), (3, "x://é/a/")] {
         harness.ask(request(id, "resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#))).await;
-        harness.watched().await;
+        harness.item_subscribed().await;
     }
     for (told, heard) in [
         (r"x:\/\/1", "plugbay://s/x://1"),
@@ -116,7 +116,7 @@ async fn a_server_may_spell_a_resource_differently_and_tell_of_a_part_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_does_not_tell_of_cannot_be_watched() {
+async fn a_resource_subscription_needs_the_server_capability() {
     let mut harness = Harness::with(super::resources::silent());
     harness.open().await;
     let refused = harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
@@ -130,7 +130,7 @@ async fn what_a_server_does_not_tell_of_cannot_be_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscriptions_news_bear_its_id() {
+async fn notifications_of_a_subscription_carry_its_id() {
     let mut harness = Harness::with(super::resources::stocked(&[]));
     let filter = r#","notifications":{"resourceSubscriptions":["x://1","x://7"]}"#;
     harness.say(modern(7, "subscriptions/listen", filter)).await;

@@ -19,7 +19,7 @@ async fn check(dialogue: &[(&str, &str, Value)]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_host_gets_the_version_it_asks_for() {
+async fn initialize_negotiates_the_protocol_version() {
     let versions = [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
@@ -49,7 +49,7 @@ async fn a_legacy_host_gets_the_version_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_needs_no_opening_but_must_say_who_it_is() {
+async fn a_modern_host_needs_no_initialize_but_its_meta() {
     let meta = |fields: &Value| request(1, "tools/list", &json!({ "_meta": fields }).to_string());
     let info = format!("/result/_meta/{}", SERVER_INFO_KEY.replace('/', "~1"));
     check(&[
@@ -75,7 +75,7 @@ async fn a_modern_host_needs_no_opening_but_must_say_who_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_may_try_both() {
+async fn a_host_may_send_initialize_after_modern_requests() {
     check(&[
         (&modern(1, "server/discover", ""), "/result/resultType", "complete".into()),
         (&list(2), "/error/code", (-32602).into()),
@@ -88,7 +88,7 @@ async fn a_host_may_try_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_counts_its_messages_is_answered_alike() {
+async fn a_host_that_frames_with_content_length_is_answered_alike() {
     let mut harness = Harness::new();
     for (line, id) in [(INITIALIZE.to_owned(), json!("init")), (list(7), json!(7))] {
         harness.write(format!("Content-Length: {}\r\n\r\n{line}", line.len()).as_bytes()).await;

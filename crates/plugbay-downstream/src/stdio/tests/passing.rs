@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Item, ItemKind, Offer, ServerCapabilities, Stock, Tool},
+    catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities, Tool},
     era::Era,
     exchange::{ServerNotification, Topic},
     exposure::{Exposure, Mode},
@@ -23,13 +23,13 @@ fn panel(servers: &[&str]) -> Snapshot {
     let mut layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     for name in servers {
         let item = |item_kind, json: String| Item::parse(Bytes::from(json), item_kind).expect("an item");
-        let stock = Stock {
+        let stock = Items {
             resources: vec![
                 item(ItemKind::Resource, r#"{"uri":"x://1"}"#.to_owned()),
                 item(ItemKind::Resource, format!(r#"{{"uri":"{name}:1"}}"#)),
             ],
             prompts: vec![item(ItemKind::Prompt, r#"{"name":"ask"}"#.to_owned())],
-            ..Stock::default()
+            ..Items::default()
         };
         let tools = ["echo", "wipe"]
             .map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}"}}"#))).expect("a tool"));
@@ -42,7 +42,7 @@ fn panel(servers: &[&str]) -> Snapshot {
         };
         let declared = format!(r#"{{"extensions":{{"com.example/{name}":{{}}}}}}"#);
         let offer = Offer::new(Era::Legacy, None, None, tools.to_vec())
-            .stocked(features, stock)
+            .with_items(features, stock)
             .extended(Extensions::read(declared.as_bytes(), &(0..declared.len())));
         let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).expect("a pattern") };
         let name = ServerName::parse(name).expect("a name");
@@ -75,7 +75,7 @@ const REQUESTS: &[Case] = &[
 ];
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_led_to_its_server_by_what_it_is_about() {
+async fn an_unknown_request_is_routed_by_its_subject() {
     for era in [Era::Legacy, Era::Modern] {
         let mut harness = Harness::with(panel(&["a", "b"]));
         for (method, members, reached) in REQUESTS {
@@ -100,7 +100,7 @@ async fn a_request_is_led_to_its_server_by_what_it_is_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_there_is_one_server_it_gets_everything_but_what_is_denied() {
+async fn a_single_server_gets_every_unknown_request_but_denied_tools() {
     let mut harness = Harness::with(panel(&["s"]));
     for params in ["{}", r#"{"n":1.0}"#, r#"{"name":"nobody"}"#] {
         harness.say(request(1, "y/get", params)).await;
@@ -114,7 +114,7 @@ async fn where_there_is_one_server_it_gets_everything_but_what_is_denied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_of_the_host_is_led_as_its_requests_are() {
+async fn a_host_notification_is_routed_as_its_requests_are() {
     let mut harness = Harness::with(panel(&["a", "b"]));
     harness.open().await;
     let note =
@@ -132,7 +132,7 @@ async fn a_notification_of_the_host_is_led_as_its_requests_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_of_a_server_goes_along_with_its_call() {
+async fn an_unknown_server_notification_goes_to_the_host_of_its_call() {
     let message = r#"{"jsonrpc":"2.0","method":"notifications/x/hello","params":{"n":1.0}}"#;
     let server_notification = ServerNotification {
         server: server(),
@@ -152,7 +152,7 @@ async fn a_notification_of_a_server_goes_along_with_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_far_the_host_is_reaches_whoever_asked() {
+async fn host_progress_reaches_the_server_that_sent_the_request() {
     let mut harness = Harness::new();
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}}}"#;
     harness.ask(request("\"init\"", "initialize", params)).await;
@@ -179,7 +179,7 @@ async fn how_far_the_host_is_reaches_whoever_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from() {
+async fn a_resource_uri_of_several_servers_resolves_to_the_one_called_last() {
     let mut harness = Harness::with(panel(&["a", "b"]));
     harness.open().await;
     let read = |uri: &str| request(1, "resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
@@ -200,7 +200,7 @@ async fn a_uri_that_several_servers_have_means_the_one_that_the_host_has_it_from
     let mut harness = Harness::with(panel(&["b"]));
     harness.open().await;
     harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
-    assert_eq!(harness.watched().await, r#""x://1""#);
+    assert_eq!(harness.item_subscribed().await, r#""x://1""#);
     harness.snapshots.send_replace(panel(&["a", "b"]));
     harness.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
     harness.forwarded().await.answer("{}");

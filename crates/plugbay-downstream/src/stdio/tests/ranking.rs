@@ -99,7 +99,7 @@ fn search(id: u64, query: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_decides_the_order_and_the_session_goes_on_meanwhile() {
+async fn the_model_ranks_search_hits_without_blocking_the_session() {
     let mut ranking = RankingHarness::new().await;
     ranking.search("paint a landscape").await;
     let asked = ranking.asked().await;
@@ -117,7 +117,7 @@ async fn the_model_decides_the_order_and_the_session_goes_on_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_the_model_finds_is_found() {
+async fn search_hits_include_tools_that_only_the_model_names() {
     let mut ranking = RankingHarness::new().await;
     ranking.search("zebra").await;
     ranking.asked().await.say(r#"["s__draw"]"#);
@@ -129,7 +129,7 @@ async fn what_only_the_model_finds_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_query_is_asked_once_for_each_catalog() {
+async fn a_search_query_is_ranked_once_for_each_catalog() {
     let mut ranking = RankingHarness::new().await;
     ranking.search("paint a landscape").await;
     ranking.asked().await.say(r#"["s__echo","s__draw"]"#);
@@ -147,7 +147,7 @@ async fn a_query_is_asked_once_for_each_catalog() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_answers_are_remembered() {
+async fn the_number_of_cached_rankings_is_limited() {
     let mut ranking = RankingHarness::new().await;
     for number in 0..=256 {
         ranking.search(&format!("paint {number}")).await;
@@ -160,7 +160,7 @@ async fn only_so_many_answers_are_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_of_one_query_leaves_the_local_answer() {
+async fn a_failed_ranking_of_one_query_leaves_the_local_search_hits() {
     let mut ranking = RankingHarness::new().await;
     for trouble in [Trouble::Refused("no".to_owned()), Trouble::Malformed("no".to_owned())] {
         ranking.search("paint").await;
@@ -177,7 +177,7 @@ async fn trouble_of_one_query_leaves_the_local_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_in_trouble_is_left_alone_for_a_while() {
+async fn ranking_backs_off_from_a_failing_model() {
     let message = "m".to_owned();
     for (trouble, rest) in [
         (Trouble::RateLimited { retry_after: Some(7 * DEADLINE), message: message.clone() }, 7 * DEADLINE),
@@ -200,7 +200,7 @@ async fn a_model_in_trouble_is_left_alone_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_model_is_not_waited_for() {
+async fn search_does_not_wait_for_a_slow_model() {
     let mut ranking = RankingHarness::new().await;
     ranking.search("paint").await;
     let mut asked = ranking.asked().await;
@@ -211,7 +211,7 @@ async fn a_slow_model_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_that_is_taken_back_ends_the_question() {
+async fn cancellation_of_a_search_ends_the_model_request() {
     let mut ranking = RankingHarness::new().await;
     ranking.search("paint").await;
     let mut asked = ranking.asked().await;
@@ -227,7 +227,7 @@ async fn a_search_that_is_taken_back_ends_the_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_is_not_asked_about_nothing() {
+async fn ranking_asks_no_model_without_a_query() {
     let mut ranking = RankingHarness::new().await;
     let arguments = json!({ "query": "paint", "server": "x".repeat(1000) });
     let params = json!({ "name": "search_tools", "arguments": arguments });
@@ -237,7 +237,7 @@ async fn a_model_is_not_asked_about_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_choice_counts_at_once() {
+async fn another_ranking_model_is_used_at_once() {
     let mut ranking = RankingHarness::new().await;
     ranking.search("paint").await;
     ranking.asked().await.say(r#"["s__echo"]"#);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Item, ItemKind, Offer, ServerCapabilities, Stock, Tool},
+    catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities, Tool},
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
     exposure::Mode,
     name::ServerName,
@@ -26,7 +26,7 @@ pub(super) fn silent() -> Snapshot {
 
 fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
     let item = |item_kind, json: String| Item::parse(Bytes::from(json), item_kind).expect("an item");
-    let stock = Stock {
+    let stock = Items {
         resources: vec![item(ItemKind::Resource, r#"{ "uri":"x://1","size":1.0}"#.to_owned())],
         templates: vec![item(ItemKind::Template, r#"{"uriTemplate":"x://{n}"}"#.to_owned())],
         prompts: prompts
@@ -41,14 +41,14 @@ fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
         completions: true,
         ..ServerCapabilities::default()
     };
-    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).stocked(features, stock);
+    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_items(features, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
     let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_are_sent_as_the_server_wrote_them() {
+async fn resource_lists_are_sent_as_the_server_wrote_them() {
     let [mut harness, mut stateless] = [(); 2].map(|()| Harness::with(stocked(&["review"])));
     for (method, list) in [
         ("resources/list", r#"{"resources":[{ "uri":"x://1","size":1.0}]"#),
@@ -64,7 +64,7 @@ async fn lists_are_sent_as_the_server_wrote_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_speaks_of_its_subject_as_the_server_does() {
+async fn resource_and_prompt_requests_use_the_names_of_the_server() {
     let mut harness = Harness::with(stocked(&["review"]));
     for (method, params, own) in [
         (
@@ -104,7 +104,7 @@ async fn a_legacy_servers_resource_is_complete_to_a_modern_host() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
+async fn an_unknown_resource_has_the_error_code_of_the_era() {
     let mut harness = Harness::with(stocked(&["review"]));
     let unknown = harness.ask(request(1, "prompts/get", r#"{"name":"review"}"#)).await;
     assert_eq!(unknown["error"]["message"], "Unknown prompt: review. Did you mean s__review?");
@@ -119,7 +119,7 @@ async fn what_nobody_has_is_refused_in_the_words_of_the_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
+async fn server_capabilities_are_merged_or_complete_while_unknown() {
     let opened =
         async |snapshot| Harness::with(snapshot).ask(INITIALIZE).await["result"]["capabilities"].clone();
     let tools = json!({ "listChanged": true });
@@ -137,7 +137,7 @@ async fn capabilities_are_those_of_the_servers_or_all_while_they_are_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_hears_of_the_list_that_changed_and_of_no_other() {
+async fn list_changed_names_the_list_that_changed_only() {
     let mut harness = Harness::legacy().await;
     harness.snapshots.send_replace(stocked(&["one"]));
     harness.ask(request(1, "prompts/list", "{}")).await;
@@ -153,10 +153,10 @@ async fn a_uri_of_two_servers_is_the_latest_calls_even_if_an_earlier_call_is_res
     let mut catalog = Catalog::default();
     for name in ["s", "t"] {
         let resource = Item::parse(Bytes::from_static(br#"{"uri":"x://1"}"#), ItemKind::Resource);
-        let stock = Stock { resources: vec![resource.expect("an item")], ..Stock::default() };
+        let items = Items { resources: vec![resource.expect("an item")], ..Items::default() };
         let features = ServerCapabilities { resources: true, ..ServerCapabilities::default() };
         let tool = Tool::parse(Bytes::from_static(br#"{"name":"echo"}"#)).expect("a tool");
-        let offer = Offer::new(Era::Legacy, None, None, vec![tool]).stocked(features, stock);
+        let offer = Offer::new(Era::Legacy, None, None, vec![tool]).with_items(features, items);
         let server = ServerName::parse(name).expect("a name");
         catalog = catalog.apply(Change::Listed(server, Arc::new(offer)));
     }

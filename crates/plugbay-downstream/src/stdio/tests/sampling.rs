@@ -58,7 +58,7 @@ fn sampled(server_request: &Value, text: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_samples_ranks_for_itself() {
+async fn a_host_with_sampling_ranks_search_hits() {
     let mut harness = host(r#"{"sampling":{}}"#).await;
     let server_request = asked(&mut harness).await;
     let params = &server_request["params"];
@@ -76,7 +76,7 @@ async fn a_host_that_samples_ranks_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_cannot_be_asked_gets_the_local_answer() {
+async fn a_host_without_sampling_gets_the_local_search_hits() {
     let mut harness = host("{}").await;
     assert!(first_line(&harness.ask(search()).await).starts_with("s__draw"));
     let mut harness = Harness::with(searchable());
@@ -87,7 +87,7 @@ async fn whoever_cannot_be_asked_gets_the_local_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_who_declines_gets_the_local_answer_and_is_left_alone() {
+async fn declined_sampling_leaves_the_local_search_hits_and_backs_off() {
     let mut harness = host(r#"{"sampling":{}}"#).await;
     let server_request = asked(&mut harness).await;
     let error = json!({ "code": -1, "message": "User rejected sampling request" });
@@ -97,7 +97,7 @@ async fn a_user_who_declines_gets_the_local_answer_and_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_needs_any_more_is_withdrawn() {
+async fn sampling_is_cancelled_with_its_search() {
     let mut harness = host(r#"{"sampling":{}}"#).await;
     let server_request = asked(&mut harness).await;
     harness.say(cancel(7)).await;
@@ -118,7 +118,7 @@ async fn a_question_that_nobody_needs_any_more_is_withdrawn() {
 
 /// The whole of what a model can be told, as a host with tools is told it.
 #[tokio::test(start_paused = true)]
-async fn a_conversation_with_tools_is_told_in_the_hosts_words() {
+async fn sampling_with_tools_carries_the_whole_conversation() {
     let (gateway, _snapshots, _servers) = scripted::gateway(searchable());
     let session = Session::new(gateway, Outbox::default());
     let client_capabilities =

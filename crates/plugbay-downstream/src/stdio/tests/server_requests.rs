@@ -21,7 +21,7 @@ async fn host(capabilities: &str, server: Era) -> Harness {
 const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_question_and_its_answer_are_passed_on_byte_for_byte() {
+async fn an_elicitation_and_its_answer_are_forwarded_byte_for_byte() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -41,7 +41,7 @@ async fn a_question_and_its_answer_are_passed_on_byte_for_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_is_asked_only_what_it_declared() {
+async fn server_requests_follow_the_declared_capabilities() {
     for (declared, method, params, lacking) in [
         ("{}", "sampling/createMessage", "{}", "sampling"),
         (r#"{"sampling":{}}"#, "sampling/createMessage", r#"{"tools":[]}"#, "sampling.tools"),
@@ -66,7 +66,7 @@ async fn a_host_is_asked_only_what_it_declared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_without_a_call_waits_for_the_opening() {
+async fn a_server_request_without_a_call_needs_initialized() {
     let mut harness = Harness::new();
     let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{ALL}}}"#);
     harness.ask(request(1, "initialize", &params)).await;
@@ -87,7 +87,7 @@ async fn a_question_without_a_call_waits_for_the_opening() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_withdraws_is_withdrawn_and_its_answer_ignored() {
+async fn cancellation_by_the_server_withdraws_its_request() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -106,7 +106,7 @@ async fn what_a_server_withdraws_is_withdrawn_and_its_answer_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_taken_back_takes_its_questions_with_it() {
+async fn cancellation_of_a_call_withdraws_its_server_requests() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -122,7 +122,7 @@ async fn a_call_that_is_taken_back_takes_its_questions_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_outlives_a_call_that_it_may_not_be_about() {
+async fn a_server_request_outlives_a_call_if_others_may_carry_it() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let first = harness.forwarded().await;
@@ -143,7 +143,7 @@ async fn a_question_outlives_a_call_that_it_may_not_be_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_does_not_read_is_not_asked_without_end() {
+async fn server_requests_to_a_host_that_does_not_read_are_limited() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -157,7 +157,7 @@ async fn a_host_that_does_not_read_is_not_asked_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_leaves_leaves_nobody_waiting() {
+async fn pending_server_requests_are_refused_when_the_host_leaves() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -168,7 +168,7 @@ async fn a_host_that_leaves_leaves_nobody_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_roots_and_ended_visits_are_passed_on() {
+async fn roots_list_changed_and_elicitation_complete_are_forwarded() {
     let mut harness = host(ALL, Era::Legacy).await;
     let changed = r#"{"jsonrpc":"2.0", "method":"notifications/roots/list_changed"}"#;
     harness.say(changed).await;
@@ -189,7 +189,7 @@ fn required(entries: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_asks_becomes_questions_and_their_answers_another_call() {
+async fn input_requests_become_elicitations_and_their_answers_another_call() {
     let mut harness = host(ALL, Era::Modern).await;
     let params = r#"{"name":"s__echo", "arguments":{"n":1.0},"_meta":{"progressToken":"t"}}"#;
     harness.say(request("\"h\"", "tools/call", params)).await;
@@ -230,7 +230,7 @@ async fn a_result_that_asks_becomes_questions_and_their_answers_another_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_visit_is_given_the_id_that_a_legacy_host_insists_on() {
+async fn a_url_elicitation_gets_the_id_that_a_legacy_host_needs() {
     for (params, id) in [
         (json!({ "mode": "url", "url": "https://example.com" }), Some("given")),
         (json!({ "mode": "url", "url": "https://example.com", "elicitationId": "own" }), Some("own")),
@@ -251,7 +251,7 @@ async fn a_visit_is_given_the_id_that_a_legacy_host_insists_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decline_is_an_answer_and_an_error_ends_the_call() {
+async fn a_declined_elicitation_is_an_answer_and_an_error_ends_the_call() {
     let mut harness = host(ALL, Era::Modern).await;
     harness.say(call(1)).await;
     let first = harness.forwarded().await;
@@ -276,7 +276,7 @@ async fn a_decline_is_an_answer_and_an_error_ends_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_asked_ends_the_call_with_the_reason() {
+async fn an_input_request_that_cannot_be_sent_ends_the_call() {
     for (entry, reason) in [
         (json!({ "method": "roots/list" }), "has not declared the capability \"roots\""),
         (json!({ "method": "tools/call" }), "is no request to a host"),
@@ -297,7 +297,7 @@ async fn what_cannot_be_asked_ends_the_call_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rounds_without_questions_are_paused_and_all_rounds_are_bounded() {
+async fn input_required_round_trips_are_paused_and_limited() {
     let mut harness = host(ALL, Era::Modern).await;
     harness.say(call(1)).await;
     for round in 0..=16 {
@@ -314,7 +314,7 @@ async fn rounds_without_questions_are_paused_and_all_rounds_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_round_has_the_time_that_the_call_was_given() {
+async fn every_input_required_round_trip_has_the_timeout_of_the_call() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::Search));
     harness.open().await;
     let arguments = json!({ "name": "s__echo", "arguments": {}, "timeout": 7 });
@@ -328,7 +328,7 @@ async fn every_round_has_the_time_that_the_call_was_given() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_can_be_taken_back_between_rounds() {
+async fn cancellation_works_between_input_required_round_trips() {
     let mut harness = host(ALL, Era::Modern).await;
     harness.say(call(1)).await;
     harness.forwarded().await.answer_modern(required(&json!({ "a": { "method": "roots/list" } })));

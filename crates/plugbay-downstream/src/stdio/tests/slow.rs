@@ -41,7 +41,7 @@ async fn answers_are_kept_notifications_dropped_and_requests_left_unread() {
 
 /// Many requests in one read, each with a large answer.
 #[tokio::test(start_paused = true)]
-async fn what_was_read_at_once_is_not_answered_at_once() {
+async fn requests_read_at_once_are_answered_as_the_host_reads() {
     let tools: Vec<String> = (0..10_000).map(|n| format!("a-tool-with-a-long-name-{n}")).collect();
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
     let mut harness = Harness::with(snapshot(&tools, true));

@@ -26,7 +26,7 @@ fn changed(id: impl Into<Value>) -> (String, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_subscription_is_acknowledged_told_and_ended_by_its_own_id() {
+async fn each_subscription_is_acknowledged_notified_and_ended_by_its_id() {
     let mut harness = Harness::new();
     harness.ask(modern(1, "tools/list", "")).await;
     harness.subscribe("10").await;
@@ -59,7 +59,7 @@ async fn each_subscription_is_acknowledged_told_and_ended_by_its_own_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_between_list_and_subscription_is_told_behind_the_acknowledgement() {
+async fn list_changed_follows_the_acknowledgement_of_a_subscription() {
     let mut harness = Harness::new();
     harness.ask(modern(1, "tools/list", "")).await;
     harness.snapshots.send_replace(snapshot(&["a"], true));
@@ -71,7 +71,7 @@ async fn a_change_between_list_and_subscription_is_told_behind_the_acknowledgeme
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_has_seen_nothing_hears_of_no_change() {
+async fn no_list_changed_notification_before_the_first_list() {
     let mut harness = Harness::new();
     harness.subscribe("1").await;
     harness.snapshots.send_replace(snapshot(&["a"], true));
@@ -79,7 +79,7 @@ async fn a_host_that_has_seen_nothing_hears_of_no_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_subscription_is_in_use() {
+async fn the_id_of_an_open_subscription_is_in_use() {
     let mut harness = Harness::new();
     harness.subscribe("1").await;
     for line in [listen(1), modern(1, "tools/call", r#","name":"s__echo""#)] {
@@ -91,7 +91,7 @@ async fn the_id_of_a_subscription_is_in_use() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_of_both_eras_is_told_in_both_ways() {
+async fn list_changed_notifications_reach_a_host_of_both_eras_twice() {
     let mut harness = Harness::new();
     harness.ask(INITIALIZE).await;
     harness.say(INITIALIZED).await;

@@ -49,7 +49,7 @@ async fn said(harness: &mut Harness, arguments: Value) -> (String, bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_tells_what_it_has_and_is_not_asked() {
+async fn a_suite_introspects_from_the_catalog() {
     let mut harness = Harness::with(suites());
     harness.open().await;
     assert_eq!(harness.tools().await, "new_suite notes_suite");
@@ -79,7 +79,7 @@ async fn a_server_tells_what_it_has_and_is_not_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subtool_is_called_as_if_directly() {
+async fn a_suite_tool_call_is_forwarded_as_a_direct_one() {
     let mut harness = Harness::with(suites());
     harness.open().await;
     let text = "12345678901234567890123";
@@ -102,7 +102,7 @@ async fn a_subtool_is_called_as_if_directly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_called_is_told_precisely() {
+async fn a_suite_tool_call_that_cannot_be_made_says_why() {
     let mut harness = Harness::with(suites());
     harness.open().await;
     for (arguments, expected) in [
@@ -120,7 +120,7 @@ async fn what_cannot_be_called_is_told_precisely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_never_met_is_waited_for() {
+async fn a_suite_waits_for_a_server_that_never_connected() {
     let mut harness = Harness::with(suites());
     harness.say(modern(1, "tools/call", r#","name":"new_suite","arguments":{"action":"introspect"}"#)).await;
     harness.hear_nothing().await;

@@ -46,7 +46,7 @@ fn refusal(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_with_other_arguments_is_another_request() {
+async fn a_request_state_with_other_arguments_is_refused() {
     let mut harness = Harness::new();
     let (forwarded, answer) = parked(&mut harness).await;
     let again = retry(2, state(&answer), &json!({ "900": {} }));
@@ -59,7 +59,7 @@ async fn a_retry_with_other_arguments_is_another_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_parks_the_call_and_the_retry_goes_on_with_it() {
+async fn an_elicitation_suspends_the_call_and_the_retry_resumes_it() {
     let mut harness = Harness::new();
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;
@@ -107,7 +107,7 @@ async fn a_retry_declares_the_capabilities_that_count_from_then_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_can_be_many_rounds() {
+async fn a_call_can_have_many_input_required_round_trips() {
     let mut harness = Harness::new();
     let (forwarded, mut answer) = parked(&mut harness).await;
     for round in 2..10 {
@@ -124,7 +124,7 @@ async fn there_can_be_many_rounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_answered_is_asked_again() {
+async fn an_unanswered_elicitation_is_sent_again() {
     let mut harness = Harness::new();
     let (_forwarded, answer) = parked(&mut harness).await;
     for (id, responses) in [(2, json!({})), (3, json!({ "7": {} }))] {
@@ -140,7 +140,7 @@ async fn what_was_not_answered_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_is_asked_only_what_its_request_declares() {
+async fn input_requests_follow_the_capabilities_of_the_request() {
     let mut harness = Harness::new();
     harness.say(call_with(1, r#"{"elicitation":{}}"#, "")).await;
     let forwarded = harness.forwarded().await;
@@ -159,7 +159,7 @@ async fn a_host_is_asked_only_what_its_request_declares() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_is_not_the_one_given_is_refused() {
+async fn a_foreign_request_state_is_refused() {
     let mut harness = Harness::with(snapshot_in(Era::Legacy, &["echo", "other"]));
     let (_forwarded, answer) = parked(&mut harness).await;
     let given = state(&answer).as_str().unwrap();
@@ -180,7 +180,7 @@ async fn a_state_that_is_not_the_one_given_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_is_used_once_at_a_time_and_not_after_the_end() {
+async fn a_request_state_is_used_once_at_a_time_and_not_after_the_call() {
     let mut harness = Harness::new();
     let (forwarded, answer) = parked(&mut harness).await;
     harness.say(retry(2, state(&answer), &json!({ "900": {} }))).await;
@@ -195,7 +195,7 @@ async fn a_state_is_used_once_at_a_time_and_not_after_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_does_not_come_back_is_not_waited_for() {
+async fn a_suspended_call_expires_if_the_host_does_not_return() {
     let mut harness = Harness::new();
     let (forwarded, answer) = parked(&mut harness).await;
     sleep(PATIENCE.saturating_sub(2 * SECOND)).await;
@@ -213,7 +213,7 @@ async fn a_host_that_does_not_come_back_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn coming_back_starts_the_time_anew() {
+async fn resuming_a_suspended_call_restarts_its_deadline() {
     let mut harness = Harness::new();
     let (forwarded, answer) = parked(&mut harness).await;
     sleep(PATIENCE / 2).await;
@@ -226,7 +226,7 @@ async fn coming_back_starts_the_time_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_answers_while_its_host_is_away_is_kept() {
+async fn an_answer_to_a_suspended_call_is_kept_for_its_host() {
     for failed in [false, true] {
         let mut harness = Harness::new();
         let (forwarded, answer) = parked(&mut harness).await;
@@ -259,7 +259,7 @@ async fn asked_by_the_latest(harness: &mut Harness) -> (Forwarded, Forwarded) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_passed_on_though_the_call_that_brings_it_has_ended() {
+async fn an_elicitation_answer_is_forwarded_after_its_call_has_ended() {
     for (responses, reply) in
         [(json!({ "900": { "roots": [] } }), r#"{"roots":[]}"#), (json!({}), "left open")]
     {
@@ -279,7 +279,7 @@ async fn an_answer_is_passed_on_though_the_call_that_brings_it_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_call_leaves_open_is_given_back() {
+async fn a_server_request_left_open_by_a_call_is_given_back() {
     for taken_back in [false, true] {
         let mut harness = Harness::new();
         let (first, latest) = asked_by_the_latest(&mut harness).await;
@@ -307,7 +307,7 @@ async fn what_a_call_leaves_open_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_withdrawn_question_is_not_asked() {
+async fn a_cancelled_elicitation_is_not_sent() {
     let mut harness = Harness::new();
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;
@@ -324,7 +324,7 @@ async fn a_withdrawn_question_is_not_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_or_is_taken_back_before_its_host_is_asked_is_just_that() {
+async fn a_call_that_ends_before_its_elicitation_is_sent_just_ends() {
     let mut harness = Harness::new();
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;
@@ -343,7 +343,7 @@ async fn a_call_that_ends_or_is_taken_back_before_its_host_is_asked_is_just_that
 
 /// The older way to demand a visit to a web page is an error, which the modern protocol does not have.
 #[tokio::test(start_paused = true)]
-async fn an_error_that_demands_a_visit_becomes_a_result_that_does() {
+async fn a_url_elicitation_error_becomes_an_input_required_result() {
     let visit = r#"{"mode":"url","elicitationId":"e", "url":"https://x","message":"m"}"#;
     let error = format!(r#"{{"code":-32042,"message":"go","data":{{"elicitations":[{visit}]}}}}"#);
     for (declared, visits) in [(ALL, true), (r#"{"elicitation":{}}"#, false)] {
@@ -363,7 +363,7 @@ async fn an_error_that_demands_a_visit_becomes_a_result_that_does() {
 
 /// Between a host and a server that both speak the modern protocol nothing is touched.
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_asks_a_modern_host_directly() {
+async fn a_modern_server_sends_input_requests_to_a_modern_host_directly() {
     let mut harness = Harness::with(snapshot_in(Era::Modern, &["echo"]));
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;

@@ -47,7 +47,7 @@ fn answer(result: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_task_is_begun_asked_for_and_ended() {
+async fn a_legacy_task_is_created_polled_and_finished() {
     let mut harness = legacy(&["s"]).await;
     let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"?"}}"#;
     for (method, params, result) in [
@@ -70,7 +70,7 @@ async fn a_legacy_task_is_begun_asked_for_and_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_servers_may_have_the_same_id() {
+async fn two_servers_may_have_the_same_task_id() {
     let mut harness = legacy(&["a", "b"]).await;
     for server in ["a", "b"] {
         let params = format!(r#"{{"name":"{server}__echo","task":{{}}}}"#);
@@ -137,7 +137,7 @@ async fn tasks_are_listed_server_by_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_host_is_told_of_its_tasks_and_their_progress() {
+async fn task_status_and_progress_notifications_reach_a_legacy_host() {
     let mut harness = legacy(&["s"]).await;
     let params = r#"{"name":"s__echo","task":{},"_meta":{"progressToken":"p"}}"#;
     harness.say(request(9, "tools/call", params)).await;
@@ -165,7 +165,7 @@ fn server_notification(era: Era, params: &str) -> ServerNotification {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_and_its_answer_name_the_task_as_each_side_knows_it() {
+async fn an_elicitation_and_its_answer_carry_the_task_id_of_each_side() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
     let capabilities = r#"{"elicitation":{}}"#;
     harness
@@ -190,7 +190,7 @@ async fn a_question_and_its_answer_name_the_task_as_each_side_knows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_task_is_begun_asked_for_fed_and_ended() {
+async fn a_modern_task_is_created_polled_updated_and_finished() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
     for (method, members, result) in [
         ("tools/call", r#","name":"s__echo""#, r#"{"resultType":"task","taskId":"?","ttlMs":6.0e4}"#),
@@ -215,7 +215,7 @@ async fn a_modern_task_is_begun_asked_for_fed_and_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_hears_of_the_tasks_that_it_named() {
+async fn task_notifications_reach_the_subscription_that_names_the_task() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
     let wanted = r#","notifications":{"taskIds":["s__1","x__1","s__2"]}"#;
     let refused = harness.ask(modern(1, "subscriptions/listen", wanted)).await;
@@ -225,7 +225,7 @@ async fn a_modern_host_hears_of_the_tasks_that_it_named() {
     harness.say(with_tasks(2, "subscriptions/listen", wanted)).await;
     let granted = harness.hear().await["params"]["notifications"].clone();
     assert_eq!(granted, json!({ "taskIds": ["s__1", "s__2"] }), "of servers that are there");
-    assert_eq!([harness.watched().await, harness.watched().await], ["\"1\"", "\"2\""]);
+    assert_eq!([harness.item_subscribed().await, harness.item_subscribed().await], ["\"1\"", "\"2\""]);
     harness.tell(&server_notification(Era::Modern, r#"{"taskId":"3","status":"working"}"#));
     harness
         .tell(&server_notification(Era::Modern, r#"{"taskId":"1","status":"completed","result":{"n":1.0}}"#));
@@ -236,7 +236,7 @@ async fn a_modern_host_hears_of_the_tasks_that_it_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_era_is_told_of_its_own_tasks_alone() {
+async fn task_capabilities_follow_the_era_of_the_host() {
     let told = async |server, era| {
         let mut harness = Harness::with(snapshot_with_tasks(server, &["s"], Mode::All));
         let answer = match era {
@@ -265,7 +265,7 @@ async fn a_task_of_the_other_era_is_refused_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_behind_search_may_answer_by_a_task_too() {
+async fn a_tool_called_through_execute_tool_may_answer_with_a_task() {
     let execute = r#""name":"execute_tool","arguments":{"name":"s__echo","arguments":{}}"#;
     let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::Search));
     harness.open().await;

@@ -14,7 +14,7 @@ use plugbay_core::{
     },
     failure::Failure,
     name::ServerName,
-    wire::{Draft, Hole, Span},
+    wire::{Draft, Span},
 };
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -24,7 +24,10 @@ use super::{
     soon,
 };
 use crate::{
-    server::{Command, Condition, Report, ServerContext, ServerHandle},
+    server::{
+        Command, Condition, Report, ServerContext, ServerHandle,
+        tests::harness::{holes, text_of},
+    },
     spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
 };
 
@@ -205,50 +208,37 @@ pub(super) fn page(tools: &[&str]) -> Value {
     json!({ "tools": tools })
 }
 
-/// The host's own words, in which the gateway fills in the number that the server knows.
-pub(super) fn holes(text: String, places: &[&str]) -> Draft {
-    let spans: Vec<Span> = places
-        .iter()
-        .map(|place| {
-            let at = text.find(place).expect("a place to fill");
-            at..at + place.len()
-        })
-        .collect();
-    let draft = Draft::new(Bytes::from(text));
-    spans.into_iter().fold(draft, |draft, span| draft.with(span, Hole::Ticket))
-}
-
-/// Everybody who calls: keeps every word that comes back, in order.
+/// The callers of a server: they record everything that comes back.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    heard: watch::Sender<HashMap<Ticket, LinkEvent>>,
+    heard: watch::Sender<HashMap<Ticket, CallRecord>>,
     /// Whether callers take server requests, and the call and number of each that came.
     asked: watch::Sender<Option<Vec<AskedFor>>>,
-    /// What was told unasked, and for which call.
+    /// Notifications, and the call of each.
     told: watch::Sender<Vec<(Option<Ticket>, String)>>,
 }
 
 pub(super) type AskedFor = (Option<Ticket>, Ticket);
 
 #[derive(Debug, Default, Clone)]
-struct LinkEvent {
+struct CallRecord {
     progress: usize,
     ends: Vec<String>,
 }
 
 impl Calls {
-    /// How the call ended, when it has: the result's JSON, or the error's words.
+    /// The answer to the call, when it has come: the JSON of the result, or the text of the error.
     pub(super) async fn end(&self, ticket: Ticket) -> String {
         let mut heard = self.heard.subscribe();
         let ended =
-            |heard: &HashMap<Ticket, LinkEvent>| heard.get(&ticket).is_some_and(|one| !one.ends.is_empty());
+            |heard: &HashMap<Ticket, CallRecord>| heard.get(&ticket).is_some_and(|one| !one.ends.is_empty());
         let waited = soon("an answer", heard.wait_for(ended)).await.expect("the sender is ours").clone();
         let ends = &waited[&ticket].ends;
         assert_eq!(ends.len(), 1, "{ends:?}");
         ends[0].clone()
     }
 
-    /// From now on callers can be asked.
+    /// From now on callers take server requests.
     pub(super) fn listen(&self) {
         self.asked.send_replace(Some(Vec::new()));
     }
@@ -261,8 +251,8 @@ impl Calls {
         asked.as_ref().expect("callers can be asked")[n]
     }
 
-    /// What is told as the `n`th, and for which call.
-    pub(super) async fn told_as(&self, n: usize) -> (Option<Ticket>, String) {
+    /// The `n`th notification, and its call.
+    pub(super) async fn notification(&self, n: usize) -> (Option<Ticket>, String) {
         let mut told = self.told.subscribe();
         soon("a notification", told.wait_for(|told| told.len() > n)).await.expect("the sender is ours")[n]
             .clone()
@@ -272,12 +262,12 @@ impl Calls {
     pub(super) async fn progressed(&self, ticket: Ticket, count: usize) {
         let mut heard = self.heard.subscribe();
         let enough =
-            |heard: &HashMap<Ticket, LinkEvent>| heard.get(&ticket).is_some_and(|one| one.progress == count);
+            |heard: &HashMap<Ticket, CallRecord>| heard.get(&ticket).is_some_and(|one| one.progress == count);
         drop(soon("progress", heard.wait_for(enough)).await.expect("the sender is ours"));
         assert!(self.ends_of(ticket).is_empty());
     }
 
-    /// Every end that this call has met so far: never more than one.
+    /// Every answer to this call so far: never more than one.
     pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
         self.heard.borrow().get(&ticket).map(|heard| heard.ends.clone()).unwrap_or_default()
     }
@@ -285,12 +275,7 @@ impl Calls {
 
 impl Caller for Calls {
     fn answered(&self, ticket: Ticket, answer: Answer) {
-        let text = match answer {
-            Answer::Response { message, head, .. } => {
-                String::from_utf8_lossy(&message[head.payload.expect("a payload")]).into_owned()
-            }
-            Answer::Failed(error) => error.to_string(),
-        };
+        let text = text_of(&answer);
         self.heard.send_modify(|heard| heard.entry(ticket).or_default().ends.push(text));
     }
 

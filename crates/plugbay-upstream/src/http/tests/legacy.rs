@@ -7,7 +7,7 @@ use plugbay_core::{era::Era, exchange::Reply};
 use serde_json::json;
 
 use super::{
-    harness::{Harness, Setup, described, holes, page},
+    harness::{Harness, Setup, described, page},
     peer::Server,
 };
 use crate::server::Command;
@@ -89,7 +89,11 @@ async fn the_call_of_a_modern_host_has_the_negotiated_version_header() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     let text = r#"{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a"}}"#;
     let params = text.find("{\"_meta").unwrap()..text.len() - 1;
-    let call = harness.forward(holes(text.to_owned(), &["\"host\""]), Era::Modern, Some(params));
+    let call = harness.forward(
+        crate::server::tests::harness::holes(text.to_owned(), &["\"host\""]),
+        Era::Modern,
+        Some(params),
+    );
     let request = server.take_call("a").await;
     assert_eq!(request.header("mcp-protocol-version"), Some("2025-06-18"));
     assert_eq!(request.header("mcp-method"), None);
@@ -155,7 +159,7 @@ async fn a_log_message_belongs_to_the_call_of_its_stream() {
     let streams = [server.take_call("a").await.stream(), server.take_call("b").await.stream()];
     for (n, (stream, call)) in streams.iter().zip(calls).enumerate() {
         stream.notify("notifications/message", json!({ "level": "info", "data": n }));
-        let (during, text) = harness.calls.told_as(n).await;
+        let (during, text) = harness.calls.notification(n).await;
         assert!(during == Some(call) && text.contains(&format!(r#""data":{n}"#)), "{during:?} {text}");
     }
 }

@@ -241,8 +241,8 @@ impl Actor {
 
     pub(super) fn publish_status(&self) {
         let condition = match self.lifecycle.state() {
-            State::Asleep => Condition::Asleep,
-            State::Failed { failure, .. } => Condition::Failed(Arc::clone(failure)),
+            State::Idle => Condition::Idle,
+            State::Error { failure, .. } => Condition::Error(Arc::clone(failure)),
             State::Ready { .. } if self.lists.has_listed() => Condition::Ready,
             State::Warming | State::Ready { .. } => Condition::Warming,
         };

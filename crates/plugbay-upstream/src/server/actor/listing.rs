@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ItemKind, Offer, Stock, Tool},
+    catalog::{ItemKind, Items, Offer, Tool},
     era::Era,
     wire::{Head, Kind},
 };
@@ -81,14 +81,14 @@ impl Actor {
         }
     }
 
-    fn listed(&mut self, tools: Vec<Tool>, stock: Stock) {
+    fn listed(&mut self, tools: Vec<Tool>, stock: Items) {
         let Some(link) = self.links.up_mut() else { return };
         let tools = link.callable(tools);
         let changed_meanwhile = self.lists.completed(self.now);
         self.links.trim_later(self.now);
         let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;
         let offer = Offer::new(self.dialect, info.clone(), instructions.clone(), tools)
-            .stocked(*capabilities, stock)
+            .with_items(*capabilities, stock)
             .extended(extensions.clone());
         self.report(Ok(Arc::new(offer)));
         self.queue.started(&Ok(()));

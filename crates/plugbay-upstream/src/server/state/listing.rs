@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ITEM_LIMIT, Item, ItemKind, ServerCapabilities, Stock, Tool, read_page},
+    catalog::{ITEM_LIMIT, Item, ItemKind, Items, ServerCapabilities, Tool, read_page},
     wire::Span,
 };
 
@@ -15,7 +15,7 @@ pub(in crate::server) struct Listing {
     /// The kind that is being listed is the last.
     item_kinds: Vec<ItemKind>,
     tools: Vec<Tool>,
-    stock: Stock,
+    stock: Items,
     pages: usize,
     cursor: Option<Bytes>,
 }
@@ -24,7 +24,7 @@ pub(in crate::server) struct Listing {
 pub(in crate::server) enum Step {
     /// Request the next page.
     Request(Listing),
-    Complete(Vec<Tool>, Stock),
+    Complete(Vec<Tool>, Items),
 }
 
 impl Listing {
@@ -32,7 +32,7 @@ impl Listing {
     pub(in crate::server) fn begin(capabilities: ServerCapabilities) -> Step {
         let mut item_kinds: Vec<ItemKind> = capabilities.item_kinds().collect();
         item_kinds.reverse();
-        let (tools, stock) = (Vec::new(), Stock::default());
+        let (tools, stock) = (Vec::new(), Items::default());
         Self { item_kinds, tools, stock, pages: 0, cursor: None }.next_step()
     }
 

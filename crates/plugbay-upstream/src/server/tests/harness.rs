@@ -191,8 +191,8 @@ pub(super) fn cancellation() -> Draft {
     holes(text.to_owned(), &["\"host\""])
 }
 
-/// The host's own words, in which the gateway fills in the number that the server knows.
-fn holes(text: String, places: &[&str]) -> Draft {
+/// The host's message with holes at these places, which the gateway fills with its ticket.
+pub(crate) fn holes(text: String, places: &[&str]) -> Draft {
     let spans: Vec<Span> = places
         .iter()
         .map(|place| {
@@ -204,7 +204,17 @@ fn holes(text: String, places: &[&str]) -> Draft {
     spans.into_iter().fold(draft, |draft, span| draft.with(span, Hole::Ticket))
 }
 
-/// Everybody who calls: keeps every word that comes back.
+/// The JSON of the result or error, or the text of the failure.
+pub(crate) fn text_of(answer: &Answer) -> String {
+    match answer {
+        Answer::Response { message, head, .. } => {
+            String::from_utf8_lossy(&message[head.payload.clone().expect("a payload")]).into_owned()
+        }
+        Answer::Failed(error) => error.to_string(),
+    }
+}
+
+/// The callers of a server: they record everything that comes back.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     ends: watch::Sender<HashMap<Ticket, Vec<String>>>,
@@ -262,12 +272,7 @@ impl Calls {
 
 impl Caller for Calls {
     fn answered(&self, ticket: Ticket, answer: Answer) {
-        let text = match answer {
-            Answer::Response { message, head, .. } => {
-                String::from_utf8_lossy(&message[head.payload.expect("a payload")]).into_owned()
-            }
-            Answer::Failed(error) => error.to_string(),
-        };
+        let text = text_of(&answer);
         self.ends.send_modify(|ends| ends.entry(ticket).or_default().push(text));
     }
 

@@ -11,7 +11,10 @@ use plugbay_core::{
 };
 use tokio::sync::watch;
 
-use super::{harness::Harness, soon};
+use super::{
+    harness::{Harness, text_of},
+    soon,
+};
 use crate::server::Command;
 
 /// One host, or one request of a host.
@@ -78,13 +81,7 @@ impl Host {
 
 impl Caller for Host {
     fn answered(&self, ticket: Ticket, answer: Answer) {
-        let text = match answer {
-            Answer::Response { message, head, .. } => {
-                String::from_utf8_lossy(&message[head.payload.expect("a payload")]).into_owned()
-            }
-            Answer::Failed(error) => error.to_string(),
-        };
-        self.record(HostEvent::Answered(ticket, text));
+        self.record(HostEvent::Answered(ticket, text_of(&answer)));
     }
 
     fn holder(&self) -> Option<[u8; 32]> {

@@ -27,7 +27,7 @@ async fn an_idle_server_is_stopped_after_five_minutes_and_starts_on_use() {
         let used = Instant::now();
         peer.expect_end().await;
         assert_eq!(used.elapsed(), 5 * MINUTE, "{era:?}");
-        harness.condition(|condition| *condition == Condition::Asleep).await;
+        harness.condition(|condition| *condition == Condition::Idle).await;
 
         sleep(24 * 60 * MINUTE).await; // asleep is no failure: nothing is tried again
         assert_eq!(harness.launches(used).len(), 1);

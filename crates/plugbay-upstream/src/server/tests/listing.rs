@@ -166,7 +166,7 @@ async fn each_item_kind_is_listed_and_a_refusal_affects_its_kind_only() {
         items.iter().map(|item| item.key.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!([keys(&offer.resources), keys(&offer.templates), keys(&offer.prompts)], ["x:1 x:2", "", "p"]);
-    assert!(offer.features.subscribe && offer.features.completions && !offer.features.logging);
+    assert!(offer.capabilities.subscribe && offer.capabilities.completions && !offer.capabilities.logging);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 mod calls;
 mod client_capabilities;
 mod eras;
-mod harness;
+pub(crate) mod harness;
 mod host;
 mod idle;
 mod listing;

@@ -1,8 +1,10 @@
 //! Server requests: which host gets them, how its answer gets back, and what ends them.
 
+use std::sync::Arc;
+
 use plugbay_core::{
     era::Era,
-    exchange::{Reply, ServerRequestError},
+    exchange::{Reply, ServerRequestError, Ticket},
 };
 use serde_json::{Value, json};
 
@@ -16,6 +18,17 @@ use super::{
 use crate::{server::Command, spec::Timeouts};
 
 const SAMPLING: &str = r#"{ "id":"é 1","method":"sampling/createMessage", "jsonrpc":"2.0","params":{"n":12345678901234567890.0}}"#;
+
+/// A server that has sent a sampling request during a call, and the number under which the host got it.
+async fn sampling_during_a_call() -> (Harness, Peer, Arc<Host>, Ticket) {
+    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let host = Host::new(None);
+    harness.call_by(&host, "a");
+    peer.expect_call("a").await;
+    peer.say(SAMPLING).await;
+    let (number, ..) = host.next_request().await;
+    (harness, peer, host, number)
+}
 
 async fn refused(peer: &mut Peer, id: Value) -> String {
     let answer = peer.next().await.unwrap();
@@ -48,12 +61,7 @@ async fn a_server_request_is_forwarded_and_answered_byte_for_byte() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_response_of_the_host_is_forwarded_too() {
-    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-    let host = Host::new(None);
-    harness.call_by(&host, "a");
-    peer.expect_call("a").await;
-    peer.say(SAMPLING).await;
-    let (number, ..) = host.next_request().await;
+    let (harness, mut peer, _host, number) = sampling_during_a_call().await;
     harness.reply(number, r#"{"jsonrpc":"2.0","id":?,"error":{"code":-1,"message":"User rejected"}}"#);
     let answer = peer.next().await.unwrap();
     assert_eq!(
@@ -191,12 +199,7 @@ async fn a_server_request_is_refused_with_the_reason_of_the_host() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_can_cancel_its_request() {
-    let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-    let host = Host::new(None);
-    harness.call_by(&host, "a");
-    peer.expect_call("a").await;
-    peer.say(SAMPLING).await;
-    let (number, ..) = host.next_request().await;
+    let (harness, mut peer, host, number) = sampling_during_a_call().await;
     peer.notify("notifications/cancelled", json!({ "requestId": "another" })).await;
     peer.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é 1","reason":"enough"}}"#).await;
     let expected = format!(

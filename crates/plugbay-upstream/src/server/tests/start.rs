@@ -71,7 +71,7 @@ async fn calls_after_a_second_failure_are_refused_with_reason_and_retry_time() {
     assert_eq!(harness.calls.end(call).await, r#"{"fine":true}"#);
 
     drop(peer); // what was before is forgotten
-    harness.condition(|condition| matches!(condition, crate::Condition::Failed(_))).await;
+    harness.condition(|condition| matches!(condition, crate::Condition::Error(_))).await;
     let call = harness.call("again");
     let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;

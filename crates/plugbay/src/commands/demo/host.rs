@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::CommandError;
 
 /// A peer that takes longer than this for the whole of its part is stopped.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) struct Host {
     // Shared with the watchdog; a std mutex, held for a signal or a wait.

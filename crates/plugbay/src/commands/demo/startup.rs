@@ -117,9 +117,9 @@ impl Costs {
 
 fn state(condition: &Condition) -> &'static str {
     match condition {
-        Condition::Asleep => "idle",
+        Condition::Idle => "idle",
         Condition::Warming => "warming",
         Condition::Ready => "ready",
-        Condition::Failed(_) => "error",
+        Condition::Error(_) => "error",
     }
 }

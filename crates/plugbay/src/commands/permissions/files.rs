@@ -26,7 +26,7 @@ impl Places {
         Self { managed: PathBuf::from(MANAGED), project, user }
     }
 
-    /// The rules of all files together, for somebody who works in this folder.
+    /// The rules of all files together, for a session in this folder.
     pub(super) fn rules(&self, cwd: &Path) -> Rules {
         let mut rules = Rules::default();
         for file in self.managed_files() {

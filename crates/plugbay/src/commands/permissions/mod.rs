@@ -18,7 +18,7 @@ use crate::app::App;
 pub use files::Places;
 use rules::{Decision, Rules};
 
-/// How Claude Code calls a tool of ours: `mcp__{entry}__{tool}`.
+/// Claude Code calls a tool of plugbay `mcp__{entry}__{tool}`.
 const PREFIX: &str = "mcp__";
 
 /// The options of `plugbay permissions`.
@@ -103,13 +103,13 @@ pub async fn hook(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a tool of ours will call.
+/// The tool that a built-in tool will call.
 #[derive(Debug)]
 enum Called {
     Nothing,
     Tool(String),
-    /// Perhaps a tool of one of these names: the gateway may know servers that nobody has heard of here, since what
-    /// is remembered of a server depends on its environment.
+    /// Perhaps a tool of one of these names. The gateway may know more servers than this process, because cached
+    /// offers depend on the environment.
     Unclear(Vec<String>),
     Anything,
 }
@@ -147,7 +147,7 @@ fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
     }
 }
 
-/// The rules for a tool as if its server were the host's own, and for its name as we show it.
+/// Applies the rules to the name that the tool would have without plugbay, and to the name that plugbay shows.
 fn decide(
     rules: &Rules,
     snapshot: &Snapshot,
@@ -166,8 +166,8 @@ fn decide(
     reads.then(|| (Decision::Allow, format!("{name} only reads, says its server")))
 }
 
-/// A tool of a server that was never heard of can be called too, by both names together. What it is called there
-/// may be spelt differently, so its user is asked where that might matter.
+/// A tool of a server that has never connected can be called too. Its real name may be spelt differently, so the
+/// user is asked where that might matter.
 fn decide_unlisted(
     rules: &Rules,
     snapshot: &Snapshot,
@@ -186,11 +186,11 @@ fn decide_unlisted(
         (Some((exact, rule)), Some((loose, _))) if exact == loose && !is_renamed => {
             Some((exact, format!("the rule {rule} holds for {name}")))
         }
-        _ => Some((Decision::Ask, format!("which tool {name} is, is not known yet"))),
+        _ => Some((Decision::Ask, format!("which tool {name} is, is not known to plugbay yet"))),
     }
 }
 
-/// What nobody knows here is never allowed.
+/// A tool that this process does not know is never allowed.
 fn decide_unclear(rules: &Rules, names: &[String], entry: &str) -> (Decision, String) {
     let direct = names.iter().map(|name| format!("{PREFIX}{name}"));
     let shown = names.iter().map(|name| format!("{PREFIX}{entry}__{name}"));

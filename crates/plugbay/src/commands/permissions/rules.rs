@@ -30,8 +30,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Also those in the text of a settings file. What a broken one denies nobody knows, so everything is
-    /// asked about.
+    /// Adds the rules in the text of a settings file. If that cannot be parsed, its denials are unknown, so the user
+    /// is asked about every tool.
     pub(super) fn with(mut self, file: impl AsRef<str>, weight: Weight) -> Self {
         let Ok(settings) = serde_json::from_str::<Value>(file.as_ref()) else {
             self.ask.push(EVERYTHING.to_owned());

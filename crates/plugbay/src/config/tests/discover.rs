@@ -14,7 +14,7 @@ const MEMORY: &str = r#"{
   "command": { "cmd": "npx", "args": ["-y", "memory-server"], "env": { "KEY": "${TOK}" } }
 }"#;
 
-const HELP: &str = "read it, and if you trust it run `plugbay approve`";
+const HELP: &str = "read it, and if you trust it, run `plugbay approve`";
 
 #[track_caller]
 fn server<'a>(settings: &'a Settings, name: &str) -> &'a ServerSettings {
@@ -36,7 +36,7 @@ fn switchboard(config: &str, servers: &[(&str, &str)]) -> Place {
 }
 
 #[test]
-fn files_in_either_shape_are_found_by_patterns_of_ours() {
+fn files_of_both_forms_are_found_by_discover_globs() {
     let place = Place::new();
     place.write("project/servers/memory/.mcp.json", MEMORY);
     place.write(
@@ -89,7 +89,7 @@ error 2:90: {no_command}; name the program to start: \"command\": \"npx\""
 }
 
 #[test]
-fn a_file_that_names_us_does_not_make_us_start_ourselves() {
+fn a_discovered_file_that_contains_plugbay_does_not_start_it() {
     let place = Place::new();
     place.write(
         "project/.mcp.json",
@@ -108,7 +108,7 @@ fn a_file_that_names_us_does_not_make_us_start_ourselves() {
 }
 
 #[test]
-fn a_broken_file_costs_only_itself() {
+fn a_broken_discovered_file_costs_only_its_own_servers() {
     let place = switchboard(
         "{}",
         &[
@@ -151,7 +151,7 @@ error 1:1: this file describes no server; {write}
 error 1:39: `cmd`: expected a string, found a number; put the value in quotes
 error 1:29: `command` names no program; name it: \"cmd\": \"npx\"
 error 1:10: {name}; {rename}
-error 1:10: there is another server `Memory` in {at}/memory/.mcp.json; this one is not used; rename one of them
+error 1:10: there is another server `Memory` in {at}/memory/.mcp.json; plugbay ignores this one; rename one of them
 error 1:57: {unset}; {set}"
         )
     );
@@ -159,7 +159,7 @@ error 1:57: {unset}; {set}"
 }
 
 #[test]
-fn what_a_pattern_does_not_find_is_said() {
+fn a_discover_glob_without_a_match_is_reported() {
     let place = Place::new();
     place.write("project/c", r#"{"discoverGlobs": ["x/*/.mcp.json", "**", "[", 7, "!y"]}"#);
     let help = r#"write a path with `*` for any characters: "mcps/*/.mcp.json""#;
@@ -222,7 +222,7 @@ warning 7:27: no server `nobody` was found; check the name, or remove it"
 }
 
 #[test]
-fn its_layout_is_found_where_nothing_else_is_said() {
+fn the_switchboard_layout_is_found_by_default() {
     let place = switchboard("{}", &[("memory", MEMORY)]);
     place.write(
         "project/mcp-descriptions.json",
@@ -244,7 +244,7 @@ fn its_layout_is_found_where_nothing_else_is_said() {
 }
 
 #[test]
-fn the_original_runs_instead_of_its_wrapper_unless_that_is_doubtful() {
+fn the_original_server_runs_instead_of_its_wrapper_unless_in_doubt() {
     let wrapper = r#"{"name": "memory", "switchboardDescription": "Takes sentences",
                       "command": {"cmd": "node", "args": ["memory-claude-wrapper.mjs"]}}"#;
     let place = switchboard("{}", &[("memory", wrapper)]);
@@ -258,7 +258,9 @@ fn the_original_runs_instead_of_its_wrapper_unless_that_is_doubtful() {
     place.write(&format!("{folder}/original/.mcp.json"), MEMORY.replace("\"memory\"", "\"other\""));
     let settings = load();
     let original = format!("memory: npx -y memory-server KEY=<token> in {folder}/original");
-    assert!(place.summary(&settings).starts_with(&format!("{original}\nwarning: no model takes sentences")));
+    assert!(
+        place.summary(&settings).starts_with(&format!("{original}\nwarning: natural_language has no model"))
+    );
     assert_eq!(suite(&settings, "memory").description.as_deref(), Some("Takes sentences"));
 
     place.write(&format!("{folder}/.mcp.json"), MEMORY);
@@ -266,10 +268,10 @@ fn the_original_runs_instead_of_its_wrapper_unless_that_is_doubtful() {
 }
 
 #[test]
-fn approval_covers_every_file_that_a_project_file_leads_to() {
+fn approval_covers_every_file_that_a_project_file_includes() {
     let place = switchboard("{}", &[("a", r#"{"name": "a", "command": {"cmd": "a"}}"#), ("memory", MEMORY)]);
     place.write("project/.switchboard/mcps/a/CLAUDE.md", "Be kind.");
-    let missing = "this project file is not approved; it is not used";
+    let missing = "this project file is not approved; plugbay ignores it";
     assert_eq!(place.summary(&place.load(None)), format!("warning: {missing}; {HELP}"));
 
     place.approve("switchboard.config.json");
@@ -282,8 +284,8 @@ fn approval_covers_every_file_that_a_project_file_leads_to() {
     place.write("project/.switchboard/mcps/memory/.mcp.json", MEMORY.replace("npx", "rm"));
     place.write("project/.switchboard/mcps/a/CLAUDE.md", "Be cruel.");
     let settings = place.load(None);
-    let changed = format!("warning: this file has changed since it was approved; it is not used; {HELP}");
-    let new = format!("warning: this file is not approved; it is not used; {HELP}");
+    let changed = format!("warning: this file has changed since it was approved; plugbay ignores it; {HELP}");
+    let new = format!("warning: this file is not approved; plugbay ignores it; {HELP}");
     assert_eq!(place.summary(&settings), format!("{a}\n{changed}\n{changed}\n{new}"));
     assert_eq!(server(&settings, "a").exposure.instructions, None);
     let files = settings.diagnostics.iter().map(|problem| place.plain(&problem.file.display().to_string()));
@@ -305,14 +307,14 @@ fn a_wrapped_server_needs_approval_of_what_is_behind_the_wrapper() {
     place.approve("switchboard.config.json");
     assert_eq!(place.load(None).servers.len(), 1);
     place.write(original, MEMORY.replace("npx", "rm"));
-    let changed = "this file has changed since it was approved; it is not used";
+    let changed = "this file has changed since it was approved; plugbay ignores it";
     assert_eq!(place.summary(&place.load(None)), format!("warning: {changed}; {HELP}"));
     place.write(original, " ".repeat(1 << 20) + MEMORY);
     assert!(place.load(None).servers.is_empty(), "what is too large for us may not be for the wrapper");
 }
 
 #[test]
-fn whatever_could_be_found_is_watched() {
+fn every_folder_of_a_discover_glob_is_watched() {
     let place = switchboard("{}", &[("memory", MEMORY)]);
     fs::create_dir_all(place.path("project/.switchboard/mcps/later")).unwrap();
     let plain = |paths: &[std::path::PathBuf]| -> Vec<String> {

@@ -11,7 +11,7 @@ use super::{Place, check_entry, one_server};
 use crate::config::identity;
 
 #[test]
-fn what_hosts_write_can_be_pasted() {
+fn server_entries_of_hosts_can_be_pasted() {
     let local = r#""command": "npx", "args": ["-y", "pkg"], "env": {"K": "${TOK}"}"#;
     let argv = r#""command": ["npx", "-y", "pkg"], "environment": {"K": "${TOK}"}"#;
     let headers = r#""headers": {"Authorization": "Bearer ${TOK}"}"#;
@@ -99,7 +99,7 @@ error 1:17: {no_command}; name the program to start: \"command\": \"npx\""
 }
 
 #[test]
-fn own_keys_come_before_a_hosts_and_those_before_the_defaults() {
+fn plugbay_keys_come_before_host_keys_and_those_before_defaults() {
     let server = one_server(
         r#"{
             "mode": "all",

@@ -29,7 +29,7 @@ fn hostile_files_are_survived() {
     check("{\"a\":".repeat(10_000), &format!("error 1:321: {deep}"));
     check(
         " ".repeat(20_000_000),
-        "error: larger than 1 MiB; this is hardly a configuration file; check the path",
+        "error: larger than 1 MiB; check the path: a configuration file is smaller",
     );
     check(
         r#"{"mode": "all", "mode": "auto", "mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}"#,
@@ -40,7 +40,7 @@ warning 1:71: `s` is given twice; only the last one counts; remove the other",
 }
 
 #[test]
-fn problems_are_limited_but_no_failure_is_lost() {
+fn configuration_problems_are_limited_but_no_server_failure_is_lost() {
     let place = Place::new();
     let entries: Vec<String> = (0..2_000).map(|n| format!(r#""s{n}": {{"x": 1}}"#)).collect();
     place.write("project/c", format!(r#"{{"mcpServers": {{{}}}}}"#, entries.join(",")));
@@ -54,16 +54,13 @@ fn problems_are_limited_but_no_failure_is_lost() {
 fn files_that_cannot_be_read_are_reported() {
     let place = Place::new();
     place.write("project/folder/x", "");
-    assert_eq!(
-        place.summary(&place.load(Some("nowhere"))),
-        "error: there is no such file; check the path given with `--config`"
-    );
+    assert_eq!(place.summary(&place.load(Some("nowhere"))), "error: there is no such file; check the path");
     let summary = place.summary(&place.load(Some("folder")));
     assert!(summary.starts_with("error: cannot be read: "), "{summary}");
 }
 
 #[test]
-fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
+fn an_approved_project_file_is_laid_over_the_users_file() {
     let place = Place::new();
     place.write(
         "home/config.jsonc",
@@ -84,8 +81,8 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
                      "case": { "command": "project" }, "off": { "disabled": true } }
     }"#;
     place.write("project/plugbay.jsonc", project);
-    let help = "read it, and if you trust it run `plugbay approve`";
-    let warning = format!("{users}\nwarning: this project file is not approved; it is not used; {help}");
+    let help = "read it, and if you trust it, run `plugbay approve`";
+    let warning = format!("{users}\nwarning: this project file is not approved; plugbay ignores it; {help}");
     assert_eq!(place.summary(&place.load(None)), warning);
 
     place.approve("plugbay.jsonc");
@@ -104,13 +101,13 @@ fn the_project_file_is_laid_over_the_users_once_it_is_approved() {
     assert_eq!((settings.limits.message, settings.limits.name_length), (2048, 60));
 
     place.write("project/plugbay.jsonc", "{}");
-    let changed = "this project file has changed since it was approved; it is not used";
+    let changed = "this project file has changed since it was approved; plugbay ignores it";
     assert_eq!(place.summary(&place.load(None)), format!("{users}\nwarning: {changed}; {help}"));
     assert_eq!(place.summary(&place.load(Some("plugbay.jsonc"))), "", "an explicit file is trusted");
 }
 
 #[test]
-fn a_broken_file_does_not_spoil_the_other() {
+fn a_broken_configuration_file_does_not_affect_the_other() {
     let place = Place::new();
     place.write("home/config.jsonc", "{");
     place.write("project/.plugbay.jsonc", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
@@ -123,7 +120,7 @@ fn a_broken_file_does_not_spoil_the_other() {
 }
 
 #[test]
-fn everything_that_could_change_the_outcome_is_to_be_watched() {
+fn every_file_that_could_change_the_configuration_is_watched() {
     let place = Place::new();
     let sources = |settings: Settings| -> Vec<String> {
         settings.sources.iter().map(|path| place.plain(&path.display().to_string())).collect()

@@ -27,7 +27,7 @@ fn chosen(text: &str) -> Option<NaturalLanguage> {
 }
 
 #[test]
-fn nobody_is_asked_who_is_not_named() {
+fn only_a_named_model_runs_agents() {
     assert_eq!(chosen("{}"), None);
     assert_eq!(chosen(r#"{"naturalLanguage": {"calls": 3, "allowWrites": true}}"#), None);
     let ranks = r#"{"search": {"model": "gemini-x"}, "gemini_api_key": "g", "naturalLanguage": {}}"#;
@@ -35,7 +35,7 @@ fn nobody_is_asked_who_is_not_named() {
 }
 
 #[test]
-fn everything_has_a_default() {
+fn every_setting_has_a_default() {
     let limits = Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
     let host = chosen(r#"{"naturalLanguage": {"model": {"provider": "host"}}}"#).unwrap();
     let expected = NaturalLanguage { model: ModelSource::Host, limits, instructions: None, servers: None };
@@ -52,7 +52,7 @@ fn everything_has_a_default() {
 }
 
 #[test]
-fn what_is_done_unasked_is_what_is_allowed() {
+fn consent_is_needed_unless_the_effect_is_allowed() {
     for (words, unasked) in [
         ("", Effect::Reads),
         (r#", "allowWrites": false"#, Effect::Reads),
@@ -69,7 +69,7 @@ fn what_is_done_unasked_is_what_is_allowed() {
 }
 
 #[test]
-fn a_choice_with_a_mistake_asks_nobody() {
+fn a_model_setting_with_a_mistake_asks_no_model() {
     for model in [r#"{"provider": "openia"}"#, r#"{"provider": "anthropic", "model": "m"}"#] {
         let settings = settings(&format!(r#"{{"naturalLanguage": {{"model": {model}}}}}"#), &[]);
         let told: Vec<String> = settings.diagnostics.iter().map(line).collect();
@@ -78,7 +78,7 @@ fn a_choice_with_a_mistake_asks_nobody() {
 }
 
 #[test]
-fn a_key_is_where_the_user_says_and_in_one_place() {
+fn the_key_of_a_model_has_one_place() {
     assert_eq!(key(r#""timeout": "1s""#), Key::new("g", "GEMINI_API_KEY"));
     assert_eq!(key(r#""keychain": "plugbay""#), Key::in_keychain("plugbay"));
     // What is told of it holds no values.
@@ -87,8 +87,8 @@ fn a_key_is_where_the_user_says_and_in_one_place() {
     assert_eq!(told.from(), "`op read op://${GEMINI_API_KEY}`");
     assert_eq!(key(r#""apiKeyCommand": ["op", "read", "op://${GEMINI_API_KEY}"]"#), told);
     for (model, problem) in [
-        (r#""keychain": "a", "apiKeyEnv": "GEMINI_API_KEY""#, "said to be in several places"),
-        (r#""apiKeyCommand": []"#, "no program is named"),
+        (r#""keychain": "a", "apiKeyEnv": "GEMINI_API_KEY""#, "given in several places"),
+        (r#""apiKeyCommand": []"#, "the list is empty"),
         (r#""apiKeyCommand": ["op", "${NOT_SET}"]"#, "`NOT_SET` is not set"),
         (r#""apiKeyCommand": "op read""#, "expected a list, found a string"),
     ] {
@@ -134,7 +134,7 @@ fn a_wrapper_that_is_left_out_chooses_its_model_for_its_own_server() {
     assert_eq!(settings.natural_language, None);
     let told: Vec<String> = settings.diagnostics.iter().map(line).collect();
     assert!(
-        told.len() == 1 && told[0].starts_with("warning: no model takes sentences for `memory`"),
+        told.len() == 1 && told[0].starts_with("warning: natural_language has no model for `memory`"),
         "{told:?}"
     );
     assert!(told[0].contains("ANTHROPIC_API_KEY") && told[0].contains("naturalLanguage"), "{told:?}");

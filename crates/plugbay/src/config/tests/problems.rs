@@ -3,7 +3,7 @@
 use super::{Place, TOKEN, check, check_entry};
 
 #[test]
-fn wrong_values_are_named_with_their_place_and_their_remedy() {
+fn wrong_configuration_values_are_reported_with_place_and_remedy() {
     let cases = [
         ("7", "2:1", "`s`: expected an object, found a number; write an object here, or remove the key"),
         (
@@ -62,11 +62,7 @@ fn wrong_values_are_named_with_their_place_and_their_remedy() {
             "2:23",
             "`start`: longer than a year; write it like \"500ms\", \"30s\", \"5m\" or \"1h\"",
         ),
-        (
-            r#"{"plugbay": {"start": 0}}"#,
-            "2:23",
-            "`start`: must be longer than nothing; write it like \"30s\"",
-        ),
+        (r#"{"plugbay": {"start": 0}}"#, "2:23", "`start`: must be longer than zero; write it like \"30s\""),
         (
             r#"{"plugbay": {"allow": ["ok", "[a"]}}"#,
             "2:30",
@@ -92,7 +88,7 @@ fn wrong_values_are_named_with_their_place_and_their_remedy() {
 }
 
 #[test]
-fn one_broken_value_costs_only_itself() {
+fn one_broken_configuration_value_costs_only_itself() {
     let text = r#"{
   "mode": "lists", "listWait": [], "limits": { "message": "lots", "nameLength": 7 }, "defaults": { "idle": {} },
   "mcpServers": { "bad": { "command": 1, "args": 2 }, "good": { "command": "a" } }
@@ -126,7 +122,7 @@ fn a_broken_filter_hides_everything_rather_than_nothing() {
 }
 
 #[test]
-fn unknown_keys_are_pointed_out_and_do_no_harm() {
+fn unknown_configuration_keys_are_reported_and_ignored() {
     let entry =
         r#"{"comand": "x", "command": "a", "colour": 1, "idle": "5m", "plugbay": {"Allow": [], "x": 1}}"#;
     check_entry(
@@ -142,7 +138,7 @@ warning 2:85: unknown key `x`; it has no effect; remove it",
 }
 
 #[test]
-fn a_problem_is_shown_like_a_compilers() {
+fn a_configuration_problem_is_shown_like_a_compilers() {
     let place = Place::new();
     place.write("project/c", "{\n  \"mcpServers\": {\n    \"s\": { \"comand\": \"npx\" } // x\n  }\n}");
     let shown =
@@ -165,7 +161,7 @@ warning: unknown key `comand`
 }
 
 #[test]
-fn names_are_checked() {
+fn server_names_are_checked() {
     let broken = "server name `My Server` contains ' '; use letters, digits, '-' and single '_'";
     let help = "rename it, for example to `My-Server`";
     check(
@@ -189,7 +185,7 @@ error 1:17: server name `a.b` contains '.'; use letters, digits, '-' and single 
 }
 
 #[test]
-fn variables_are_filled_in_everywhere_and_reported_by_name() {
+fn environment_variables_are_expanded_everywhere_and_reported_by_name() {
     let entry = r#"{"command": "${X:-run}", "args": ["${env:TOK}", "$HOME"], "env": {"A": "b ${TOK}"}, "cwd": "/${Y:-y}"}"#;
     check_entry(entry, "s: run <token> $HOME A=b <token> in /y");
     let help = |name: &str| {
@@ -203,7 +199,7 @@ fn variables_are_filled_in_everywhere_and_reported_by_name() {
             "s failed: the variable `KEY` is not set (project/c:2:34); {0}
 error 2:34: the variable `KEY` is not set; {0}
 error 2:58: the variable `B` is not set; {1}
-error 2:75: `${{input:c}}` cannot be filled in here; use an environment variable: ${{VAR}}
+error 2:75: `${{input:c}}` cannot be expanded here; use an environment variable: ${{VAR}}
 error 2:93: `${{` without `}}`; close the variable: ${{VAR}}",
             help("KEY"),
             help("B"),
@@ -211,15 +207,15 @@ error 2:93: `${{` without `}}`; close the variable: ${{VAR}}",
     );
     check_entry(
         r#"{"command": "a", "args": ["x\u0000"], "env": {"A=B": "", "": ""}}"#,
-        "s failed: contains a NUL character (project/c:2:27); remove it; no program can be given one
-error 2:27: contains a NUL character; remove it; no program can be given one
+        "s failed: contains a NUL character (project/c:2:27); remove it: programs cannot take it
+error 2:27: contains a NUL character; remove it: programs cannot take it
 error 2:54: `A=B` cannot be the name of a variable; use letters, digits and `_`
 error 2:62: `` cannot be the name of a variable; use letters, digits and `_`",
     );
 }
 
 #[test]
-fn secrets_stay_out_of_problems() {
+fn secrets_stay_out_of_configuration_problems() {
     let place = Place::new();
     let entry = r#"{"command": "a", "colour": 1, "args": ["${TOK}", "${UNSET}"], "env": {"A": "literal-secret", "B": "${TOK}\u0000"}}"#;
     for text in [

@@ -23,7 +23,7 @@ fn endpoint(text: &str, environment: &[(&str, &str)]) -> Endpoint {
 }
 
 #[test]
-fn nothing_is_asked_unless_the_configuration_says_so() {
+fn no_model_is_asked_unless_the_configuration_names_one() {
     let keys = [("GEMINI_API_KEY", "g"), ("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
     assert_eq!(search("{}", &keys), SearchSettings { hits: 5, model: None });
     assert_eq!(search(r#"{"search": {"limit": 9}}"#, &keys), SearchSettings { hits: 9, model: None });
@@ -62,7 +62,7 @@ fn each_provider_has_its_key_in_its_own_variable() {
 }
 
 #[test]
-fn a_model_at_home_and_the_hosts_own_need_no_key() {
+fn a_local_model_and_the_hosts_own_need_no_key() {
     let ollama =
         r#"{"search": {"model": {"provider": "openai", "model": "m", "baseUrl": "http://localhost:1/v1"}}}"#;
     assert_eq!(endpoint(ollama, &[]).key, None);
@@ -72,7 +72,7 @@ fn a_model_at_home_and_the_hosts_own_need_no_key() {
 }
 
 #[test]
-fn mcpzips_own_words_are_understood() {
+fn the_keys_of_mcpzip_are_understood() {
     let text =
         r#"{"gemini_api_key": "written", "search": {"model": "gemini-2.0-flash", "default_limit": 3}}"#;
     assert_eq!(search(text, &[]).hits, 3);
@@ -89,16 +89,16 @@ fn mcpzips_own_words_are_understood() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_search_goes_on_without_a_model() {
+fn a_wrong_search_model_is_reported_and_search_goes_on() {
     for (model, expected) in [
         (
             r#"{"provider": "anthropic", "model": "m"}"#,
-            "error 2:10: the model cannot be asked: `ANTHROPIC_API_KEY` is not set; set it where plugbay is started \
-             (the host's `env` for plugbay), or say where the key is: \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"",
+            "error 2:10: there is no key for the model: `ANTHROPIC_API_KEY` is not set; set it where plugbay is started \
+             (the host's `env` for plugbay), or give one of \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"",
         ),
         (
             r#"{"provider": "openai"}"#,
-            "error 2:10: the provider has many models, and none is named; name one, as its provider writes it: \
+            "error 2:10: the model has no name; give the name that the provider uses: \
              \"model\": \"…\"",
         ),
         (
@@ -107,7 +107,7 @@ fn what_is_wrong_is_said_and_search_goes_on_without_a_model() {
         ),
         (
             r#"{"model": "m"}"#,
-            "error 2:10: it is not said whose model is meant; write \"provider\": \"anthropic\", \"gemini\", \
+            "error 2:10: the model has no \"provider\"; write \"provider\": \"anthropic\", \"gemini\", \
              \"openai\" or \"host\"",
         ),
         (
@@ -134,7 +134,7 @@ fn what_is_wrong_is_said_and_search_goes_on_without_a_model() {
 }
 
 #[test]
-fn keys_are_not_printed() {
+fn model_keys_are_not_printed() {
     let text = r#"{"gemini_api_key": "hunter2"}"#;
     let told = format!("{:?}", settings(text, &[("GEMINI_API_KEY", "hunter2")]));
     assert!(told.contains("Key(from GEMINI_API_KEY)") && !told.contains("hunter2"), "{told}");

@@ -3,16 +3,12 @@
 use plugbay_testkit::{MODERN_META, RawMessage, Script};
 use serde_json::{Value, json};
 
-use super::table::{Harness, LONG_NAME, Row, call, duration, hits, long_call, names, profiles};
+use super::table::{Harness, LONG_NAME, Row, call, duration, hits, long_call, names, profiles, with};
 use crate::LIST_CHANGED;
 
 pub(super) fn top(harness: &Harness) -> Vec<Row> {
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
-    let search = |more: Value| {
-        let mut settings = json!({ "mode": "search" });
-        settings.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
-        settings
-    };
+    let search = |more: Value| with(json!({ "mode": "search" }), more);
     let added = json!({ "mcpServers": { "added": harness.entry("added", &Script::friendly()) } });
     vec![
         row("mode", json!({}), search(json!({})), names, [" s__echo ", " search_tools "]),
@@ -93,19 +89,15 @@ pub(super) fn top(harness: &Harness) -> Vec<Row> {
 pub(super) fn hosts() -> Vec<Row> {
     /// A profile for this host, in a mode.
     fn mine(mode: &str, profile: Value) -> Value {
-        let mut host = json!({ "clients": ["testkit"] });
-        host.as_object_mut().unwrap().append(&mut profile.as_object().unwrap().clone());
+        let host = with(json!({ "clients": ["testkit"] }), profile);
         json!({ "mode": mode, "hosts": { "mine": host } })
     }
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
     let waits = |pause: &str, settle: &str| {
         mine("activate", json!({ "listsAgain": true, "pause": pause, "settle": settle }))
     };
-    let pinned = |profile: Value| {
-        let mut settings = mine("search", profile);
-        settings["mcpServers"] = json!({ "s": { "plugbay": { "pin": ["echo"] } } });
-        settings
-    };
+    let pin = json!({ "mcpServers": { "s": { "plugbay": { "pin": ["echo"] } } } });
+    let pinned = |profile: Value| with(mine("search", profile), pin.clone());
     vec![
         row(
             "Host.clients",

@@ -2,25 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::table::{Harness, Row, agent_run, call, names, ranking, search_time};
+use super::table::{Harness, Row, agent_run, call, names, ranking, search_time, with};
 
 /// A model that ranks what a search finds.
 pub(super) fn rankers(harness: &Harness) -> Vec<Row> {
-    let model = |more: Value| {
-        let mut model = json!({ "provider": "gemini", "model": "m", "baseUrl": harness.ranker.url() });
-        if more.as_object().unwrap().keys().all(|key| !["keychain", "apiKeyCommand"].contains(&key.as_str()))
-        {
-            model["apiKeyEnv"] = "KEY_ONE".into();
-        }
-        model.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
-        json!({ "mode": "search", "search": { "model": model } })
+    let keyless = |more: Value| {
+        let model = json!({ "provider": "gemini", "model": "m", "baseUrl": harness.ranker.url() });
+        json!({ "mode": "search", "search": { "model": with(model, more) } })
     };
-    let key = |key: &str| {
-        let mut settings = model(json!({}));
-        settings["search"]["model"].as_object_mut().unwrap().remove("apiKeyEnv");
-        settings["gemini_api_key"] = key.into();
-        settings
-    };
+    let model = |more: Value| keyless(with(json!({ "apiKeyEnv": "KEY_ONE" }), more));
+    let key = |key: &str| with(keyless(json!({})), json!({ "gemini_api_key": key }));
     let silent = |timeout: &str| model(json!({ "baseUrl": harness.silent.url(), "timeout": timeout }));
     let elsewhere = |path: &str| model(json!({ "baseUrl": format!("{}{path}", harness.ranker.url()) }));
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
@@ -57,15 +48,15 @@ pub(super) fn rankers(harness: &Harness) -> Vec<Row> {
         ),
         row(
             "LanguageModel.keychain",
-            model(json!({ "keychain": "one" })),
-            model(json!({ "keychain": "two" })),
+            keyless(json!({ "keychain": "one" })),
+            keyless(json!({ "keychain": "two" })),
             ranking,
             keys,
         ),
         row(
             "LanguageModel.apiKeyCommand",
-            model(json!({ "apiKeyCommand": ["echo", "one"] })),
-            model(json!({ "apiKeyCommand": ["echo", "two"] })),
+            keyless(json!({ "apiKeyCommand": ["echo", "one"] })),
+            keyless(json!({ "apiKeyCommand": ["echo", "two"] })),
             ranking,
             keys,
         ),
@@ -78,18 +69,15 @@ pub(super) fn rankers(harness: &Harness) -> Vec<Row> {
 pub(super) fn agents(harness: &Harness) -> Vec<Row> {
     let settings = |more: Value| {
         let model = json!({ "provider": "anthropic", "model": "m", "baseUrl": harness.agent.url() });
-        let mut settings = json!({ "model": model, "calls": 9, "turns": 2 });
-        settings.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
-        json!({ "naturalLanguage": settings })
+        json!({ "naturalLanguage": with(json!({ "model": model, "calls": 9, "turns": 2 }), more) })
     };
     let silent = |time: &str| {
         let model = json!({ "provider": "anthropic", "model": "m", "baseUrl": harness.silent.url() });
         settings(json!({ "model": model, "time": time }))
     };
     let told = |instructions: &str| {
-        let mut settings = settings(json!({}));
-        settings["mcpServers"] = json!({ "s": { "plugbay": { "instructions": instructions } } });
-        settings
+        let options = json!({ "instructions": instructions });
+        with(settings(json!({})), json!({ "mcpServers": { "s": { "plugbay": options } } }))
     };
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
     vec![

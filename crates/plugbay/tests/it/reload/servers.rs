@@ -3,16 +3,11 @@
 use plugbay_testkit::Script;
 use serde_json::{Value, json};
 
-use super::table::{Harness, Row, call, definitions, environment, names, remote, status};
+use super::table::{Harness, Row, call, definitions, environment, names, remote, status, with};
 
 /// The keys that MCP hosts write.
 pub(super) fn entries(harness: &Harness) -> Vec<Row> {
     let own = |entry: Value| json!({ "mcpServers": { "s": entry } });
-    let behind_url = |path: &str, more: Value| {
-        let mut entry = json!({ "url": format!("{}{path}", harness.remote.url()), "type": "http" });
-        entry.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
-        json!({ "mcpServers": { "r": entry } })
-    };
     let scripted = harness.entry("s", &Script::friendly().tool("env", r#"{"env":true}"#));
     let (program, script) = (&scripted["command"], &scripted["args"][0]);
     let tells_folder =
@@ -50,6 +45,49 @@ pub(super) fn entries(harness: &Harness) -> Vec<Row> {
             [r#""VALUE":"one""#, r#""VALUE":"two""#],
         ),
         row("Server.cwd", in_folder("one"), in_folder("two"), environment, ["/one\"", "/two\""]),
+        row("Server.disabled", json!({}), own(json!({ "disabled": true })), names, [" s__echo ", "    "]),
+        row("Server.enabled", json!({}), own(json!({ "enabled": false })), names, [" s__echo ", "    "]),
+        row(
+            "Server.timeout",
+            own(json!({ "timeout": 1000 })),
+            own(json!({ "timeout": 1100 })),
+            hang,
+            ["within 1 s", "within 1.1 s"],
+        ),
+        row(
+            "Server.tool_timeout_sec",
+            own(json!({ "tool_timeout_sec": 0.3 })),
+            own(json!({ "tool_timeout_sec": 0.4 })),
+            hang,
+            ["within 0.3 s", "within 0.4 s"],
+        ),
+        row(
+            "Server.startup_timeout_sec",
+            starts_within(1),
+            starts_within(2),
+            status,
+            ["within 1 s", "within 2 s"],
+        ),
+        row("Server.includeTools", json!({}), own(json!({ "includeTools": ["pid", "read"] })), names, hidden),
+        row("Server.tools", json!({}), own(json!({ "tools": ["pid", "read"] })), names, hidden),
+        row(
+            "Server.excludeTools",
+            json!({}),
+            own(json!({ "excludeTools": ["a*", "b*", "d*", "e*", "h*"] })),
+            names,
+            hidden,
+        ),
+    ]
+}
+
+/// The keys of a server behind a URL.
+pub(super) fn remotes(harness: &Harness) -> Vec<Row> {
+    let behind_url = |path: &str, more: Value| {
+        let entry = json!({ "url": format!("{}{path}", harness.remote.url()), "type": "http" });
+        json!({ "mcpServers": { "r": with(entry, more) } })
+    };
+    let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
+    vec![
         row(
             "Server.type",
             behind_url("/mcp", json!({})),
@@ -84,38 +122,6 @@ pub(super) fn entries(harness: &Harness) -> Vec<Row> {
             behind_url("/mcp", json!({ "bearer_token_env_var": "KEY_TWO" })),
             remote,
             ["\"Bearer one\"", "\"Bearer two\""],
-        ),
-        row("Server.disabled", json!({}), own(json!({ "disabled": true })), names, [" s__echo ", "    "]),
-        row("Server.enabled", json!({}), own(json!({ "enabled": false })), names, [" s__echo ", "    "]),
-        row(
-            "Server.timeout",
-            own(json!({ "timeout": 1000 })),
-            own(json!({ "timeout": 1100 })),
-            hang,
-            ["within 1 s", "within 1.1 s"],
-        ),
-        row(
-            "Server.tool_timeout_sec",
-            own(json!({ "tool_timeout_sec": 0.3 })),
-            own(json!({ "tool_timeout_sec": 0.4 })),
-            hang,
-            ["within 0.3 s", "within 0.4 s"],
-        ),
-        row(
-            "Server.startup_timeout_sec",
-            starts_within(1),
-            starts_within(2),
-            status,
-            ["within 1 s", "within 2 s"],
-        ),
-        row("Server.includeTools", json!({}), own(json!({ "includeTools": ["pid", "read"] })), names, hidden),
-        row("Server.tools", json!({}), own(json!({ "tools": ["pid", "read"] })), names, hidden),
-        row(
-            "Server.excludeTools",
-            json!({}),
-            own(json!({ "excludeTools": ["a*", "b*", "d*", "e*", "h*"] })),
-            names,
-            hidden,
         ),
     ]
 }

@@ -3,13 +3,14 @@
 use std::{
     cell::Cell,
     fs, iter,
-    os::unix::fs::PermissionsExt,
     process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use plugbay_testkit::{Endpoint, Host, Play, Script, Workspace, patience, scripted_server_path};
+use plugbay_testkit::{
+    Endpoint, Host, Play, Script, Workspace, patience, scripted_server_path, write_program,
+};
 use serde_json::{Value, json};
 
 use crate::{dialect::ANTHROPIC, gateway};
@@ -157,10 +158,16 @@ fn prepare_files(workspace: &Workspace) {
     fs::write(root.join("found/servers.json"), json!({ "mcpServers": found["mcpServers"] }).to_string())
         .unwrap();
     for name in ["secret-tool", "security"] {
-        let file = root.join("tools").join(name);
-        fs::write(&file, "#!/bin/sh\nfor last; do :; done\necho \"$last\"\n").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let program = root.join("tools").join(name);
+        write_program(&program, "#!/bin/sh\nfor last; do :; done\necho \"$last\"\n");
     }
+}
+
+/// These settings, with others laid over them.
+#[expect(clippy::needless_pass_by_value, reason = "both are written in place")]
+pub(super) fn with(mut settings: Value, others: Value) -> Value {
+    merge(&mut settings, &others);
+    settings
 }
 
 /// Lays one JSON value over another, key by key.

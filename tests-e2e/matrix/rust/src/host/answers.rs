@@ -1,4 +1,4 @@
-//! What a host says of itself, what a server's questions are answered with, and where its notifications go.
+//! What a host says of itself, how it answers server requests, and where its notifications go.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use rmcp::{
 };
 use serde_json::json;
 
-use super::told::Told;
+use super::notifications::Notifications;
 use crate::Era;
 
 pub(super) struct Answers {
     pub(super) era: Era,
-    pub(super) told: Arc<Told>,
+    pub(super) notifications: Arc<Notifications>,
 }
 
 impl Service<RoleClient> for Answers {
@@ -60,18 +60,15 @@ impl Service<RoleClient> for Answers {
         notification: ServerNotification,
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        self.told.hear(notification);
+        self.notifications.receive(notification);
         Ok(())
     }
 }
 
 fn sample(asked: &CreateMessageRequestParams) -> CreateMessageResult {
-    let question = asked.messages.first().and_then(|message| message.content.first()?.as_text());
-    let question = question.map_or("nothing", |question| question.text.as_str());
-    CreateMessageResult::new(
-        SamplingMessage::assistant_text(format!("answer to {question}")),
-        "matrix".into(),
-    )
+    let prompt = asked.messages.first().and_then(|message| message.content.first()?.as_text());
+    let prompt = prompt.map_or("nothing", |prompt| prompt.text.as_str());
+    CreateMessageResult::new(SamplingMessage::assistant_text(format!("answer to {prompt}")), "matrix".into())
 }
 
 fn elicit(asked: &ElicitRequestParams) -> ElicitResult {

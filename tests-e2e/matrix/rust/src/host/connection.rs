@@ -11,7 +11,7 @@ use rmcp::{
 use serde::Deserialize;
 use tokio::{process::Command, task::JoinHandle};
 
-use super::{answers::Answers, told::Told};
+use super::{answers::Answers, notifications::Notifications};
 use crate::{Era, Trouble};
 
 #[derive(Deserialize)]
@@ -24,14 +24,14 @@ pub(super) enum Gateway {
 pub(super) struct Host {
     pub(super) era: Era,
     pub(super) client: RunningService<RoleClient, Answers>,
-    pub(super) told: Arc<Told>,
+    pub(super) notifications: Arc<Notifications>,
 }
 
 impl Host {
     /// Where lists are announced only to those who ask for it, it asks.
     pub(super) async fn connect(era: Era, gateway: Gateway) -> Result<Self, Trouble> {
-        let told = Arc::new(Told::default());
-        let answers = Answers { era, told: told.clone() };
+        let notifications = Arc::new(Notifications::default());
+        let answers = Answers { era, notifications: notifications.clone() };
         let lifecycle = match era {
             Era::Legacy => ClientLifecycleMode::Initialize,
             Era::Modern => {
@@ -50,7 +50,7 @@ impl Host {
                 answers.serve_with_lifecycle(StreamableHttpClientTransport::from_uri(url), lifecycle).await?
             }
         };
-        let host = Self { era, client, told };
+        let host = Self { era, client, notifications };
         if matches!(era, Era::Modern) {
             let lists = SubscriptionFilter::builder().tools_list_changed().resources_list_changed();
             host.listen(lists.prompts_list_changed().build()).await?;
@@ -58,13 +58,13 @@ impl Host {
         Ok(host)
     }
 
-    /// Hears what a modern gateway tells its listeners, until the task is aborted.
+    /// Receives what a modern gateway sends for a subscription, until the task is aborted.
     pub(super) async fn listen(&self, wanted: SubscriptionFilter) -> Result<JoinHandle<()>, Trouble> {
         let mut subscription = self.client.listen(wanted).await?;
-        let told = self.told.clone();
+        let notifications = self.notifications.clone();
         Ok(tokio::spawn(async move {
             while let Ok(Some(notification)) = subscription.next().await {
-                told.hear(notification);
+                notifications.receive(notification);
             }
         }))
     }

@@ -17,7 +17,7 @@ use tokio::time::{Duration, sleep, timeout};
 use super::{
     PATIENCE,
     connection::Host,
-    told::{Kind, List},
+    notifications::{Kind, List},
     visit::{Seen, Visit, object, text_of},
 };
 use crate::Era;
@@ -95,8 +95,8 @@ impl Visit<'_> {
     }
 
     async fn ask(&self, what: &str) -> Seen {
-        let told = self.call("ask", json!({ "what": what })).await?;
-        Ok(serde_json::from_str(text_of(&told)?)?)
+        let answer = self.call("ask", json!({ "what": what })).await?;
+        Ok(serde_json::from_str(text_of(&answer)?)?)
     }
 
     /// The call ends when its last step is known to have come.
@@ -106,11 +106,11 @@ impl Visit<'_> {
         let call = self.host.client.send_cancellable_request(count.into(), options).await?;
         let token = json!(call.progress_token);
         let steps = || {
-            let mut steps = self.host.told.of(Kind::Progress);
+            let mut steps = self.host.notifications.of(Kind::Progress);
             steps.retain(|step| step["progressToken"] == token);
             steps
         };
-        self.host.told.until(async || Ok(steps().len() == 3)).await?;
+        self.host.notifications.until(async || Ok(steps().len() == 3)).await?;
         let proceeded = self.call("proceed", json!({})).await?;
         let ServerResult::CallToolResult(counted) = call.await_response().await? else {
             return Err("this is no result of a tool".into());
@@ -125,10 +125,10 @@ impl Visit<'_> {
 
     /// Who stops waiting for a call cancels it.
     async fn cancellation(&self) -> Seen {
-        self.host.told.forget(Kind::Progress);
+        self.host.notifications.forget(Kind::Progress);
         let ended = tokio::select! {
             answer = self.call("wait", json!({})) => { answer?; "answered" }
-            begun = self.host.told.until(async || Ok(self.host.told.has(Kind::Progress))) => { begun?; "given up" }
+            begun = self.host.notifications.until(async || Ok(self.host.notifications.has(Kind::Progress))) => { begun?; "given up" }
         };
         let cancelled = self.call("cancelled", json!({})).await?;
         Ok(json!({ "ended": ended, "text": text_of(&cancelled)? }))
@@ -136,7 +136,7 @@ impl Visit<'_> {
 
     /// Of two messages the less serious one must not come.
     async fn logging(&self) -> Seen {
-        self.host.told.forget(Kind::Log);
+        self.host.notifications.forget(Kind::Log);
         let mut log = CallToolRequestParams::new(self.exposed("log"));
         match self.host.era {
             Era::Legacy => self.host.client.set_level(SetLevelRequestParams::new(LoggingLevel::Info)).await?,
@@ -147,13 +147,13 @@ impl Visit<'_> {
             }
         }
         self.host.client.call_tool(log).await?;
-        self.host.told.until(async || Ok(self.host.told.has(Kind::Log))).await?;
-        Ok(self.host.told.of(Kind::Log).into())
+        self.host.notifications.until(async || Ok(self.host.notifications.has(Kind::Log))).await?;
+        Ok(self.host.notifications.of(Kind::Log).into())
     }
 
     async fn pagination(&self) -> Seen {
-        let told = self.call("seen", json!({})).await?;
-        let seen: Value = serde_json::from_str(text_of(&told)?)?;
+        let answer = self.call("seen", json!({})).await?;
+        let seen: Value = serde_json::from_str(text_of(&answer)?)?;
         Ok(json!({
             "tools": self.own(List::Tools).await?.len(),
             "resources": self.own(List::Resources).await?.len(),
@@ -165,25 +165,26 @@ impl Visit<'_> {
     }
 
     async fn list_change(&self) -> Seen {
-        let told = &self.host.told;
+        let notifications = &self.host.notifications;
         let grown = [
             (List::Tools, self.exposed("grown")),
             (List::Resources, self.uri("notes/grown")),
             (List::Prompts, self.exposed("grown")),
         ];
         for (list, _) in &grown {
-            told.forget(Kind::Change(*list));
+            notifications.forget(Kind::Change(*list));
         }
         self.call("grow", json!({})).await?;
         for (list, entry) in grown {
-            let known = async || Ok(told.has(Kind::Change(list)) && self.own(list).await?.contains(&entry));
-            told.until(known).await?;
+            let known =
+                async || Ok(notifications.has(Kind::Change(list)) && self.own(list).await?.contains(&entry));
+            notifications.until(known).await?;
         }
         Ok(json!(["tools", "resources", "prompts"]))
     }
 
     async fn resource_update(&self) -> Seen {
-        let Host { client, told, era } = self.host;
+        let Host { client, notifications, era } = self.host;
         let uri = self.uri("notes/watched");
         let listening = match era {
             Era::Legacy => {
@@ -195,15 +196,15 @@ impl Visit<'_> {
                 Some(self.host.listen(wanted).await?)
             }
         };
-        told.forget(Kind::Update);
+        notifications.forget(Kind::Update);
         self.call("touch", json!({})).await?;
-        told.until(async || Ok(told.has(Kind::Update))).await?;
+        notifications.until(async || Ok(notifications.has(Kind::Update))).await?;
         let text = self.read("notes/watched").await?["text"].take();
         match listening {
             None => client.unsubscribe(UnsubscribeRequestParams::new(uri)).await?,
             Some(listening) => listening.abort(),
         }
-        Ok(json!({ "told": told.of(Kind::Update), "text": text }))
+        Ok(json!({ "updated": notifications.of(Kind::Update), "text": text }))
     }
 
     /// As a task where the host is given one, else as a call that takes as long as it takes.

@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, ReadResourceRequestParams};
 use serde_json::{Value, json};
 
-use super::{connection::Host, told::List};
+use super::{connection::Host, notifications::List};
 use crate::Trouble;
 
 pub(super) type Seen = Result<Value, Trouble>;

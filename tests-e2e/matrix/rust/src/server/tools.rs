@@ -83,7 +83,7 @@ impl Server {
         said(json!({ "era": era, "cursors": self.vocabulary().cursors() }).to_string())
     }
 
-    /// A modern request says what it wants to hear of; a legacy host is told everything, and its gateway chooses.
+    /// A modern request names its log level; a legacy server sends everything, and the gateway chooses.
     async fn log(&self, context: &Context, level: LoggingLevel, data: Value) -> Result<(), Trouble> {
         let wanted = match self.era {
             Era::Legacy => Some(LoggingLevel::Debug),
@@ -98,15 +98,15 @@ impl Server {
 
     async fn grow(&self, peer: &Peer<RoleServer>) -> Result<(), Trouble> {
         self.vocabulary().grow();
-        self.news.tell(peer, ToolListChangedNotification::default()).await?;
-        self.news.tell(peer, ResourceListChangedNotification::default()).await?;
-        self.news.tell(peer, PromptListChangedNotification::default()).await
+        self.notifications.send(peer, ToolListChangedNotification::default()).await?;
+        self.notifications.send(peer, ResourceListChangedNotification::default()).await?;
+        self.notifications.send(peer, PromptListChangedNotification::default()).await
     }
 
     async fn touch(&self, peer: &Peer<RoleServer>) -> Result<(), Trouble> {
         self.vocabulary().touched += 1;
         let update = ResourceUpdatedNotificationParam::new(self.watched());
-        self.news.tell(peer, ResourceUpdatedNotification::new(update)).await
+        self.notifications.send(peer, ResourceUpdatedNotification::new(update)).await
     }
 
     /// To a client that takes no tasks the SDK does not give this, but says what is missing.
@@ -122,7 +122,7 @@ pub(super) fn said(text: impl Into<String>) -> CallToolResult {
 }
 
 async fn step(context: &Context, progress: u8, total: u8) -> Result<(), Trouble> {
-    let token = context.meta.get_progress_token().ok_or("nobody wants to hear of progress")?;
+    let token = context.meta.get_progress_token().ok_or("the call has no progress token")?;
     let step = ProgressNotificationParam::new(token, progress.into())
         .with_total(total.into())
         .with_message(format!("{progress} of {total}"));

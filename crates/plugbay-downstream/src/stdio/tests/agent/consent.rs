@@ -38,7 +38,7 @@ async fn reply(agent: &mut AgentHarness, server_request: &Value, result: Value) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_cannot_be_asked_does_not_allow() {
+async fn a_host_without_elicitation_denies_writing_tool_calls() {
     let mut agent = AgentHarness::new().await;
     for (tool, key) in [("s__add", "allowWrites"), ("s__drop", "allowDestructive")] {
         agent.want("x").await;
@@ -51,7 +51,7 @@ async fn a_host_that_cannot_be_asked_does_not_allow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_configuration_allows_what_it_names() {
+async fn the_configuration_allows_tool_calls_without_elicitation() {
     for (unasked, tools) in [(Effect::Writes, &["s__add"][..]), (Effect::Destroys, &["s__add", "s__drop"])] {
         let mut agent = AgentHarness::new().await;
         agent.agree(LIMITS, unasked);
@@ -70,7 +70,7 @@ async fn the_configuration_allows_what_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_user_is_asked_about_the_very_call() {
+async fn an_elicitation_shows_the_very_tool_call() {
     let mut agent = AgentHarness::with(FORM).await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__add", r#"{"n":"7"}"#)]));
@@ -90,7 +90,7 @@ async fn the_user_is_asked_about_the_very_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_accept_does_not_allow() {
+async fn an_elicitation_that_is_not_accepted_denies_the_tool_call() {
     for (answer, why) in [
         (json!({ "action": "decline" }), "the user declined it"),
         (json!({ "action": "cancel" }), "the user declined it"),
@@ -118,7 +118,7 @@ async fn whoever_does_not_accept_does_not_allow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_who_declines_is_not_asked_without_end() {
+async fn declined_elicitations_count_as_tool_calls() {
     let mut agent = AgentHarness::with(FORM).await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__drop", "{}"); 9]));
@@ -131,7 +131,7 @@ async fn a_user_who_declines_is_not_asked_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leave_is_not_for_what_the_tool_becomes_afterwards() {
+async fn an_accepted_elicitation_does_not_cover_a_changed_tool() {
     let becomes = |annotations| snapshot_where_adding(AgentAccess::Everybody, annotations);
     for (then, made) in [
         (becomes(json!({ "destructiveHint": true })), false),
@@ -156,7 +156,7 @@ async fn leave_is_not_for_what_the_tool_becomes_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_things_is_done_one_by_one() {
+async fn writing_tool_calls_are_made_one_by_one() {
     let mut agent = AgentHarness::new().await;
     agent.agree(LIMITS, Effect::Destroys);
     agent.want("x").await;
@@ -169,7 +169,7 @@ async fn what_changes_things_is_done_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_of_a_host_is_offered_where_it_takes_tools() {
+async fn natural_language_is_listed_if_the_host_has_sampling_tools() {
     for (capabilities, offered) in
         [("{}", false), (r#"{"sampling":{}}"#, false), (r#"{"sampling":{"tools":{}}}"#, true)]
     {

@@ -19,7 +19,7 @@ async fn served(agent: &mut AgentHarness) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_last_call_the_model_can_still_conclude() {
+async fn an_agent_can_conclude_after_its_last_tool_call() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[(READ, "{}"); 5]));
@@ -40,7 +40,7 @@ async fn after_the_last_call_the_model_can_still_conclude() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_wants_ever_more_calls_is_stopped() {
+async fn an_agent_is_stopped_at_the_limit_of_tool_calls() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     for _ in 0..3 {
@@ -56,7 +56,7 @@ async fn a_model_that_wants_ever_more_calls_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_called_of_an_answer_that_was_cut_off() {
+async fn no_tool_call_is_made_from_a_model_answer_that_was_cut_off() {
     let mut agent = AgentHarness::new().await;
     let cut = || Reply { stop: Stop::Limit, ..calls(&[(READ, "{}")]) };
     agent.want("x").await;
@@ -72,7 +72,7 @@ async fn nothing_is_called_of_an_answer_that_was_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_are_counted() {
+async fn agent_turns_are_limited() {
     let mut agent = AgentHarness::new().await;
     agent.agree(Limits { turns: 2, ..LIMITS }, Effect::Reads);
     agent.want("x").await;
@@ -89,7 +89,7 @@ async fn turns_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_are_counted_and_nothing_is_called_beyond_them() {
+async fn agent_tokens_are_limited_and_no_tool_call_is_made_beyond() {
     let mut agent = AgentHarness::new().await;
     agent.agree(Limits { tokens: 2 * COST, ..LIMITS }, Effect::Reads);
     agent.want("x").await;
@@ -116,7 +116,7 @@ async fn tokens_are_counted_and_nothing_is_called_beyond_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tokens_of_a_model_that_does_not_count_them_are_guessed() {
+async fn agent_tokens_are_estimated_if_the_model_reports_none() {
     let mut agent = AgentHarness::new().await;
     agent.agree(Limits { tokens: 50, ..LIMITS }, Effect::Reads);
     agent.want("x").await;
@@ -127,7 +127,7 @@ async fn the_tokens_of_a_model_that_does_not_count_them_are_guessed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_time_is_up_everything_under_way_is_taken_back() {
+async fn at_its_time_limit_an_agent_cancels_its_tool_calls() {
     let mut agent = AgentHarness::new().await;
     agent.want("x").await;
     let begun = Instant::now();
@@ -143,12 +143,12 @@ async fn when_the_time_is_up_everything_under_way_is_taken_back() {
     agent.asked().await.answer(calls(&[(READ, "{}")]));
     let call = agent.harness.forwarded().await;
     let (_, record, failed) = agent.told().await;
-    assert_eq!(record, "Calls:\n1. s__read {}: taken back; it may have been done all the same");
+    assert_eq!(record, "Calls:\n1. s__read {}: cancelled; it may have been done all the same");
     assert_eq!((agent.harness.cancelled().await.0, failed), (call.ticket(), true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_says_when_is_asked_again_then() {
+async fn an_agent_retries_when_the_model_says() {
     let mut agent = AgentHarness::new().await;
     let limited = |pause| Trouble::RateLimited { retry_after: pause, message: "slow down".to_owned() };
     agent.want("x").await;

@@ -67,7 +67,7 @@ fn refusal(answer: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_agent_goes_on_where_it_was() {
+async fn an_agent_run_resumes_after_its_elicitation() {
     let mut agent = AgentHarness::unopened();
     let asked = asked(&mut agent).await;
     let message = &asked["result"]["inputRequests"][number(&asked)]["params"]["message"];
@@ -93,7 +93,7 @@ async fn the_agent_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_accept_does_not_allow() {
+async fn an_elicitation_that_is_not_accepted_denies_the_tool_call() {
     for (response, why) in
         [(json!({ "action": "decline" }), "the user declined it"), (json!({}), "the host failed to answer")]
     {
@@ -109,7 +109,7 @@ async fn whoever_does_not_accept_does_not_allow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_brings_no_answer_is_asked_again_and_nobody_else_can_bring_one() {
+async fn an_unanswered_elicitation_is_repeated_and_bound_to_its_owner() {
     let mut agent = AgentHarness::unopened();
     let first = asked(&mut agent).await;
     let other = retry(2, &first, &accepted(&first)).replace(r#""query":"x""#, r#""query":"y""#);
@@ -125,7 +125,7 @@ async fn whoever_brings_no_answer_is_asked_again_and_nobody_else_can_bring_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_does_not_come_back_is_not_waited_for() {
+async fn a_paused_agent_run_expires_if_the_host_does_not_return() {
     let mut agent = AgentHarness::unopened();
     let asked = asked(&mut agent).await;
     sleep(PATIENCE + Duration::from_secs(1)).await;
@@ -136,7 +136,7 @@ async fn a_host_that_does_not_come_back_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_is_back_can_take_it_back() {
+async fn cancellation_ends_a_resumed_agent_run() {
     let mut agent = AgentHarness::unopened();
     let asked = asked(&mut agent).await;
     agent.harness.say(retry(2, &asked, &accepted(&asked))).await;
@@ -146,7 +146,7 @@ async fn a_host_that_is_back_can_take_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_of_a_modern_host_is_asked_turn_by_turn() {
+async fn sampling_of_a_modern_host_goes_turn_by_turn() {
     let mut agent = AgentHarness::unopened();
     agent.harness.snapshots.send_replace(snapshot(AgentAccess::Lenders));
     let terms = Terms { model: Chosen::Host, limits: LIMITS, unasked: Effect::Reads, instructions: None };
@@ -188,7 +188,7 @@ async fn the_model_of_a_modern_host_is_asked_turn_by_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_host_whose_user_cannot_be_asked_reads() {
+async fn a_modern_host_without_elicitation_only_reads() {
     let mut agent = AgentHarness::unopened();
     let agent_request =
         |id| modern(id, "tools/call", r#","name":"natural_language","arguments":{"query":"x"}"#);

@@ -1,10 +1,10 @@
-// What went between a host and the server, as tap.mjs wrote it down.
+// Reads what tap.mjs recorded between a host and the server.
 
 import { existsSync, readFileSync } from "node:fs";
 
-// { opening, client, protocol, abilities, lists, listedAt, relisted }: `relisted` is the milliseconds from each
+// { opening, client, protocol, capabilities, lists, listedAt, relisted }: `relisted` is the milliseconds from each
 // `list_changed` to the next `tools/list`, not a number where none came.
-export function heard(log) {
+export function observed(log) {
     if (!existsSync(log)) return undefined;
     const all = readFileSync(log, "utf8").trim().split("\n").map((line) => JSON.parse(line)).map(parsed);
     const asked = all.filter(({ from }) => from === "host");
@@ -27,10 +27,10 @@ function answered(all, request) {
 
 function hello(asked) {
     const legacy = asked.find(({ message }) => message.method === "initialize")?.message.params;
-    if (legacy) return { client: legacy.clientInfo, protocol: legacy.protocolVersion, abilities: legacy.capabilities };
+    if (legacy) return { client: legacy.clientInfo, protocol: legacy.protocolVersion, capabilities: legacy.capabilities };
     const meta = asked.find(({ message }) => message.params?._meta)?.message.params._meta ?? {};
     const field = (name) => meta[`io.modelcontextprotocol/${name}`];
-    return { client: field("clientInfo"), protocol: field("protocolVersion"), abilities: field("clientCapabilities") };
+    return { client: field("clientInfo"), protocol: field("protocolVersion"), capabilities: field("clientCapabilities") };
 }
 
 function parsed({ at, from, line }) {

@@ -1,15 +1,15 @@
-//! Meaning as a direction: the mean of the vectors of a text's words, from a small table.
+//! Embeddings of texts: the mean of the vectors of their words, from a small table.
 
 use std::sync::Arc;
 
 use super::{
     document::Field,
-    index::{Index, Said, TermId, Word},
+    index::{Index, TermId, Word, WordInField},
     words::Origin,
 };
 
 /// A table of word pieces and their vectors, read where it lies.
-pub struct Table {
+pub struct EmbeddingTable {
     dimensions: usize,
     /// A factor per row.
     scales: &'static [[u8; 4]],
@@ -29,13 +29,13 @@ pub struct Table {
 /// What stands before a piece that continues a word.
 const CONTINUING: &str = "##";
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for EmbeddingTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table").field("pieces", &self.scales.len()).finish_non_exhaustive()
+        f.debug_struct("EmbeddingTable").field("pieces", &self.scales.len()).finish_non_exhaustive()
     }
 }
 
-impl Table {
+impl EmbeddingTable {
     /// `TVEC`, the numbers of rows and columns, a scale per row, the rows, and a word piece per line, in
     /// order.
     pub fn read(bytes: &'static [u8]) -> Option<Self> {
@@ -185,13 +185,13 @@ fn head(piece: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// What is kept of the meaning of a catalog.
+/// The embeddings of a catalog: of its tools, and of its words.
 #[derive(Debug)]
-pub(super) struct Meaning {
-    table: Arc<Table>,
-    pub(super) tools: Directions,
+pub(super) struct Embeddings {
+    table: Arc<EmbeddingTable>,
+    pub(super) tools: EmbeddingList,
     /// The words of the catalog that the table knows whole; none if there are too many to compare.
-    words: Directions,
+    words: EmbeddingList,
     terms: Vec<TermId>,
 }
 
@@ -200,30 +200,30 @@ const COMPARED_WORDS: usize = 6_000;
 /// From this cosine on, one word can stand for another.
 const AKIN: f32 = 0.5;
 const NEIGHBOURS: usize = 4;
-/// What a server's name says of a tool is said of its neighbours too.
+/// The weight of a server's name, which its other tools share.
 const SERVER: f32 = 0.5;
 
-/// The meaning of a catalog while its words are being met.
-pub(super) struct Gathering {
-    table: Arc<Table>,
-    tools: Directions,
-    /// Of the tool whose words are being met.
+/// Builds the embeddings of a catalog word by word.
+pub(super) struct EmbeddingsBuilder {
+    table: Arc<EmbeddingTable>,
+    tools: EmbeddingList,
+    /// The sum for the tool whose words are being added.
     sum: Vec<f32>,
-    /// The vectors of the words met so far, in the order in which they were first needed.
+    /// The vectors of the words so far, in the order in which they were first needed.
     vectors: Vec<f32>,
     /// For each word by its number, where its vector is.
     places: Vec<Option<usize>>,
 }
 
-impl Gathering {
-    pub(super) fn new(table: Arc<Table>) -> Self {
+impl EmbeddingsBuilder {
+    pub(super) fn new(table: Arc<EmbeddingTable>) -> Self {
         let sum = vec![0.0; table.dimensions];
-        Self { tools: Directions::new(&table), sum, vectors: Vec::new(), places: Vec::new(), table }
+        Self { tools: EmbeddingList::new(&table), sum, vectors: Vec::new(), places: Vec::new(), table }
     }
 
     /// A word of a tool; `None` at its end.
-    pub(super) fn hear(&mut self, said: Option<Said<'_>>) {
-        let Some((field, text, word, origin)) = said else {
+    pub(super) fn add_word(&mut self, word: Option<WordInField<'_>>) {
+        let Some((field, text, word, origin)) = word else {
             self.tools.push(&self.sum);
             self.sum.fill(0.0);
             return;
@@ -254,7 +254,7 @@ impl Gathering {
         })
     }
 
-    pub(super) fn finish(self, index: &Index) -> Meaning {
+    pub(super) fn finish(self, index: &Index) -> Embeddings {
         let table = self.table;
         let mut known: Vec<(usize, TermId)> = Vec::new();
         index.each_word(|word, term| {
@@ -262,7 +262,7 @@ impl Gathering {
                 known.extend(table.find(word, false).map(|row| (row, term)));
             }
         });
-        let (mut words, mut terms) = (Directions::new(&table), Vec::new());
+        let (mut words, mut terms) = (EmbeddingList::new(&table), Vec::new());
         if known.len() <= COMPARED_WORDS {
             known.sort_unstable();
             let mut sum = self.sum;
@@ -273,11 +273,11 @@ impl Gathering {
                 terms.push(term);
             }
         }
-        Meaning { tools: self.tools, words, terms, table }
+        Embeddings { tools: self.tools, words, terms, table }
     }
 }
 
-impl Meaning {
+impl Embeddings {
     pub(super) fn heap_bytes(&self) -> usize {
         let terms = self.terms.capacity() * size_of::<TermId>();
         self.tools.bytes.capacity() + self.words.bytes.capacity() + terms
@@ -292,15 +292,15 @@ impl Meaning {
         self.table.add(word, sum);
     }
 
-    /// The terms of the catalog that are nearest to a word in meaning, with their cosine.
+    /// The terms of the catalog that are nearest to a word, with their cosine.
     pub(super) fn neighbours(&self, word: &str) -> Vec<(TermId, f32)> {
         let Some(row) = self.table.find(word, false).filter(|_| !self.terms.is_empty()) else {
             return Vec::new();
         };
         let mut sum = self.nothing();
         self.table.add_row(row, &mut sum);
-        let Some(direction) = Direction::of(&sum) else { return Vec::new() };
-        let near = self.terms.iter().enumerate().map(|(at, term)| (*term, self.words.cosine(at, &direction)));
+        let Some(embedding) = Embedding::of(&sum) else { return Vec::new() };
+        let near = self.terms.iter().enumerate().map(|(at, term)| (*term, self.words.cosine(at, &embedding)));
         let mut near: Vec<_> = near.filter(|(_, cosine)| *cosine > AKIN).collect();
         near.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         near.truncate(NEIGHBOURS);
@@ -308,29 +308,29 @@ impl Meaning {
     }
 }
 
-/// Directions of length one, a byte per dimension.
+/// A list of embeddings of length one, a byte per dimension.
 #[derive(Debug)]
-pub(super) struct Directions {
+pub(super) struct EmbeddingList {
     dimensions: usize,
     bytes: Vec<i8>,
 }
 
-/// A direction to compare with others: wide enough to be multiplied as it is.
+/// A embedding to compare with others: wide enough to be multiplied as it is.
 #[derive(Debug)]
-pub(super) struct Direction(Vec<i16>);
+pub(super) struct Embedding(Vec<i16>);
 
 /// What a coordinate of one is in a byte.
 const ONE: f32 = 127.0;
 
-impl Direction {
+impl Embedding {
     /// `None` for a text of which no word is known.
     pub(super) fn of(sum: &[f32]) -> Option<Self> {
         sum.iter().any(|value| *value != 0.0).then(|| Self(unit(sum).map(i16::from).collect()))
     }
 }
 
-impl Directions {
-    fn new(table: &Table) -> Self {
+impl EmbeddingList {
+    fn new(table: &EmbeddingTable) -> Self {
         Self { dimensions: table.dimensions, bytes: Vec::new() }
     }
 
@@ -339,7 +339,7 @@ impl Directions {
     }
 
     /// The cosine of the angle between one of them and another.
-    pub(super) fn cosine(&self, at: usize, other: &Direction) -> f32 {
+    pub(super) fn cosine(&self, at: usize, other: &Embedding) -> f32 {
         let row = &self.bytes[at * self.dimensions..][..self.dimensions];
         let product = row.iter().zip(&other.0).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>();
         #[expect(clippy::cast_precision_loss, reason = "at most a million or so")]

@@ -1,4 +1,4 @@
-//! The arguments of a call of our own tools.
+//! The arguments of a call of a built-in tool.
 
 use std::borrow::Cow;
 

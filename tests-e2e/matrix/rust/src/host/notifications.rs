@@ -1,4 +1,4 @@
-//! What the gateway tells unasked, by kind, and who waits for more of it.
+//! The notifications that the gateway has sent, by kind; a row can wait for more of them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,15 +25,15 @@ pub(super) enum List {
 }
 
 #[derive(Default)]
-pub(super) struct Told {
-    heard: Mutex<Vec<(Kind, Value)>>,
-    news: Notify,
+pub(super) struct Notifications {
+    received: Mutex<Vec<(Kind, Value)>>,
+    arrival: Notify,
 }
 
-impl Told {
-    pub(super) fn hear(&self, notification: ServerNotification) {
+impl Notifications {
+    pub(super) fn receive(&self, notification: ServerNotification) {
         let change = |list| (Kind::Change(list), Value::Null);
-        let heard = match notification {
+        let received = match notification {
             ServerNotification::ToolListChangedNotification(_) => change(List::Tools),
             ServerNotification::ResourceListChangedNotification(_) => change(List::Resources),
             ServerNotification::PromptListChangedNotification(_) => change(List::Prompts),
@@ -44,12 +44,16 @@ impl Told {
             ServerNotification::ProgressNotification(step) => (Kind::Progress, json!(step.params)),
             _ => return,
         };
-        self.heard().push(heard);
-        self.news.notify_waiters();
+        self.received().push(received);
+        self.arrival.notify_waiters();
     }
 
     pub(super) fn of(&self, kind: Kind) -> Vec<Value> {
-        self.heard().iter().filter(|(heard, _)| *heard == kind).map(|(_, what)| what.clone()).collect()
+        self.received()
+            .iter()
+            .filter(|(received, _)| *received == kind)
+            .map(|(_, what)| what.clone())
+            .collect()
     }
 
     pub(super) fn has(&self, kind: Kind) -> bool {
@@ -57,21 +61,21 @@ impl Told {
     }
 
     pub(super) fn forget(&self, kind: Kind) {
-        self.heard().retain(|(heard, _)| *heard != kind);
+        self.received().retain(|(received, _)| *received != kind);
     }
 
-    /// Looks again whenever something was told.
+    /// Looks again whenever a notification has arrived.
     pub(super) async fn until(&self, holds: impl AsyncFn() -> Result<bool, Trouble>) -> Result<(), Trouble> {
         loop {
-            let news = self.news.notified();
+            let arrival = self.arrival.notified();
             if holds().await? {
                 return Ok(());
             }
-            news.await;
+            arrival.await;
         }
     }
 
-    fn heard(&self) -> MutexGuard<'_, Vec<(Kind, Value)>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn received(&self) -> MutexGuard<'_, Vec<(Kind, Value)>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

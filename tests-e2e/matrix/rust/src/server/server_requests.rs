@@ -1,4 +1,4 @@
-//! What a server asks its host, in the way of its era.
+//! Requests of the server to its host, in the form of its era.
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, InputRequest, InputRequiredResult, ServerRequest,
@@ -9,28 +9,28 @@ use super::{Context, Server, tools::said};
 use crate::{Era, Trouble};
 
 impl Server {
-    /// Asks, or in a later round of a modern call tells what was answered.
+    /// Sends the request, or in a later round of a modern call returns its answer.
     pub(super) async fn ask(
         &self,
         what: &str,
         asked: &CallToolRequestParams,
         context: &Context,
     ) -> Result<CallToolResponse, Trouble> {
-        let question = self.question(what);
+        let request = self.request(what);
         if matches!(self.era, Era::Legacy) {
-            let question: ServerRequest = serde_json::from_value(question)?;
-            let answer = context.peer.send_request(question).await?;
-            return Ok(told(&serde_json::to_value(answer)?));
+            let request: ServerRequest = serde_json::from_value(request)?;
+            let answer = context.peer.send_request(request).await?;
+            return Ok(common(&serde_json::to_value(answer)?));
         }
         if let Some(answer) = asked.input_responses.as_ref().and_then(|answers| answers.get(what)) {
-            return Ok(told(answer));
+            return Ok(common(answer));
         }
-        let question: InputRequest = serde_json::from_value(question)?;
-        Ok(InputRequiredResult::from_input_requests([(what.to_owned(), question)].into()).into())
+        let request: InputRequest = serde_json::from_value(request)?;
+        Ok(InputRequiredResult::from_input_requests([(what.to_owned(), request)].into()).into())
     }
 
-    /// The host answers with words of the question, so that no answer can be another's.
-    fn question(&self, what: &str) -> Value {
+    /// The host repeats words of the request in its answer, so that no answer can be another's.
+    fn request(&self, what: &str) -> Value {
         let name = &self.name;
         let message = format!("{what} of {name}");
         let (method, params) = match what {
@@ -60,9 +60,9 @@ impl Server {
     }
 }
 
-/// Of an answer what both eras have.
-fn told(answer: &Value) -> CallToolResponse {
+/// The members of an answer that both eras have.
+fn common(answer: &Value) -> CallToolResponse {
     let wanted = ["role", "model", "content", "action", "roots"];
-    let told = wanted.into_iter().filter_map(|key| Some((key.to_owned(), answer.get(key)?.clone())));
-    said(Value::Object(told.collect()).to_string()).into()
+    let common = wanted.into_iter().filter_map(|key| Some((key.to_owned(), answer.get(key)?.clone())));
+    said(Value::Object(common.collect()).to_string()).into()
 }

@@ -1,16 +1,16 @@
-//! Every session that is alive, whatever its era: who is told of changes, and of the end.
+//! All live sessions of both eras, for catalog changes and shutdown.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::session::Session;
 
 #[derive(Debug, Default)]
-pub(super) struct Roll {
+pub(super) struct LiveSessions {
     // A std mutex: held for a push or a copy, never across an await.
     sessions: Mutex<Vec<Weak<Session>>>,
 }
 
-impl Roll {
+impl LiveSessions {
     pub(super) fn add(&self, session: &Arc<Session>) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() == sessions.capacity() {

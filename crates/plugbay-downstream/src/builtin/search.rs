@@ -1,5 +1,4 @@
-//! `search_tools`: what the local engine finds, in the order of a model where one is chosen and answers in
-//! time.
+//! `search_tools`: hits of the local engine, ranked by a model if one is configured and answers in time.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -11,10 +10,10 @@ use plugbay_core::{
     surface::{Found, Snapshot, activate::server_meant},
 };
 
-use super::{given::Arguments, shown};
+use super::{call_arguments::Arguments, shown};
 use crate::{
     context::RequestContext,
-    ranking::{self, Choice, Chosen, RankRequest, Ranked, Whose},
+    ranking::{self, Choice, Chosen, ModelOwner, RankRequest, Ranked},
     sampling::HostModel,
     session::Session,
 };
@@ -24,10 +23,10 @@ const MOST_HITS: usize = 50;
 const DETAILS: usize = 4000;
 
 pub(super) fn serve(context: RequestContext<'_>) {
-    let RequestContext { session, request, .. } = context;
-    let arguments = Arguments::of(request);
+    let session = context.session;
+    let arguments = Arguments::of(context.request);
     let snapshot = session.snapshot();
-    let server = match arguments.text("server").map(|server| of_server(&server, &snapshot)).transpose() {
+    let server = match arguments.text("server").map(|server| resolve_server(&server, &snapshot)).transpose() {
         Ok(server) => server,
         Err(reply) => return context.text(&Err(reply)),
     };
@@ -45,7 +44,7 @@ pub(super) fn serve(context: RequestContext<'_>) {
     };
     let tool_index = Arc::clone(&snapshot.tool_index);
     let search = Search {
-        wanted: RankRequest { query, server, limit: limit.unwrap_or(snapshot.layout.settings.search_limit) },
+        request: RankRequest { query, server, limit: limit.unwrap_or(snapshot.layout.settings.search_limit) },
         snapshot,
         detail,
         owner: None,
@@ -53,13 +52,13 @@ pub(super) fn serve(context: RequestContext<'_>) {
     context.when_searchable(&tool_index, |context| search.begin(context));
 }
 
-/// The server that is meant, if it has told what it has.
-fn of_server(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
-    let server = server_meant(wanted, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
+/// The server of this name, if it has listed its tools.
+fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
+    let server = server_meant(request, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
     match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
         (Some(_), _) => Ok(server),
         (None, Some(failure)) => Err(format!("{server} does not work: {failure}")),
-        (None, None) => Err(format!("{server} has not told yet what it has; try again")),
+        (None, None) => Err(format!("{server} has not listed its tools yet; try again")),
     }
 }
 
@@ -78,22 +77,22 @@ fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail
 
 struct Search {
     snapshot: Snapshot,
-    wanted: RankRequest,
+    request: RankRequest,
     detail: Detail,
-    /// Whose model ranks.
-    owner: Whose,
+    /// The owner of the ranking model.
+    owner: ModelOwner,
 }
 
 impl Search {
     fn begin(self, context: RequestContext<'_>) {
         match context.gateway().ranker.choice() {
             None => self.answer(context, &[]),
-            Some(choice) => self.with_help(context, choice),
+            Some(choice) => self.with_model(context, choice),
         }
     }
 
     /// Asks the chosen model, unless it has answered this before, or cannot be asked now.
-    fn with_help(mut self, context: RequestContext<'_>, Choice { model, deadline }: Choice) {
+    fn with_model(mut self, context: RequestContext<'_>, Choice { model, deadline }: Choice) {
         let RequestContext { session, sink, era, .. } = context;
         let model: Arc<dyn Model> = match model {
             Chosen::Model(model) => model,
@@ -104,9 +103,9 @@ impl Search {
             Chosen::Host => return self.answer(context, &[]),
         };
         let ranker = &session.gateway().ranker;
-        match ranker.remembered(&self.wanted, self.owner, &self.snapshot.tool_index) {
+        match ranker.cached(&self.request, self.owner, &self.snapshot.tool_index) {
             Some(names) => self.answer(context, &names),
-            None if ranker.is_resting(self.owner) => self.answer(context, &[]),
+            None if ranker.is_backing_off(self.owner) => self.answer(context, &[]),
             None => self.ask(context, model, deadline),
         }
     }
@@ -116,8 +115,8 @@ impl Search {
         let session = Arc::clone(context.session);
         let asking = async move {
             let gateway = session.gateway();
-            let answer = ranking::ask(&*model, deadline, &self.wanted, &self.snapshot, gateway.table).await;
-            let names = gateway.ranker.learn(&self.wanted, self.owner, &self.snapshot.tool_index, answer);
+            let answer = ranking::ask(&*model, deadline, &self.request, &self.snapshot, gateway.table).await;
+            let names = gateway.ranker.record(&self.request, self.owner, &self.snapshot.tool_index, answer);
             (self, names)
         };
         context.later(asking, |context, (search, names)| {
@@ -127,37 +126,37 @@ impl Search {
 
     /// `names` are the model's.
     fn answer(&self, context: RequestContext<'_>, names: &[String]) {
-        context.text(&Ok(found(context.session, &self.snapshot, &self.wanted, names, self.detail)));
+        context.text(&Ok(found(context.session, &self.snapshot, &self.request, names, self.detail)));
     }
 }
 
-/// What there is for a query without asking anybody.
+/// The hits of the local engine alone.
 pub(super) fn found_locally(session: &Session, query: String) -> String {
     let snapshot = session.snapshot();
-    let wanted = RankRequest { query, server: None, limit: snapshot.layout.settings.search_limit };
-    found(session, &snapshot, &wanted, &[], Detail::Brief)
+    let request = RankRequest { query, server: None, limit: snapshot.layout.settings.search_limit };
+    found(session, &snapshot, &request, &[], Detail::Brief)
 }
 
 fn found(
     session: &Session,
     snapshot: &Snapshot,
-    wanted: &RankRequest,
+    request: &RankRequest,
     names: &[String],
     detail: Detail,
 ) -> String {
     let table = session.gateway().table;
-    let local = snapshot.tool_index.search(&wanted.query, wanted.limit, wanted.server.as_ref(), table);
-    let Ranked { hits, clear } = ranking::merge(wanted, snapshot, names, &local);
+    let local = snapshot.tool_index.search(&request.query, request.limit, request.server.as_ref(), table);
+    let Ranked { hits, clear } = ranking::merge(request, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
-    if hits.is_empty() { nothing(snapshot, wanted) } else { lines(snapshot, &hits, clear, detail) }
+    if hits.is_empty() { nothing(snapshot, request) } else { lines(snapshot, &hits, clear, detail) }
 }
 
-fn nothing(snapshot: &Snapshot, wanted: &RankRequest) -> String {
-    let servers: Vec<&str> = match &wanted.server {
+fn nothing(snapshot: &Snapshot, request: &RankRequest) -> String {
+    let servers: Vec<&str> = match &request.server {
         Some(server) => vec![server.as_str()],
         None => snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect(),
     };
-    reply::nothing(&wanted.query, &servers)
+    reply::nothing(&request.query, &servers)
 }
 
 /// What the host's model reads of what was found.

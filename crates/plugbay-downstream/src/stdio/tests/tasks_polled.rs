@@ -77,7 +77,7 @@ async fn a_legacy_servers_task_ends_with_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_asks_parks_the_call_of_its_modern_host() {
+async fn a_polled_task_with_an_elicitation_suspends_the_call_of_a_modern_host() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All));
     let call = |id: u32, members: &str| {
         let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "elicitation": {} } });
@@ -206,7 +206,7 @@ async fn a_modern_servers_task_may_fail_be_cancelled_or_be_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_that_insists_may_yet_answer_at_once() {
+async fn a_modern_server_may_answer_a_task_call_at_once() {
     let (mut harness, again) = insisted().await;
     again.answer_modern(r#"{"resultType":"complete","content":[]}"#);
     assert_eq!(harness.hear().await["result"]["content"], json!([]));

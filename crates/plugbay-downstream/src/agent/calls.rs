@@ -1,4 +1,4 @@
-//! One call of an agent run: a request of our own, dispatched as if the host had sent it.
+//! Tool calls of an agent run: requests of plugbay, dispatched as if the host had sent them.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
@@ -10,7 +10,7 @@ use plugbay_core::{
 };
 use serde_json::Value;
 
-use super::{host::Place, outcome::Outcome};
+use super::{host::OuterRequest, outcome::Outcome};
 use crate::{
     context::RequestContext,
     dispatch,
@@ -20,7 +20,7 @@ use crate::{
     session::Session,
 };
 
-pub(super) struct Calling {
+pub(super) struct PlannedCall {
     /// By the name that hosts know.
     pub(super) tool: String,
     /// Raw JSON.
@@ -30,7 +30,7 @@ pub(super) struct Calling {
     request: Request,
 }
 
-impl Calling {
+impl PlannedCall {
     /// `None`: the arguments cannot be sent.
     pub(super) fn new(number: Ticket, found: &Found, arguments: &[u8]) -> Option<Self> {
         let arguments = String::from_utf8(arguments.to_vec()).ok()?;
@@ -49,26 +49,25 @@ impl Calling {
         })
     }
 
-    /// Whether by now the name leads to another tool, to one that may do worse than was agreed on, or to
-    /// nobody knows what.
-    pub(super) fn means_something_else(&self, snapshot: &Snapshot) -> bool {
+    /// Whether the name now leads to another tool, to one with a stronger effect, or to none.
+    pub(super) fn is_stale(&self, snapshot: &Snapshot) -> bool {
         let now = snapshot.names.get(&self.tool);
         now.is_none_or(|now| now.target != self.target || now.effect() > self.effect)
     }
 
-    /// Makes the call and waits for what becomes of it. Whoever waits no longer takes the call back.
+    /// Makes the call and waits for its outcome. Dropping the future cancels the call.
     ///
     /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
     /// it. A modern host cannot be asked then, so there the server hears at once that it cannot.
-    async fn made(self, place: Place) -> Outcome {
-        let inner = Arc::new(Outbox::within(&place.sink));
-        let _taken_back = TakenBack { session: &place.session, id: self.request.id() };
-        let (session, request) = (&place.session, &self.request);
+    async fn execute(self, outer: OuterRequest) -> Outcome {
+        let inner = Arc::new(Outbox::within(&outer.sink));
+        let _cancel = CancelOnDrop { session: &outer.session, id: self.request.id() };
+        let (session, request) = (&outer.session, &self.request);
         dispatch::call_tool(RequestContext { session, sink: &inner, request, era: Era::Legacy });
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());
-                if let Some(outcome) = self.heard(frame, &place) {
+                if let Some(outcome) = self.receive(frame, &outer) {
                     return outcome;
                 }
             }
@@ -76,7 +75,7 @@ impl Calling {
         Outcome::failed("there is no answer")
     }
 
-    fn heard(&self, frame: Frame, place: &Place) -> Option<Outcome> {
+    fn receive(&self, frame: Frame, outer: &OuterRequest) -> Option<Outcome> {
         let message = frame.into_bytes();
         let head = Head::read(&message).ok()?;
         match (&head.kind, &head.payload) {
@@ -91,35 +90,34 @@ impl Calling {
             {
                 let words = Members::find(&message, params, "message");
                 let words = words.and_then(|words| string_value(&message[words])).unwrap_or_default();
-                place.teller.tell(format!("{}: {words}", self.tool).trim_end_matches([':', ' ']));
+                outer.progress.report(format!("{}: {words}", self.tool).trim_end_matches([':', ' ']));
                 None
             }
             _ => {
-                place.sink.tell_if_room(Frame::from(message));
+                outer.sink.send_if_room(Frame::from(message));
                 None
             }
         }
     }
 }
 
-/// A call that was answered is no longer there.
-struct TakenBack<'a> {
+/// Cancels a call on drop, unless it was answered.
+struct CancelOnDrop<'a> {
     session: &'a Session,
     id: &'a [u8],
 }
 
-impl Drop for TakenBack<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.session.cancel(self.id, respond::not_needed());
     }
 }
 
-/// The calls that are under way. Dropped, they are taken back at once, as they would not be in tasks of their
-/// own.
+/// The calls in flight. Dropping this cancels them at once, which spawned futures would not do.
 #[derive(Default)]
-pub(super) struct Running(Vec<UnderWay>);
+pub(super) struct RunningCalls(Vec<RunningCall>);
 
-struct UnderWay {
+struct RunningCall {
     /// Which of its turn it is.
     at: usize,
     /// Where it stands in the report.
@@ -127,9 +125,9 @@ struct UnderWay {
     outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
 }
 
-impl Running {
-    pub(super) fn begin(&mut self, at: usize, line: usize, calling: Calling, place: &Place) {
-        self.0.push(UnderWay { at, line, outcome: Box::pin(calling.made(place.clone())) });
+impl RunningCalls {
+    pub(super) fn begin(&mut self, at: usize, line: usize, planned_call: PlannedCall, outer: &OuterRequest) {
+        self.0.push(RunningCall { at, line, outcome: Box::pin(planned_call.execute(outer.clone())) });
     }
 
     /// The next that is over; `None` when there are no more.
@@ -137,7 +135,7 @@ impl Running {
         poll_fn(|context| {
             for number in 0..self.0.len() {
                 if let Poll::Ready(outcome) = self.0[number].outcome.as_mut().poll(context) {
-                    let UnderWay { at, line, .. } = self.0.swap_remove(number);
+                    let RunningCall { at, line, .. } = self.0.swap_remove(number);
                     return Poll::Ready(Some((at, line, outcome)));
                 }
             }

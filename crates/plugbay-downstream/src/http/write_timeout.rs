@@ -1,4 +1,4 @@
-//! A stream that gives up on a reader that takes nothing: half-open connections end here.
+//! A stream whose writes time out if the peer reads nothing, so that half-open connections end.
 
 use std::{
     io::{self, IoSlice},
@@ -18,7 +18,7 @@ use crate::budget::Budget;
 /// How often a stalled write is looked at, and how long it may stall when memory is short.
 const LOOK: Duration = Duration::from_secs(2);
 
-pub(super) struct Patience<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     budget: Arc<Budget>,
@@ -26,7 +26,7 @@ pub(super) struct Patience<S> {
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-impl<S> Patience<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, limit: Duration, budget: Arc<Budget>) -> Self {
         Self { stream, limit, budget, stalled: None }
     }
@@ -39,7 +39,7 @@ impl<S> Patience<S> {
         let (since, look) = self.stalled.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(LOOK))));
         loop {
             ready!(look.as_mut().poll(context));
-            if self.budget.is_pressed() || since.elapsed() >= self.limit {
+            if self.budget.is_under_pressure() || since.elapsed() >= self.limit {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             look.as_mut().reset(Instant::now() + LOOK);
@@ -47,7 +47,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

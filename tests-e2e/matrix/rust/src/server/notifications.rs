@@ -1,4 +1,4 @@
-//! What a server tells when something of its own has changed: everybody, or those who listen.
+//! Notifications of changes: a legacy server sends them to its host, a modern one to its subscriptions.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,14 +12,14 @@ use tokio::sync::watch;
 
 use crate::{Era, Trouble};
 
-pub(super) struct News {
+pub(super) struct Notifications {
     era: Era,
     listeners: Mutex<Vec<SubscriptionSink>>,
     /// How many subscriptions have been accepted and not come yet: the SDK acknowledges one before it hands it over.
     coming: watch::Sender<usize>,
 }
 
-impl News {
+impl Notifications {
     pub(super) fn new(era: Era) -> Self {
         Self { era, listeners: Mutex::default(), coming: watch::Sender::default() }
     }
@@ -37,19 +37,19 @@ impl News {
         self.listeners().retain(|listener| listener.id() != sink.id());
     }
 
-    pub(super) async fn tell(
+    pub(super) async fn send(
         &self,
         peer: &Peer<RoleServer>,
-        news: impl Into<ServerNotification>,
+        notification: impl Into<ServerNotification>,
     ) -> Result<(), Trouble> {
-        let news = news.into();
+        let notification = notification.into();
         if matches!(self.era, Era::Legacy) {
-            return Ok(peer.send_notification(news).await?);
+            return Ok(peer.send_notification(notification).await?);
         }
         self.coming.subscribe().wait_for(|coming| *coming == 0).await?;
         let listeners = self.listeners().clone();
         for listener in listeners {
-            match listener.send(news.clone()).await {
+            match listener.send(notification.clone()).await {
                 Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,7 +1,7 @@
-//! What is asked: the terms and the direction of a query, whole and sentence by sentence.
+//! A query: its terms and its embedding, whole and sentence by sentence.
 
 use super::{
-    dense::{Direction, Meaning},
+    embeddings::{Embedding, Embeddings},
     index::{Index, TermId},
     words::{self, Origin},
 };
@@ -9,47 +9,49 @@ use super::{
 /// A long request is also read sentence by sentence, because it may ask for several things.
 const SENTENCES: usize = 8;
 const ENDS: [char; 8] = ['.', '?', '!', ';', '\n', '。', '？', '！'];
-/// Nobody asks for a tool in more different words than this.
+/// More different terms than this are not looked up.
 const TERMS: usize = 128;
 /// So many words that no tool has are compared with those that tools have.
 const COMPARED: usize = 8;
 
-pub(super) struct Question {
+/// A query as the index understands it.
+pub(super) struct Query {
     pub(super) whole: Part,
-    /// The sentences that say something, if there are several.
+    /// The sentences with at least two terms, if there are several.
     pub(super) sentences: Vec<Part>,
     /// How many of its words no tool has.
     pub(super) unknown: f32,
 }
 
+/// A query, or one of its sentences.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    pub(super) terms: Vec<Weighted>,
-    pub(super) direction: Option<Direction>,
+    pub(super) terms: Vec<WeightedTerm>,
+    pub(super) embedding: Option<Embedding>,
 }
 
-/// A term of a query. `said`: it stands there, and is not only akin to something that does.
+/// A term of a query. `said`: it stands in the query, and is not only near a word that does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Weighted {
+pub(super) struct WeightedTerm {
     pub(super) id: TermId,
     pub(super) weight: f32,
     pub(super) said: bool,
 }
 
-impl Question {
-    pub(super) fn read(query: &str, index: &Index, meaning: Option<&Meaning>) -> Self {
+impl Query {
+    pub(super) fn read(query: &str, index: &Index, embeddings: Option<&Embeddings>) -> Self {
         let mut whole = Part::default();
         let mut sentences = Vec::new();
         let mut missing = 0.0;
         let mut compared: Vec<(String, Vec<(TermId, f32)>)> = Vec::new();
-        let mut sum = meaning.map(Meaning::nothing).unwrap_or_default();
+        let mut sum = embeddings.map(Embeddings::nothing).unwrap_or_default();
         for text in query.split(ENDS).filter(|text| !text.is_empty()) {
             let mut part = Part::default();
             let mut part_sum = vec![0.0; sum.len()];
             let mut unknown: Vec<String> = Vec::new();
             words::each(text, |word, origin| {
-                if let Some(meaning) = meaning.filter(|_| origin == Origin::Written) {
-                    meaning.add(word, &mut part_sum);
+                if let Some(embeddings) = embeddings.filter(|_| origin == Origin::Written) {
+                    embeddings.add(word, &mut part_sum);
                 }
                 match index.term(word) {
                     Some(id) => part.say(id),
@@ -63,26 +65,26 @@ impl Question {
             });
             // A word that no tool contains may have a neighbour that some do: rain, weather.
             for word in unknown {
-                let Some(meaning) = meaning else { break };
+                let Some(embeddings) = embeddings else { break };
                 if !compared.iter().any(|(known, _)| *known == word) && compared.len() < COMPARED {
-                    let near = meaning.neighbours(&word);
+                    let near = embeddings.neighbours(&word);
                     compared.push((word.clone(), near));
                 }
                 let near = compared.iter().find(|(known, _)| *known == word);
                 for (id, cosine) in near.into_iter().flat_map(|(_, near)| near) {
-                    part.add(Weighted { id: *id, weight: *cosine, said: false });
+                    part.add(WeightedTerm { id: *id, weight: *cosine, said: false });
                 }
             }
             whole.merge(&part);
             for (sum, value) in sum.iter_mut().zip(&part_sum) {
                 *sum += value;
             }
-            part.direction = Direction::of(&part_sum);
+            part.embedding = Embedding::of(&part_sum);
             if part.terms.iter().filter(|term| term.said).count() > 1 && sentences.len() < SENTENCES {
                 sentences.push(part);
             }
         }
-        whole.direction = Direction::of(&sum);
+        whole.embedding = Embedding::of(&sum);
         if sentences.len() < 2 {
             sentences.clear();
         }
@@ -92,11 +94,11 @@ impl Question {
 
 impl Part {
     fn say(&mut self, id: TermId) {
-        self.add(Weighted { id, weight: 1.0, said: true });
+        self.add(WeightedTerm { id, weight: 1.0, said: true });
     }
 
     /// Each term once; one that is said counts as said.
-    fn add(&mut self, new: Weighted) {
+    fn add(&mut self, new: WeightedTerm) {
         match self.terms.iter().position(|term| term.id == new.id) {
             Some(at) if new.said => self.terms[at] = new,
             None if self.terms.len() < TERMS => self.terms.push(new),

@@ -1,10 +1,9 @@
-//! How a command fails: what its user reads, and the exit code.
+//! Errors of commands, with their exit codes, and the reasons why servers fail.
 
 use std::process::ExitCode;
 
 use plugbay_core::failure::{CallError, Failure};
-
-use super::Trouble;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct CommandError {
@@ -16,7 +15,7 @@ pub struct CommandError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Failed,
-    /// The command line itself makes no sense.
+    /// The command line is wrong.
     Usage,
 }
 
@@ -27,6 +26,23 @@ pub enum Detail {
     /// Text to copy.
     Example(String),
     Trouble(Trouble),
+}
+
+/// Why a server does not work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl From<&Failure> for Trouble {
+    fn from(failure: &Failure) -> Self {
+        let Failure { what, stderr, remedy } = failure.clone();
+        Self { reason: what, stderr, remedy }
+    }
 }
 
 impl CommandError {
@@ -78,7 +94,7 @@ impl From<CallError> for CommandError {
                 Self::down(server, &failure)
             }
             CallError::TimedOut { .. } => {
-                Self::failed(error.to_string()).hint("or give it longer this once: --timeout 5m")
+                Self::failed(error.to_string()).hint("or give this call more time: --timeout 5m")
             }
             _ => Self::failed(error.to_string()),
         }

@@ -1,4 +1,4 @@
-//! Tells the host how far an agent run is, if it wants to know.
+//! Progress notifications of an agent run, if the host sent a progress token.
 
 use std::sync::{
     Arc,
@@ -10,39 +10,39 @@ use plugbay_core::model::Heard;
 
 use crate::{message::Request, outbox::Outbox, respond};
 
-/// Words that make no end of a sentence are told after so many bytes.
+/// Text without the end of a sentence is sent after this many bytes.
 const LONGEST: usize = 200;
 
-pub(super) struct Teller {
+pub(super) struct ProgressReporter {
     sink: Arc<Outbox>,
     /// Raw JSON.
     token: Option<Bytes>,
     steps: AtomicUsize,
 }
 
-impl Teller {
+impl ProgressReporter {
     /// Of the agent run that is answered in `sink`.
     pub(super) fn new(request: &Request, sink: &Arc<Outbox>) -> Self {
         let token = request.progress_token().map(Bytes::copy_from_slice);
         Self { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) }
     }
 
-    pub(super) fn tell(&self, what: &str) {
+    pub(super) fn report(&self, what: &str) {
         if let Some(token) = &self.token {
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
-            self.sink.tell_if_room(respond::progress(token, step, None, what));
+            self.sink.send_if_room(respond::progress(token, step, None, what));
         }
     }
 
-    /// Tells what the model says while it says it, a sentence at a time.
-    pub(super) fn listen(self: &Arc<Self>) -> Heard {
-        let (teller, mut untold) = (Arc::clone(self), String::new());
+    /// A callback that reports the model's text a sentence at a time.
+    pub(super) fn sentence_reporter(self: &Arc<Self>) -> Heard {
+        let (reporter, mut unsent) = (Arc::clone(self), String::new());
         Box::new(move |piece| {
-            untold.push_str(piece);
-            let rest = untold.split_off(end(&untold));
-            let told = std::mem::replace(&mut untold, rest);
-            if !told.trim().is_empty() {
-                teller.tell(told.trim());
+            unsent.push_str(piece);
+            let rest = unsent.split_off(end(&unsent));
+            let sentences = std::mem::replace(&mut unsent, rest);
+            if !sentences.trim().is_empty() {
+                reporter.report(sentences.trim());
             }
         })
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_told_when_they_are_whole() {
+    fn progress_is_sent_a_sentence_at_a_time() {
         for (text, told) in [
             ("", ""),
             ("Let me", ""),

@@ -1,4 +1,4 @@
-//! What a browser must be told before it lets a trusted web page use us.
+//! CORS headers for trusted origins.
 
 use hyper::{
     HeaderMap, Method, Response, StatusCode,
@@ -11,15 +11,15 @@ use hyper::{
 
 use super::reply::{self, Body};
 
-/// The page that asks; its origin has been checked. Others than browsers have none.
-pub(super) struct Page(Option<HeaderValue>);
+/// The checked origin of a browser's request; other clients send none.
+pub(super) struct Cors(Option<HeaderValue>);
 
-impl Page {
-    pub(super) fn asking(headers: &HeaderMap) -> Self {
+impl Cors {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
         Self(headers.get(ORIGIN).cloned())
     }
 
-    /// The server request before the server request: may the page ask at all? It comes without a token.
+    /// The response to a preflight request, which comes without a token.
     pub(super) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
         let asked = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         if !asked || self.0.is_none() {
@@ -36,7 +36,7 @@ impl Page {
         Some(response)
     }
 
-    pub(super) fn may_read(self, mut response: Response<Body>) -> Response<Body> {
+    pub(super) fn allow(self, mut response: Response<Body>) -> Response<Body> {
         if let Some(origin) = self.0 {
             let headers = response.headers_mut();
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
