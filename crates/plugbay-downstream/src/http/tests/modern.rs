@@ -185,7 +185,7 @@ async fn mcp_headers_must_match_the_body() {
 #[tokio::test(start_paused = true)]
 async fn x_mcp_header_arguments_must_be_in_their_headers() {
     let mut harness = Harness::new();
-    let schema = json!({ "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
+    let schema = json!({ "properties": { "region": { "x-mcp-header": "Region" } } });
     let tool = json!({ "name": "echo", "inputSchema": schema });
     harness.snapshots.send_replace(snapshot_of(&[tool], true));
     let call =

@@ -34,14 +34,14 @@ fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
             .map(|name| item(ItemKind::Prompt, format!(r#"{{"name":"{name}"}}"#)))
             .collect(),
     };
-    let features = ServerCapabilities {
+    let capabilities = ServerCapabilities {
         resources: true,
         subscribe,
         prompts: true,
         completions: true,
         ..ServerCapabilities::default()
     };
-    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_items(features, stock);
+    let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_items(capabilities, stock);
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
     let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
     Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
@@ -153,10 +153,10 @@ async fn a_uri_of_two_servers_is_the_latest_calls_even_if_an_earlier_call_is_res
     let mut catalog = Catalog::default();
     for name in ["s", "t"] {
         let resource = Item::parse(Bytes::from_static(br#"{"uri":"x://1"}"#), ItemKind::Resource);
-        let stock = Items { resources: vec![resource.expect("an item")], ..Items::default() };
-        let features = ServerCapabilities { resources: true, ..ServerCapabilities::default() };
+        let items = Items { resources: vec![resource.expect("an item")], ..Items::default() };
+        let capabilities = ServerCapabilities { resources: true, ..ServerCapabilities::default() };
         let tool = Tool::parse(Bytes::from_static(br#"{"name":"echo"}"#)).expect("a tool");
-        let offer = Offer::new(Era::Legacy, None, None, vec![tool]).with_items(features, stock);
+        let offer = Offer::new(Era::Legacy, None, None, vec![tool]).with_items(capabilities, items);
         let server = ServerName::parse(name).expect("a name");
         catalog = catalog.apply(Change::Listed(server, Arc::new(offer)));
     }
