@@ -15,6 +15,7 @@ use crate::{
         skill::SkillAction,
         tools::{Format, Query},
     },
+    config::parse_duration,
     log::Log,
     output::Output,
     sample,
@@ -128,7 +129,7 @@ enum Command {
         #[arg(value_name = "ARGUMENT")]
         arguments: Vec<String>,
         /// Give up after this much silence, such as 90s or 5m. Default: as configured.
-        #[arg(long, value_name = "TIME", value_parser = duration)]
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         timeout: Option<Duration>,
         /// Print the result in JSON, exactly as the server wrote it.
         #[arg(long)]
@@ -314,23 +315,6 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
     log
 }
 
-/// `90s`, `5m`, `250ms`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let scale = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("use ms, s, m or h, for example 90s".to_owned()),
-    };
-    let seconds: f64 = number.parse().map_err(|_| "write a number and a unit, for example 90s".to_owned())?;
-    let duration = Duration::try_from_secs_f64(seconds * scale).map_err(|error| error.to_string())?;
-    let sensible = !duration.is_zero() && duration <= Duration::from_secs(365 * 24 * 3600);
-    sensible.then_some(duration).ok_or_else(|| "must be more than zero and at most a year".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -340,15 +324,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn timeout_durations_are_parsed_with_their_units() {
-        let read = |text| duration(text).ok().map(|duration| duration.as_millis());
-        assert_eq!(
-            ["250ms", "90", "1.5s", "5m", "1h"].map(read),
-            [250, 90_000, 1500, 300_000, 3_600_000].map(Some)
-        );
-        assert_eq!(["", "0s", "soon", "5 years", "-1s", "9999999h"].map(read), [None; 6]);
     }
 }

@@ -49,6 +49,7 @@ pub use identity::{hex_digest, identity};
 pub use load::load;
 pub use paths::{Paths, project_file};
 pub use schema::schema_json;
+pub use units::parse_duration;
 
 /// How `${VAR}` is looked up.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -211,12 +211,21 @@ fn number(value: &Value<'_>) -> Option<f64> {
     number.value.parse().ok()
 }
 
+/// Reads a duration on the command line: more than zero, and at most a year.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let seconds = parse_seconds(text).ok_or("write a number and a unit (ms, s, m or h), for example 90s")?;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+    let is_sensible = !duration.is_zero() && duration <= LONGEST;
+    is_sensible.then_some(duration).ok_or_else(|| "must be more than zero and at most a year".to_owned())
+}
+
+/// Reads `500ms`, `30s`, `5m` or `1h`; a bare number is seconds.
 fn parse_seconds(text: &str) -> Option<f64> {
     let (number, unit) = split_unit(text)?;
     let unit = match unit {
         "ms" => 0.001,
         "s" | "" => 1.0,
-        "m" => 60.0,
+        "m" | "min" => 60.0,
         "h" => 3600.0,
         _ => return None,
     };
@@ -285,6 +294,16 @@ schema! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timeout_durations_are_parsed_with_their_units() {
+        let read = |text| parse_duration(text).ok().map(|duration| duration.as_millis());
+        assert_eq!(
+            ["250ms", "90", "1.5s", "5m", "1h"].map(read),
+            [250, 90_000, 1500, 300_000, 3_600_000].map(Some)
+        );
+        assert_eq!(["", "0s", "soon", "5 years", "-1s", "9999999h"].map(read), [None; 6]);
+    }
 
     #[test]
     fn durations_and_sizes() {
