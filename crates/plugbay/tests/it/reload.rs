@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plugbay_testkit::{Host, Process, Script, Workspace, wait_until, wait_until_gone};
+use plugbay_testkit::{DEADLINE, Host, Process, Script, Workspace, wait_until, wait_until_gone};
 use serde_json::{Value, json};
 
 use self::table::Harness;
@@ -156,7 +156,7 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
     let first = workspace.server_process("s");
     workspace.write_config(&patient("2s"));
     wait_until_gone(&[first]);
-    let second: Process = wait_until("the second process", Duration::from_secs(20), || {
+    let second: Process = wait_until("the second process", DEADLINE, || {
         workspace.starts("s").get(1).copied().and_then(Process::of)
     });
     workspace.await_log("s", "listed", 2);

@@ -9,13 +9,12 @@ use std::{
 };
 
 use plugbay_testkit::{
-    Endpoint, Host, Play, Script, Workspace, patience, scripted_server_path, write_program,
+    DEADLINE, Endpoint, Host, Play, Script, Workspace, patience, scripted_server_path, write_program,
 };
 use serde_json::{Value, json};
 
 use crate::{dialect::ANTHROPIC, gateway};
 
-const DEADLINE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A pause that a row sets is longer than this, or much shorter.
 const LONG: Duration = Duration::from_secs(1);
