@@ -158,6 +158,7 @@ impl<'a> Reader<'_, 'a> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -179,5 +180,16 @@ mod tests {
             (Field::Detail, "g"),
         ];
         assert_eq!(texts, expected.map(|(field, text)| (field, text.to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_texts_of_an_arbitrary_definition_ends(json in r#"[\[\]{},:"\\a1 ]{0,40}"#) {
+            let mut found = |_: Field, _: Text<'_>| {};
+            let mut reader = Reader { json: json.as_bytes(), cursor: Cursor::new(json.as_bytes(), 0), found: &mut found };
+            let _ = reader.definition();
+            reader.cursor = Cursor::new(json.as_bytes(), 0);
+            let _ = reader.array(|reader| reader.schema(DEPTH));
+        }
     }
 }
