@@ -1,4 +1,4 @@
-//! The list of tools as one host sees it: waiting for it, and hearing when it changes.
+//! The list of tools as one host sees it: waiting for it, and notifications when it changes.
 
 use serde_json::json;
 
