@@ -1,0 +1,105 @@
+//! Edits of JSON with comments that leave everything else as it was, byte for byte.
+
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstInputValue, CstObject, CstRootNode},
+};
+use serde_json::Value;
+
+/// Why a text cannot be edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    #[error("this is not JSON: {0}")]
+    Syntax(String),
+    #[error("`{0}` is not an object")]
+    NotAnObject(String),
+}
+
+/// Sets the member at `path` (keys from the root), with all objects on the way; an existing value is replaced in place.
+pub fn set(text: &str, path: &[&str], value: &Value) -> Result<String, EditError> {
+    let Some((key, parents)) = path.split_last() else { return Ok(text.to_owned()) };
+    let root = parse(text)?;
+    let mut object =
+        root.object_value_or_create().ok_or_else(|| EditError::NotAnObject("the file".into()))?;
+    for parent in parents {
+        let child = object.object_value_or_create(parent);
+        object = child.ok_or_else(|| EditError::NotAnObject((*parent).to_owned()))?;
+    }
+    match object.get(key) {
+        Some(member) => member.set_value(input(value)),
+        None => drop(object.append(key, input(value))),
+    }
+    Ok(root.to_string())
+}
+
+/// Removes the member at `path`; `None` if there is none.
+pub fn remove(text: &str, path: &[&str]) -> Result<Option<String>, EditError> {
+    let root = parse(text)?;
+    let Some((key, parents)) = path.split_last() else { return Ok(None) };
+    let Some(member) = object_at(&root, parents).and_then(|object| object.get(key)) else { return Ok(None) };
+    member.remove();
+    Ok(Some(root.to_string()))
+}
+
+/// The value at `path`.
+pub fn get(text: &str, path: &[&str]) -> Result<Option<Value>, EditError> {
+    let root = parse(text)?;
+    let Some((key, parents)) = path.split_last() else { return Ok(root.to_serde_value()) };
+    let member = object_at(&root, parents).and_then(|object| object.get(key));
+    Ok(member.and_then(|member| member.to_serde_value()))
+}
+
+fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
+    path.iter().try_fold(root.object_value()?, |object, key| object.object_value(key))
+}
+
+fn parse(text: &str) -> Result<CstRootNode, EditError> {
+    CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| EditError::Syntax(error.to_string()))
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(flag) => CstInputValue::Bool(*flag),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(members.iter().map(|(key, value)| (key.clone(), input(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn comments_and_order_stay_when_a_member_is_set() {
+        let text =
+            "{\n  // mine\n  \"z\": 1, /* two */\n  \"mcpServers\": {\n    \"a\": {}, // first\n  },\n}\n";
+        let edited = set(text, &["mcpServers", "b"], &json!({ "command": "x" })).unwrap();
+        assert!(
+            edited.contains("// mine") && edited.contains("/* two */") && edited.contains("// first"),
+            "{edited}"
+        );
+        assert_eq!(get(&edited, &["mcpServers", "b", "command"]).unwrap(), Some(json!("x")));
+    }
+
+    #[test]
+    fn an_empty_file_gets_all_objects_on_the_way() {
+        let edited = set("", &["mcpServers", "b"], &json!({ "command": "x" })).unwrap();
+        assert_eq!(get(&edited, &["mcpServers", "b"]).unwrap(), Some(json!({ "command": "x" })));
+        assert_eq!(set("[]", &["a"], &json!(1)), Err(EditError::NotAnObject("the file".into())));
+        assert!(matches!(set("{", &["a"], &json!(1)), Err(EditError::Syntax(_))));
+    }
+
+    #[test]
+    fn a_removed_member_takes_only_itself_away() {
+        let edited = remove("{ \"a\": 1, \"b\": 2 } // end\n", &["a"]).unwrap().unwrap();
+        assert_eq!(edited, "{ \"b\": 2 } // end\n");
+        assert_eq!(remove("{}", &["a", "b"]).unwrap(), None);
+    }
+}
