@@ -1,8 +1,9 @@
 //! Edits of JSON with comments that leave everything else as it was, byte for byte.
 
+pub use jsonc_parser::cst::CstInputValue as Input;
 use jsonc_parser::{
     ParseOptions,
-    cst::{CstInputValue, CstObject, CstRootNode},
+    cst::{CstObject, CstRootNode},
 };
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ pub enum EditError {
 }
 
 /// Sets the member at `path` (keys from the root), with all objects on the way; an existing value is replaced in place.
-pub fn set(text: &str, path: &[&str], value: &Value) -> Result<String, EditError> {
+pub fn set(text: &str, path: &[&str], value: Input) -> Result<String, EditError> {
     let Some((key, parents)) = path.split_last() else { return Ok(text.to_owned()) };
     let root = parse(text)?;
     let mut object =
@@ -26,8 +27,8 @@ pub fn set(text: &str, path: &[&str], value: &Value) -> Result<String, EditError
         object = child.ok_or_else(|| EditError::NotAnObject((*parent).to_owned()))?;
     }
     match object.get(key) {
-        Some(member) => member.set_value(input(value)),
-        None => drop(object.append(key, input(value))),
+        Some(member) => member.set_value(value),
+        None => drop(object.append(key, value)),
     }
     Ok(root.to_string())
 }
@@ -57,15 +58,16 @@ fn parse(text: &str) -> Result<CstRootNode, EditError> {
     CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| EditError::Syntax(error.to_string()))
 }
 
-fn input(value: &Value) -> CstInputValue {
+/// A JSON value to put into a text.
+pub fn input(value: &Value) -> Input {
     match value {
-        Value::Null => CstInputValue::Null,
-        Value::Bool(flag) => CstInputValue::Bool(*flag),
-        Value::Number(number) => CstInputValue::Number(number.to_string()),
-        Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Null => Input::Null,
+        Value::Bool(flag) => Input::Bool(*flag),
+        Value::Number(number) => Input::Number(number.to_string()),
+        Value::String(text) => Input::String(text.clone()),
+        Value::Array(items) => Input::Array(items.iter().map(input).collect()),
         Value::Object(members) => {
-            CstInputValue::Object(members.iter().map(|(key, value)| (key.clone(), input(value))).collect())
+            Input::Object(members.iter().map(|(key, value)| (key.clone(), input(value))).collect())
         }
     }
 }
@@ -80,7 +82,7 @@ mod tests {
     fn comments_and_order_stay_when_a_member_is_set() {
         let text =
             "{\n  // mine\n  \"z\": 1, /* two */\n  \"mcpServers\": {\n    \"a\": {}, // first\n  },\n}\n";
-        let edited = set(text, &["mcpServers", "b"], &json!({ "command": "x" })).unwrap();
+        let edited = set(text, &["mcpServers", "b"], input(&json!({ "command": "x" }))).unwrap();
         assert!(
             edited.contains("// mine") && edited.contains("/* two */") && edited.contains("// first"),
             "{edited}"
@@ -90,10 +92,10 @@ mod tests {
 
     #[test]
     fn an_empty_file_gets_all_objects_on_the_way() {
-        let edited = set("", &["mcpServers", "b"], &json!({ "command": "x" })).unwrap();
+        let edited = set("", &["mcpServers", "b"], input(&json!({ "command": "x" }))).unwrap();
         assert_eq!(get(&edited, &["mcpServers", "b"]).unwrap(), Some(json!({ "command": "x" })));
-        assert_eq!(set("[]", &["a"], &json!(1)), Err(EditError::NotAnObject("the file".into())));
-        assert!(matches!(set("{", &["a"], &json!(1)), Err(EditError::Syntax(_))));
+        assert_eq!(set("[]", &["a"], input(&json!(1))), Err(EditError::NotAnObject("the file".into())));
+        assert!(matches!(set("{", &["a"], input(&json!(1))), Err(EditError::Syntax(_))));
     }
 
     #[test]

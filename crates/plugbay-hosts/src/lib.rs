@@ -4,5 +4,6 @@
 
 pub mod entry;
 pub mod jsonc;
+pub mod own;
 
 pub use entry::{Entry, Launch, Remote, RemoteKind};
