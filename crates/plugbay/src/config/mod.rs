@@ -47,7 +47,7 @@ pub use approve::{ApproveError, Content, approve};
 pub use diagnostic::{Diagnostic, Position, Severity};
 pub use identity::{hex_digest, identity};
 pub use load::load;
-pub use paths::{Paths, project_file};
+pub use paths::{Paths, project_file, project_folder};
 pub use schema::schema_json;
 pub use units::parse_duration;
 
