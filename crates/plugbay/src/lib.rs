@@ -8,6 +8,7 @@ pub mod config;
 mod embeddings;
 mod error;
 mod import;
+mod journal;
 mod log;
 mod output;
 mod publisher;
