@@ -7,6 +7,7 @@ mod commands;
 pub mod config;
 mod embeddings;
 mod error;
+mod import;
 mod journal;
 mod log;
 mod output;

@@ -75,10 +75,9 @@ pub fn environment() -> std::io::Result<Environment> {
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
     let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let project = start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&start);
     Ok(Environment {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
-        project: project.to_owned(),
+        project: config::project_folder(&start).to_owned(),
         program: env::current_exe()?,
     })
 }
