@@ -178,6 +178,9 @@ enum Command {
         /// The folder to write the plugin to.
         folder: PathBuf,
     },
+    Setup(commands::setup::SetupArgs),
+    Wire(commands::setup::wire::WireArgs),
+    Unwire(commands::setup::wire::UnwireArgs),
     /// Print the JSON Schema of the configuration file.
     Schema,
 }
@@ -280,6 +283,9 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             commands::skill::skill(&context, action, settings::home().as_deref())
         }
         Command::Plugin { folder } => commands::skill::plugin(&context, &folder),
+        Command::Setup(args) => runtime.block_on(commands::setup::setup(&context, &args)),
+        Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),
+        Command::Unwire(args) => commands::setup::wire::unwire(&context, &args),
         Command::Schema => {
             commands::schema::schema(output);
             Ok(ExitCode::SUCCESS)

@@ -5,11 +5,13 @@ mod approve;
 mod call;
 mod clean;
 mod demo;
+mod diff;
 mod explain;
 mod hosts;
 mod json;
 mod list;
 mod search;
+mod setup;
 mod status;
 mod style;
 mod table;
@@ -105,9 +107,15 @@ impl Output {
         }
     }
 
+    /// Whether a person can answer a question.
+    #[expect(clippy::unused_self, reason = "only a holder of the output asks")]
+    pub fn can_ask(&self) -> bool {
+        io::stderr().is_terminal() && io::stdin().is_terminal()
+    }
+
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
-        if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
+        if !self.can_ask() {
             return None;
         }
         self.tell(&format!("{question} [y/N] "));

@@ -53,10 +53,16 @@ impl HostProgram {
         Ok(())
     }
 
+    /// Removes one entry of the user.
+    pub fn remove(&self, name: &str) -> Result<(), String> {
+        self.run(&self.command.remove_args(name), &self.folder)
+    }
+
     fn run(&self, args: &[String], folder: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.path);
         command.args(args).current_dir(folder).stdin(Stdio::null());
-        let output = command.output().map_err(|error| format!("cannot start {}: {error}", self.path.display()))?;
+        let output =
+            command.output().map_err(|error| format!("cannot start {}: {error}", self.path.display()))?;
         if output.status.success() {
             return Ok(());
         }

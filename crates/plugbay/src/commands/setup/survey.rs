@@ -12,7 +12,7 @@ use plugbay_hosts::{
 use serde::Serialize;
 
 use super::{CommandError, OWN_NAME};
-use crate::{commands::alternatives, journal::file};
+use crate::{commands::alternatives, import::leads_to_plugbay, journal::file};
 
 /// What was found on this machine.
 #[derive(Debug, Default)]
@@ -58,7 +58,8 @@ pub fn named(ids: &[String]) -> Result<Vec<&'static Host>, CommandError> {
     let find = |id: &String| {
         known::by_id(id.trim()).ok_or_else(|| {
             let ids: Vec<&str> = known::all().iter().map(|host| host.id.as_str()).collect();
-            CommandError::usage(format!("plugbay knows no host {id:?}")).hint(format!("a host is {}", alternatives(&ids)))
+            CommandError::usage(format!("plugbay knows no host {id:?}"))
+                .hint(format!("a host is {}", alternatives(&ids)))
         })
     };
     ids.iter().map(find).collect()
@@ -96,12 +97,16 @@ fn read_host(
     let text = read_text(&path).map_err(|error| problem(error.to_string()))?;
     let reading = read::read(host, text.as_deref().unwrap_or_default());
     let reading = reading.map_err(|error| problem(error.to_string()))?;
-    let here = |project: &String| Path::new(project) == start || Some(Path::new(project)) == places.project.as_deref();
+    let here = |project: &String| {
+        Path::new(project) == start || Some(Path::new(project)) == places.project.as_deref()
+    };
     let found = reading.found.into_iter().filter(|found| found.project.as_ref().is_none_or(here));
-    let (mut own, servers): (Vec<Found>, Vec<Found>) = found.partition(|found| read::is_own(&found.entry));
+    let (mut own, servers): (Vec<Found>, Vec<Found>) =
+        found.partition(|found| leads_to_plugbay(&found.entry));
     let broken = reading.problems.into_iter().filter(|problem| problem.kind == ProblemKind::Broken);
-    let mut staying: Vec<Staying> =
-        broken.map(|problem| Staying { name: problem.name, file: path.clone(), reason: problem.reason }).collect();
+    let mut staying: Vec<Staying> = broken
+        .map(|problem| Staying { name: problem.name, file: path.clone(), reason: problem.reason })
+        .collect();
     staying.extend(elsewhere(host, &path, places));
     own.sort_by_key(|found| found.entry.name != OWN_NAME);
     let own = own.into_iter().find(|found| found.project.is_none());
@@ -114,7 +119,8 @@ fn elsewhere(host: &'static Host, wired: &Path, places: &Places) -> Vec<Staying>
     let servers = files.flat_map(|file| {
         let text = read_text(&file.path).ok().flatten().unwrap_or_default();
         let found = read::read(host, &text).unwrap_or_default().found;
-        let found = found.into_iter().filter(|found| !read::is_own(&found.entry) && found.project.is_none());
+        let found =
+            found.into_iter().filter(|found| !leads_to_plugbay(&found.entry) && found.project.is_none());
         let reason = match file.scope {
             Scope::Project => "it is in the project's file, which others use too",
             Scope::User => "it is in another file of this host",
