@@ -78,7 +78,13 @@ mod tests {
     fn the_comments_and_the_order_of_a_file_stay() {
         let text = "{\n  // mine\n  \"servers\": {\n    \"z\": { \"command\": \"z\" }, // last\n  },\n  \"mode\": \"all\" /* all */\n}\n";
         let edited = sample().apply(text).unwrap();
-        let parts = ["// mine", "\"servers\"", "\"z\": { \"command\": \"z\" }", "\"a-b\"", "\"mode\": \"all\" /* all */"];
+        let parts = [
+            "// mine",
+            "\"servers\"",
+            "\"z\": { \"command\": \"z\" }",
+            "\"a-b\"",
+            "\"mode\": \"all\" /* all */",
+        ];
         let places = parts.map(|part| edited.find(part).unwrap_or_else(|| panic!("{part} in {edited}")));
         assert!(places.is_sorted() && !edited.contains("mcpServers"), "{edited}");
         assert_eq!(Plan::default().apply(text).unwrap(), text);

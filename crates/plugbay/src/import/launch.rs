@@ -164,7 +164,8 @@ mod tests {
         args.push("exec 'plugbay' serve 2>log".to_owned());
         assert!(leads_to_plugbay(&shell));
         assert!(leads_to_plugbay(&remote("plugbay", "http://127.0.0.1:8080/mcp")));
-        for line in ["serve plugbay", "plugbay-notes serve", "npx plugbay-mcp serve", "plugbay __sample calc"] {
+        for line in ["serve plugbay", "plugbay-notes serve", "npx plugbay-mcp serve", "plugbay __sample calc"]
+        {
             assert!(!leads_to_plugbay(&process("x", line)), "{line}");
         }
         assert!(!leads_to_plugbay(&remote("plugbay", "https://plugbay.example/mcp")));

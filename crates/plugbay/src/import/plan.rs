@@ -240,11 +240,13 @@ pub(super) mod tests {
 
     /// An entry from a command line; words such as `KEY=value` at its end are variables.
     pub(crate) fn process(name: &str, line: &str) -> Entry {
-        let is_variable = |word: &&str| word.split_once('=').is_some_and(|(name, _)| name == name.to_uppercase());
+        let is_variable =
+            |word: &&str| word.split_once('=').is_some_and(|(name, _)| name == name.to_uppercase());
         let words: Vec<&str> = line.split(' ').collect();
         let variables = words.iter().rev().take_while(|word| is_variable(word)).count();
         let (words, variables) = words.split_at(words.len() - variables);
-        let pair = |word: &&str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pair =
+            |word: &&str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env: BTreeMap<String, String> = variables.iter().filter_map(pair).collect();
         let mut words = words.iter().map(|word| (*word).to_owned());
         let command = words.next().unwrap_or_default();
@@ -375,8 +377,12 @@ pub(super) mod tests {
         ];
         let first = plan(found.clone(), &Present::default());
         let servers: Vec<Entry> = first.added.into_iter().map(|added| added.entry).collect();
-        let expected =
-            ["same a-b in claude-code", "same x in claude-code", "same x-cursor in cursor", "same r in cursor"];
+        let expected = [
+            "same a-b in claude-code",
+            "same x in claude-code",
+            "same x-cursor in cursor",
+            "same r in cursor",
+        ];
         check(found, servers, &expected);
     }
 

@@ -127,7 +127,12 @@ impl Journal {
     }
 
     /// Writes `bytes` to a file that still has the content `expected`. Returns whether there was anything to write.
-    pub fn write(&mut self, target: Target, expected: Option<&[u8]>, bytes: &[u8]) -> Result<bool, ChangeError> {
+    pub fn write(
+        &mut self,
+        target: Target,
+        expected: Option<&[u8]>,
+        bytes: &[u8],
+    ) -> Result<bool, ChangeError> {
         if expected == Some(bytes) {
             return Ok(false);
         }
@@ -175,7 +180,8 @@ impl Journal {
     }
 
     fn unmoved(&self, path: &Path, expected: Option<&[u8]>) -> Result<(), ChangeError> {
-        let found = file::read(path).map_err(|source| ChangeError::Write { path: path.to_owned(), source })?;
+        let found =
+            file::read(path).map_err(|source| ChangeError::Write { path: path.to_owned(), source })?;
         if found.as_deref() == expected { Ok(()) } else { Err(ChangeError::Moved(path.to_owned())) }
     }
 
@@ -239,7 +245,8 @@ const AFTER: &str = "after";
 /// The changes that were recorded in this folder; changes nothing.
 pub fn read(folder: &Path) -> Result<Vec<Change>, OpenError> {
     let file = folder.join(JOURNAL);
-    let bytes = file::read(&file).map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
+    let bytes =
+        file::read(&file).map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
     let parsed = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     Ok(parsed.map_err(|error| OpenError::Garbled { file, reason: error.to_string() })?.unwrap_or_default())
 }

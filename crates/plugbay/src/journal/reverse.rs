@@ -63,7 +63,8 @@ fn members(
     let mut keys = of(before);
     keys.extend(of(after).into_iter().filter(|key| before.is_none_or(|before| !before.contains_key(key))));
     for key in keys {
-        let member = |members: Option<&Map<String, Value>>| members.and_then(|members| members.get(&key)).cloned();
+        let member =
+            |members: Option<&Map<String, Value>>| members.and_then(|members| members.get(&key)).cloned();
         path.push(key.clone());
         compare(path, member(before).as_ref(), member(after).as_ref(), now.get(&key), edits);
         path.pop();

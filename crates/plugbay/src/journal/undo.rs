@@ -68,12 +68,19 @@ impl Change {
 
 impl Journal {
     /// Undoes the wanted changes, the newest first, and forgets those that are undone.
-    pub fn undo(&mut self, wanted: impl Fn(&Change) -> bool, merge: Merge<'_>) -> Result<Vec<Undone>, ChangeError> {
-        let mut numbers: Vec<u64> = self.changes.iter().filter(|change| wanted(change)).map(|change| change.number).collect();
+    pub fn undo(
+        &mut self,
+        wanted: impl Fn(&Change) -> bool,
+        merge: Merge<'_>,
+    ) -> Result<Vec<Undone>, ChangeError> {
+        let mut numbers: Vec<u64> =
+            self.changes.iter().filter(|change| wanted(change)).map(|change| change.number).collect();
         numbers.sort_unstable_by(|one, two| two.cmp(one));
         let mut undone = Vec::new();
         for number in numbers {
-            let Some(index) = self.changes.iter().position(|change| change.number == number) else { continue };
+            let Some(index) = self.changes.iter().position(|change| change.number == number) else {
+                continue;
+            };
             let change = self.changes[index].clone();
             let outcome = self.undo_one(&change, merge);
             let failed = matches!(outcome, Outcome::Failed { .. });
@@ -92,7 +99,9 @@ impl Journal {
         let done = match change.present() {
             Present::Before => return Outcome::Unchanged,
             Present::After => self.restore(change),
-            Present::Other if change.part == Part::Skill => Err("it is not plugbay's link any more".to_owned()),
+            Present::Other if change.part == Part::Skill => {
+                Err("it is not plugbay's link any more".to_owned())
+            }
             Present::Other => self.merge(change, merge).map(|()| Outcome::Merged),
             Present::Unreadable => Err("it cannot be read".to_owned()),
         };
