@@ -135,6 +135,13 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Copy servers from hosts, other gateways, plugins or files into plugbay's configuration.
+    #[command(after_help = commands::import::EXAMPLES)]
+    Import(commands::import::ImportArgs),
+    /// Create the first configuration: import servers, or ask for them.
+    Init(commands::init::InitArgs),
+    /// Copy the servers of Claude Code into plugbay's configuration.
+    Migrate(commands::migrate::MigrateArgs),
     /// Show everything at work with sample servers; needs no configuration and no network.
     Demo {
         /// Print JSON.
@@ -262,6 +269,9 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             let options = CallOptions { tool, arguments, timeout, raw: json };
             runtime.block_on(commands::call::call(&context, options))
         }
+        Command::Import(args) => commands::import::import(&context, &args),
+        Command::Init(args) => commands::init::init(&context, &args),
+        Command::Migrate(args) => commands::migrate::migrate(&context, &args),
         Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
         Command::Permissions { name, allow_reading, hook, .. } => {

@@ -9,7 +9,7 @@ use super::{
 
 /// Adds the folders that hosts have names for to the environment: `${workspaceFolder}`,
 /// `${workspaceFolderBasename}` and `${userHome}`. They win over variables of the same name.
-pub(super) fn with_folders(paths: &Paths, env: Env<'_>) -> impl Fn(&str) -> Option<String> {
+pub fn with_folders(paths: &Paths, env: Env<'_>) -> impl Fn(&str) -> Option<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     move |name| match name {
         "workspaceFolder" => Some(text(project_folder(&paths.start))),
@@ -46,6 +46,16 @@ pub(super) fn expand(text: &str, env: Env<'_>) -> Result<String, ExpandError> {
     }
     filled.push_str(rest);
     Ok(filled)
+}
+
+/// The variables of a text that are not set and have no default.
+pub fn unset_variables(text: &str, env: Env<'_>) -> Vec<String> {
+    let references = text.split("${").skip(1).filter_map(|after| after.split_once('}'));
+    let unset = references.filter_map(|(inner, _)| match reference(inner, env) {
+        Err(ExpandError::Unset { variable, .. }) => Some(variable),
+        _ => None,
+    });
+    unset.collect()
 }
 
 fn reference(inner: &str, env: Env<'_>) -> Result<String, ExpandError> {

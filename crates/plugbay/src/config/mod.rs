@@ -44,8 +44,9 @@ use plugbay_core::{
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
-pub use approve::{ApproveError, Content, approve};
+pub use approve::{ApproveError, Content, approve, is_approved};
 pub use diagnostic::{Diagnostic, Position, Severity};
+pub use expand::{unset_variables, with_folders};
 pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};
 pub use load::load;

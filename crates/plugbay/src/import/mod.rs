@@ -4,16 +4,25 @@
 //! one configuration file, and [`Plan::apply`] edits the text of that file. Only `target` knows which files those are.
 
 mod apply;
+mod gateway;
 mod launch;
+mod needs;
 mod plan;
+mod plugin;
+mod source;
+mod target;
 
 use std::path::PathBuf;
 
 use plugbay_hosts::Entry;
 use serde::Serialize;
 
+pub use gateway::Setting;
 pub use launch::{Relation, leads_to_plugbay, relation};
+pub use needs::{Needs, needs};
 pub use plan::{Added, Plan, Present, Renamed, Same, Skip, Skipped, plan};
+pub use source::{Elsewhere, Problem, Reading, SourceError, Sources};
+pub use target::{Change, TargetError, project_change, user_change};
 
 /// A server of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
