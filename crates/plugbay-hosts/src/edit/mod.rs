@@ -1,8 +1,8 @@
 //! Edits of hosts' files that leave everything else as it was, byte for byte.
 
-mod braced;
-mod json;
-mod splice;
+pub(crate) mod braced;
+pub(crate) mod json;
+pub(crate) mod splice;
 mod toml;
 mod yaml;
 mod yaml_nodes;
