@@ -140,7 +140,7 @@ enum Command {
     Import(commands::import::ImportArgs),
     /// Create the first configuration: import servers, or ask for them.
     Init(commands::init::InitArgs),
-    /// Copy the servers of Claude Code into plugbay's configuration.
+    /// Move the servers of Claude Code to plugbay: `plugbay setup --hosts claude-code` by the name that mcpzip has for it.
     Migrate(commands::migrate::MigrateArgs),
     /// Show everything at work with sample servers; needs no configuration and no network.
     Demo {
@@ -185,6 +185,9 @@ enum Command {
         /// The folder to write the plugin to.
         folder: PathBuf,
     },
+    Setup(commands::setup::SetupArgs),
+    Wire(commands::setup::wire::WireArgs),
+    Unwire(commands::setup::wire::UnwireArgs),
     /// Print the JSON Schema of the configuration file.
     Schema,
 }
@@ -268,7 +271,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         }
         Command::Import(args) => commands::import::import(&context, &args),
         Command::Init(args) => commands::init::init(&context, &args),
-        Command::Migrate(args) => commands::migrate::migrate(&context, &args),
+        Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
         Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
         Command::Permissions { name, allow_reading, hook, .. } => {
@@ -290,6 +293,9 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             commands::skill::skill(&context, action, settings::home().as_deref())
         }
         Command::Plugin { folder } => commands::skill::plugin(&context, &folder),
+        Command::Setup(args) => runtime.block_on(commands::setup::setup(&context, &args)),
+        Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),
+        Command::Unwire(args) => commands::setup::wire::unwire(&context, &args),
         Command::Schema => {
             commands::schema::schema(output);
             Ok(ExitCode::SUCCESS)

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use place::{HostFile, Places, Platform, Scope};
+pub(crate) use template::Members;
 
 /// A program with a model that keeps a file of MCP servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

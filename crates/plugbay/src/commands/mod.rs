@@ -12,6 +12,7 @@ pub mod permissions;
 pub mod schema;
 pub mod search;
 pub mod serve;
+pub mod setup;
 pub mod skill;
 mod start;
 pub mod status;

@@ -11,14 +11,17 @@ use serde_json::{Value, json};
 
 use super::{CommandError, Context};
 
-const SKILL: &str = include_str!("../../assets/SKILL.md");
+/// The text of the skill.
+pub const SKILL: &str = include_str!("../../assets/SKILL.md");
 const README: &str = include_str!("../../assets/plugin/README.md");
 /// The prefixes that Claude Code gives to tools of a configured server, and of a plugin's server.
 const PREFIX: &str = "mcp__plugbay__";
 const PLUGIN_PREFIX: &str = "mcp__plugin_plugbay_plugbay__";
 /// Where Claude Code looks for skills, below the home folder.
 const SKILLS: &str = ".claude/skills/plugbay";
-const FILE: &str = "SKILL.md";
+/// The skill's place below Claude Code's folder.
+pub const BELOW_CLAUDE: &str = "skills/plugbay/SKILL.md";
+pub const FILE: &str = "SKILL.md";
 const PLUGIN: &str = "plugbay";
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 

@@ -158,7 +158,8 @@ impl Sources<'_> {
 
     /// Is plugbay at work in this project?
     fn is_here(&self, project: &Path) -> bool {
-        project == self.paths.start || Some(project) == self.places.project.as_deref()
+        let here = std::iter::once(self.paths.start.as_path()).chain(self.places.project.as_deref());
+        here.into_iter().any(|here| is_same_file(here, project))
     }
 }
 

@@ -73,7 +73,10 @@ fn escaped(value: &str) -> String {
 
 /// Nothing but variables, such as `${TOKEN}`: their names are no secret.
 fn is_reference(value: &str) -> bool {
-    value.starts_with("${") && value.ends_with('}') && value.matches('{').count() == 1 && !value.contains(":-")
+    value.starts_with("${")
+        && value.ends_with('}')
+        && value.matches('{').count() == 1
+        && !value.contains(":-")
 }
 
 /// The address without a user's name, password and query; `None` if it has none of them.
@@ -105,7 +108,11 @@ fn mask_line(line: &str) -> String {
 fn is_plain(value: &str) -> bool {
     let value = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
     let word = value.trim_start_matches(['{', '[', ' ']);
-    word.is_empty() || value.parse::<f64>().is_ok() || is_reference(value) || ["true", "false", "null"].contains(&value) || value == MASK
+    word.is_empty()
+        || value.parse::<f64>().is_ok()
+        || is_reference(value)
+        || ["true", "false", "null"].contains(&value)
+        || value == MASK
 }
 
 #[cfg(test)]
