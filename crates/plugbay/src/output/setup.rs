@@ -9,11 +9,10 @@ use super::{
 };
 use crate::{
     commands::setup::{
-        Fate, FileProblem, History, HostReport, HostState, Need, Past, Report, Server, Stage, UndoPreview,
-        UndoReport,
+        Changes, Fate, FileProblem, History, HostReport, HostState, Need, Past, Report, Server, Stage,
+        UndoPreview, UndoReport,
         wire::{UnwireReport, WireReport, WiredHost},
     },
-    error::StartFailure,
     journal::{Outcome, Undone},
 };
 
@@ -21,19 +20,27 @@ impl View for Report {
     fn human(&self, style: Style) -> String {
         let mut parts = Vec::new();
         if self.stage == Stage::Planned {
-            parts.extend(self.diffs.iter().map(|one| diff::render(one, &self.about(&one.file), style)));
+            parts.push(Changes(self).human(style));
         }
         if !self.servers.is_empty() {
             parts.push(self.servers_table(style));
         }
         parts.extend(self.servers.iter().filter_map(|server| explanation(server, style)));
-        if !self.hosts.is_empty() {
+        if !self.hosts.is_empty() && self.stage != Stage::NothingToDo {
             parts.push(self.hosts_table(style));
         }
         parts.extend(self.hosts.iter().filter_map(|host| host.failure(style)));
         parts.extend(self.problems.iter().map(|problem| problem.text(style)));
         parts.push(self.end(style));
         parts.join("\n")
+    }
+}
+
+impl View for Changes<'_> {
+    fn human(&self, style: Style) -> String {
+        let Self(report) = self;
+        let diffs = report.diffs.iter().map(|one| diff::render(one, &report.about(&one.file), style));
+        diffs.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -95,8 +102,7 @@ impl Report {
     fn end(&self, style: Style) -> String {
         match self.stage {
             Stage::NothingToDo => {
-                "Nothing to do: every host that was found is wired, and no server is left to move.\n"
-                    .to_owned()
+                "Nothing to do: the hosts are wired, and have no other server that could move.\n".to_owned()
             }
             Stage::Planned => style.dim("Nothing has been changed yet.\n"),
             Stage::Done => {
@@ -153,22 +159,12 @@ impl FileProblem {
 
 /// Why a server stays, and what helps.
 fn explanation(server: &Server, style: Style) -> Option<String> {
-    let Fate::Stays { reason, needs } = &server.fate else {
+    let Fate::Stays { reason, .. } = &server.fate else {
         let notes: String = server.notes.iter().map(|note| format!("  {}\n", one_line(note))).collect();
         return (!notes.is_empty()).then(|| format!("{}\n{notes}", style.bold(&one_line(&server.name))));
     };
-    let again = |what: String| Some(format!("{what}, then run `plugbay setup` again"));
-    let remedy = match needs {
-        Some(Need::Variable(name)) => again(format!("set {name}")),
-        Some(Need::Login) => {
-            reason.remedy.clone().or_else(|| again("give it a header with a token".to_owned()))
-        }
-        None => reason.remedy.clone(),
-    };
-    (needs.is_some() || !reason.stderr.is_empty() || remedy.is_some()).then(|| {
-        let reason = StartFailure { remedy, ..reason.clone() };
-        format!("{}\n{}", style.warn(&one_line(&server.name)), trouble(&reason, 2, style))
-    })
+    let is_short = reason.stderr.is_empty() && reason.remedy.is_none();
+    (!is_short).then(|| format!("{}\n{}", style.warn(&one_line(&server.name)), trouble(reason, 2, style)))
 }
 
 impl View for History {

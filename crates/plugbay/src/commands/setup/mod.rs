@@ -74,6 +74,10 @@ pub struct Report {
     pub problems: Vec<FileProblem>,
 }
 
+/// Only the changes of files.
+#[derive(Debug, Serialize)]
+pub struct Changes<'a>(pub &'a Report);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
@@ -121,17 +125,39 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     if args.undo {
         return undo::undo(context, args);
     }
-    let places = places(context)?;
-    let chosen = survey::named(&args.hosts)?;
-    if !args.dry_run && !args.yes && !context.output.can_ask() {
-        return Err(CommandError::usage(
-            "plugbay setup changes files of your hosts, and can ask only in a terminal",
-        )
-        .hint("to see what would change: plugbay setup --dry-run")
-        .hint("to change it without a question: plugbay setup --yes"));
+    if args.dry_run {
+        let prepared = prepare(context, args).await?;
+        context.output.show(&prepared.report, args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.yes && !context.output.can_ask() {
+        return Err(cannot_ask());
     }
     // Before anything is read, so that no other setup changes what is read.
-    let mut journal = if args.dry_run { None } else { Some(open_journal(context)?) };
+    let mut journal = open_journal(context)?;
+    let prepared = prepare(context, args).await?;
+    if prepared.report.stage == Stage::NothingToDo {
+        context.output.show(&prepared.report, args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    confirm(context, args, &prepared.report)?;
+    let report = carry_out(context, prepared, &mut journal).await?;
+    context.output.show(&report, args.json);
+    let failed = report.hosts.iter().any(|host| matches!(host.state, HostState::Failed { .. }));
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Everything that is known before the first change.
+struct Prepared {
+    plan: Plan,
+    skill: Option<Skill>,
+    report: Report,
+}
+
+/// Finds the hosts, tries their servers, and plans what changes. Writes nothing.
+async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, CommandError> {
+    let places = places(context)?;
+    let chosen = survey::named(&args.hosts)?;
     let survey = survey::survey(&places, &context.source.paths.start, &chosen);
     if survey.hosts.is_empty() && survey.problems.is_empty() {
         return Err(no_host());
@@ -140,56 +166,55 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     let draft = Draft::new(survey, configuration_file(context)?)?;
     let trial = trial::try_servers(context, &draft.candidate()?).await?;
     let plan = draft.plan(&trial, &own_entry(context), &places)?;
-    let skill =
-        plan.hosts.iter().any(|host| host.host.id == skill::HOST).then(|| Skill::missing(context)).flatten();
+    let has_skills = plan.hosts.iter().any(|host| host.host.id == skill::HOST);
+    let skill = if has_skills { Skill::missing(context) } else { None };
     let mut report = planned(context, &plan, skill.as_ref());
-    report
-        .hosts
-        .iter_mut()
-        .zip(context_cost::costs(&plan.hosts, &plan.servers, &trial.snapshot))
-        .for_each(|(host, cost)| host.cost = cost);
-    let Some(journal) = journal.as_mut().filter(|_| report.stage == Stage::Planned) else {
-        context.output.show(&report, args.json);
-        return Ok(ExitCode::SUCCESS);
-    };
-    if !args.json {
-        context.output.show(&report, false);
+    let costs = context_cost::costs(&plan.hosts, &plan.servers, &trial.snapshot);
+    for (host, cost) in report.hosts.iter_mut().zip(costs) {
+        host.cost = cost;
     }
-    if !args.yes && context.output.ask("Change these files?") != Some(true) {
-        return Err(CommandError::failed("nothing was changed"));
-    }
-    let failed = carry_out(context, &plan, skill.as_ref(), journal, &mut report).await?;
-    report.stage = Stage::Done;
-    context.output.show(&report, args.json);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(Prepared { plan, skill, report })
 }
 
-/// Writes everything and checks every host. Returns whether a host could not be wired.
+/// Shows the changes and asks, unless the user has agreed beforehand.
+fn confirm(context: &Context, args: &SetupArgs, report: &Report) -> Result<(), CommandError> {
+    if args.yes {
+        if !args.json {
+            context.output.show(&Changes(report), false);
+        }
+        return Ok(());
+    }
+    context.output.show(report, false);
+    match context.output.ask("Change these files?") {
+        Some(true) => Ok(()),
+        _ => Err(CommandError::failed("nothing was changed")),
+    }
+}
+
+/// Writes everything and checks every host.
 async fn carry_out(
     context: &Context,
-    plan: &Plan,
-    skill: Option<&Skill>,
+    prepared: Prepared,
     journal: &mut Journal,
-    report: &mut Report,
-) -> Result<bool, CommandError> {
+) -> Result<Report, CommandError> {
+    let Prepared { plan, skill, mut report } = prepared;
     let first = journal.changes().last().map_or(0, |change| change.number) + 1;
     let mut writer = Writer { journal, command: COMMAND, folder: &context.source.paths.start };
     writer.configuration(&plan.configuration).map_err(|error| CommandError::failed(error.to_string()))?;
     let mut checker = Checker::default();
     for (host, shown) in plan.hosts.iter().zip(&mut report.hosts) {
         shown.state = wire_one(context, &mut writer, &mut checker, host, first).await?;
-        if host.host.id == skill::HOST
-            && let Some(skill) = skill
-        {
-            let installed = writer.skill(&host.host.id, skill);
-            report.problems.extend(installed.err().map(|error| FileProblem {
-                host: host.host.id.clone(),
-                file: skill.link.clone(),
-                reason: error.to_string(),
-            }));
-        }
     }
-    Ok(report.hosts.iter().any(|host| matches!(host.state, HostState::Failed { .. })))
+    if let Some(skill) = skill {
+        let installed = writer.skill(skill::HOST, &skill);
+        report.problems.extend(installed.err().map(|error| FileProblem {
+            host: skill::HOST.to_owned(),
+            file: skill.link,
+            reason: error.to_string(),
+        }));
+    }
+    report.stage = Stage::Done;
+    Ok(report)
 }
 
 /// Changes one host and checks it. A host that does not work afterwards gets its files back.
@@ -308,6 +333,12 @@ pub(super) fn open_journal(context: &Context) -> Result<Journal, CommandError> {
         let error = CommandError::failed(error.to_string());
         if busy { error.hint("wait until it has ended, then try again") } else { error }
     })
+}
+
+fn cannot_ask() -> CommandError {
+    CommandError::usage("plugbay setup changes files of your hosts, and can ask only in a terminal")
+        .hint("to see what would change: plugbay setup --dry-run")
+        .hint("to change it without a question: plugbay setup --yes")
 }
 
 fn no_host() -> CommandError {

@@ -134,8 +134,7 @@ impl Draft {
     pub fn plan(mut self, trial: &Trial, own: &OwnEntry, places: &Places) -> Result<Plan, CommandError> {
         for server in &mut self.servers {
             if let (Fate::Moves, Some(failure)) = (&server.fate, trial.failures.get(&server.name)) {
-                let needs = need(&server.entries[0].1.entry, failure);
-                server.fate = Fate::Stays { reason: failure.clone(), needs };
+                server.fate = failed(&server.entries[0].1.entry, failure.clone());
             }
         }
         let moves = |name: &str| self.servers.iter().any(|server| server.name == name && server.fate.moves());
@@ -267,31 +266,17 @@ fn host_plan(
     };
     let moved: Vec<Found> = servers.iter().filter(|server| server.fate.moves()).flat_map(of_host).collect();
     let problem = |reason: String| FileProblem { host: host.id.clone(), file: file.clone(), reason };
-    let present = surveyed.own.as_ref().map(as_own);
     let old = text.clone().unwrap_or_default();
-    let new = if present.is_some() && moved.is_empty() {
-        old
-    } else {
-        let entry = present.as_ref().unwrap_or(own);
-        edit::wire(host, &old, entry, &moved).map_err(|error| problem(error.to_string()))?
+    // The user may have settings of their own in an entry that is there already.
+    let new = match surveyed.own {
+        Some(_) => edit::take_out(host, &old, &moved),
+        None => edit::wire(host, &old, own, &moved),
     };
+    let new = new.map_err(|error| problem(error.to_string()))?;
     let servers_edit = Edit { path: file.clone(), old: text.clone(), new };
-    let own = present.is_none().then(|| own.clone());
+    let own = surveyed.own.is_none().then(|| own.clone());
     let permissions = permission_edits(host, servers, places)?;
     Ok(HostPlan { host, servers: servers_edit, own, moved, permissions })
-}
-
-/// plugbay's entry as the host has it already.
-fn as_own(found: &Found) -> OwnEntry {
-    let name = found.entry.name.clone();
-    match &found.entry.launch {
-        plugbay_hosts::Launch::Process { command, args, env, .. } => {
-            OwnEntry { name, command: command.clone(), args: args.clone(), env: env.clone() }
-        }
-        plugbay_hosts::Launch::Remote(remote) => {
-            OwnEntry { name, command: remote.url.clone(), args: Vec::new(), env: BTreeMap::new() }
-        }
-    }
 }
 
 /// A rule that names a tool of a moved server gets its counterpart.
@@ -330,13 +315,16 @@ fn staying(host: &SurveyedHost) -> Vec<Server> {
     host.staying.iter().map(server).collect()
 }
 
-/// A variable that is not set, or a login.
-fn need(entry: &Entry, failure: &StartFailure) -> Option<Need> {
+/// Why a server does not work: a variable that is not set, a login, or something else.
+fn failed(entry: &Entry, failure: StartFailure) -> Fate {
     if let Some(name) = variables(entry).into_iter().find(|name| !settings::is_set(name)) {
-        return Some(Need::Variable(name));
+        let reason = format!("the variable {name} is not set");
+        let remedy = Some(format!("set {name}, then run `plugbay setup` again"));
+        let reason = StartFailure { reason, remedy, stderr: Vec::new() };
+        return Fate::Stays { reason, needs: Some(Need::Variable(name)) };
     }
     let refused = ["HTTP 401", "HTTP 403"].iter().any(|code| failure.reason.contains(code));
-    refused.then_some(Need::Login)
+    Fate::Stays { reason: failure, needs: refused.then_some(Need::Login) }
 }
 
 /// The names in `${NAME}`, without those that have a default.
