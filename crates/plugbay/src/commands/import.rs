@@ -187,7 +187,13 @@ fn changes(context: &Context, reading: &mut Reading) -> Result<Vec<Change>, Comm
         found.into_iter().partition(|found| found.origin.project.is_some());
     let alone = explicit.is_some();
     let user = import::user_change(user, &reading.settings, explicit, paths).map_err(broken)?;
-    if project.is_empty() || alone {
+    if alone {
+        for Found { entry, origin } in project {
+            reading.elsewhere(&origin.host, &origin.project.unwrap_or_default(), entry.name);
+        }
+        return Ok(vec![user]);
+    }
+    if project.is_empty() {
         return Ok(vec![user]);
     }
     match import::project_change(project, &user, paths) {
