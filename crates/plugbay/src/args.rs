@@ -140,7 +140,7 @@ enum Command {
     Import(commands::import::ImportArgs),
     /// Create the first configuration: import servers, or ask for them.
     Init(commands::init::InitArgs),
-    /// Copy the servers of Claude Code into plugbay's configuration.
+    /// Move the servers of Claude Code to plugbay: `plugbay setup --hosts claude-code` by the name that mcpzip has for it.
     Migrate(commands::migrate::MigrateArgs),
     /// Show everything at work with sample servers; needs no configuration and no network.
     Demo {
@@ -271,7 +271,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
         }
         Command::Import(args) => commands::import::import(&context, &args),
         Command::Init(args) => commands::init::init(&context, &args),
-        Command::Migrate(args) => commands::migrate::migrate(&context, &args),
+        Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
         Command::Demo { json } => runtime.block_on(commands::demo::demo(&context, json)),
         Command::Approve { path, yes } => commands::approve::approve(&context, path.as_deref(), yes),
         Command::Permissions { name, allow_reading, hook, .. } => {

@@ -5,14 +5,13 @@ use std::{path::PathBuf, process::ExitCode};
 use plugbay_hosts::known;
 use serde::Serialize;
 
-use super::{CommandError, Context, approve};
+use super::{CommandError, Context, approve, setup::open_journal};
 use crate::{
     config,
     import::{
         self, Added, Change, Elsewhere, Found, Needs, Origin, Plan, Problem, Reading, Renamed, Skip,
         SourceError, Sources, TargetError,
     },
-    journal::Journal,
     settings,
 };
 
@@ -98,7 +97,7 @@ pub enum Outcome {
 
 pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let places = settings::places(paths).ok_or_else(no_home)?;
+    let places = settings::host_places(&context.environment.project).ok_or_else(no_home)?;
     let sources = Sources { places: &places, paths };
     let mut reading = Reading::default();
     if args.sources.is_empty() {
@@ -188,7 +187,13 @@ fn changes(context: &Context, reading: &mut Reading) -> Result<Vec<Change>, Comm
         found.into_iter().partition(|found| found.origin.project.is_some());
     let alone = explicit.is_some();
     let user = import::user_change(user, &reading.settings, explicit, paths).map_err(broken)?;
-    if project.is_empty() || alone {
+    if alone {
+        for Found { entry, origin } in project {
+            reading.elsewhere(&origin.host, &origin.project.unwrap_or_default(), entry.name);
+        }
+        return Ok(vec![user]);
+    }
+    if project.is_empty() {
         return Ok(vec![user]);
     }
     match import::project_change(project, &user, paths) {
@@ -272,14 +277,6 @@ fn write(context: &Context, changes: &[Change], command: &'static str) -> Result
         change.write(command, &mut journal).map_err(|error| CommandError::failed(error.to_string()))?;
     }
     Ok(true)
-}
-
-pub fn open_journal(context: &Context) -> Result<Journal, CommandError> {
-    let state = context.source.paths.state_folder.as_ref();
-    let folder = state.ok_or_else(|| {
-        CommandError::failed("there is no folder for backups").hint("set HOME or XDG_STATE_HOME")
-    })?;
-    Journal::open(&folder.join("journal")).map_err(|error| CommandError::failed(error.to_string()))
 }
 
 /// Approves the project's file where the user has said yes to its content, and says what to do next.

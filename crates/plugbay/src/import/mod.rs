@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use gateway::Setting;
 pub use launch::{Relation, leads_to_plugbay, relation};
 pub use needs::{Needs, needs};
-pub use plan::{Added, Plan, Present, Renamed, Same, Skip, Skipped, plan};
+pub use plan::{Added, Plan, Present, Renamed, Skip, plan};
 pub use source::{Elsewhere, Problem, Reading, SourceError, Sources};
 pub use target::{Change, TargetError, project_change, user_change};
 

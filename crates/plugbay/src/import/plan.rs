@@ -144,7 +144,7 @@ impl Added {
         relation(&self.entry, entry) == Relation::Same
     }
 
-    /// Takes in the same server of another source.
+    /// Takes in the same server of another source. The notes of that entry are about another spelling of this launch.
     fn merge(&mut self, other: Entry, origin: Origin) {
         let host = &origin.host;
         if other.name != self.entry.name {
@@ -162,7 +162,6 @@ impl Added {
         self.entry.start_seconds = self.entry.start_seconds.max(other.start_seconds);
         self.entry.call_milliseconds = self.entry.call_milliseconds.max(other.call_milliseconds);
         add_new(&mut self.entry.pass_env, other.pass_env);
-        add_new(&mut self.entry.notes, other.notes);
         self.origins.push(origin);
     }
 }

@@ -1,12 +1,13 @@
 //! Reads the servers of every source: hosts, other gateways, plugins and files that the user names.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use plugbay_hosts::{
-    Entry, Launch,
+    Entry, Launch, jsonc,
     known::{self, Host, HostFile, Places, Scope},
     read::{self, ProblemKind, ReadError},
 };
@@ -141,9 +142,28 @@ impl Sources<'_> {
     }
 
     fn host(&self, host: &'static Host, reading: &mut Reading) {
-        for file in host.files(self.places) {
-            self.file(&file, reading);
+        let files = host.files(self.places);
+        for file in &files {
+            self.file(file, reading);
         }
+        let rejected: BTreeSet<String> = files.iter().flat_map(|file| self.rejected(file)).collect();
+        for Found { entry, origin } in &mut reading.found {
+            let from_project = origin.host == host.id && origin.project == self.places.project;
+            entry.disabled |= from_project && rejected.contains(&entry.name);
+        }
+    }
+
+    /// The servers of the project's file that the user does not want, according to the user's file.
+    fn rejected(&self, HostFile { host, scope, path }: &HostFile) -> Vec<String> {
+        let Some(projects) = host.projects.as_deref().filter(|_| *scope == Scope::User) else {
+            return Vec::new();
+        };
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let projects = jsonc::get(&text, &[projects]).ok().flatten().unwrap_or_default();
+        let here =
+            projects.as_object().into_iter().flatten().filter(|(path, _)| self.is_here(Path::new(path)));
+        let names = here.flat_map(|(_, settings)| settings[REJECTED].as_array().into_iter().flatten());
+        names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
     fn file(&self, HostFile { host, scope, path }: &HostFile, reading: &mut Reading) {
@@ -158,9 +178,13 @@ impl Sources<'_> {
 
     /// Is plugbay at work in this project?
     fn is_here(&self, project: &Path) -> bool {
-        project == self.paths.start || Some(project) == self.places.project.as_deref()
+        let here = std::iter::once(self.paths.start.as_path()).chain(self.places.project.as_deref());
+        here.into_iter().any(|here| is_same_file(here, project))
     }
 }
+
+/// Claude Code's key for servers of `.mcp.json` that the user has turned down.
+const REJECTED: &str = "disabledMcpjsonServers";
 
 const NO_PLUGIN: &str =
     "not the folder of a plugin: it has neither plugin.json and mcp.json nor .claude-plugin/plugin.json";
@@ -236,7 +260,8 @@ impl Reading {
         self.problems.push(Problem { file: file.to_owned(), server, reason });
     }
 
-    fn elsewhere(&mut self, host: &str, project: &Path, server: String) {
+    /// Records a server of another project.
+    pub fn elsewhere(&mut self, host: &str, project: &Path, server: String) {
         match self.elsewhere.iter_mut().find(|other| other.project == project && other.host == host) {
             Some(other) => other.servers.push(server),
             None => {

@@ -240,29 +240,67 @@ fn servers_that_came_with_a_repository_wait_for_an_approval() {
 }
 
 #[test]
-fn migrate_takes_the_servers_of_claude_code() {
+fn a_server_that_the_user_rejected_in_a_repository_is_imported_disabled() {
+    let harness = Harness::empty();
+    let shop = harness.path().join("shop");
+    let file = json!({ "mcpServers": { "wanted": { "command": "w" }, "unwanted": { "command": "u" } } });
+    write(&harness, "shop/.mcp.json", &file.to_string());
+    let claude =
+        json!({ "projects": { shop.to_str().unwrap(): { "disabledMcpjsonServers": ["unwanted"] } } });
+    write(&harness, ".claude.json", &claude.to_string());
+    assert_eq!(run_in(&harness, "shop", &["import", "--yes"]).code, Some(0));
+    let servers = json_in(&shop.join(".plugbay.jsonc"))["mcpServers"].clone();
+    assert_eq!((&servers["unwanted"]["disabled"], servers["wanted"].get("disabled")), (&json!(true), None));
+}
+
+#[test]
+fn an_import_can_be_undone() {
     let harness = home();
-    let out = harness.path().join("out.jsonc");
-    let config = ["--config", out.to_str().unwrap()];
-    let run = harness.run(&[&["migrate", "--dry-run"][..], &config].concat());
+    let mine = "{ \"mcpServers\": { \"z\": { \"command\": \"z\" } } } // mine\n";
+    harness.configure(mine);
+    assert_eq!(harness.run(&["import", "--yes"]).code, Some(0));
+    assert_ne!(fs::read_to_string(harness.user_file()).unwrap(), mine);
+    let run = harness.run(&["setup", "--undo", "--yes"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(!out.exists() && run.out.contains("out.jsonc is created with 2 servers"), "{}", run.out);
-    let run = harness.run(&[&["migrate", "--yes"][..], &config].concat());
-    assert!(run.err.contains("plugbay wire claude-code"), "{}", run.err);
-    assert_eq!(names(&json_in(&out)), ["calc", "github"]);
+    assert_eq!(fs::read_to_string(harness.user_file()).unwrap(), mine);
+}
 
-    write(&harness, "elsewhere.json", &json!({ "mcpServers": { "one": { "command": "one" } } }).to_string());
-    let run = harness.run(&["migrate", "--yes", "--claude-config", "elsewhere.json"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(names(&json_in(&harness.user_file())), ["one"]);
-
-    let run = Harness::empty().run(&["migrate"]);
-    assert_eq!(run.code, Some(1));
-    assert!(
-        run.err.contains("there is no file of Claude Code") && run.err.contains(".claude/config.json"),
-        "{}",
-        run.err
+#[test]
+fn migrate_moves_the_servers_of_claude_code() {
+    let harness = Harness::empty();
+    write(
+        &harness,
+        ".claude.json",
+        &json!({ "theme": "x", "mcpServers": { "calc": sample("calc") } }).to_string(),
     );
+    let before = fs::read(harness.path().join(".claude.json")).unwrap();
+    let run = harness.run(&["migrate", "--dry-run"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(fs::read(harness.path().join(".claude.json")).unwrap(), before);
+    assert!(!harness.user_file().exists());
+
+    let out = harness.path().join("out.jsonc");
+    let run = harness.run(&["migrate", "--yes", "--config", out.to_str().unwrap()]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(names(&json_in(&out)), ["calc"]);
+    assert_eq!(names(&json_in(&harness.path().join(".claude.json"))), ["plugbay"]);
+}
+
+#[test]
+fn migrate_copies_the_servers_of_a_file_that_is_named() {
+    let harness = Harness::empty();
+    write(&harness, "old.json", &json!({ "mcpServers": { "one": { "command": "one" } } }).to_string());
+    let run = harness.run(&["migrate", "--yes", "--claude-config", "old.json"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.err.contains("plugbay wire claude-code"), "{}", run.err);
+    assert_eq!(names(&config(&harness)), ["one"]);
+
+    write(&harness, "none.json", "{}");
+    let run = harness.run(&["migrate", "--claude-config", "none.json"]);
+    assert!(run.code == Some(1) && run.err.contains("has no servers to migrate"), "{run:?}");
+    let run = Harness::empty().run(&["migrate"]);
+    assert!(run.code == Some(1) && run.err.contains("there is no file of Claude Code"), "{run:?}");
+    assert!(run.err.contains(".claude/config.json"), "{}", run.err);
 }
 
 #[test]

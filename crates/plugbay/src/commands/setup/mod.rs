@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use super::{CommandError, Context};
 use crate::{
+    config,
     journal::{Journal, OpenError},
     settings, tokenizer,
 };
@@ -298,7 +299,7 @@ fn entries_of(plan: &HostPlan) -> Vec<Entry> {
 }
 
 fn places(context: &Context) -> Result<Places, CommandError> {
-    settings::places(&context.source.paths).ok_or_else(|| {
+    settings::host_places(config::project_folder(&context.source.paths.start)).ok_or_else(|| {
         CommandError::failed("there is no home folder, so plugbay finds no host").hint("set HOME")
     })
 }
@@ -326,7 +327,8 @@ fn journal_folder(context: &Context) -> Result<PathBuf, CommandError> {
         .ok_or_else(|| CommandError::failed("there is no folder for the journal of changes").hint("set HOME"))
 }
 
-fn open_journal(context: &Context) -> Result<Journal, CommandError> {
+/// The journal of all changes that plugbay makes to files of the user, for `setup --undo`.
+pub(super) fn open_journal(context: &Context) -> Result<Journal, CommandError> {
     Journal::open(&journal_folder(context)?).map_err(|error| {
         let busy = matches!(error, OpenError::Busy);
         let error = CommandError::failed(error.to_string());
