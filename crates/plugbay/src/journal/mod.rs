@@ -137,7 +137,7 @@ impl Journal {
             return Ok(false);
         }
         let path = target.path.clone();
-        self.unmoved(&path, expected)?;
+        unmoved(&path, expected)?;
         let number = self.record(target, Some(State::of_bytes(bytes)))?;
         self.keep(number, AFTER, Some(bytes))?;
         let written = file::create_folders(&path).and_then(|()| file::replace(&path, bytes));
@@ -164,7 +164,7 @@ impl Journal {
         run: impl FnOnce() -> Result<(), String>,
     ) -> Result<bool, ChangeError> {
         let path = target.path.clone();
-        self.unmoved(&path, expected)?;
+        unmoved(&path, expected)?;
         let number = self.record(target, None)?;
         let ran = run();
         let written = |source| ChangeError::Write { path: path.clone(), source };
@@ -177,12 +177,6 @@ impl Journal {
         self.forget_if_unmade(number);
         self.save()?;
         ran.map(|()| true).map_err(ChangeError::Program)
-    }
-
-    fn unmoved(&self, path: &Path, expected: Option<&[u8]>) -> Result<(), ChangeError> {
-        let found =
-            file::read(path).map_err(|source| ChangeError::Write { path: path.to_owned(), source })?;
-        if found.as_deref() == expected { Ok(()) } else { Err(ChangeError::Moved(path.to_owned())) }
     }
 
     /// Records a change and keeps the present content, before anything is changed.
@@ -269,6 +263,12 @@ impl State {
     fn of_bytes(bytes: &[u8]) -> Self {
         Self::File { sha256: hex_digest(bytes) }
     }
+}
+
+/// Fails if a file has other content than the user was shown.
+fn unmoved(path: &Path, expected: Option<&[u8]>) -> Result<(), ChangeError> {
+    let found = file::read(path).map_err(|source| ChangeError::Write { path: path.to_owned(), source })?;
+    if found.as_deref() == expected { Ok(()) } else { Err(ChangeError::Moved(path.to_owned())) }
 }
 
 fn copy(folder: &Path, number: u64, which: &str) -> PathBuf {

@@ -106,15 +106,13 @@ impl Report {
             }
             Stage::Planned => style.dim("Nothing has been changed yet.\n"),
             Stage::Done => {
-                let mut lines: Vec<String> = Vec::new();
-                for host in self.hosts.iter().filter(|host| matches!(host.state, HostState::Wired { .. })) {
-                    if !lines.contains(&host.restart) {
-                        lines.push(host.restart.clone());
-                    }
-                }
-                let next = lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
+                let wired = self.hosts.iter().filter(|host| matches!(host.state, HostState::Wired { .. }));
+                let mut orders: Vec<&str> = wired.map(|host| host.restart.as_str()).collect();
+                orders.dedup();
+                let next = orders.join("\n  ");
                 format!(
-                    "So that your hosts notice:\n{next}To see what changed: plugbay setup --show\nTo get back: plugbay setup --undo\n"
+                    "So that your hosts notice:\n  {next}\n\
+                     To see what changed: plugbay setup --show\nTo get back: plugbay setup --undo\n"
                 )
             }
         }
@@ -160,8 +158,9 @@ impl FileProblem {
 /// Why a server stays, and what helps.
 fn explanation(server: &Server, style: Style) -> Option<String> {
     let Fate::Stays { reason, .. } = &server.fate else {
-        let notes: String = server.notes.iter().map(|note| format!("  {}\n", one_line(note))).collect();
-        return (!notes.is_empty()).then(|| format!("{}\n{notes}", style.bold(&one_line(&server.name))));
+        let notes: Vec<String> = server.notes.iter().map(|note| one_line(note)).collect();
+        let name = style.bold(&one_line(&server.name));
+        return (!notes.is_empty()).then(|| format!("{name}\n  {}\n", notes.join("\n  ")));
     };
     let is_short = reason.stderr.is_empty() && reason.remedy.is_none();
     (!is_short).then(|| format!("{}\n{}", style.warn(&one_line(&server.name)), trouble(reason, 2, style)))

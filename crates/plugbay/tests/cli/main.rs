@@ -10,6 +10,7 @@ mod list;
 mod permissions;
 mod search;
 mod serve;
+mod setup;
 mod skill;
 mod switchboard;
 mod tokens;

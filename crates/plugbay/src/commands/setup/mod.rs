@@ -43,6 +43,7 @@ const COMMAND: &str = "plugbay setup";
 
 /// Move the servers of your hosts to plugbay, wire the hosts to it, and check that everything works.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub struct SetupArgs {
     /// Show what would change, and change nothing.
     #[arg(long)]
@@ -226,12 +227,11 @@ async fn wire_one(
     plan: &HostPlan,
     first: u64,
 ) -> Result<HostState, CommandError> {
-    let changed = writer.host(plan).map_err(|error| error.to_string());
-    let checked = match changed {
+    let result = match writer.host(plan) {
         Ok(()) => checker.check(context, plan).await,
-        Err(reason) => Err(reason),
+        Err(error) => Err(error.to_string()),
     };
-    Ok(match checked {
+    Ok(match result {
         Ok(tools) => HostState::Wired { tools },
         Err(reason) => {
             let own = |change: &crate::journal::Change| {

@@ -168,23 +168,21 @@ impl Draft {
     /// Each server once, with every entry that hosts have for it.
     fn merged(&self, present: &Present) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
-        for host in &self.survey.hosts {
-            for found in &host.servers {
-                let (name, fate, notes) = self.counterpart(host, found, present);
-                let entry = (host.host.id.clone(), found.clone());
-                match servers.iter_mut().find(|server| server.name == name && server.fate == fate) {
-                    Some(server) => {
-                        server.entries.push(entry);
-                        if !server.hosts.contains(&host.host.id) {
-                            server.hosts.push(host.host.id.clone());
-                        }
-                    }
-                    None => {
-                        let hosts = vec![host.host.id.clone()];
-                        servers.push(Server { name, hosts, fate, notes, entries: vec![entry] });
-                    }
-                }
+        let all =
+            self.survey.hosts.iter().flat_map(|host| host.servers.iter().map(move |found| (host, found)));
+        for (host, found) in all {
+            let (name, fate, notes) = self.counterpart(host, found, present);
+            let id = host.host.id.clone();
+            let known = servers.iter().position(|server| server.name == name && server.fate == fate);
+            let index = known.unwrap_or_else(|| {
+                servers.push(Server { name, hosts: Vec::new(), fate, notes, entries: Vec::new() });
+                servers.len() - 1
+            });
+            let server = &mut servers[index];
+            if !server.hosts.contains(&id) {
+                server.hosts.push(id.clone());
             }
+            server.entries.push((id, found.clone()));
         }
         servers
     }
@@ -208,11 +206,10 @@ impl Draft {
             return (name, stays(reason), Vec::new());
         }
         if let Some(same) = alone.same.first() {
-            let fate = match same.differs {
-                true => stays(
-                    "plugbay has a server of this name with other variables, headers or folder".to_owned(),
-                ),
-                false => Fate::Moves,
+            let fate = if same.differs {
+                stays("plugbay has a server of this name with other variables, headers or folder".to_owned())
+            } else {
+                Fate::Moves
             };
             return (same.name.clone(), fate, Vec::new());
         }
