@@ -102,23 +102,26 @@ async fn save_usage(app: &App) {
 /// Loads the configuration once after each change, and gives it to the app.
 async fn follow(source: &Source, mut watch: Watch, app: &App, first: &Settings) {
     let mut current = first.clone();
-    loop {
+    // A file may have changed after it was read and before it was watched.
+    if current.is_current(&source.paths) {
         watch.changed().await;
-        while let Some(next) = reloaded(source).await {
-            let has_new_folders = watch.follow(&next.sources, &next.folders);
-            app.reload(&current, &next).await;
-            current = next;
-            // A file in a folder that was not watched may have changed since it was read.
-            if !has_new_folders {
-                break;
-            }
+    }
+    loop {
+        let read = reloaded(source).await;
+        // If a file cannot be parsed, plugbay keeps the servers as they are.
+        let next = if read.unreadable { current.kept_despite(&read) } else { read };
+        let has_new_folders = watch.follow(&next.sources, &next.folders);
+        app.reload(&current, &next).await;
+        current = next;
+        // A file in a folder that was not watched may have changed since it was read.
+        if !has_new_folders {
+            watch.changed().await;
         }
     }
 }
 
-/// The settings after a change; `None` if a file cannot be parsed, because then plugbay keeps the servers as they
-/// are. A file that is gone may be about to be replaced: it is read again a moment later.
-async fn reloaded(source: &Source) -> Option<Settings> {
+/// The settings after a change. A file that is gone may be about to be replaced: it is read again a moment later.
+async fn reloaded(source: &Source) -> Settings {
     let mut settings = source.load();
     if settings.unreadable || settings.servers.is_empty() {
         sleep(SECOND_LOOK).await;
@@ -127,9 +130,8 @@ async fn reloaded(source: &Source) -> Option<Settings> {
     settings.log_problems();
     if settings.unreadable {
         tracing::error!("the configuration cannot be read: all servers stay as they were");
-        return None;
     }
-    Some(settings)
+    settings
 }
 
 async fn stop_signal() {

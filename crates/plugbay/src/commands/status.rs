@@ -37,7 +37,7 @@ pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError
         }
     }
     gateways.sort_by_key(|gateway| (gateway.since, gateway.pid));
-    let failed = gateways.iter().flat_map(|gateway| &gateway.servers).any(|server| server.trouble.is_some());
+    let failed = gateways.iter().any(GatewayStatus::has_failed);
     context.output.show(&Status { gateways, now: status_file::now() }, as_json);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -140,6 +140,7 @@ mod tests {
             config: None,
             hosts: Vec::new(),
             servers: Vec::new(),
+            problems: Vec::new(),
         }
     }
 
