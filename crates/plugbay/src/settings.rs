@@ -56,6 +56,11 @@ impl Source {
     }
 }
 
+/// The columns of the output, if the user sets them.
+pub fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
+}
+
 pub fn home() -> Option<PathBuf> {
     absolute("HOME")
 }

@@ -1,9 +1,6 @@
 //! `plugbay approve`: lets a project's configuration file start programs and use addresses.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
@@ -11,6 +8,19 @@ use serde::Serialize;
 
 use super::{CommandError, Context};
 use crate::config::{self, ModelSource, ServerSettings, Settings};
+
+/// Allow a project's configuration file to start its servers.
+///
+/// Shows what the file, and the files that it leads to, would start, and asks. A file that changes must be
+/// approved again.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// The configuration file. Default: the project file of this folder.
+    path: Option<PathBuf>,
+    /// Approve without asking.
+    #[arg(long)]
+    yes: bool,
+}
 
 /// What an approval would allow.
 #[derive(Debug, Serialize)]
@@ -33,9 +43,9 @@ pub struct Launch {
     pub folder: Option<PathBuf>,
 }
 
-pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<ExitCode, CommandError> {
+pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let file = match path {
+    let file = match &args.path {
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
@@ -49,9 +59,9 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
     let found = found.collect();
     let servers = settings.servers.iter().map(Launch::of).collect();
     let besides = besides(&settings);
-    context.output.show(&Proposal { file: file.clone(), servers, besides, found }, false);
+    context.output.show(&Proposal { file: file.clone(), servers, besides, found });
 
-    if !yes {
+    if !args.yes {
         match context.output.ask("Approve it?") {
             Some(true) => {}
             Some(false) => return Err(CommandError::failed("not approved")),
