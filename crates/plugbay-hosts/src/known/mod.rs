@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use place::{HostFile, Places, Platform, Scope};
+pub(crate) use template::Members;
 
 /// A program with a model that keeps a file of MCP servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -36,6 +37,9 @@ pub struct Host {
     /// The files with permission rules for tools.
     #[serde(default)]
     permissions: place::Patterns,
+    /// The syntax of these rules.
+    #[serde(default)]
+    pub rules: Option<RuleSyntax>,
     /// Files and folders that show that the host is installed.
     signs: Vec<String>,
     /// What the user does so that the host notices a changed file, as an order: "start a new session of …".
@@ -98,6 +102,16 @@ pub enum Phase {
     #[default]
     Call,
     Start,
+}
+
+/// How a host writes permission rules for tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleSyntax {
+    /// `mcp__server__tool` in the lists `permissions.allow`, `permissions.ask` and `permissions.deny`.
+    Claude,
+    /// `server_tool` as keys of `permission` and `tools`, for all agents or for one.
+    Opencode,
 }
 
 /// A host's own command for adding and removing a server, without a shell.
