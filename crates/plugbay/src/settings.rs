@@ -45,6 +45,11 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
+    pub fn load_unexpanded(&self) -> Settings {
+        config::load(self.explicit.as_deref(), &self.paths, &|name| Some(format!("${{{name}}}")))
+    }
+
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());

@@ -9,6 +9,7 @@ mod explain;
 mod hosts;
 mod json;
 mod list;
+mod progress;
 mod search;
 mod status;
 mod style;
@@ -28,6 +29,7 @@ use plugbay_core::{era::Era, server_state::ServerState};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
+pub use progress::{StartLines, Started};
 pub use style::{Color, Style};
 pub use table::wrap;
 
