@@ -8,6 +8,7 @@ pub mod config;
 mod embeddings;
 mod error;
 mod log;
+mod log_files;
 mod output;
 mod publisher;
 mod sample;

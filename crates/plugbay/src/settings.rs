@@ -90,6 +90,7 @@ pub fn environment() -> std::io::Result<Environment> {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
         project: project.to_owned(),
         program: env::current_exe()?,
+        logs: None,
     })
 }
 

@@ -71,6 +71,9 @@ pub struct Row {
     pub era: Option<Era>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<StartFailure>,
+    /// The trouble was shown as a problem of the configuration.
+    #[serde(skip)]
+    pub was_shown: bool,
 }
 
 /// One server in detail.
@@ -178,7 +181,7 @@ impl Look<'_> {
             (None, Some(_)) => working(server.exposure.mode.or(self.settings.mode)),
             (None, None) => ServerState::Warming,
         };
-        Row { name: name.to_string(), state, tools, tokens, era, trouble }
+        Row { name: name.to_string(), state, tools, tokens, era, trouble, was_shown: server.spec.is_err() }
     }
 }
 

@@ -35,7 +35,7 @@ impl View for Overview {
 impl View for Detail {
     fn human(&self, style: Style) -> String {
         let mut parts = vec![self.facts(style)];
-        if let Some(reason) = &self.row.trouble {
+        if let Some(reason) = self.row.trouble.as_ref().filter(|_| !self.row.was_shown) {
             parts.push(trouble(reason, 2, style));
             if self.row.tools > 0 {
                 parts.push(style.dim(&self.row.last_run()));
@@ -117,7 +117,7 @@ impl Overview {
 
 impl Row {
     fn explanation(&self, style: Style) -> Option<String> {
-        let reason = trouble(self.trouble.as_ref()?, 2, style);
+        let reason = trouble(self.trouble.as_ref().filter(|_| !self.was_shown)?, 2, style);
         let cached = match self.tools {
             0 => String::new(),
             _ => style.dim(&self.last_run()),
@@ -158,6 +158,7 @@ mod tests {
             tokens,
             era,
             trouble: None,
+            was_shown: false,
         };
         let reason = StartFailure {
             reason: "exited with code 1\x1b[2J".to_owned(),

@@ -9,6 +9,7 @@ mod explain;
 mod hosts;
 mod json;
 mod list;
+mod logs;
 mod progress;
 mod search;
 mod status;
@@ -78,6 +79,17 @@ impl Output {
             self.json(view);
         } else {
             self.raw(view.human(self.out));
+        }
+    }
+
+    /// Prints a result that replaces the one before it: a terminal shows only the last. Each is one line of JSON.
+    pub fn show_again(&self, view: &impl View) {
+        if self.json {
+            self.raw(format!("{}\n", serde_json::to_string(view).unwrap_or_default()));
+        } else if io::stdout().is_terminal() {
+            self.raw(format!("\x1b[H\x1b[2J\x1b[3J{}", view.human(self.out)));
+        } else {
+            self.raw(format!("{}\n", view.human(self.out)));
         }
     }
 

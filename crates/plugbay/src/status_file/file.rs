@@ -38,7 +38,7 @@ impl StatusFile {
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
             let folder = self.path.parent().unwrap_or(Path::new("."));
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            create_folder(folder)?;
             read(folder)?; // which also removes files that others left behind
         }
         let draft = self.path.with_extension(DRAFT);
@@ -62,6 +62,11 @@ impl Drop for StatusFile {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Creates the folder of the status files, which only the user may read.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// A new file that is locked before it is moved into place.
