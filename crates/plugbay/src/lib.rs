@@ -9,6 +9,7 @@ mod embeddings;
 mod error;
 mod files;
 mod log;
+mod log_files;
 mod output;
 mod publisher;
 mod sample;

@@ -45,6 +45,11 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
+    pub fn load_unexpanded(&self) -> Settings {
+        config::load(self.explicit.as_deref(), &self.paths, &|name| Some(format!("${{{name}}}")))
+    }
+
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
@@ -85,6 +90,7 @@ pub fn environment() -> std::io::Result<Environment> {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
         project: project.to_owned(),
         program: env::current_exe()?,
+        logs: None,
     })
 }
 

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod demo;
 pub mod hosts;
 pub mod list;
+pub mod logs;
 pub mod man;
 pub mod permissions;
 pub mod schema;

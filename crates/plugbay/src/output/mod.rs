@@ -9,6 +9,8 @@ mod explain;
 mod hosts;
 mod json;
 mod list;
+mod logs;
+mod progress;
 mod search;
 mod status;
 mod style;
@@ -28,6 +30,7 @@ use plugbay_core::{era::Era, server_state::ServerState};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
+pub use progress::{StartLines, Started};
 pub use style::{Color, Style};
 pub use table::wrap;
 
@@ -76,6 +79,17 @@ impl Output {
             self.json(view);
         } else {
             self.raw(view.human(self.out));
+        }
+    }
+
+    /// Prints a result that replaces the one before it: a terminal shows only the last. Each is one line of JSON.
+    pub fn show_again(&self, view: &impl View) {
+        if self.json {
+            self.raw(format!("{}\n", serde_json::to_string(view).unwrap_or_default()));
+        } else if io::stdout().is_terminal() {
+            self.raw(format!("\x1b[H\x1b[2J\x1b[3J{}", view.human(self.out)));
+        } else {
+            self.raw(format!("{}\n", view.human(self.out)));
         }
     }
 
