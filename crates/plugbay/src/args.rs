@@ -173,11 +173,8 @@ enum Command {
         #[arg(long)]
         copy: bool,
     },
-    /// Write a plugin for Claude Code that contains the skill and plugbay as an MCP server.
-    Plugin {
-        /// The folder to write the plugin to.
-        folder: PathBuf,
-    },
+    /// Write a plugin for a host that contains the skill and plugbay as an MCP server.
+    Plugin(commands::plugin::PluginArgs),
     /// Print the JSON Schema of the configuration file.
     Schema,
 }
@@ -279,7 +276,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             };
             commands::skill::skill(&context, action, settings::home().as_deref())
         }
-        Command::Plugin { folder } => commands::skill::plugin(&context, &folder),
+        Command::Plugin(args) => commands::plugin::plugin(&context, &args),
         Command::Schema => {
             commands::schema::schema(output);
             Ok(ExitCode::SUCCESS)

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod hosts;
 pub mod list;
 pub mod permissions;
+pub mod plugin;
 pub mod schema;
 pub mod search;
 pub mod serve;
