@@ -9,6 +9,7 @@ pub mod list;
 pub mod logs;
 pub mod man;
 pub mod permissions;
+pub mod plugin;
 pub mod schema;
 pub mod search;
 pub mod serve;

@@ -55,7 +55,10 @@ fn files_that_cannot_be_read_are_reported() {
     let place = Place::new();
     place.write("project/folder/x", "");
     let summary = place.summary(&place.load(Some("nowhere")));
-    assert!(summary.starts_with("error: there is no such file; correct the path after `--config`"), "{summary}");
+    assert!(
+        summary.starts_with("error: there is no such file; correct the path after `--config`"),
+        "{summary}"
+    );
     let summary = place.summary(&place.load(Some("folder")));
     assert!(summary.starts_with("error: cannot be read: "), "{summary}");
 }
