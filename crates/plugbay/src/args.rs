@@ -55,6 +55,12 @@ struct GlobalArgs {
 /// The commands; `help` puts them into groups.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Setup(commands::setup::SetupArgs),
+    Import(commands::import::ImportArgs),
+    Init(commands::init::InitArgs),
+    Migrate(commands::migrate::MigrateArgs),
+    Wire(commands::setup::wire::WireArgs),
+    Unwire(commands::setup::wire::UnwireArgs),
     Serve(commands::serve::ServeArgs),
     List(commands::list::ListArgs),
     Tools(commands::tools::ToolsArgs),
@@ -116,6 +122,12 @@ fn execute(
     let environment = Environment { logs, ..settings::environment()? };
     let context = Context { source, environment, output };
     match command {
+        Command::Setup(args) => runtime.block_on(commands::setup::setup(&context, &args)),
+        Command::Import(args) => commands::import::import(&context, &args),
+        Command::Init(args) => commands::init::init(&context, &args),
+        Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
+        Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),
+        Command::Unwire(args) => commands::setup::wire::unwire(&context, &args),
         Command::Serve(args) => runtime.block_on(commands::serve::serve(context, args)),
         Command::List(args) => runtime.block_on(commands::list::list(&context, &args)),
         Command::Tools(args) => runtime.block_on(commands::tools::tools(&context, &args)),

@@ -8,6 +8,8 @@ pub mod config;
 mod embeddings;
 mod error;
 mod files;
+mod import;
+mod journal;
 mod log;
 mod log_files;
 mod output;

@@ -48,6 +48,20 @@ pub fn wire(host: &Host, text: &str, own: &OwnEntry, moved: &[Found]) -> Result<
     rewire(host, text, &own, &moved)
 }
 
+/// Removes the entries that move to plugbay, for a host that has plugbay's entry already.
+pub fn take_out(host: &Host, text: &str, moved: &[Found]) -> Result<String, EditError> {
+    let before = Tree::parse(host.format, text)?;
+    let is_moved = |key: &Vec<String>| moved.iter().any(|found| found.key == *key);
+    let gone: Vec<Vec<String>> = keys(host, &before).into_iter().filter(is_moved).collect();
+    let mut out = text.to_owned();
+    for key in &gone {
+        out = with_mark(&out, |text| remove(host.format, text, key))?;
+    }
+    let nothing = [host.container.clone(), String::new()];
+    check(host, text, &out, &nothing, |tree| gone.iter().for_each(|key| take(tree, key)))?;
+    Ok(out)
+}
+
 /// Removes plugbay's entry and puts back the entries that `original` has and `text` lacks.
 ///
 /// If nobody but [`wire`] has changed the file since, the result is `original`, byte for byte. Otherwise every other change stays,

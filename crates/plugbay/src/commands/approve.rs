@@ -1,6 +1,9 @@
 //! `plugbay approve`: lets a project's configuration file start programs and use addresses.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
@@ -20,6 +23,13 @@ pub struct ApproveArgs {
     /// Approve without asking.
     #[arg(long)]
     yes: bool,
+}
+
+impl ApproveArgs {
+    /// To approve this file, after a question.
+    pub fn of(file: &Path) -> Self {
+        Self { path: Some(file.to_owned()), yes: false }
+    }
 }
 
 /// What an approval would allow.

@@ -10,10 +10,13 @@ use std::{
 use super::{CommandError, Context};
 use crate::settings;
 
-pub(super) const SKILL: &str = include_str!("../../assets/SKILL.md");
+/// The text of the skill.
+pub const SKILL: &str = include_str!("../../assets/SKILL.md");
 /// Where Claude Code looks for skills, below the home folder.
 const SKILLS: &str = ".claude/skills/plugbay";
-const FILE: &str = "SKILL.md";
+/// The skill's place below Claude Code's folder.
+pub const BELOW_CLAUDE: &str = "skills/plugbay/SKILL.md";
+pub const FILE: &str = "SKILL.md";
 
 /// Print or install the skill that teaches Claude Code the gateway.
 #[derive(Debug, clap::Args)]

@@ -21,7 +21,7 @@ pub struct Content {
 }
 
 impl Content {
-    pub(super) fn of(file: &Path, bytes: &[u8]) -> Self {
+    pub fn of(file: &Path, bytes: &[u8]) -> Self {
         Self { file: file.into(), sha256: hex_digest(bytes) }
     }
 }
@@ -57,6 +57,11 @@ pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> 
         list.0.insert(key.to_owned(), sha256.clone());
     }
     write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
+}
+
+/// May this content of the file be used without another question?
+pub fn is_approved(paths: &Paths, file: &Path, content: &[u8]) -> bool {
+    approval(paths.approvals().as_deref(), file, content) == Approval::Given
 }
 
 /// What the approvals say about a file.

@@ -5,13 +5,16 @@ mod approve;
 mod call;
 mod clean;
 mod demo;
+mod diff;
 mod explain;
 mod hosts;
+mod import;
 mod json;
 mod list;
 mod logs;
 mod progress;
 mod search;
+mod setup;
 mod status;
 mod style;
 mod table;
@@ -146,15 +149,27 @@ impl Output {
         }
     }
 
+    /// Whether a person can answer a question.
+    #[expect(clippy::unused_self, reason = "only a holder of the output asks")]
+    pub fn can_ask(&self) -> bool {
+        io::stderr().is_terminal() && io::stdin().is_terminal()
+    }
+
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
-        if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
+        let answer = self.prompt(&format!("{question} [y/N]"))?;
+        Some(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks for a line of text; `None` without a terminal, and at the end of the input.
+    pub fn prompt(&self, question: &str) -> Option<String> {
+        if !self.can_ask() {
             return None;
         }
-        self.tell(&format!("{question} [y/N] "));
+        self.tell(&format!("{question} "));
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then(|| answer.trim().to_owned())
     }
 
     /// One object on one line of stderr, so that a program can parse every line.

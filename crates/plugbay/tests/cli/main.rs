@@ -4,6 +4,8 @@ mod approve;
 mod call;
 mod demo;
 mod harness;
+mod import;
+mod import_gateways;
 mod list;
 mod permissions;
 mod search;
