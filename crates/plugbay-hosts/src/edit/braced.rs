@@ -109,6 +109,9 @@ impl Braced {
 
     /// Takes a member away, with the blanks before it and one comma. Comments stay.
     pub(crate) fn remove(&self, text: &str, index: usize, comments: Comments) -> Vec<Splice> {
+        if self.only(text).is_some() {
+            return vec![(self.inside.clone(), String::new())];
+        }
         let member = &self.members[index];
         let before = index.checked_sub(1).map_or(self.inside.start, |before| self.members[before].end);
         let after = self.members.get(index + 1).map_or(self.inside.end, |next| next.start);

@@ -3,7 +3,10 @@
 mod place;
 mod template;
 
-use std::{path::Path, sync::LazyLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -173,6 +176,13 @@ impl Host {
         self.signs.iter().filter_map(|sign| places.resolve(sign)).any(|path| exists(&path))
     }
 
+    /// Whether a file of this path is one of the host's, in whatever home folder or project it is.
+    pub fn owns(&self, path: &Path) -> bool {
+        let user = self.files.iter().map(|pattern| place::tail(pattern));
+        let project = self.files.project().iter().map(PathBuf::from);
+        user.chain(project).any(|tail| path.ends_with(tail))
+    }
+
     /// Whether the host replaces a variable of this form itself.
     pub fn expands(&self, form: Form) -> bool {
         self.expands.contains(&form)
@@ -181,7 +191,7 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::PathBuf};
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -205,6 +215,18 @@ mod tests {
     #[test]
     fn the_variables_that_move_a_hosts_folder_are_named() {
         assert_eq!(variables(), ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"]);
+    }
+
+    #[test]
+    fn a_file_is_known_by_the_end_of_its_path() {
+        let owner =
+            |path: &str| all().iter().find(|host| host.owns(Path::new(path))).map(|host| host.id.as_str());
+        assert_eq!(owner("/h/.claude.json"), Some("claude-code"));
+        assert_eq!(owner("/h/.codex/config.toml"), Some("codex"));
+        assert_eq!(owner("/backup/.config/goose/config.yaml"), Some("goose"));
+        assert_eq!(owner("/p/.vscode/mcp.json"), Some("vscode"));
+        assert_eq!(owner("/p/mcp.json"), None);
+        assert_eq!(owner("/p/config.toml"), None);
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub enum Outcome {
 
 pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let places = settings::host_places(&context.environment.project).ok_or_else(no_home)?;
+    let places = settings::places(&context.source.paths).ok_or_else(no_home)?;
     let sources = Sources { places: &places, paths };
     let mut reading = Reading::default();
     if args.sources.is_empty() {
@@ -298,7 +298,7 @@ fn project_settled(context: &Context, change: &Change, consent: Consent) -> Resu
         context
             .output
             .note("it has values from your own files: keep it out of the repository if they are secrets");
-    } else if consent.yes || context.output.is_json() || !context.output.can_ask() {
+    } else if consent.yes || !context.output.can_ask() {
         context.output.note("its servers start after you have read and approved them: plugbay approve");
     } else {
         approve::approve(context, &approve::ApproveArgs::of(&change.file))?;

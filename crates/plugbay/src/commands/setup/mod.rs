@@ -160,7 +160,7 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
         return Err(no_host());
     }
     tokenizer::prepare();
-    let draft = Draft::new(survey, configuration_file(context)?)?;
+    let draft = Draft::new(survey, configuration_file(context)?, &context.source.paths)?;
     let trial = trial::try_servers(context, &draft.candidate()?).await?;
     let plan = draft.plan(&trial, &own_entry(context), &places)?;
     let has_skills = plan.hosts.iter().any(|host| host.host.id == skill::HOST);
@@ -295,7 +295,7 @@ fn entries_of(plan: &HostPlan) -> Vec<Entry> {
 }
 
 fn places(context: &Context) -> Result<Places, CommandError> {
-    settings::host_places(&context.environment.project).ok_or_else(|| {
+    settings::places(&context.source.paths).ok_or_else(|| {
         CommandError::failed("there is no home folder, so plugbay finds no host").hint("set HOME")
     })
 }
