@@ -106,7 +106,7 @@ impl Rules<'_> {
                 let permissions = root.get_object("permissions");
                 for kind in ["allow", "ask", "deny"] {
                     let list = permissions.and_then(|permissions| permissions.get_array(kind));
-                    lists.extend(list.and_then(|list| list_of(kind, list)));
+                    lists.extend(list.map(|list| list_of(kind, list)));
                 }
             }
             RuleSyntax::Opencode => {
@@ -165,14 +165,14 @@ impl Rules<'_> {
     }
 }
 
-fn list_of(kind: &str, list: &ast::Array<'_>) -> Option<List> {
+fn list_of(kind: &str, list: &ast::Array<'_>) -> List {
     let range = |value: &ast::Value<'_>| json::range(value);
     let rules =
         list.elements.iter().map(|rule| rule.as_string_lit().map_or("", |rule| &rule.value).to_owned());
     let members: Vec<_> = list.elements.iter().map(range).collect();
     let braced = Braced { inside: list.range.start + 1..list.range.end - 1, members: members.clone() };
     let values = members.iter().map(|member| member.end..member.end).collect();
-    Some(List { place: vec![kind.to_owned()], rules: rules.collect(), values, braced })
+    List { place: vec![kind.to_owned()], rules: rules.collect(), values, braced }
 }
 
 /// The rules of opencode, for all agents or for one.

@@ -131,7 +131,7 @@ fn json_object(dice: &mut Dice<'_>, keys: &[&str], value: &dyn Fn(&mut Dice<'_>,
 }
 
 fn json_gap(dice: &mut Dice<'_>) {
-    for _ in 0..1 + dice.pick(2) {
+    for _ in 0..=dice.pick(2) {
         match dice.pick(9) {
             1 => dice.put(" "),
             2 | 3 => dice.line(""),
