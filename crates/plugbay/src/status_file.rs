@@ -8,7 +8,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use plugbay_core::{name::ServerName, server_state::ServerState, surface::{Problem, Snapshot}};
+use plugbay_core::{
+    name::ServerName,
+    server_state::ServerState,
+    surface::{Problem, Snapshot},
+};
 use plugbay_downstream::ConnectedHost;
 use plugbay_upstream::{Condition, Status};
 use serde::{Deserialize, Serialize};

@@ -84,7 +84,8 @@ impl Watch {
         let parents = self.files.iter().filter_map(|file| file.parent());
         for wanted in parents.chain(self.folders.iter().map(PathBuf::as_path)) {
             let Some(folder) = nearest_existing(wanted) else { continue };
-            self.awaited.extend(wanted.ancestors().take_while(|missing| *missing != folder).map(Path::to_owned));
+            self.awaited
+                .extend(wanted.ancestors().take_while(|missing| *missing != folder).map(Path::to_owned));
             if !self.watched.contains(folder) && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok() {
                 self.watched.insert(folder.to_owned());
             }

@@ -20,7 +20,8 @@ use crate::{
 /// As many servers are named to whoever asks for one that is like none of them.
 const MOST_TOLD: usize = 20;
 /// What to do about problems of the configuration.
-const MENDING: &str = "`plugbay doctor`, run in a terminal, finds and mends problems. plugbay reads changed files at once.\n";
+const MENDING: &str =
+    "`plugbay doctor`, run in a terminal, finds and mends problems. plugbay reads changed files at once.\n";
 
 /// What has been switched on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -3,11 +3,7 @@
 use std::{borrow::Cow, fmt::Write};
 
 use super::{BuiltinTool, Problem, Snapshot, View, instructions::shortened};
-use crate::{
-    exposure::Mode,
-    failure::Failure,
-    name::ServerName,
-};
+use crate::{exposure::Mode, failure::Failure, name::ServerName};
 
 /// What a notice in the list of tools may cost, in bytes.
 const LONGEST: usize = 600;
@@ -83,7 +79,8 @@ pub fn beside_search(snapshot: &Snapshot, query: &str, found_nothing: bool) -> V
     let failed = failed(snapshot).filter(|(server, _)| found_nothing || is_named(server));
     let failed = failed.map(|(server, failure)| reason(server, failure));
     let problems = snapshot.layout.problems.iter().filter(|problem| found_nothing && problem.urgent);
-    let mut reasons: Vec<String> = problems.map(|problem| format!("problem: {problem}")).chain(failed).collect();
+    let mut reasons: Vec<String> =
+        problems.map(|problem| format!("problem: {problem}")).chain(failed).collect();
     if let more @ 1.. = reasons.len().saturating_sub(MOST_REASONS) {
         reasons.truncate(MOST_REASONS);
         reasons.push(format!("and {more} more: see gateway_status"));

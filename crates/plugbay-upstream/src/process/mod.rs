@@ -24,7 +24,8 @@ use std::{ffi::OsStr, process::Stdio};
 use tokio::process::Command;
 
 pub use self::{
-    child::Process, error::SpawnError, exit::Exit, guard::Guard, helper::guard_main, stderr::StderrRing,
+    child::Process, environment::is_inherited, error::SpawnError, exit::Exit, guard::Guard,
+    helper::guard_main, stderr::StderrRing,
 };
 use crate::spec::StdioSpec;
 

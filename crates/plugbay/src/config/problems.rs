@@ -7,8 +7,7 @@ use plugbay_core::surface::Problem;
 use super::{Diagnostic, Settings, Severity};
 
 /// What helps where no server is configured.
-const SETUP: &str =
-    "run `plugbay setup` in a terminal, which imports the servers of your hosts, or `plugbay add`, which adds one";
+const SETUP: &str = "run `plugbay setup` in a terminal, which imports the servers of your hosts, or `plugbay add`, which adds one";
 
 impl Settings {
     /// The problems of all files, the urgent ones first. A problem that makes one server fail is shown with that
@@ -60,7 +59,8 @@ impl Settings {
         if !self.servers.is_empty()
             && let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error)
         {
-            let message = "the configuration cannot be read since its last change; all servers stay as they were";
+            let message =
+                "the configuration cannot be read since its last change; all servers stay as they were";
             let help = "mend the file; plugbay then reads it at once";
             diagnostics.insert(0, Diagnostic::of_file(Severity::Error, first.file.clone(), message, help));
         }

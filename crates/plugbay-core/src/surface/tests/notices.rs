@@ -50,7 +50,10 @@ fn a_configuration_without_servers_lists_gateway_status_alone_in_every_mode() {
                     Details: gateway_status, or `plugbay doctor` in a terminal.";
         assert_eq!(told(&snapshot, LONGEST_INSTRUCTIONS), text);
         let status = overview(&snapshot, &View::in_mode(mode), |_| false);
-        assert!(status.starts_with("problem: no brace (/c.jsonc:3:1); mend it\n`plugbay doctor`"), "{status}");
+        assert!(
+            status.starts_with("problem: no brace (/c.jsonc:3:1); mend it\n`plugbay doctor`"),
+            "{status}"
+        );
         assert!(status.ends_with("no servers"), "{status}");
     }
 }
@@ -120,7 +123,10 @@ fn a_failed_server_without_known_tools_says_so_where_its_tools_would_be() {
 
     let notes = |query: &str, nothing| beside_search(&beside, query, nothing).join("\n");
     let reason = "git-hub does not work: exited with code 1";
-    assert_eq!((notes("mend x", true).as_str(), notes("an issue of Git Hub", false).as_str()), (reason, reason));
+    assert_eq!(
+        (notes("mend x", true).as_str(), notes("an issue of Git Hub", false).as_str()),
+        (reason, reason)
+    );
     assert_eq!(notes("an issue of git", false), "");
 }
 
