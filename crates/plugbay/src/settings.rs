@@ -55,6 +55,7 @@ impl Source {
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
+        let settings = settings.with_passed(env::vars_os());
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },

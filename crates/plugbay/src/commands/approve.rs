@@ -132,11 +132,16 @@ impl Launch {
         };
         let (command, variables, folder) = match &spec.transport {
             Transport::Stdio(stdio) => {
-                ([vec![stdio.command.clone()], stdio.args.clone()].concat(), &stdio.env, stdio.cwd.clone())
+                let variables = stdio.env.keys().chain(&stdio.pass_env).cloned();
+                (
+                    [vec![stdio.command.clone()], stdio.args.clone()].concat(),
+                    variables.collect(),
+                    stdio.cwd.clone(),
+                )
             }
-            Transport::Http(http) => (vec![http.url.clone()], &http.headers, None),
+            Transport::Http(http) => (vec![http.url.clone()], http.headers.keys().cloned().collect(), None),
         };
-        Self { name, command: Ok(command), variables: variables.keys().cloned().collect(), folder }
+        Self { name, command: Ok(command), variables, folder }
     }
 
     /// The same without what may be a secret in a URL: its user, path and query.
