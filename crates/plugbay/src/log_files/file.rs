@@ -107,7 +107,9 @@ mod tests {
 
     #[test]
     fn timestamps_of_log_lines_are_utc() {
-        let at = |seconds, millis| timestamp(UNIX_EPOCH + Duration::from_millis(seconds * 1000 + millis));
+        let at = |seconds: u64, millis: u64| {
+            timestamp(UNIX_EPOCH + Duration::from_millis(seconds * 1000 + millis))
+        };
         assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_827_696, 7), "2000-02-29T12:34:56.007Z");
         assert_eq!(at(1_772_323_199, 999), "2026-02-28T23:59:59.999Z");
