@@ -3,12 +3,16 @@
 mod approve;
 mod call;
 mod demo;
+mod gateway;
 mod harness;
 mod list;
+mod logs;
 mod permissions;
 mod search;
 mod serve;
 mod skill;
+mod snapshot;
+mod snapshots;
 mod switchboard;
 mod tokens;
 mod tools;
