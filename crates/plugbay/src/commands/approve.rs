@@ -7,7 +7,7 @@ use std::{
 
 use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{CommandError, Context};
 use crate::config::{self, ModelSource, ServerSettings, Settings};
@@ -47,6 +47,7 @@ pub struct Proposal {
 #[derive(Debug, Serialize)]
 pub struct Launch {
     pub name: String,
+    #[serde(flatten, serialize_with = "command_or_problem")]
     pub command: Result<Vec<String>, String>,
     /// Of the environment, or headers. Names only: values may be secrets.
     pub variables: Vec<String>,
@@ -114,6 +115,17 @@ fn besides(settings: &Settings) -> Vec<String> {
     let search = search.and_then(|model| sends(&model.source, "search queries"));
     let agents = agents.and_then(|agents| sends(&agents.model, "what natural_language reads"));
     [search, agents, unasked].into_iter().flatten().collect()
+}
+
+/// As JSON: the words of `command`, or a `problem`.
+fn command_or_problem<S: Serializer>(
+    command: &Result<Vec<String>, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match command {
+        Ok(words) => serializer.collect_map([("command", words)]),
+        Err(reason) => serializer.collect_map([("problem", reason)]),
+    }
 }
 
 fn no_project_file() -> CommandError {

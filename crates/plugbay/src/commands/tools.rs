@@ -11,6 +11,7 @@ use plugbay_core::{
     tokens::{Ledger, counted},
     wire::elements,
 };
+use plugbay_upstream::Condition;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -184,11 +185,19 @@ pub(super) async fn learn(
         None => app.snapshots().borrow().settled,
     };
     if !settled {
-        context.output.progress("asking the servers for their tools");
-        start(app, wanted, |name, _| {
-            context.output.progress(&format!("asking the servers for their tools: {name}"))
-        })
-        .await;
+        let names = app.servers().into_keys().filter(wanted).map(|name| name.to_string());
+        let mut waiting: Vec<String> = names.collect();
+        let show = |waiting: &[String]| {
+            context.output.progress(&format!("asking for tools, waiting for {}", waiting.join(", ")));
+        };
+        show(&waiting);
+        let report = |name: &ServerName, condition: &Condition| {
+            if matches!(condition, Condition::Ready | Condition::Error(_)) {
+                waiting.retain(|other| other != name.as_str());
+                show(&waiting);
+            }
+        };
+        start(app, wanted, report).await;
         context.output.progress_done();
     }
     settings

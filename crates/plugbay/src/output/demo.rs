@@ -19,7 +19,7 @@ const ANSWER_INDENT: usize = 11;
 impl View for Intro {
     fn human(&self, style: Style) -> String {
         let title = style.bold("Six servers start");
-        format!("{title}: five samples that take their time, as real ones do, and one that is broken\n")
+        format!("{title}: five samples that take their time, and one that is broken\n")
     }
 }
 
@@ -66,7 +66,7 @@ impl View for Costs {
             "\n{} (o200k tokens)\n{}\n{}\n{}",
             style.bold("What the tools cost in a model's context"),
             servers.render(style),
-            style.bold("What is left of it in each mode of plugbay"),
+            style.bold("What is left of it in each mode of plugbay, with the instructions"),
             modes.render(style)
         )
     }
@@ -101,10 +101,10 @@ impl View for Latencies {
 
 impl View for Restart {
     fn human(&self, style: Style) -> String {
-        let title = style.bold("`plugbay serve` starts again, with its cache");
+        let title = style.bold("`plugbay serve` starts again with its cache");
         let tools = plural(self.opening.tools.len(), "tool");
         let same = if self.same_tools { "the same " } else { "" };
-        format!("\n{title}: {same}{tools} listed after {}\n", time(self.opening.listed))
+        format!("\n{title}: {same}{tools} after {}\n", time(self.opening.listed))
     }
 }
 

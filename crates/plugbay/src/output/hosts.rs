@@ -13,7 +13,7 @@ use crate::commands::hosts::{Hosts, Row};
 
 const LEGEND: [(&str, &str); 7] = [
     ("MODE", "how plugbay lists its tools to this host"),
-    ("AGAIN", "lists again when the list has changed, and plugbay waits so long for it"),
+    ("AGAIN", "lists again after a change, for which plugbay waits so long"),
     ("HIDES", "hides tools behind a search of its own, from this number on"),
     ("TOOLS", "works with at most this many tools"),
     ("NAME", "the longest name of a tool, in characters"),

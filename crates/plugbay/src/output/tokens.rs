@@ -44,7 +44,7 @@ fn listings(listings: &[Listed], style: Style) -> String {
             percent(listed.total, all).into(),
         ]);
     }
-    let legend = "TEXTS: definitions as models read them, with calls and answers so far; tokens: o200k\n";
+    let legend = "TEXTS: definitions as models read them, and calls so far; tokens: o200k\n";
     format!("{}{}", table.render(style), style.dim(legend))
 }
 
@@ -59,9 +59,8 @@ fn host_costs(hosts: &[HostCost], style: Style) -> String {
         let cells = [Cell::painted(one_line(&host.host), Style::bold), today.into()].into_iter().chain(costs);
         table.row(cells.chain([host.mode.to_string().into()]).collect());
     }
-    let mut legend = String::from(
-        "TODAY: with the servers in the host's own configuration; then behind plugbay, by mode\n",
-    );
+    let mut legend =
+        String::from("TODAY: the servers in the host's own file; then behind plugbay, by mode\n");
     if hosts.iter().any(|host| host.defers) {
         legend.push_str("* the host hides tools behind a search of its own: only their names count\n");
     }

@@ -75,6 +75,9 @@ pub async fn call(context: &Context, args: CallArgs) -> Result<ExitCode, Command
     if args.save.is_some() || !context.output.is_json() {
         result.saved = save::save(&result.result, args.save.as_deref(), &args.tool)?;
     }
+    for file in result.saved.values().filter(|_| context.output.is_json()) {
+        context.output.note(format!("wrote {}", file.display()));
+    }
     let succeeded = context.output.call_result(&result);
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -152,7 +155,7 @@ fn rejected(target: &Target, refusal: &Refusal) -> CommandError {
     let Target { server, tool, .. } = target;
     let error = CommandError::usage(format!("the arguments do not fit the schema of {server}.{tool}"));
     let error = refusal.problems.iter().fold(error, |error, problem| {
-        let example = problem.example.as_ref().map(|example| format!("; for example {example}"));
+        let example = problem.example.as_ref().map(|example| format!(" (for example {example})"));
         error.hint(format!("{}{}", problem.message, example.unwrap_or_default()))
     });
     error.hint(format!("`plugbay tools --server {server} --signature` shows the parameters"))

@@ -91,9 +91,10 @@ fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
     let listed = elements(array, &(0..array.len()));
     let defers = profile.defers_from.is_some_and(|from| listed.len() >= from);
     let tools = listed.into_iter().filter_map(|span| Tool::parse(array.slice(span)));
-    let cost = |tool: Tool| match defers && !stays_in_sight(&tool) {
-        true => tokenizer::count(&listed_name(&tool.name)),
-        false => tokenizer::count(&counted(&tool.definition)),
+    let cost = |tool: Tool| {
+        let is_hidden = defers && !stays_in_sight(&tool);
+        let text = if is_hidden { listed_name(&tool.name) } else { counted(&tool.definition) };
+        tokenizer::count(&text)
     };
     let longest = profile.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS).min(LONGEST_INSTRUCTIONS);
     let told = instructions(&snapshot, Some(&snapshot.listing), longest);
