@@ -52,8 +52,20 @@ pub(super) fn entries(harness: &Harness) -> Vec<Row> {
             [r#""KEY_ONE":"one""#, r#""KEY_TWO":"two""#],
         ),
         row("Server.cwd", in_folder("one"), in_folder("two"), environment, ["/one\"", "/two\""]),
-        row("Server.disabled", json!({}), own(json!({ "disabled": true })), names, [" s__echo ", "    "]),
-        row("Server.enabled", json!({}), own(json!({ "enabled": false })), names, [" s__echo ", "    "]),
+        row(
+            "Server.disabled",
+            json!({}),
+            own(json!({ "disabled": true })),
+            names,
+            [" s__echo ", " gateway_status "],
+        ),
+        row(
+            "Server.enabled",
+            json!({}),
+            own(json!({ "enabled": false })),
+            names,
+            [" s__echo ", " gateway_status "],
+        ),
         row(
             "Server.timeout",
             own(json!({ "timeout": 1000 })),
