@@ -149,6 +149,12 @@ impl Output {
         }
     }
 
+    /// Whether a person can answer a question.
+    #[expect(clippy::unused_self, reason = "only a holder of the output asks")]
+    pub fn can_ask(&self) -> bool {
+        io::stderr().is_terminal() && io::stdin().is_terminal()
+    }
+
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
         let answer = self.prompt(&format!("{question} [y/N]"))?;
