@@ -75,10 +75,13 @@ for (const host of HOSTS) {
 await plugbay("setup", "--undo");
 const left = new Set(changed(before));
 for (const host of HOSTS) {
-    const own = host.files.filter((file) => left.has(file));
-    const strange = own.filter((file) => !host.keepsBooks?.(before[file], read(file)));
-    rows[host.name].restored = own.length === 0 ? "every byte" : strange.length === 0 ? host.books : "NO";
-    for (const file of strange) problems.push(`${file} differs after the hosts have run and setup was undone`);
+    const added = [];
+    for (const file of host.files.filter((file) => left.has(file))) {
+        const members = host.added?.(before[file], read(file));
+        if (members) added.push(...members);
+        else problems.push(`${file} differs after the hosts have run and setup was undone:\n${read(file)}`);
+    }
+    rows[host.name].restored = added.length === 0 ? "every byte" : `all; the host added ${added.join(", ")}`;
 }
 for (const path of [".config/plugbay/config.jsonc", ".claude/skills/plugbay"]) {
     expect(!existsSync(join(home, path)), `${path} is left behind`);

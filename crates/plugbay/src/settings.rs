@@ -7,7 +7,7 @@ use std::{
 };
 
 use plugbay_downstream::http::{Access, Address, Unguarded};
-use plugbay_hosts::known;
+use plugbay_hosts::known::{self, Places};
 
 use crate::{
     app::Environment,
@@ -47,6 +47,11 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
+    pub fn load_unexpanded(&self) -> Settings {
+        config::load(self.explicit.as_deref(), &self.paths, &|name| Some(format!("${{{name}}}")))
+    }
+
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
@@ -56,6 +61,11 @@ impl Source {
             None => settings,
         }
     }
+}
+
+/// The columns of the output, if the user sets them.
+pub fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
 pub fn home() -> Option<PathBuf> {
@@ -72,20 +82,16 @@ pub fn claude_code() -> (Option<PathBuf>, Option<PathBuf>) {
     (absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
-/// Where hosts keep their files; `None` without a home folder.
-pub fn host_places(project: &Path) -> Option<known::Places> {
-    let mut places = known::Places::new(home()?);
+/// The folders in which hosts keep their files; none without a home folder.
+pub fn places(paths: &Paths) -> Option<Places> {
+    let mut places = Places::new(home()?);
     places.config = absolute("XDG_CONFIG_HOME").unwrap_or(places.config);
     // In the home folder, a file of the user would look like one of a project.
+    let project = config::project_folder(&paths.start);
     places.project = (project != places.home).then(|| project.to_owned());
     let moved = known::variables().into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?)));
     places.overrides = moved.collect();
     Some(places)
-}
-
-/// The value of an environment variable, for the expansion of variables in entries.
-pub fn variable(name: &str) -> Option<String> {
-    env::var(name).ok()
 }
 
 /// The folders that the user has moved: a host may start plugbay without these variables.
@@ -113,9 +119,9 @@ pub fn own_program(executable: &Path) -> PathBuf {
     known.unwrap_or_else(|| executable.to_owned())
 }
 
-/// Whether an environment variable is set.
-pub fn is_set(variable: &str) -> bool {
-    env::var_os(variable).is_some()
+/// The value of an environment variable, for the expansion of variables in entries.
+pub fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
 }
 
 /// The cache folder, the project and the executable of this process.
@@ -127,6 +133,7 @@ pub fn environment() -> std::io::Result<Environment> {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
         project: config::project_folder(&start).to_owned(),
         program: env::current_exe()?,
+        logs: None,
     })
 }
 

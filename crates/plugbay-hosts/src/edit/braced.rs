@@ -1,4 +1,4 @@
-//! Members between braces, separated by commas: JSON objects, inline tables of TOML, flow mappings of YAML.
+//! Members between braces or brackets, separated by commas: objects and lists of JSON, inline tables of TOML, flow mappings of YAML.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use super::splice::{self, Splice};
 
 /// An object in a text.
 #[derive(Debug, Clone)]
-pub(super) struct Braced {
+pub(crate) struct Braced {
     /// Between the braces.
-    pub(super) inside: Range<usize>,
+    pub(crate) inside: Range<usize>,
     /// Each member, from its key to the end of its value.
-    pub(super) members: Vec<Range<usize>>,
+    pub(crate) members: Vec<Range<usize>>,
 }
 
 /// How the text around is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout<'a> {
-    pub(super) newline: &'a str,
+pub(crate) struct Layout<'a> {
+    pub(crate) newline: &'a str,
     /// One level of indentation.
-    pub(super) unit: &'a str,
-    pub(super) comments: Comments,
+    pub(crate) unit: &'a str,
+    pub(crate) comments: Comments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comments {
+pub(crate) enum Comments {
     /// `// …` and `/* … */`
     Slashes,
     /// `# …`
@@ -32,7 +32,7 @@ pub(super) enum Comments {
 
 /// How a first member is put between empty braces. Each way can be told from the result, so that it can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum First {
+pub(crate) enum First {
     /// On lines of its own.
     OnLines,
     /// Right behind the brace, on several lines.
@@ -42,31 +42,46 @@ pub(super) enum First {
 }
 
 /// Writes a member: over several lines that begin with this indentation, or in one line.
-pub(super) type Write<'a> = &'a dyn Fn(Option<&str>) -> String;
+pub(crate) type Write<'a> = &'a dyn Fn(Option<&str>) -> String;
 
 impl Braced {
     /// Adds a member behind the last one and behind the comments on its line.
-    pub(super) fn append(
+    pub(crate) fn append(
         &self,
         text: &str,
         layout: Layout<'_>,
         first: First,
         write: Write<'_>,
     ) -> Vec<Splice> {
-        let Some(last) = self.members.last() else { return self.fill(text, layout, first, write) };
-        let gap = pieces(text, last.end..self.inside.end, layout.comments);
+        match self.members.len().checked_sub(1) {
+            Some(last) => self.insert_after(text, last, layout, write),
+            None => self.fill(text, layout, first, write),
+        }
+    }
+
+    /// Adds a member behind this one and behind the comments on its line.
+    pub(crate) fn insert_after(
+        &self,
+        text: &str,
+        index: usize,
+        layout: Layout<'_>,
+        write: Write<'_>,
+    ) -> Vec<Splice> {
+        let member = &self.members[index];
+        let after = self.members.get(index + 1).map_or(self.inside.end, |next| next.start);
+        let gap = pieces(text, member.end..after, layout.comments);
         let comma = gap.iter().find(|piece| piece.kind == Kind::Comma).map(|piece| piece.range.end);
-        let (at, in_comment) = behind_comments(text, &gap, comma.unwrap_or(last.end));
-        let before = self.members.iter().rev().nth(1).map_or(self.inside.start, |member| member.end);
-        let member = if in_comment || text[before..last.start].contains('\n') {
-            let indent = self.indent(text, last.start, layout);
+        let (at, in_comment) = behind_comments(text, &gap, comma.unwrap_or(member.end));
+        let before = index.checked_sub(1).map_or(self.inside.start, |before| self.members[before].end);
+        let new = if in_comment || text[before..member.start].contains('\n') {
+            let indent = self.indent(text, member.start, layout);
             format!("{}{indent}{}", layout.newline, write(Some(&indent)))
         } else {
             format!(" {}", write(None))
         };
         match comma {
-            Some(_) => vec![(at..at, format!("{member},"))],
-            None => vec![(last.end..last.end, ",".to_owned()), (at..at, member)],
+            Some(_) => vec![(at..at, format!("{new},"))],
+            None => vec![(member.end..member.end, ",".to_owned()), (at..at, new)],
         }
     }
 
@@ -93,7 +108,10 @@ impl Braced {
     }
 
     /// Takes a member away, with the blanks before it and one comma. Comments stay.
-    pub(super) fn remove(&self, text: &str, index: usize, comments: Comments) -> Vec<Splice> {
+    pub(crate) fn remove(&self, text: &str, index: usize, comments: Comments) -> Vec<Splice> {
+        if self.only(text).is_some() {
+            return vec![(self.inside.clone(), String::new())];
+        }
         let member = &self.members[index];
         let before = index.checked_sub(1).map_or(self.inside.start, |before| self.members[before].end);
         let after = self.members.get(index + 1).map_or(self.inside.end, |next| next.start);
@@ -109,7 +127,7 @@ impl Braced {
     }
 
     /// The only member's surroundings, if there is nothing else between the braces, comments neither.
-    pub(super) fn only<'t>(&self, text: &'t str) -> Option<Only<'t>> {
+    pub(crate) fn only<'t>(&self, text: &'t str) -> Option<Only<'t>> {
         let [member] = self.members.as_slice() else { return None };
         let before = &text[self.inside.start..member.start];
         let after = &text[member.end..self.inside.end];
@@ -128,14 +146,14 @@ impl Braced {
 
 /// The blanks around a member that is alone between its braces.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Only<'t> {
-    pub(super) before: &'t str,
-    pub(super) after: &'t str,
+pub(crate) struct Only<'t> {
+    pub(crate) before: &'t str,
+    pub(crate) after: &'t str,
 }
 
 impl<'t> Only<'t> {
     /// The blanks that were between the braces before [`First::OnLines`] put the member there.
-    pub(super) fn blanks(self) -> &'t str {
+    pub(crate) fn blanks(self) -> &'t str {
         if self.before.contains('\n') && self.after.contains('\n') { "" } else { self.after }
     }
 }

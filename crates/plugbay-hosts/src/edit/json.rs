@@ -95,14 +95,14 @@ pub(super) fn put_back(text: &str, original: &str, key: &[String]) -> Result<Str
     Ok(splice::apply(text, braced(object).append(text, file.layout(), First::OnLines, &write)))
 }
 
-struct File<'a> {
+pub(crate) struct File<'a> {
     text: &'a str,
     root: Option<ast::Value<'a>>,
     unit: String,
 }
 
 impl<'a> File<'a> {
-    fn parse(text: &'a str) -> Result<Self, EditError> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, EditError> {
         let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
             .map_err(|error| EditError::Syntax { format: "JSON", message: error.to_string() })?;
         let first = parsed.value.as_ref().and_then(|root| root.as_object()?.properties.first());
@@ -113,11 +113,11 @@ impl<'a> File<'a> {
     }
 
     /// The root; `None` for a text without any value.
-    fn root(&self) -> Result<Option<&ast::Object<'a>>, EditError> {
+    pub(crate) fn root(&self) -> Result<Option<&ast::Object<'a>>, EditError> {
         self.root.as_ref().map(|root| as_object(root, "the file")).transpose()
     }
 
-    fn layout(&self) -> Layout<'_> {
+    pub(crate) fn layout(&self) -> Layout<'_> {
         Layout { newline: splice::newline(self.text), unit: &self.unit, comments: Comments::Slashes }
     }
 
@@ -187,7 +187,7 @@ pub(super) fn in_line(value: &Value) -> String {
     }
 }
 
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -204,12 +204,12 @@ fn nested(key: &[String], raw: &str) -> String {
     format!("{{ {} }}", member_text(key, raw))
 }
 
-fn braced(object: &ast::Object<'_>) -> Braced {
+pub(crate) fn braced(object: &ast::Object<'_>) -> Braced {
     let members = object.properties.iter().map(|member| member.range.start..member.range.end);
     Braced { inside: object.range.start + 1..object.range.end - 1, members: members.collect() }
 }
 
-fn range(value: &ast::Value<'_>) -> std::ops::Range<usize> {
+pub(crate) fn range(value: &ast::Value<'_>) -> std::ops::Range<usize> {
     let range = jsonc_parser::common::Ranged::range(value);
     range.start..range.end
 }

@@ -1,8 +1,8 @@
 //! Edits of hosts' files that leave everything else as it was, byte for byte.
 
-mod braced;
-mod json;
-mod splice;
+pub(crate) mod braced;
+pub(crate) mod json;
+pub(crate) mod splice;
 mod toml;
 mod yaml;
 mod yaml_nodes;
@@ -102,11 +102,10 @@ struct Own<'a> {
 fn rewire(host: &Host, text: &str, own: &Own<'_>, moved: &[&[String]]) -> Result<String, EditError> {
     let before = Tree::parse(host.format, text)?;
     let own_key = [own.container.to_owned(), own.name.to_owned()];
-    let mut out = with_mark(text, |text| match host.format {
-        Format::Json => json::insert(text, own),
-        Format::Toml => toml::insert(text, own),
-        Format::Yaml => yaml::insert(text, own),
-    })?;
+    let value = Value::Object(own.members.iter().cloned().collect());
+    let is_there = at(&before, &own_key).is_some_and(|tree| tree.to_value() == value);
+    let mut out =
+        if is_there { text.to_owned() } else { with_mark(text, |text| insert(host.format, text, own))? };
     // In the order of the file, so that the order in `moved` leaves no trace.
     let gone: Vec<Vec<String>> = keys(host, &before)
         .into_iter()
@@ -117,11 +116,18 @@ fn rewire(host: &Host, text: &str, own: &Own<'_>, moved: &[&[String]]) -> Result
     }
     check(host, text, &out, &own_key, |tree| gone.iter().for_each(|key| take(tree, key)))?;
     let written = Tree::parse(host.format, &out)?;
-    let written = at(&written, &own_key).map(Tree::to_value);
-    if written == Some(Value::Object(own.members.iter().cloned().collect())) {
+    if at(&written, &own_key).is_some_and(|tree| tree.to_value() == value) {
         Ok(out)
     } else {
         Err(EditError::Unsafe("its own entry would not be read as it was written".to_owned()))
+    }
+}
+
+fn insert(format: Format, text: &str, own: &Own<'_>) -> Result<String, EditError> {
+    match format {
+        Format::Json => json::insert(text, own),
+        Format::Toml => toml::insert(text, own),
+        Format::Yaml => yaml::insert(text, own),
     }
 }
 
@@ -166,8 +172,8 @@ fn check(
     change: impl Fn(&mut Tree),
 ) -> Result<(), EditError> {
     let mut expected = Tree::parse(host.format, before)?;
-    take(&mut expected, own_key);
     change(&mut expected);
+    take(&mut expected, own_key);
     let found = Tree::parse(host.format, after);
     let mut found =
         found.map_err(|error| EditError::Unsafe(format!("the result would be broken, {error}")))?;

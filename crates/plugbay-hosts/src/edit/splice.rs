@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 /// A part of a text and what replaces it.
-pub(super) type Splice = (Range<usize>, String);
+pub(crate) type Splice = (Range<usize>, String);
 
 /// The text with all replacements made; they must not overlap.
-pub(super) fn apply(text: &str, mut splices: Vec<Splice>) -> String {
+pub(crate) fn apply(text: &str, mut splices: Vec<Splice>) -> String {
     // Stable: of two insertions at one place, the first stays first.
     splices.sort_by_key(|(range, _)| (range.start, range.end));
     let mut out = String::with_capacity(text.len() + 256);
@@ -21,7 +21,7 @@ pub(super) fn apply(text: &str, mut splices: Vec<Splice>) -> String {
 }
 
 /// The line break that the text uses.
-pub(super) fn newline(text: &str) -> &'static str {
+pub(crate) fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
         _ => "\n",
@@ -29,22 +29,22 @@ pub(super) fn newline(text: &str) -> &'static str {
 }
 
 /// Where the line of this place begins.
-pub(super) fn line_start(text: &str, at: usize) -> usize {
+pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 /// Where the line after this place begins; the end of the text for the last line.
-pub(super) fn line_end(text: &str, at: usize) -> usize {
+pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
 
 /// The blanks at the start of the line of this place.
-pub(super) fn indentation(text: &str, at: usize) -> &str {
+pub(crate) fn indentation(text: &str, at: usize) -> &str {
     let line = &text[line_start(text, at)..at];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
 /// Whether only blanks stand before this place on its line.
-pub(super) fn is_first_on_line(text: &str, at: usize) -> bool {
+pub(crate) fn is_first_on_line(text: &str, at: usize) -> bool {
     text[line_start(text, at)..at].bytes().all(|byte| byte == b' ' || byte == b'\t')
 }

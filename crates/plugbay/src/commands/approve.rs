@@ -12,6 +12,26 @@ use serde::Serialize;
 use super::{CommandError, Context};
 use crate::config::{self, ModelSource, ServerSettings, Settings};
 
+/// Allow a project's configuration file to start its servers.
+///
+/// Shows what the file, and the files that it leads to, would start, and asks. A file that changes must be
+/// approved again.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// The configuration file. Default: the project file of this folder.
+    path: Option<PathBuf>,
+    /// Approve without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl ApproveArgs {
+    /// To approve this file, after a question.
+    pub fn of(file: &Path) -> Self {
+        Self { path: Some(file.to_owned()), yes: false }
+    }
+}
+
 /// What an approval would allow.
 #[derive(Debug, Serialize)]
 pub struct Proposal {
@@ -33,9 +53,9 @@ pub struct Launch {
     pub folder: Option<PathBuf>,
 }
 
-pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<ExitCode, CommandError> {
+pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let file = match path {
+    let file = match &args.path {
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
@@ -49,9 +69,9 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
     let found = found.collect();
     let servers = settings.servers.iter().map(Launch::of).collect();
     let besides = besides(&settings);
-    context.output.show(&Proposal { file: file.clone(), servers, besides, found }, false);
+    context.output.show(&Proposal { file: file.clone(), servers, besides, found });
 
-    if !yes {
+    if !args.yes {
         match context.output.ask("Approve it?") {
             Some(true) => {}
             Some(false) => return Err(CommandError::failed("not approved")),
@@ -102,7 +122,7 @@ fn no_project_file() -> CommandError {
 }
 
 impl Launch {
-    fn of(server: &ServerSettings) -> Self {
+    pub fn of(server: &ServerSettings) -> Self {
         let name = server.name.to_string();
         let spec = match &server.spec {
             Ok(spec) => spec,
@@ -117,5 +137,39 @@ impl Launch {
             Transport::Http(http) => (vec![http.url.clone()], &http.headers, None),
         };
         Self { name, command: Ok(command), variables: variables.keys().cloned().collect(), folder }
+    }
+
+    /// The same without what may be a secret in a URL: its user, path and query.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        if let Ok([url]) = self.command.as_deref()
+            && let Some((scheme, rest)) = url.split_once("://")
+        {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            self.command = Ok(vec![format!("{scheme}://{host}")]);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_masked_url_has_no_user_path_or_query() {
+        let launch = |words: &[&str]| Launch {
+            name: "a".to_owned(),
+            command: Ok(words.iter().map(|word| (*word).to_owned()).collect()),
+            variables: Vec::new(),
+            folder: None,
+        };
+        let masked = |words: &[&str]| launch(words).masked().command.unwrap();
+        assert_eq!(
+            masked(&["https://me:pw@mcp.example.com:8443/k/1?key=2"]),
+            ["https://mcp.example.com:8443"]
+        );
+        assert_eq!(masked(&["npx", "http://x/y"]), ["npx", "http://x/y"]);
     }
 }

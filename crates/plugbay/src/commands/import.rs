@@ -33,9 +33,6 @@ pub struct Consent {
     /// Write without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub const EXAMPLES: &str = "\
@@ -97,7 +94,7 @@ pub enum Outcome {
 
 pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let places = settings::host_places(&context.environment.project).ok_or_else(no_home)?;
+    let places = settings::places(&context.source.paths).ok_or_else(no_home)?;
     let sources = Sources { places: &places, paths };
     let mut reading = Reading::default();
     if args.sources.is_empty() {
@@ -122,14 +119,14 @@ pub fn run(
     let changes = changes(context, &mut reading)?;
     let mut report = report(&changes, reading, context);
     let adds = changes.iter().any(|change| !change.plan.is_empty());
-    if !consent.json {
-        context.output.show(&report, false);
+    if !context.output.is_json() {
+        context.output.show(&report);
     }
     if adds && !consent.dry_run {
         agree(context, consent)?;
         report.written = write(context, &changes, command)?;
     }
-    if consent.json {
+    if context.output.is_json() {
         context.output.json(&report);
     } else if !adds {
         context.output.note("there is nothing to import: the configuration has all of these servers");
@@ -302,10 +299,10 @@ fn project_settled(context: &Context, change: &Change, consent: Consent) -> Resu
         context
             .output
             .note("it has values from your own files: keep it out of the repository if they are secrets");
-    } else if consent.yes || consent.json || !context.output.can_ask() {
+    } else if consent.yes || !context.output.can_ask() {
         context.output.note("its servers start after you have read and approved them: plugbay approve");
     } else {
-        approve::approve(context, Some(&change.file), false)?;
+        approve::approve(context, &approve::ApproveArgs::of(&change.file))?;
     }
     Ok(())
 }

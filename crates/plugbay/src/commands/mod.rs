@@ -2,13 +2,17 @@
 
 pub mod approve;
 pub mod call;
+pub mod completions;
 pub mod demo;
 pub mod hosts;
 pub mod import;
 pub mod init;
 pub mod list;
+pub mod logs;
+pub mod man;
 pub mod migrate;
 pub mod permissions;
+pub mod plugin;
 pub mod schema;
 pub mod search;
 pub mod serve;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::hex_digest;
 pub use reverse::reverse;
-pub use undo::{Merge, Outcome, Present, Texts, Undone};
+pub use undo::{Outcome, Present, Texts, Undone};
 
 const JOURNAL: &str = "journal.json";
 const LOCK: &str = "lock";

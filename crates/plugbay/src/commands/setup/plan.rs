@@ -10,7 +10,7 @@ use plugbay_hosts::{
     edit::{self, OwnEntry},
     known::{Host, Places},
     permissions,
-    read::{self, Found, ReadError},
+    read::Found,
 };
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ use super::{
     trial::Trial,
 };
 use crate::{
+    config::{self, Listed, Paths},
     error::StartFailure,
     import::{self, Origin, Present, Skip},
     settings,
@@ -115,9 +116,10 @@ impl Fate {
 }
 
 impl Draft {
-    pub fn new(survey: Survey, configuration: PathBuf) -> Result<Self, CommandError> {
+    pub fn new(survey: Survey, configuration: PathBuf, paths: &Paths) -> Result<Self, CommandError> {
         let text = read_text(&configuration)?;
-        let present = present(&configuration, text.as_deref().unwrap_or_default())?;
+        let present = present(&configuration, paths);
+
         let found = survey.hosts.iter().flat_map(|host| host.servers.iter().map(|found| origin(host, found)));
         let import = import::plan(found.collect(), &present);
         let mut draft = Self { survey, configuration, text, import, servers: Vec::new() };
@@ -237,16 +239,10 @@ fn origin(host: &SurveyedHost, found: &Found) -> import::Found {
 }
 
 /// The servers of the configuration file.
-fn present(path: &Path, text: &str) -> Result<Present, CommandError> {
-    let reading = match read::read_any(path, text) {
-        Ok(reading) => reading,
-        Err(ReadError::NoServers) => read::Reading::default(),
-        Err(error) => return Err(unusable(path, &error)),
-    };
-    let servers: Vec<Entry> = reading.found.into_iter().map(|found| found.entry).collect();
-    let broken = reading.problems.into_iter().map(|problem| problem.name);
-    let names = servers.iter().map(|entry| entry.name.clone()).chain(broken).collect();
-    Ok(Present { servers, names, beneath: Vec::new() })
+fn present(path: &Path, paths: &Paths) -> Present {
+    let Listed { servers, names, .. } =
+        if path.exists() { config::servers_in(path, paths) } else { Listed::default() };
+    Present { servers, names, beneath: Vec::new() }
 }
 
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> CommandError {
@@ -317,7 +313,8 @@ fn staying(host: &SurveyedHost) -> Vec<Server> {
 
 /// Why a server does not work: a variable that is not set, a login, or something else.
 fn failed(entry: &Entry, failure: StartFailure) -> Fate {
-    if let Some(name) = variables(entry).into_iter().find(|name| !settings::is_set(name)) {
+    let unset = import::needs(entry, &settings::variable).variables;
+    if let Some(name) = unset.into_iter().next() {
         let reason = format!("the variable {name} is not set");
         let remedy = Some(format!("set {name}, then run `plugbay setup` again"));
         let reason = StartFailure { reason, remedy, stderr: Vec::new() };
@@ -325,23 +322,4 @@ fn failed(entry: &Entry, failure: StartFailure) -> Fate {
     }
     let refused = ["HTTP 401", "HTTP 403"].iter().any(|code| failure.reason.contains(code));
     Fate::Stays { reason: failure, needs: refused.then_some(Need::Login) }
-}
-
-/// The names in `${NAME}`, without those that have a default.
-fn variables(entry: &Entry) -> Vec<String> {
-    let texts: Vec<&String> = match &entry.launch {
-        plugbay_hosts::Launch::Process { command, args, env, cwd } => {
-            std::iter::once(command).chain(args).chain(env.values()).chain(cwd).collect()
-        }
-        plugbay_hosts::Launch::Remote(remote) => {
-            std::iter::once(&remote.url).chain(remote.headers.values()).collect()
-        }
-    };
-    let names = texts.into_iter().flat_map(|text| {
-        text.split("${")
-            .skip(1)
-            .filter_map(|rest| Some(rest.split_once('}')?.0.to_owned()))
-            .collect::<Vec<_>>()
-    });
-    names.filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).collect()
 }
