@@ -101,7 +101,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandE
         reading = sources.all();
     }
     for source in &args.sources {
-        sources.named(source, &mut reading).map_err(unreadable)?;
+        sources.named(source, &mut reading).map_err(|error| unreadable(&error))?;
     }
     if reading.found.is_empty() {
         return Err(nothing_found(&reading, &args.sources));
@@ -143,7 +143,7 @@ pub fn no_home() -> CommandError {
     CommandError::failed("there is no home folder to look for hosts in").hint("set HOME")
 }
 
-pub fn unreadable(error: SourceError) -> CommandError {
+fn unreadable(error: &SourceError) -> CommandError {
     let known: Vec<&str> = known::all().iter().map(|host| host.id.as_str()).collect();
     let failed = CommandError::failed(error.to_string());
     match error {
@@ -183,7 +183,8 @@ fn changes(context: &Context, reading: &mut Reading) -> Result<Vec<Change>, Comm
     let (project, user): (Vec<Found>, Vec<Found>) =
         found.into_iter().partition(|found| found.origin.project.is_some());
     let alone = explicit.is_some();
-    let user = import::user_change(user, &reading.settings, explicit, paths).map_err(broken)?;
+    let user =
+        import::user_change(user, &reading.settings, explicit, paths).map_err(|error| broken(&error))?;
     if alone {
         for Found { entry, origin } in project {
             reading.elsewhere(&origin.host, &origin.project.unwrap_or_default(), entry.name);
@@ -200,11 +201,11 @@ fn changes(context: &Context, reading: &mut Reading) -> Result<Vec<Change>, Comm
             reading.problems.push(Problem { file, server: None, reason: error.to_string() });
             Ok(vec![user])
         }
-        Err(error) => Err(broken(error)),
+        Err(error) => Err(broken(&error)),
     }
 }
 
-fn broken(error: TargetError) -> CommandError {
+fn broken(error: &TargetError) -> CommandError {
     let failed = CommandError::failed(error.to_string());
     match error {
         TargetError::Broken { .. } => failed.hint("repair the file first; `plugbay list` shows the place"),

@@ -63,9 +63,9 @@ fn write(context: &Context, file: &Path, text: &str) -> Result<ExitCode, Command
 
 /// A configuration without servers that shows how one is written.
 fn example() -> String {
-    let example: String = EXAMPLE.lines().map(|line| format!("// {line}\n")).collect();
+    let example = EXAMPLE.replace('\n', "\n// ");
     format!(
-        "// The configuration of plugbay; `plugbay schema` prints its JSON Schema. An example:\n{example}{{\n  \"mcpServers\": {{}}\n}}\n"
+        "// The configuration of plugbay; `plugbay schema` prints its JSON Schema. An example:\n// {example}\n{{\n  \"mcpServers\": {{}}\n}}\n"
     )
 }
 
