@@ -106,18 +106,17 @@ impl Rules<'_> {
                 let permissions = root.get_object("permissions");
                 for kind in ["allow", "ask", "deny"] {
                     let list = permissions.and_then(|permissions| permissions.get_array(kind));
-                    lists.extend(list.and_then(|list| list_of(kind, list)));
+                    lists.extend(list.map(|list| list_of(kind, list)));
                 }
             }
             RuleSyntax::Opencode => {
                 lists.extend(objects_of(&[], root));
-                for (agent, settings) in root
-                    .get_object("agent")
-                    .into_iter()
-                    .flat_map(|agents| &agents.properties)
-                    .filter_map(|agent| Some((agent.name.as_str(), agent.value.as_object()?)))
-                {
-                    lists.extend(objects_of(&["agent", agent], settings));
+                let agents = root.get_object("agent").into_iter().flat_map(|agents| &agents.properties);
+                for agent in agents {
+                    let settings = agent.value.as_object();
+                    lists.extend(
+                        settings.into_iter().flat_map(|it| objects_of(&["agent", agent.name.as_str()], it)),
+                    );
                 }
             }
         }
@@ -165,14 +164,14 @@ impl Rules<'_> {
     }
 }
 
-fn list_of(kind: &str, list: &ast::Array<'_>) -> Option<List> {
+fn list_of(kind: &str, list: &ast::Array<'_>) -> List {
     let range = |value: &ast::Value<'_>| json::range(value);
     let rules =
         list.elements.iter().map(|rule| rule.as_string_lit().map_or("", |rule| &rule.value).to_owned());
     let members: Vec<_> = list.elements.iter().map(range).collect();
     let braced = Braced { inside: list.range.start + 1..list.range.end - 1, members: members.clone() };
     let values = members.iter().map(|member| member.end..member.end).collect();
-    Some(List { place: vec![kind.to_owned()], rules: rules.collect(), values, braced })
+    List { place: vec![kind.to_owned()], rules: rules.collect(), values, braced }
 }
 
 /// The rules of opencode, for all agents or for one.

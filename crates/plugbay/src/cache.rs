@@ -5,10 +5,10 @@
 //! replaced as a whole, by rename, under a lock.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
     sync::{Arc, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -22,6 +22,8 @@ use plugbay_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::files;
 
 const FORMAT: u32 = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
@@ -145,19 +147,12 @@ fn write(job: &Job) -> io::Result<()> {
     if fs::read(&job.path).is_ok_and(|content| content == job.content.as_bytes()) {
         return Ok(());
     }
-    let folder = job.path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let folder = files::folder_of(&job.path);
+    files::create_folder(folder)?;
     let lock =
         File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(".lock"))?;
     lock_soon(&lock)?;
-    let new = folder.join(format!(".{}.new", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    let written = file.write_all(job.content.as_bytes()).and_then(|()| file.sync_all());
-    let replaced = written.and_then(|()| fs::rename(&new, &job.path));
-    if replaced.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    replaced
+    files::replace(&job.path, job.content.as_bytes())
 }
 
 /// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start

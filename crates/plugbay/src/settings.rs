@@ -47,15 +47,26 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
+    pub fn load_unexpanded(&self) -> Settings {
+        config::load(self.explicit.as_deref(), &self.paths, &|name| Some(format!("${{{name}}}")))
+    }
+
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
+        let settings = settings.with_passed(env::vars_os());
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
             None => settings,
         }
     }
+}
+
+/// The columns of the output, if the user sets them.
+pub fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
 pub fn home() -> Option<PathBuf> {
@@ -122,6 +133,7 @@ pub fn environment() -> std::io::Result<Environment> {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
         project: config::project_folder(&start).to_owned(),
         program: env::current_exe()?,
+        logs: None,
     })
 }
 

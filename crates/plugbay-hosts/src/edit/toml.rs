@@ -105,10 +105,10 @@ fn add(text: &str, container: &str, name: &str, members: &Members) -> Result<Str
         return Ok(splice::apply(text, braced(table)?.append(text, layout, First::InLine, &write)));
     }
     let newline = splice::newline(text);
-    let mut body = format!("[{}.{}]{newline}", key_text(container), key_text(name));
-    for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        body.push_str(&format!("{} = {}{newline}", key_text(key), in_line(value)));
-    }
+    let head = format!("[{}.{}]{newline}", key_text(container), key_text(name));
+    let members = members.iter().filter(|(_, value)| !value.is_null());
+    let lines = members.map(|(key, value)| format!("{} = {}{newline}", key_text(key), in_line(value)));
+    let body: String = [head].into_iter().chain(lines).collect();
     Ok(at_end(text, &body))
 }
 

@@ -47,7 +47,7 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
     let Some(whole) = root(text)? else { return Ok(text.to_owned()) };
     let Some(Node::Mapping(servers)) = whole.get(container) else { return Ok(text.to_owned()) };
     if servers.is_flow {
-        return remove_own_flow(text, &whole, servers, &key);
+        return Ok(remove_own_flow(text, &whole, servers, &key));
     }
     let (Some(index), Some(place)) = (whole.position(container), servers.position(name)) else {
         return Ok(text.to_owned());
@@ -56,8 +56,7 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
     let above = whole.entries[index].key.clone();
     let column = |at: usize| at - splice::line_start(text, at);
     let is_only = servers.entries.len() == 1 && !whole.is_flow;
-    let indent = column(servers.entries[place].key.start)
-        - column(above.start).min(column(servers.entries[place].key.start));
+    let indent = column(servers.entries[place].key.start).saturating_sub(column(above.start));
     let header = &text[above.end..entry.start.max(above.end)];
     if is_only && indent == CREATED && header.trim() == ":" {
         let start = splice::line_start(text, above.start);
@@ -186,14 +185,9 @@ fn at(text: &str, place: usize, lines: &str) -> String {
     splice::apply(text, vec![(place..place, new)])
 }
 
-fn remove_own_flow(
-    text: &str,
-    root: &Mapping,
-    servers: &Mapping,
-    key: &[String; 2],
-) -> Result<String, EditError> {
+fn remove_own_flow(text: &str, root: &Mapping, servers: &Mapping, key: &[String; 2]) -> String {
     let [container, name] = key;
-    let Some(index) = servers.position(name) else { return Ok(text.to_owned()) };
+    let Some(index) = servers.position(name) else { return text.to_owned() };
     let around = braced(text, servers);
     let splices = match around.only(text) {
         None => around.remove(text, index, Comments::Hash),
@@ -207,7 +201,7 @@ fn remove_own_flow(
         }
         Some(only) => vec![(around.inside.clone(), only.after.to_owned())],
     };
-    Ok(splice::apply(text, splices))
+    splice::apply(text, splices)
 }
 
 /// The lines of an entry to be cut out.

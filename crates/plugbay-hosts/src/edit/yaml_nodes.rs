@@ -152,9 +152,8 @@ impl Reader<'_> {
                 let is_flow = style == StructureStyle::Flow;
                 return Ok(Node::Mapping(Mapping { is_flow, range: start..end, entries }));
             };
-            let key = match key {
-                Node::Scalar { range, .. } => range,
-                _ => return Err(EditError::Unsafe("a key is not a plain name".to_owned())),
+            let Node::Scalar { range: key, .. } = key else {
+                return Err(EditError::Unsafe("a key is not a plain name".to_owned()));
             };
             let value = self.node()?.unwrap_or(Node::Empty);
             entries.push(MappingEntry { name, key, value });

@@ -214,7 +214,17 @@ mod tests {
 
     #[test]
     fn the_variables_that_move_a_hosts_folder_are_named() {
-        assert_eq!(variables(), ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"]);
+        assert_eq!(
+            variables(),
+            [
+                "CLAUDE_CONFIG_DIR",
+                "CODEX_HOME",
+                "COPILOT_HOME",
+                "GEMINI_CLI_HOME",
+                "GROK_HOME",
+                "KIMI_CODE_HOME"
+            ]
+        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(super) fn entry(name: &str, value: &Tree, host: Option<&Host>, file: &Tree) 
     let mut entry = Entry::new(name, fields.launch()?);
     fields.settings(&mut entry)?;
     fields.times(&mut entry, host);
+    entry.disabled |= is_switched_off(name, file);
     entry.notes = fields.names.notes;
     Ok(entry)
 }
@@ -53,6 +54,15 @@ fn host_own(fields: &Map<String, Value>) -> Option<String> {
         (_, Some("extension")) => Some("comes from an extension of the host".to_owned()),
         _ => None,
     }
+}
+
+/// Whether the lists `mcp.allowed` and `mcp.excluded` of Gemini CLI and Qwen Code leave the server out.
+fn is_switched_off(name: &str, file: &Tree) -> bool {
+    let names = |key: &str| match file.get("mcp")?.get(key)? {
+        Tree::Array(names) => Some(names.contains(&Tree::Leaf(name.into()))),
+        _ => None,
+    };
+    names("excluded") == Some(true) || names("allowed") == Some(false)
 }
 
 /// The `inputs` of VS Code's file: id and description.
@@ -170,7 +180,7 @@ impl Fields<'_> {
         if let Some(key) = approval {
             self.names.note(format!("the host's own approvals (`{key}`) do not move with the entry"));
         }
-        if ["oauth", "auth", "authProviderType"].iter().any(|key| is_set(key)) {
+        if ["oauth", "auth", "authProviderType"].iter().any(is_set) {
             self.names.note(
                 "the host logs in to this server itself; the login does not move with the entry".into(),
             );
@@ -357,6 +367,16 @@ mod tests {
             let text = format!(r#"{{"{container}":{{"x":{{"command":"c",{field}}}}}}}"#);
             assert!(only(host, &text).disabled, "{host}");
         }
+    }
+
+    #[test]
+    fn an_entry_outside_of_geminis_lists_is_disabled() {
+        let disabled = |lists: &str| {
+            let text = format!(r#"{{"mcp":{lists},"mcpServers":{{"x":{{"command":"c"}}}}}}"#);
+            only("gemini-cli", &text).disabled
+        };
+        assert!(disabled(r#"{"excluded":["x"]}"#) && disabled(r#"{"allowed":["y"]}"#));
+        assert!(!disabled(r#"{"excluded":["y"],"allowed":["x"]}"#) && !disabled("{}"));
     }
 
     #[test]

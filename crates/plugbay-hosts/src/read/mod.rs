@@ -89,7 +89,9 @@ pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
     let (format, tree) = parse_any(path, text)?;
     let mut reading = Reading::default();
     let mut is_known = false;
-    for container in CONTAINERS.into_iter().filter(|key| tree.get(key).is_some()) {
+    // Beside `mcpServers`, `mcp` is a table of settings.
+    let is_container = |key: &&str| tree.get(key).is_some() && (*key != "mcp" || tree.get(SHARED).is_none());
+    for container in CONTAINERS.into_iter().filter(is_container) {
         is_known = true;
         // Many hosts, and many dialects, say `mcpServers`.
         let speaks = |host: &&Host| host.container == container && host.format == format;
@@ -222,4 +224,54 @@ fn is_runner(command: &str) -> bool {
     let last = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
     let stem = last.strip_suffix(".exe").or_else(|| last.strip_suffix(".cmd")).unwrap_or(&last);
     RUNNERS.contains(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::{Remote, RemoteKind};
+
+    fn process(line: &str) -> Entry {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next().unwrap();
+        Entry::new("x", Launch::Process { command, args: words.collect(), env: [].into(), cwd: None })
+    }
+
+    #[test]
+    fn an_entry_that_runs_plugbay_is_its_own() {
+        for line in [
+            "plugbay serve",
+            "/usr/local/bin/plugbay serve",
+            r"C:\bin\plugbay.exe serve",
+            "npx -y plugbay serve",
+            "npx -y plugbay@1.2.3 serve",
+            "cmd /c npx plugbay",
+            "node /opt/plugbay.js",
+            "docker run -i ghcr.example/plugbay",
+        ] {
+            assert!(is_own(&process(line)), "{line}");
+        }
+        for line in [
+            "notes plugbay",
+            "/home/plugbay/server",
+            "npx -y plugbay-notes",
+            "npx -y @me/notes --for=plugbay",
+        ] {
+            assert!(!is_own(&process(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_plugbays_own_by_its_name_only() {
+        let remote = |name: &str| {
+            let remote = Remote {
+                url: "http://127.0.0.1:7777/mcp".into(),
+                kind: RemoteKind::Http,
+                headers: [].into(),
+            };
+            Entry::new(name, Launch::Remote(remote))
+        };
+        assert!(is_own(&remote("plugbay")));
+        assert!(!is_own(&remote("notes")));
+    }
 }

@@ -131,7 +131,7 @@ fn json_object(dice: &mut Dice<'_>, keys: &[&str], value: &dyn Fn(&mut Dice<'_>,
 }
 
 fn json_gap(dice: &mut Dice<'_>) {
-    for _ in 0..1 + dice.pick(2) {
+    for _ in 0..=dice.pick(2) {
         match dice.pick(9) {
             1 => dice.put(" "),
             2 | 3 => dice.line(""),
@@ -240,8 +240,9 @@ pub fn yaml(mut dice: Dice<'_>) -> Generated {
         dice.line("GOOSE_MODEL: x # a: b");
         yaml_filler(&mut dice);
     }
-    match dice.pick(8) {
+    match dice.pick(9) {
         0 => {}
+        8 => dice.line("extensions:"),
         1 => dice.line("extensions: {}"),
         2 => dice.line("extensions: # none"),
         3 => dice.line(

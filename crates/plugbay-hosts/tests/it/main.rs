@@ -3,3 +3,4 @@
 mod dialects;
 mod files;
 mod identity;
+mod page;

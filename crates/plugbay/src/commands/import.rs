@@ -33,9 +33,6 @@ pub struct Consent {
     /// Write without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub const EXAMPLES: &str = "\
@@ -104,7 +101,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandE
         reading = sources.all();
     }
     for source in &args.sources {
-        sources.named(source, &mut reading).map_err(unreadable)?;
+        sources.named(source, &mut reading).map_err(|error| unreadable(&error))?;
     }
     if reading.found.is_empty() {
         return Err(nothing_found(&reading, &args.sources));
@@ -122,14 +119,14 @@ pub fn run(
     let changes = changes(context, &mut reading)?;
     let mut report = report(&changes, reading, context);
     let adds = changes.iter().any(|change| !change.plan.is_empty());
-    if !consent.json {
-        context.output.show(&report, false);
+    if !context.output.is_json() {
+        context.output.show(&report);
     }
     if adds && !consent.dry_run {
         agree(context, consent)?;
         report.written = write(context, &changes, command)?;
     }
-    if consent.json {
+    if context.output.is_json() {
         context.output.json(&report);
     } else if !adds {
         context.output.note("there is nothing to import: the configuration has all of these servers");
@@ -146,7 +143,7 @@ pub fn no_home() -> CommandError {
     CommandError::failed("there is no home folder to look for hosts in").hint("set HOME")
 }
 
-pub fn unreadable(error: SourceError) -> CommandError {
+fn unreadable(error: &SourceError) -> CommandError {
     let known: Vec<&str> = known::all().iter().map(|host| host.id.as_str()).collect();
     let failed = CommandError::failed(error.to_string());
     match error {
@@ -186,7 +183,8 @@ fn changes(context: &Context, reading: &mut Reading) -> Result<Vec<Change>, Comm
     let (project, user): (Vec<Found>, Vec<Found>) =
         found.into_iter().partition(|found| found.origin.project.is_some());
     let alone = explicit.is_some();
-    let user = import::user_change(user, &reading.settings, explicit, paths).map_err(broken)?;
+    let user =
+        import::user_change(user, &reading.settings, explicit, paths).map_err(|error| broken(&error))?;
     if alone {
         for Found { entry, origin } in project {
             reading.elsewhere(&origin.host, &origin.project.unwrap_or_default(), entry.name);
@@ -203,11 +201,11 @@ fn changes(context: &Context, reading: &mut Reading) -> Result<Vec<Change>, Comm
             reading.problems.push(Problem { file, server: None, reason: error.to_string() });
             Ok(vec![user])
         }
-        Err(error) => Err(broken(error)),
+        Err(error) => Err(broken(&error)),
     }
 }
 
-fn broken(error: TargetError) -> CommandError {
+fn broken(error: &TargetError) -> CommandError {
     let failed = CommandError::failed(error.to_string());
     match error {
         TargetError::Broken { .. } => failed.hint("repair the file first; `plugbay list` shows the place"),
@@ -301,10 +299,10 @@ fn project_settled(context: &Context, change: &Change, consent: Consent) -> Resu
         context
             .output
             .note("it has values from your own files: keep it out of the repository if they are secrets");
-    } else if consent.yes || consent.json || !context.output.can_ask() {
+    } else if consent.yes || !context.output.can_ask() {
         context.output.note("its servers start after you have read and approved them: plugbay approve");
     } else {
-        approve::approve(context, Some(&change.file), false)?;
+        approve::approve(context, &approve::ApproveArgs::of(&change.file))?;
     }
     Ok(())
 }

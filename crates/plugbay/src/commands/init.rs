@@ -34,12 +34,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<ExitCode, CommandError
     let reading = Sources { places: &places, paths }.all();
     let asks = context.output.can_ask();
     if !reading.found.is_empty() && (args.yes || asks) {
-        return import::run(
-            context,
-            reading,
-            COMMAND,
-            Consent { dry_run: false, yes: args.yes, json: false },
-        );
+        return import::run(context, reading, COMMAND, Consent { dry_run: false, yes: args.yes });
     }
     if !reading.found.is_empty() {
         context.output.note("hosts on this machine have servers; `plugbay import` copies them");
@@ -68,9 +63,9 @@ fn write(context: &Context, file: &Path, text: &str) -> Result<ExitCode, Command
 
 /// A configuration without servers that shows how one is written.
 fn example() -> String {
-    let example: String = EXAMPLE.lines().map(|line| format!("// {line}\n")).collect();
+    let example = EXAMPLE.replace('\n', "\n// ");
     format!(
-        "// The configuration of plugbay; `plugbay schema` prints its JSON Schema. An example:\n{example}{{\n  \"mcpServers\": {{}}\n}}\n"
+        "// The configuration of plugbay; `plugbay schema` prints its JSON Schema. An example:\n// {example}\n{{\n  \"mcpServers\": {{}}\n}}\n"
     )
 }
 

@@ -46,8 +46,8 @@ pub async fn migrate(context: &Context, args: &MigrateArgs) -> Result<ExitCode, 
 
 impl Consent {
     fn for_claude_code(self) -> SetupArgs {
-        let Self { dry_run, yes, json } = self;
-        SetupArgs { dry_run, yes, hosts: vec![CLAUDE_CODE.to_owned()], undo: false, show: false, json }
+        let Self { dry_run, yes } = self;
+        SetupArgs { dry_run, yes, hosts: vec![CLAUDE_CODE.to_owned()], undo: false, show: false }
     }
 }
 
@@ -67,7 +67,7 @@ fn copy(
         return Err(problems.fold(error, CommandError::hint));
     }
     let code = run(context, reading, "plugbay migrate", consent)?;
-    if !consent.json && !consent.dry_run {
+    if !context.output.is_json() && !consent.dry_run {
         let next = "`plugbay wire claude-code` adds plugbay to Claude Code";
         context.output.note(format!("{} stays as it is; {next}", file.display()));
     }

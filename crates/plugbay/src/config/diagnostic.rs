@@ -59,7 +59,8 @@ impl Diagnostic {
         format!("{message} ({}){help}", self.place())
     }
 
-    fn place(&self) -> String {
+    /// The file, with line and column if a part of it is meant.
+    pub(super) fn place(&self) -> String {
         let file = plain(&self.file.to_string_lossy());
         match self.position {
             Some(Position { line, column }) => format!("{file}:{line}:{column}"),

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    Settings,
     approve::{Approval, Content, approval},
     diagnostic::{Diagnostic, Severity},
     document::{self, Document},
@@ -64,7 +65,7 @@ impl Files {
                     Severity::Error,
                     path,
                     "there is no such file",
-                    "check the path",
+                    "correct the path after `--config` in the host's entry for plugbay, or create the file",
                 ));
             }
             None => {}
@@ -164,5 +165,18 @@ impl Files {
                 self.unreadable = true;
             }
         }
+    }
+}
+
+impl Settings {
+    /// Whether every file is still as it was read, and no other has come.
+    pub fn is_current(&self, paths: &Paths) -> bool {
+        let approvals = paths.approvals();
+        let was_read = |file: &PathBuf| self.contents.iter().find(|content| content.file == *file);
+        let mut files = self.sources.iter().filter(|file| Some(*file) != approvals.as_ref());
+        files.all(|file| match document::bytes(file) {
+            Ok(bytes) => bytes.map(|bytes| Content::of(file, &bytes)).as_ref() == was_read(file),
+            Err(_) => was_read(file).is_none(),
+        })
     }
 }

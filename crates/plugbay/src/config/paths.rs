@@ -55,6 +55,11 @@ impl Paths {
         Some(self.state_folder.as_ref()?.join("running"))
     }
 
+    /// Where gateways keep the logs of their servers.
+    pub fn log_folder(&self) -> Option<PathBuf> {
+        Some(self.state_folder.as_ref()?.join("logs"))
+    }
+
     pub(super) fn approvals(&self) -> Option<PathBuf> {
         Some(self.state_folder.as_ref()?.join("approved.json"))
     }

@@ -76,8 +76,7 @@ impl Gateway {
     pub(super) fn read(self, file: &Path, text: &str, paths: &Paths, reading: &mut Reading) {
         let source = Source::of(self.id(), file);
         match self {
-            Self::Mcpflip => reading.take(&source, read::read_any(file, text)),
-            Self::Mcpzip => reading.take(&source, read::read_any(file, text)),
+            Self::Mcpflip | Self::Mcpzip => reading.take(&source, read::read_any(file, text)),
             Self::Switchboard => switchboard(&source, paths, reading),
             Self::ClientSideProxy => client_side(&source, text, reading),
         }

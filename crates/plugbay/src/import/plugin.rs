@@ -35,7 +35,7 @@ enum Layout {
 pub(super) fn installed(places: &Places) -> Vec<Plugin> {
     let mut plugins = claude::installed(places);
     plugins.extend(agent::installed(places));
-    plugins.retain(|plugin| plugin.has_servers());
+    plugins.retain(Plugin::has_servers);
     plugins
 }
 

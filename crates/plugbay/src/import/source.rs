@@ -262,13 +262,12 @@ impl Reading {
 
     /// Records a server of another project.
     pub fn elsewhere(&mut self, host: &str, project: &Path, server: String) {
-        match self.elsewhere.iter_mut().find(|other| other.project == project && other.host == host) {
-            Some(other) => other.servers.push(server),
-            None => {
-                let project = project.to_owned();
-                self.elsewhere.push(Elsewhere { host: host.to_owned(), project, servers: vec![server] });
-            }
+        let known = self.elsewhere.iter_mut().find(|other| other.project == project && other.host == host);
+        if let Some(other) = known {
+            return other.servers.push(server);
         }
+        let (host, project) = (host.to_owned(), project.to_owned());
+        self.elsewhere.push(Elsewhere { host, project, servers: vec![server] });
     }
 }
 

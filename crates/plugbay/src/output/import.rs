@@ -109,8 +109,11 @@ fn notes(row: &Row) -> Vec<String> {
 fn listed(title: &str, lines: impl IntoIterator<Item = String>, style: Style) -> String {
     let width = style.width.map_or(usize::MAX, |width| width.saturating_sub(4));
     let lines = lines.into_iter().map(|line| wrap(&clean_line(&line), width).join("\n    "));
-    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
-    if lines.is_empty() { lines } else { format!("{}\n{lines}\n", style.bold(title)) }
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("{}\n  {}\n\n", style.bold(title), lines.join("\n  "))
 }
 
 fn shown(path: &Path) -> String {

@@ -60,9 +60,6 @@ pub struct SetupArgs {
     /// Show what plugbay has changed so far.
     #[arg(long, conflicts_with_all = ["undo", "yes", "hosts"])]
     pub show: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// What setup will do, or has done.
@@ -122,14 +119,14 @@ pub enum HostState {
 
 pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandError> {
     if args.show {
-        return undo::show(context, args);
+        return undo::show(context);
     }
     if args.undo {
         return undo::undo(context, args);
     }
     if args.dry_run {
         let prepared = prepare(context, args).await?;
-        context.output.show(&prepared.report, args.json);
+        context.output.show(&prepared.report);
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes && !context.output.can_ask() {
@@ -139,12 +136,12 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     let mut journal = open_journal(context)?;
     let prepared = prepare(context, args).await?;
     if prepared.report.stage == Stage::NothingToDo {
-        context.output.show(&prepared.report, args.json);
+        context.output.show(&prepared.report);
         return Ok(ExitCode::SUCCESS);
     }
     confirm(context, args, &prepared.report)?;
     let report = carry_out(context, prepared, &mut journal).await?;
-    context.output.show(&report, args.json);
+    context.output.show(&report);
     let failed = report.hosts.iter().any(|host| matches!(host.state, HostState::Failed { .. }));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -181,12 +178,12 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
 /// Shows the changes and asks, unless the user has agreed beforehand.
 fn confirm(context: &Context, args: &SetupArgs, report: &Report) -> Result<(), CommandError> {
     if args.yes {
-        if !args.json {
-            context.output.show(&Changes(report), false);
+        if !context.output.is_json() {
+            context.output.show(&Changes(report));
         }
         return Ok(());
     }
-    context.output.show(report, false);
+    context.output.show(report);
     match context.output.ask("Change these files?") {
         Some(true) => Ok(()),
         _ => Err(CommandError::failed("nothing was changed")),

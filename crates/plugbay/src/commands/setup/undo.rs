@@ -58,11 +58,11 @@ pub struct UndoReport {
 }
 
 /// Shows what plugbay has changed.
-pub fn show(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandError> {
+pub fn show(context: &Context) -> Result<ExitCode, CommandError> {
     let folder = journal_folder(context)?;
     let changes = journal::read(&folder).map_err(|error| CommandError::failed(error.to_string()))?;
     let history = History { changes: changes.iter().map(|change| past(&folder, change)).collect() };
-    context.output.show(&history, args.json);
+    context.output.show(&history);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,7 +70,7 @@ pub fn show(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandErro
 pub fn undo(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandError> {
     let hosts = survey::named(&args.hosts)?;
     if args.dry_run {
-        return show(context, args);
+        return show(context);
     }
     let wanted = |change: &Change| {
         hosts.is_empty() || hosts.iter().any(|host| change.host.as_deref() == Some(host.id.as_str()))
@@ -78,7 +78,7 @@ pub fn undo(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandErro
     let mut journal = open_journal(context)?;
     let files = undo_changes(&mut journal, wanted)?;
     let failed = files.iter().any(|file| matches!(file.outcome, Outcome::Failed { .. }));
-    context.output.show(&UndoReport { files }, args.json);
+    context.output.show(&UndoReport { files });
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -27,9 +27,6 @@ pub struct WireArgs {
     /// Show what would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Remove plugbay's entry from a host's file, and give the host back the servers that moved.
@@ -38,9 +35,6 @@ pub struct UnwireArgs {
     /// The hosts, such as `claude-code` or `codex`.
     #[arg(required = true, value_name = "HOST")]
     pub hosts: Vec<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// What `wire` did.
@@ -101,7 +95,7 @@ pub async fn wire(context: &Context, args: &WireArgs) -> Result<ExitCode, Comman
             restart: plan.host.restart.clone(),
         });
     }
-    context.output.show(&report, args.json);
+    context.output.show(&report);
     let failed = report.hosts.iter().any(|host| matches!(host.state, HostState::Failed { .. }));
     Ok(if failed || !report.problems.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -115,7 +109,7 @@ pub fn unwire(context: &Context, args: &UnwireArgs) -> Result<ExitCode, CommandE
         files.extend(remove_entry(context, host)?);
     }
     let failed = files.iter().any(|file| matches!(file.outcome, Outcome::Failed { .. }));
-    context.output.show(&UnwireReport { files }, args.json);
+    context.output.show(&UnwireReport { files });
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -1,9 +1,19 @@
 //! Which files count, and files that nobody should have written.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use super::{Place, check};
 use crate::config::{Mode, Settings};
+
+#[test]
+fn an_entry_may_name_the_folder_of_the_project() {
+    let place = Place::new();
+    let entry = r#"{ "command": "x", "args": ["${workspaceFolder}"], "cwd": "${workspaceFolder}/sub" }"#;
+    place.write("project/c", format!(r#"{{ "mcpServers": {{ "a": {entry} }} }}"#));
+    let project = place.path("project").display().to_string();
+    let summary = place.summary(&place.load(Some("c"))).replace(&project, "project");
+    assert_eq!(summary, "a: x project in project/sub");
+}
 
 #[test]
 fn hostile_files_are_survived() {
@@ -54,7 +64,11 @@ fn configuration_problems_are_limited_but_no_server_failure_is_lost() {
 fn files_that_cannot_be_read_are_reported() {
     let place = Place::new();
     place.write("project/folder/x", "");
-    assert_eq!(place.summary(&place.load(Some("nowhere"))), "error: there is no such file; check the path");
+    let summary = place.summary(&place.load(Some("nowhere")));
+    assert!(
+        summary.starts_with("error: there is no such file; correct the path after `--config`"),
+        "{summary}"
+    );
     let summary = place.summary(&place.load(Some("folder")));
     assert!(summary.starts_with("error: cannot be read: "), "{summary}");
 }
@@ -136,4 +150,24 @@ fn every_file_that_could_change_the_configuration_is_watched() {
     let present = ["home/config.jsonc", "project/.plugbay.jsonc", "state/approved.json"];
     assert_eq!(sources(place.load(None)), present);
     assert_eq!(sources(place.load(Some("c"))), ["project/c"]);
+}
+
+#[test]
+fn settings_are_current_until_a_file_changes_comes_or_goes() {
+    let place = Place::new();
+    let is_current = |settings: &Settings| settings.is_current(&place.paths());
+    let nothing = place.load(None);
+    assert!(is_current(&nothing));
+    place.write("home/config.jsonc", "{}");
+    assert!(!is_current(&nothing), "a file has come");
+    place.write("project/plugbay.jsonc", "{}");
+    place.approve("plugbay.jsonc");
+    let both = place.load(None);
+    assert!(is_current(&both));
+    place.write("project/plugbay.jsonc", "{ }");
+    assert!(!is_current(&both), "a file has changed");
+    place.write("project/plugbay.jsonc", "{}");
+    assert!(is_current(&both));
+    fs::remove_file(place.path("home/config.jsonc")).unwrap();
+    assert!(!is_current(&both), "a file has gone");
 }

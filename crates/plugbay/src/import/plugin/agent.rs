@@ -119,7 +119,7 @@ impl Plugin {
     /// A bare name, or a path in the plugin.
     fn command(&self, command: &str) -> Result<String, String> {
         if command.starts_with("./") {
-            return Ok(self.inside(&self.root, &self.root.join(command))?.to_string_lossy().into_owned());
+            return Ok(inside(&self.root, &self.root.join(command))?.to_string_lossy().into_owned());
         }
         let bare = !command.contains(['/', '\\']);
         bare.then(|| command.to_owned())
@@ -129,28 +129,12 @@ impl Plugin {
     fn working_folder(&self, cwd: Option<&str>) -> Result<String, String> {
         let folder = match cwd {
             None => self.root.clone(),
-            Some(cwd) if cwd.starts_with("./") => self.inside(&self.root, &self.root.join(cwd))?,
-            Some(cwd) if is_below(cwd, ROOT) => self.inside(&self.root, Path::new(&self.filled(cwd)))?,
-            Some(cwd) if is_below(cwd, DATA) => self.inside(&self.data, Path::new(&self.filled(cwd)))?,
+            Some(cwd) if cwd.starts_with("./") => inside(&self.root, &self.root.join(cwd))?,
+            Some(cwd) if is_below(cwd, ROOT) => inside(&self.root, Path::new(&self.filled(cwd)))?,
+            Some(cwd) if is_below(cwd, DATA) => inside(&self.data, Path::new(&self.filled(cwd)))?,
             Some(_) => return Err("has a `cwd` outside the plugin".to_owned()),
         };
         Ok(folder.to_string_lossy().into_owned())
-    }
-
-    /// The path without `.` and `..`, if it is in the folder also behind all links.
-    fn inside(&self, folder: &Path, path: &Path) -> Result<PathBuf, String> {
-        let mut plain = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::ParentDir => drop(plain.pop()),
-                Component::CurDir => {}
-                part => plain.push(part),
-            }
-        }
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let leads_in =
-            plain.starts_with(folder) && (!plain.exists() || real(&plain).starts_with(real(folder)));
-        leads_in.then_some(plain).ok_or_else(|| "leads out of the plugin".to_owned())
     }
 
     fn filled(&self, text: &str) -> String {
@@ -160,6 +144,21 @@ impl Plugin {
         // A value that is filled in is not searched again.
         parts.map(data).collect::<Vec<_>>().join(&self.root.to_string_lossy())
     }
+}
+
+/// The path without `.` and `..`, if it is in the folder also behind all links.
+fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let leads_in = plain.starts_with(folder) && (!plain.exists() || real(&plain).starts_with(real(folder)));
+    leads_in.then_some(plain).ok_or_else(|| "leads out of the plugin".to_owned())
 }
 
 /// `${NAME}` itself, or a path that begins with it.
