@@ -140,7 +140,7 @@ impl Journal {
         unmoved(&path, expected)?;
         let number = self.record(target, Some(State::of_bytes(bytes)))?;
         self.keep(number, AFTER, Some(bytes))?;
-        let written = file::create_folders(&path).and_then(|()| file::replace(&path, bytes));
+        let written = file::replace(&path, bytes);
         self.made(number, &path, written)
     }
 
@@ -152,7 +152,7 @@ impl Journal {
             return Ok(false);
         }
         let number = self.record(target, Some(wanted))?;
-        let linked = file::create_folders(&path).and_then(|()| file::link(&path, to));
+        let linked = file::link(&path, to);
         self.made(number, &path, linked)
     }
 
