@@ -150,9 +150,8 @@ impl Output {
     }
 
     /// Whether a person can answer a question.
-    #[expect(clippy::unused_self, reason = "only a holder of the output asks")]
     pub fn can_ask(&self) -> bool {
-        io::stderr().is_terminal() && io::stdin().is_terminal()
+        !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
     }
 
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
@@ -170,11 +169,6 @@ impl Output {
         let mut answer = String::new();
         let read = io::stdin().read_line(&mut answer).ok()?;
         (read > 0).then(|| answer.trim().to_owned())
-    }
-
-    /// Can a question be seen and answered?
-    pub fn can_ask(&self) -> bool {
-        !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
     }
 
     /// One object on one line of stderr, so that a program can parse every line.
