@@ -26,7 +26,7 @@ use super::{
     tools::{find, learn},
 };
 use crate::{app::App, tokenizer};
-pub use host_costs::HostCost;
+pub use host_costs::{HostCost, behind, direct};
 
 /// Count the tokens that each mode puts into a model's context.
 ///

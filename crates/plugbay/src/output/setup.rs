@@ -93,7 +93,7 @@ impl Report {
             table.row(host.cells());
         }
         let mut text = table.render(style);
-        if self.hosts.iter().any(|host| host.cost.defers) {
+        if self.hosts.iter().any(|host| host.cost.as_ref().is_some_and(|cost| cost.defers)) {
             text.push_str(&style.dim("* this host hides tools itself: its model reads only their names\n"));
         }
         text
@@ -128,14 +128,16 @@ impl HostReport {
             }
             HostState::Failed { .. } => Cell::painted("not wired", Style::bad),
         };
-        let mark = if self.cost.defers { "*" } else { "" };
-        vec![
-            self.name.clone().into(),
-            state,
-            format!("{}{mark}", self.cost.mode).into(),
-            count(self.cost.before).into(),
-            count(self.cost.now).into(),
-        ]
+        let mut cells = vec![self.name.clone().into(), state];
+        if let Some(cost) = &self.cost {
+            let mark = if cost.defers { "*" } else { "" };
+            cells.extend([
+                format!("{}{mark}", cost.mode).into(),
+                count(cost.before).into(),
+                count(cost.now).into(),
+            ]);
+        }
+        cells
     }
 
     fn failure(&self, style: Style) -> Option<String> {

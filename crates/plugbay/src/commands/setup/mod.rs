@@ -98,7 +98,9 @@ pub struct HostReport {
     pub by: Option<String>,
     #[serde(flatten)]
     pub state: HostState,
-    pub cost: HostCost,
+    /// `None` until the servers have been tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<HostCost>,
     /// What the user does so that the host notices.
     pub restart: String,
 }
@@ -170,7 +172,7 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
     let mut report = planned(context, &plan, skill.as_ref());
     let costs = context_cost::costs(&plan.hosts, &plan.servers, &trial.snapshot);
     for (host, cost) in report.hosts.iter_mut().zip(costs) {
-        host.cost = cost;
+        host.cost = Some(cost);
     }
     Ok(Prepared { plan, skill, report })
 }
@@ -260,14 +262,13 @@ fn planned(context: &Context, plan: &Plan, skill: Option<&Skill>) -> Report {
 fn host_report(context: &Context, plan: &HostPlan) -> HostReport {
     let program =
         plan.servers.old.as_ref().and_then(|_| HostProgram::of(plan.host, &context.source.paths.start));
-    let cost = HostCost { host: plan.host.id.clone(), before: 0, now: 0, mode: String::new(), defers: false };
     HostReport {
         id: plan.host.id.clone(),
         name: plan.host.name.clone(),
         file: plan.servers.path.clone(),
         by: program.filter(|_| plan.servers.changes()).map(|program| program.name()),
         state: HostState::Planned,
-        cost,
+        cost: None,
         restart: plan.host.restart.clone(),
     }
 }

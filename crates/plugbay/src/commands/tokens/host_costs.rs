@@ -3,6 +3,7 @@
 use plugbay_core::{
     catalog::Tool,
     exposure::Mode,
+    name::ServerName,
     profile::Profile,
     surface::{LONGEST_INSTRUCTIONS, Snapshot, instructions},
     tokens::counted,
@@ -41,11 +42,19 @@ pub struct ModeCost {
 pub(super) fn host_costs(snapshot: &Snapshot) -> Vec<HostCost> {
     let (hosts, unknown) = (&snapshot.layout.hosts, snapshot.layout.hosts.unknown());
     let known = hosts.iter().filter(|profile| profile.name != unknown.name);
-    let definitions = Definitions::of(snapshot);
+    let definitions = Definitions::of(snapshot, &|_| true);
     known.chain([unknown]).map(|profile| definitions.cost(profile, snapshot)).collect()
 }
 
-/// What all servers offer, counted once.
+/// What a host pays with these servers in its own configuration.
+pub fn direct(profile: &Profile, snapshot: &Snapshot, servers: Chosen<'_>) -> usize {
+    Definitions::of(snapshot, servers).direct(profile) + server_instructions(profile, snapshot, servers)
+}
+
+/// Which servers count.
+type Chosen<'a> = &'a dyn Fn(&ServerName) -> bool;
+
+/// What servers offer, counted once.
 struct Definitions {
     tools: usize,
     /// Names, descriptions and schemas.
@@ -55,9 +64,9 @@ struct Definitions {
 }
 
 impl Definitions {
-    fn of(snapshot: &Snapshot) -> Self {
+    fn of(snapshot: &Snapshot, servers: Chosen<'_>) -> Self {
         let mut all = Self { tools: 0, tokens: 0, names: 0 };
-        for found in snapshot.names.iter() {
+        for found in snapshot.names.iter().filter(|found| servers(&found.target.server)) {
             all.tools += 1;
             all.tokens += tokenizer::count(&counted(&found.definition()));
             all.names += tokenizer::count(&listed_name(&found.exposed));
@@ -65,9 +74,16 @@ impl Definitions {
         all
     }
 
+    fn direct(&self, profile: &Profile) -> usize {
+        if self.are_deferred(profile) { self.names } else { self.tokens }
+    }
+
+    fn are_deferred(&self, profile: &Profile) -> bool {
+        profile.defers_from.is_some_and(|from| self.tools >= from)
+    }
+
     fn cost(&self, profile: &Profile, snapshot: &Snapshot) -> HostCost {
-        let defers = profile.defers_from.is_some_and(|from| self.tools >= from);
-        let instructions = server_instructions(profile, snapshot);
+        let instructions = server_instructions(profile, snapshot, &|_| true);
         let can_use = |mode: Mode| match mode {
             Mode::All => profile.most_tools.is_none_or(|most| self.tools <= most),
             Mode::Activate => profile.lists_again,
@@ -76,8 +92,8 @@ impl Definitions {
         let cost = |mode| ModeCost { mode, tokens: can_use(mode).then(|| behind(profile, snapshot, mode)) };
         HostCost {
             host: profile.name.clone(),
-            direct: instructions + if defers { self.names } else { self.tokens },
-            defers,
+            direct: instructions + self.direct(profile),
+            defers: self.are_deferred(profile),
             modes: MODES.map(cost).into(),
             mode: chosen(profile, snapshot).0,
         }
@@ -85,7 +101,7 @@ impl Definitions {
 }
 
 /// Behind plugbay in a mode: what the host lists, and plugbay's instructions.
-fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
+pub fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
     let snapshot = snapshot.seen_by(&view(profile, snapshot, mode));
     let array = &snapshot.listing.tools;
     let listed = elements(array, &(0..array.len()));
@@ -101,12 +117,13 @@ fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
     tools.map(cost).sum::<usize>() + if longest == 0 { 0 } else { tokenizer::count(&told) }
 }
 
-/// The instructions of all servers, as far as the host shows them.
-fn server_instructions(profile: &Profile, snapshot: &Snapshot) -> usize {
+/// The instructions of servers, as far as the host shows them.
+fn server_instructions(profile: &Profile, snapshot: &Snapshot, servers: Chosen<'_>) -> usize {
     let shown = |text: &str| -> String {
         text.chars().take(profile.instructions_limit.unwrap_or(usize::MAX)).collect()
     };
-    let texts = snapshot.catalog.iter().filter_map(|(_, entry)| entry.offer.instructions.as_deref());
+    let chosen = snapshot.catalog.iter().filter(|(name, _)| servers(name));
+    let texts = chosen.filter_map(|(_, entry)| entry.offer.instructions.as_deref());
     texts.map(|text| tokenizer::count(&shown(text))).sum()
 }
 
