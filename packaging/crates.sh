@@ -45,12 +45,17 @@ for package in json.load(sys.stdin)["packages"]:
     if package["publish"] == []:
         print("--exclude", package["name"])
 ')
+    # A build has usually left all that is needed of the registry's index on this machine.
     # shellcheck disable=SC2086 # a list of words
-    if ! cargo package --workspace $private --locked --no-verify --allow-dirty --target-dir "$work/target" 2>"$work/log"; then
+    package --offline $private || package $private || {
         cat "$work/log" >&2
         stop "cargo package failed"
-    fi
+    }
     mv "$work"/target/package/*.crate "$work/crates/"
+}
+
+package() {
+    cargo package --workspace "$@" --locked --no-verify --allow-dirty --target-dir "$work/target" 2>"$work/log"
 }
 
 # Its size, its licenses, and a description.

@@ -111,13 +111,12 @@ impl Rules<'_> {
             }
             RuleSyntax::Opencode => {
                 lists.extend(objects_of(&[], root));
-                for (agent, settings) in root
-                    .get_object("agent")
-                    .into_iter()
-                    .flat_map(|agents| &agents.properties)
-                    .filter_map(|agent| Some((agent.name.as_str(), agent.value.as_object()?)))
-                {
-                    lists.extend(objects_of(&["agent", agent], settings));
+                let agents = root.get_object("agent").into_iter().flat_map(|agents| &agents.properties);
+                for agent in agents {
+                    let settings = agent.value.as_object();
+                    lists.extend(
+                        settings.into_iter().flat_map(|it| objects_of(&["agent", agent.name.as_str()], it)),
+                    );
                 }
             }
         }

@@ -43,7 +43,7 @@ struct GlobalArgs {
     json: bool,
     /// Colour the output: auto, always or never.
     ///
-    /// auto colours what a terminal shows, unless NO_COLOR is set or TERM is dumb.
+    /// auto colours what a terminal shows, unless `NO_COLOR` is set or TERM is dumb.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
     #[arg(hide_possible_values = true)]
     color: Color,

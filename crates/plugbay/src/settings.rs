@@ -7,7 +7,7 @@ use std::{
 };
 
 use plugbay_downstream::http::{Access, Address, Unguarded};
-use plugbay_hosts::known::{self, Places};
+use plugbay_hosts::known;
 
 use crate::{
     app::Environment,
@@ -55,6 +55,7 @@ impl Source {
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
         let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
+        let settings = settings.with_passed(env::vars_os());
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
@@ -82,16 +83,20 @@ pub fn claude_code() -> (Option<PathBuf>, Option<PathBuf>) {
     (absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
-/// The folders in which hosts keep their files; none without a home folder.
-pub fn places(paths: &Paths) -> Option<Places> {
-    let mut places = Places::new(home()?);
+/// Where hosts keep their files; `None` without a home folder.
+pub fn host_places(project: &Path) -> Option<known::Places> {
+    let mut places = known::Places::new(home()?);
     places.config = absolute("XDG_CONFIG_HOME").unwrap_or(places.config);
     // In the home folder, a file of the user would look like one of a project.
-    let project = config::project_folder(&paths.start);
     places.project = (project != places.home).then(|| project.to_owned());
     let moved = known::variables().into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?)));
     places.overrides = moved.collect();
     Some(places)
+}
+
+/// The value of an environment variable, for the expansion of variables in entries.
+pub fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
 }
 
 /// The folders that the user has moved: a host may start plugbay without these variables.
@@ -117,11 +122,6 @@ pub fn own_program(executable: &Path) -> PathBuf {
     let name = executable.file_name().and_then(|name| name.to_str());
     let known = name.and_then(find_program).filter(|found| found.canonicalize().ok() == real);
     known.unwrap_or_else(|| executable.to_owned())
-}
-
-/// The value of an environment variable, for the expansion of variables in entries.
-pub fn variable(name: &str) -> Option<String> {
-    env::var(name).ok()
 }
 
 /// The cache folder, the project and the executable of this process.

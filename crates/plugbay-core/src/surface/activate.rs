@@ -358,7 +358,10 @@ pub fn overview(snapshot: &Snapshot, view: &View, is_idle: impl Fn(&ServerName) 
 }
 
 fn problems(problems: &[Problem]) -> String {
-    let mut lines: String = problems.iter().map(|problem| format!("problem: {problem}\n")).collect();
+    let mut lines = String::new();
+    for problem in problems {
+        let _ = writeln!(lines, "problem: {problem}");
+    }
     if !lines.is_empty() {
         lines.push_str(MENDING);
     }

@@ -56,8 +56,7 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
     let above = whole.entries[index].key.clone();
     let column = |at: usize| at - splice::line_start(text, at);
     let is_only = servers.entries.len() == 1 && !whole.is_flow;
-    let indent = column(servers.entries[place].key.start)
-        - column(above.start).min(column(servers.entries[place].key.start));
+    let indent = column(servers.entries[place].key.start).saturating_sub(column(above.start));
     let header = &text[above.end..entry.start.max(above.end)];
     if is_only && indent == CREATED && header.trim() == ":" {
         let start = splice::line_start(text, above.start);

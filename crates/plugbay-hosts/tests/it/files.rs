@@ -240,8 +240,9 @@ pub fn yaml(mut dice: Dice<'_>) -> Generated {
         dice.line("GOOSE_MODEL: x # a: b");
         yaml_filler(&mut dice);
     }
-    match dice.pick(8) {
+    match dice.pick(9) {
         0 => {}
+        8 => dice.line("extensions:"),
         1 => dice.line("extensions: {}"),
         2 => dice.line("extensions: # none"),
         3 => dice.line(

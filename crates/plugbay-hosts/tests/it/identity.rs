@@ -70,6 +70,63 @@ fn check_edited(host: &Host, file: &Generated, choice: u8, edit: impl Fn(&str) -
     assert_eq!(after, entries(&before.found), "--- edited\n{edited}\n--- result\n{result}");
 }
 
+#[test]
+fn files_without_any_entry_are_the_same_after_wire_and_unwire() {
+    let json = [
+        "",
+        "\n",
+        "// only a comment",
+        "/* a */\r\n",
+        "{}",
+        "{ }",
+        "{\n}\n",
+        "{ /* empty */ }",
+        "{\"a\":1}",
+        "{\"mcpServers\":{}}",
+        "{\n  \"mcpServers\": {}\n}\n",
+        "{ \"mcpServers\": { } }",
+        "{\"mcpServers\": {\n\n  },}",
+        "{\n\t\"mcpServers\": { // none\n\t}\n}",
+        "\u{feff}{}",
+    ];
+    let toml = [
+        "",
+        "\n",
+        "# c",
+        "a = 1",
+        "a = 1\r\n",
+        "a = 1\n\n\n",
+        "[mcp_servers]",
+        "[mcp_servers]\n",
+        "mcp_servers = {}\n",
+        "mcp_servers = { }",
+        "[a]\n[[b]]\n",
+    ];
+    let yaml = [
+        "",
+        "\n",
+        "# c",
+        "---\n",
+        "a: 1",
+        "a: 1\r\n",
+        "extensions:",
+        "extensions:\n",
+        "extensions: # c\na: 1\n",
+        "extensions: {}",
+        "extensions: { }\n",
+        "{}",
+        "{a: 1}\n",
+        "{extensions: {}}",
+        "a: |+\n  x\n\n",
+        "a:\n- 1\n# end",
+    ];
+    for (id, texts) in [("cursor", &json[..]), ("codex", &toml), ("goose", &yaml)] {
+        for text in texts {
+            check(host(id), &Generated { text: (*text).to_owned(), comments: Vec::new() }, 0);
+        }
+    }
+}
+
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..300)
 }

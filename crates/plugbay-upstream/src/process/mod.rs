@@ -25,6 +25,7 @@ use tokio::process::Command;
 
 pub use self::{
     child::Process,
+    environment::is_inherited,
     error::SpawnError,
     exit::Exit,
     guard::Guard,

@@ -25,7 +25,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 const TEMPLATE_START: &str = "{about}\n\n{usage-heading} {usage}\n";
-const TEMPLATE_END: &str = "\n{options}{after-help}";
 
 const AFTER: &str = "\
 New here? Run `plugbay demo`: it shows everything and changes nothing.
@@ -48,7 +47,8 @@ New here? Run `plugbay demo`: it shows everything and changes nothing.
 /// The command line with its help text.
 pub(super) fn command() -> clap::Command {
     let command = Args::command();
-    let template = format!("{TEMPLATE_START}{}{TEMPLATE_END}", groups(&command));
+    let (groups, header) = (groups(&command), command.get_styles().get_header());
+    let template = format!("{TEMPLATE_START}{groups}\n{header}Options:{header:#}\n{{options}}{{after-help}}");
     command.help_template(template).after_help(AFTER).after_long_help(AFTER_LONG)
 }
 

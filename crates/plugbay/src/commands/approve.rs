@@ -7,7 +7,7 @@ use std::{
 
 use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{CommandError, Context};
 use crate::config::{self, ModelSource, ServerSettings, Settings};
@@ -47,6 +47,7 @@ pub struct Proposal {
 #[derive(Debug, Serialize)]
 pub struct Launch {
     pub name: String,
+    #[serde(flatten, serialize_with = "command_or_problem")]
     pub command: Result<Vec<String>, String>,
     /// Of the environment, or headers. Names only: values may be secrets.
     pub variables: Vec<String>,
@@ -116,6 +117,17 @@ fn besides(settings: &Settings) -> Vec<String> {
     [search, agents, unasked].into_iter().flatten().collect()
 }
 
+/// As JSON: the words of `command`, or a `problem`.
+fn command_or_problem<S: Serializer>(
+    command: &Result<Vec<String>, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match command {
+        Ok(words) => serializer.collect_map([("command", words)]),
+        Err(reason) => serializer.collect_map([("problem", reason)]),
+    }
+}
+
 fn no_project_file() -> CommandError {
     CommandError::failed("there is no project file in this folder or above it in the repository")
         .hint("plugbay looks for .plugbay.jsonc, plugbay.jsonc and switchboard.config.json; give the path of another file")
@@ -132,11 +144,16 @@ impl Launch {
         };
         let (command, variables, folder) = match &spec.transport {
             Transport::Stdio(stdio) => {
-                ([vec![stdio.command.clone()], stdio.args.clone()].concat(), &stdio.env, stdio.cwd.clone())
+                let variables = stdio.env.keys().chain(&stdio.pass_env).cloned();
+                (
+                    [vec![stdio.command.clone()], stdio.args.clone()].concat(),
+                    variables.collect(),
+                    stdio.cwd.clone(),
+                )
             }
-            Transport::Http(http) => (vec![http.url.clone()], &http.headers, None),
+            Transport::Http(http) => (vec![http.url.clone()], http.headers.keys().cloned().collect(), None),
         };
-        Self { name, command: Ok(command), variables: variables.keys().cloned().collect(), folder }
+        Self { name, command: Ok(command), variables, folder }
     }
 
     /// The same without what may be a secret in a URL: its user, path and query.

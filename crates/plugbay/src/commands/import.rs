@@ -100,7 +100,7 @@ pub enum Outcome {
 
 pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let places = settings::places(&context.source.paths).ok_or_else(no_home)?;
+    let places = settings::host_places(&context.environment.project).ok_or_else(no_home)?;
     let sources = Sources { places: &places, paths };
     let mut reading = Reading::default();
     if args.sources.is_empty() {

@@ -33,7 +33,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<ExitCode, CommandError
         context.output.note("more servers: plugbay import, or plugbay add NAME -- COMMAND");
         return Ok(ExitCode::SUCCESS);
     }
-    let places = settings::places(&context.source.paths).ok_or_else(no_home)?;
+    let places = settings::host_places(&context.environment.project).ok_or_else(no_home)?;
     let reading = Sources { places: &places, paths }.all();
     let asks = context.output.can_ask();
     if !reading.found.is_empty() && (args.yes || asks) {

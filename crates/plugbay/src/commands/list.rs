@@ -98,21 +98,24 @@ pub struct ToolCost {
 }
 
 pub async fn list(context: &Context, args: &ListArgs) -> Result<ExitCode, CommandError> {
-    let settings = context.settings()?;
+    // Problems of other servers matter little to somebody who names one.
+    let names_all = args.names.is_empty();
+    let settings = if names_all { context.settings()? } else { context.settings_in_passing()? };
     let wanted: Vec<ServerName> =
         args.names.iter().map(|name| find(&settings, name)).collect::<Result<_, _>>()?;
     tokenizer::prepare();
     let app = App::assemble(&settings, context.environment.clone());
     let is_wanted = |name: &ServerName| wanted.is_empty() || wanted.contains(name);
     let failures = start_visibly(&app, context.output, is_wanted).await;
-    let look = Look { snapshot: app.snapshots().borrow().clone(), settings: &settings, failures };
+    let snapshot = app.snapshots().borrow().clone();
+    let look = Look { snapshot, settings: &settings, failures, names_all };
     let failed = match wanted.as_slice() {
         [only] => look.show_detail(context, only),
         _ => look.show_all(context, is_wanted),
     };
     app.shut_down().await;
     let broken_file = settings.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
-    Ok(if failed || broken_file { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failed || broken_file && names_all { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The servers after their start.
@@ -120,6 +123,7 @@ struct Look<'a> {
     settings: &'a Settings,
     snapshot: Snapshot,
     failures: Failures,
+    names_all: bool,
 }
 
 impl Look<'_> {
@@ -181,7 +185,15 @@ impl Look<'_> {
             (None, Some(_)) => working(server.exposure.mode.or(self.settings.mode)),
             (None, None) => ServerState::Warming,
         };
-        Row { name: name.to_string(), state, tools, tokens, era, trouble, was_shown: server.spec.is_err() }
+        Row {
+            name: name.to_string(),
+            state,
+            tools,
+            tokens,
+            era,
+            trouble,
+            was_shown: self.names_all && server.spec.is_err(),
+        }
     }
 }
 

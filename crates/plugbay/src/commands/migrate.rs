@@ -32,7 +32,7 @@ pub struct MigrateArgs {
 const CLAUDE_CODE: &str = "claude-code";
 
 pub async fn migrate(context: &Context, args: &MigrateArgs) -> Result<ExitCode, CommandError> {
-    let places = settings::places(&context.source.paths).ok_or_else(no_home)?;
+    let places = settings::host_places(&context.environment.project).ok_or_else(no_home)?;
     let Some(host) = known::by_id(CLAUDE_CODE) else { return Err(absent(&[])) };
     let own = host.files(&places).into_iter().find(|file| file.scope == Scope::User).map(|file| file.path);
     let given = args.claude_config.as_ref().map(|file| context.source.paths.start.join(file));

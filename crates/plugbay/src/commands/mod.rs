@@ -58,6 +58,14 @@ impl Context {
         self.check(settings)
     }
 
+    /// Names the servers whose tools are not known.
+    fn note_unknown(&self, servers: &[String]) {
+        if !servers.is_empty() {
+            let these = servers.join(", ");
+            self.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
+        }
+    }
+
     /// Fails if no server is configured.
     fn check(&self, settings: Settings) -> Result<Settings, CommandError> {
         if !settings.servers.is_empty() || !settings.disabled.is_empty() {

@@ -89,7 +89,7 @@ pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, Co
         context.output.note(format!("the cache has no tools of {these}; `plugbay list` starts every server"));
     }
     if !found && !as_json {
-        return Err(CommandError::failed(format!("no tool fits {:?}", query))
+        return Err(CommandError::failed(format!("no tool fits {query:?}"))
             .hint("describe what the tool should do with a verb and an object: \"create issue\""));
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })

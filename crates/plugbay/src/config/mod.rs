@@ -21,6 +21,7 @@ mod glob;
 mod identity;
 mod load;
 mod model;
+mod pass_env;
 mod paths;
 mod problems;
 mod raw;

@@ -72,13 +72,13 @@ fn rotate(path: &Path, full: &File) -> io::Result<File> {
     file
 }
 
-/// UTC, with milliseconds: `2026-11-17T08:30:05.120Z`.
+/// UTC, with microseconds: `2026-11-17T08:30:05.120000Z`.
 fn timestamp(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = date(days);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
 }
 
 /// The date of a day since 1970. A year begins in March here, so that a leap day is the last day of its year.
@@ -106,10 +106,10 @@ mod tests {
         let at = |seconds: u64, millis: u64| {
             timestamp(UNIX_EPOCH + Duration::from_millis(seconds * 1000 + millis))
         };
-        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(at(951_827_696, 7), "2000-02-29T12:34:56.007Z");
-        assert_eq!(at(1_772_323_199, 999), "2026-02-28T23:59:59.999Z");
-        assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(at(951_827_696, 7), "2000-02-29T12:34:56.007000Z");
+        assert_eq!(at(1_772_323_199, 999), "2026-02-28T23:59:59.999000Z");
+        assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000000Z");
     }
 
     #[test]

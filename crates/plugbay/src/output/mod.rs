@@ -149,6 +149,11 @@ impl Output {
         }
     }
 
+    /// Whether a person can answer a question.
+    pub fn can_ask(&self) -> bool {
+        !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
+    }
+
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
         let answer = self.prompt(&format!("{question} [y/N]"))?;
@@ -164,11 +169,6 @@ impl Output {
         let mut answer = String::new();
         let read = io::stdin().read_line(&mut answer).ok()?;
         (read > 0).then(|| answer.trim().to_owned())
-    }
-
-    /// Can a question be seen and answered?
-    pub fn can_ask(&self) -> bool {
-        !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
     }
 
     /// One object on one line of stderr, so that a program can parse every line.

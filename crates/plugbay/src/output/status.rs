@@ -17,7 +17,8 @@ use crate::{
 
 const NOTHING: &str = "\
 no gateway runs: a host starts `plugbay serve` when it opens
-`plugbay list` shows whether every server works, `plugbay hosts` which mode each host gets
+`plugbay list` shows whether every server works
+`plugbay hosts` shows which mode each host gets
 ";
 const INDENT: usize = 2;
 

@@ -28,9 +28,9 @@ impl Style {
     pub const PLAIN: Self = Self { colour: false, width: None };
 
     /// For a stream of this process: `Auto` follows `NO_COLOR`, `CLICOLOR`, `TERM` and the stream.
-    pub fn of(stream: &impl RawStream, color: Color) -> Self {
+    pub fn of(stream: &impl RawStream, choice: Color) -> Self {
         let size = stream.is_terminal().then(terminal_size::terminal_size).flatten();
-        let colour = match color {
+        let colour = match choice {
             Color::Auto => AutoStream::choice(stream) != ColorChoice::Never,
             Color::Always => true,
             Color::Never => false,

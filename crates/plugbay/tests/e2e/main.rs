@@ -65,6 +65,15 @@ mod real_hosts {
     }
 }
 
+/// The packages of a release, installed and used. The build from packed crates takes minutes and is not among them.
+mod packaging {
+    use super::*;
+
+    tests! {
+        every_package_works_as_an_mcp_server: check_script("../packaging/check.sh", &[]);
+    }
+}
+
 /// One tool per server.
 mod servers_as_suites {
     use super::*;

@@ -39,7 +39,7 @@ fn servers_come_change_and_go_with_their_folders() {
     command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
     let host = Host::spawn(&mut command);
     host.initialize();
-    await_suites(&host, &[]);
+    await_suites(&host, &["gateway_status"]);
 
     // Not even the folder above has been there.
     describe(&workspace, "memory", "1");

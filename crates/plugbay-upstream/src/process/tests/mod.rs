@@ -21,6 +21,7 @@ fn spec(command: &str, args: &[&str]) -> StdioSpec {
         command: command.to_owned(),
         args: args.iter().map(ToString::to_string).collect(),
         env: BTreeMap::new(),
+        pass_env: Vec::new(),
         cwd: None,
         framing: Framing::default(),
     }

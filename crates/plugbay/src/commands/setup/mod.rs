@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use super::{CommandError, Context};
 use crate::{
+    config,
     journal::{Journal, OpenError},
     settings, tokenizer,
 };
@@ -295,7 +296,7 @@ fn entries_of(plan: &HostPlan) -> Vec<Entry> {
 }
 
 fn places(context: &Context) -> Result<Places, CommandError> {
-    settings::places(&context.source.paths).ok_or_else(|| {
+    settings::host_places(config::project_folder(&context.source.paths.start)).ok_or_else(|| {
         CommandError::failed("there is no home folder, so plugbay finds no host").hint("set HOME")
     })
 }

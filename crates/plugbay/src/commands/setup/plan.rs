@@ -105,7 +105,7 @@ pub struct Draft {
 
 impl Edit {
     pub fn changes(&self) -> bool {
-        self.old.as_deref() != Some(&self.new)
+        self.old.as_deref().unwrap_or_default() != self.new
     }
 }
 
@@ -269,34 +269,52 @@ fn host_plan(
         None => edit::wire(host, &old, own, &moved),
     };
     let new = new.map_err(|error| problem(error.to_string()))?;
-    let servers_edit = Edit { path: file.clone(), old: text.clone(), new };
+    let rules = Rules::of(host, servers);
+    let servers_edit = Edit { path: file.clone(), old: text.clone(), new: rules.applied(file, new)? };
     let own = surveyed.own.is_none().then(|| own.clone());
-    let permissions = permission_edits(host, servers, places)?;
+    let permissions = rules.edits(file, places)?;
     Ok(HostPlan { host, servers: servers_edit, own, moved, permissions })
 }
 
-/// A rule that names a tool of a moved server gets its counterpart.
-fn permission_edits(
+/// The permission rules of one host: a rule that names a tool of a moved server gets its counterpart.
+struct Rules {
     host: &'static Host,
-    servers: &[Server],
-    places: &Places,
-) -> Result<Vec<Edit>, FileProblem> {
-    let moved = servers.iter().filter(|server| server.fate.moves());
-    let names: BTreeMap<String, String> = moved
-        .flat_map(|server| {
+    /// The host's name of each moved server, and its name in plugbay.
+    names: BTreeMap<String, String>,
+}
+
+impl Rules {
+    fn of(host: &'static Host, servers: &[Server]) -> Self {
+        let moved = servers.iter().filter(|server| server.fate.moves());
+        let names = moved.flat_map(|server| {
             server.entries.iter().map(|(_, found)| (found.entry.name.clone(), server.name.clone()))
-        })
-        .collect();
-    let mut edits = Vec::new();
-    for file in host.permission_files(places) {
-        let problem = |reason: String| FileProblem { host: host.id.clone(), file: file.path.clone(), reason };
-        let text = read_text(&file.path).map_err(|error| problem(error.to_string()))?;
-        let Some(old) = text else { continue };
-        let new =
-            permissions::counterparts(&old, &names, OWN_NAME).map_err(|error| problem(error.to_string()))?;
-        edits.extend(new.map(|new| Edit { path: file.path.clone(), old: Some(old), new }));
+        });
+        Self { host, names: names.collect() }
     }
-    Ok(edits)
+
+    /// The text with the counterparts.
+    fn applied(&self, file: &Path, text: String) -> Result<String, FileProblem> {
+        let added = permissions::counterparts_for(self.host, &text, &self.names, OWN_NAME);
+        Ok(added.map_err(|error| self.problem(file, &error))?.unwrap_or(text))
+    }
+
+    /// The files that have rules and no servers.
+    fn edits(&self, wired: &Path, places: &Places) -> Result<Vec<Edit>, FileProblem> {
+        let mut edits = Vec::new();
+        for file in self.host.permission_files(places).into_iter().filter(|file| file.path != wired) {
+            let Some(old) = read_text(&file.path).map_err(|error| self.problem(&file.path, &error))? else {
+                continue;
+            };
+            let new = self.applied(&file.path, old.clone())?;
+            edits.push(Edit { path: file.path, old: Some(old), new });
+        }
+        edits.retain(Edit::changes);
+        Ok(edits)
+    }
+
+    fn problem(&self, file: &Path, error: &dyn std::fmt::Display) -> FileProblem {
+        FileProblem { host: self.host.id.clone(), file: file.to_owned(), reason: error.to_string() }
+    }
 }
 
 /// The entries that setup never moves.

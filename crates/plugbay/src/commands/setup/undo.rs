@@ -6,7 +6,11 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use plugbay_hosts::{Entry, edit, known, read};
+use plugbay_hosts::{
+    Entry, edit,
+    known::{self, Format},
+    read,
+};
 use serde::Serialize;
 
 use super::{CommandError, Context, OWN_NAME, SetupArgs, diff::Diff, journal_folder, open_journal, survey};
@@ -89,12 +93,14 @@ pub fn undo_changes(
 /// The present text of a file without plugbay's part.
 fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
     let host = change.host.as_deref().and_then(known::by_id);
-    match (change.part, host) {
-        (Part::Servers, Some(host)) => {
-            edit::unwire(host, texts.now, OWN_NAME, Some(texts.before)).map_err(|error| error.to_string())
-        }
-        _ => journal::reverse(texts.before, texts.after, texts.now).map_err(|error| error.to_string()),
-    }
+    let reverse =
+        |now: &str| journal::reverse(texts.before, texts.after, now).map_err(|error| error.to_string());
+    let (Part::Servers, Some(host)) = (change.part, host) else { return reverse(texts.now) };
+    let unwired = edit::unwire(host, texts.now, OWN_NAME, Some(texts.before));
+    let unwired = unwired.map_err(|error| error.to_string())?;
+    // Some hosts have their permission rules in the same file.
+    let has_rules = host.rules.is_some() && host.format == Format::Json && !texts.after.is_empty();
+    if has_rules { reverse(&unwired) } else { Ok(unwired) }
 }
 
 fn past(folder: &std::path::Path, change: &Change) -> Past {
