@@ -23,6 +23,7 @@ use plugbay_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+const LOCK: &str = ".lock";
 const FORMAT: u32 = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -125,6 +126,44 @@ impl Cache {
     }
 }
 
+/// The state of the files in the cache folder, found without changing any.
+#[derive(Debug, Default)]
+pub struct Inspection {
+    /// Cache files that cannot be parsed.
+    pub damaged: Vec<PathBuf>,
+    /// Drafts of writers that no longer run.
+    pub left_behind: Vec<PathBuf>,
+    /// Another process holds the lock for longer than a writer waits.
+    pub locked: Option<PathBuf>,
+}
+
+/// Reads every file in the cache folder.
+pub fn inspect(folder: &Path) -> Inspection {
+    let folder = folder.join("servers");
+    let mut found = Inspection::default();
+    for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let writer = name.strip_prefix('.').and_then(|name| name.strip_suffix(".new"));
+        if path.extension().is_some_and(|extension| extension == "json") {
+            if fs::read(&path).is_ok_and(|text| parse(&text).is_none()) {
+                found.damaged.push(path);
+            }
+        } else if writer.and_then(|pid| pid.parse().ok()).is_some_and(|pid: i32| !is_running(pid)) {
+            found.left_behind.push(path);
+        }
+    }
+    let lock = folder.join(LOCK);
+    if File::open(&lock).is_ok_and(|file| lock_soon(&file).is_err()) {
+        found.locked = Some(lock);
+    }
+    found
+}
+
+fn is_running(pid: i32) -> bool {
+    let pid = rustix::process::Pid::from_raw(pid);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
 impl Writer {
     /// Writes in a thread of its own, because syncing a file can take long.
     fn start() -> Self {
@@ -148,7 +187,7 @@ fn write(job: &Job) -> io::Result<()> {
     let folder = job.path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let lock =
-        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(".lock"))?;
+        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
     lock_soon(&lock)?;
     let new = folder.join(format!(".{}.new", std::process::id()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;

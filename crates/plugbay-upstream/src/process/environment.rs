@@ -90,7 +90,7 @@ pub(super) fn depth(given: Option<&OsStr>) -> usize {
     given.and_then(OsStr::to_str).and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }
 
-fn is_allowed(name: &OsStr) -> bool {
+pub(super) fn is_allowed(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     if cfg!(windows) {
         // Names there have no case.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use plugbay_core::{
     era::Era,
     exposure::Mode,
+    failure::Failure,
     server_state::ServerState,
     tokens::{Cost, Ledger},
 };
@@ -81,7 +82,7 @@ async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
         let name = &server.name;
         let Cost { tools, tokens } = costs.get(name).copied().unwrap_or_default();
         let trouble = match &server.spec {
-            Err(reason) => Some(StartFailure { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
+            Err(reason) => Some(StartFailure::from(&Failure::new(reason, Vec::new()))),
             Ok(_) => failures.get(name).map(|failure| StartFailure::from(&**failure)),
         };
         let era = snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     approve::{Approval, Content, approval},
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Kind, Severity},
     document::{self, Document},
     paths::{Paths, candidates, is_switchboard},
     switchboard::Switchboard,
@@ -60,12 +60,9 @@ impl Files {
             Some(bytes) => self.parse(path, &bytes, Origin::Machine, paths),
             None if self.diagnostics.is_empty() => {
                 self.unreadable = true;
-                self.diagnostics.push(Diagnostic::of_file(
-                    Severity::Error,
-                    path,
-                    "there is no such file",
-                    "check the path",
-                ));
+                let message = "there is no such file";
+                let problem = Diagnostic::of_file(Severity::Error, path, message, "check the path");
+                self.diagnostics.push(problem.of_kind(Kind::Unreadable));
             }
             None => {}
         }
@@ -132,7 +129,8 @@ impl Files {
             Approval::Missing => format!("this {what} is not approved; plugbay ignores it"),
         };
         let help = "read it, and if you trust it, run `plugbay approve`";
-        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, help));
+        let problem = Diagnostic::of_file(Severity::Warning, path, message, help);
+        self.diagnostics.push(problem.of_kind(Kind::Unapproved));
         false
     }
 

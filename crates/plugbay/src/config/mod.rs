@@ -44,7 +44,7 @@ use plugbay_core::{
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Content, approve};
-pub use diagnostic::{Diagnostic, Position, Severity};
+pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use identity::{hex_digest, identity};
 pub use load::load;
 pub use paths::{Paths, project_file};

@@ -12,7 +12,10 @@ use jsonc_parser::{
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::json;
 
-use super::{diagnostic::quote, report::Report};
+use super::{
+    diagnostic::{Kind, quote},
+    report::Report,
+};
 
 /// Something a value in a file can be. `None` means it was not, and the report says why.
 pub(super) trait Read: Sized {
@@ -130,17 +133,20 @@ pub(super) fn given_twice(property: &ObjectProp<'_>, report: &mut Report<'_>) {
 
 pub(super) fn unknown_key(property: &ObjectProp<'_>, known: &[&str], report: &mut Report<'_>) {
     let key = property.name.as_str();
-    let help = match nearest(key, known) {
+    let near = nearest(key, known);
+    let help = match near {
         Some(near) => format!("did you mean {}?", quote(near)),
         None => "it has no effect; remove it".into(),
     };
     report.warning(key_range(property), format!("unknown key {}", quote(key)), help);
+    report.was(Kind::UnknownKey { key: key.to_owned(), near: near.map(str::to_owned) });
 }
 
 pub(super) fn misplaced_key(property: &ObjectProp<'_>, inner: &str, report: &mut Report<'_>) {
     let key = quote(property.name.as_str());
     let help = format!("move it into the {} object", quote(inner));
     report.warning(key_range(property), format!("{key} has no effect here"), help);
+    report.was(Kind::Misplaced { key: property.name.as_str().to_owned(), inner: inner.to_owned() });
 }
 
 /// Reports that `value` is not what is `wanted`, with a help where the fix is clear.

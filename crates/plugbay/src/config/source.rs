@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::common::Range;
 
 use super::{
-    diagnostic::{Diagnostic, Position, Severity, Snippet, printable},
+    diagnostic::{Diagnostic, Kind, Position, Severity, Snippet, printable},
     scan::{self, Scan},
 };
 
@@ -33,7 +33,8 @@ impl Source {
         let start = error.valid_up_to();
         let at = Range::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
         let help = Some("save the file as UTF-8".into());
-        Err(source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help))
+        let problem = source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help);
+        Err(problem.of_kind(Kind::Unreadable))
     }
 
     /// Where `needle` stands inside `within`, else `within` itself.
@@ -67,6 +68,7 @@ impl Source {
         };
         Diagnostic {
             severity,
+            kind: Kind::default(),
             file: self.path.clone(),
             position: Some(Position { line, column: before + 1 }),
             message,

@@ -152,6 +152,7 @@ mod tests {
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
+                stdout: vec![],
                 remedy: Some("open it".to_owned()),
             }),
         };
