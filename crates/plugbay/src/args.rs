@@ -95,6 +95,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    Doctor(commands::doctor::DoctorArgs),
     /// Show the profiles of hosts, and which mode each host gets and why.
     Hosts {
         /// Print JSON.
@@ -249,6 +250,7 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             runtime.block_on(commands::tokens::tokens(&context, server.as_deref(), explain, json))
         }
         Command::Status { json } => commands::status::status(&context, json),
+        Command::Doctor(args) => runtime.block_on(commands::doctor::doctor(&context, &args)),
         Command::Hosts { json } => runtime.block_on(commands::hosts::hosts(&context, json)),
         Command::Search { query, limit, server, explain, json } => {
             let options =

@@ -1,6 +1,7 @@
 //! Turns the command line and environment variables into what commands work with: no other module reads them.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
 };
@@ -54,6 +55,38 @@ impl Source {
             None => settings,
         }
     }
+}
+
+/// The environment variables of this process by name. Values are kept of those only that hold no secrets.
+#[derive(Debug, Clone, Default)]
+pub struct Variables {
+    pub names: BTreeSet<String>,
+    plain: BTreeMap<String, String>,
+}
+
+/// Switches of Claude Code that decide whether it defers tools.
+const PLAIN: [&str; 2] = ["ENABLE_TOOL_SEARCH", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS"];
+
+impl Variables {
+    pub fn of(all: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut variables = Self::default();
+        for (name, value) in all {
+            if PLAIN.contains(&name.as_str()) {
+                variables.plain.insert(name.clone(), value);
+            }
+            variables.names.insert(name);
+        }
+        variables
+    }
+
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.plain.get(name).map(String::as_str)
+    }
+}
+
+pub fn variables() -> Variables {
+    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    Variables::of(env::vars_os().map(|(name, value)| (text(name), text(value))))
 }
 
 pub fn home() -> Option<PathBuf> {

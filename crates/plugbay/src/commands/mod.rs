@@ -3,6 +3,7 @@
 pub mod approve;
 pub mod call;
 pub mod demo;
+pub mod doctor;
 pub mod hosts;
 pub mod list;
 pub mod permissions;

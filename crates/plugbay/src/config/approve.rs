@@ -58,6 +58,19 @@ pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> 
     write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
 }
 
+/// Whether the present content of this file is approved.
+pub fn is_approved(paths: &Paths, file: &Path) -> bool {
+    let content = fs::read(file).unwrap_or_default();
+    approval(paths.approvals().as_deref(), file, &content) == Approval::Given
+}
+
+/// Approves the present content of this file.
+pub fn approve_file(paths: &Paths, file: &Path) -> Result<(), ApproveError> {
+    let unreadable = |error: io::Error| ApproveError::Unreadable { file: file.into(), reason: error.to_string() };
+    let content = fs::read(file).map_err(unreadable)?;
+    approve(paths, &[Content::of(file, &content)])
+}
+
 /// What the approvals say about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {

@@ -43,7 +43,7 @@ use plugbay_core::{
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
-pub use approve::{ApproveError, Content, approve};
+pub use approve::{ApproveError, Content, approve, approve_file, is_approved};
 pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use identity::{hex_digest, identity};
 pub use load::load;

@@ -5,6 +5,7 @@ mod approve;
 mod call;
 mod clean;
 mod demo;
+mod doctor;
 mod explain;
 mod hosts;
 mod json;
