@@ -200,6 +200,14 @@ impl Catalog {
         self.failed.keys()
     }
 
+    /// Whether the same servers have failed, for the same reasons.
+    pub fn has_same_failures(&self, other: &Self) -> bool {
+        fn reasons(catalog: &Catalog) -> impl Iterator<Item = (&ServerName, &str, Option<&str>)> {
+            catalog.failed.iter().map(|(name, why)| (name, why.what.as_str(), why.remedy.as_deref()))
+        }
+        reasons(self).eq(reasons(other))
+    }
+
     pub fn get(&self, server: &ServerName) -> Option<&Entry> {
         self.servers.get(server).map(AsRef::as_ref)
     }

@@ -203,6 +203,9 @@ pub trait Servers: Send + Sync {
     /// Asks every server again what it has.
     fn refresh(&self);
 
+    /// Whether the server does not run, and starts at its next use.
+    fn is_idle(&self, server: &ServerName) -> bool;
+
     /// Starts the server if it is not running, however lately it has failed.
     fn warm(&self, server: &ServerName, warmed: Warmed);
 

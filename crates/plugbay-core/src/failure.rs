@@ -201,7 +201,9 @@ mod tests {
     fn text_on_stdout_is_told_apart_from_stderr() {
         let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
         let usage = Failure::new("exit code 0", Vec::new()).with_stdout(lines(&["usage: tool [stdio]"]));
-        assert!(usage.to_string().starts_with("exit code 0; stdout is not MCP: usage: tool [stdio]; try: give"));
+        assert!(
+            usage.to_string().starts_with("exit code 0; stdout is not MCP: usage: tool [stdio]; try: give")
+        );
         let listens = Failure::new("silent", Vec::new()).with_stdout(lines(&["listening on http://[::]:80"]));
         assert!(listens.remedy.is_some_and(|remedy| remedy.contains("\"url\"")));
         let both = Failure::new("exit code 1", lines(&["EADDRINUSE"])).with_stdout(lines(&["hello"]));

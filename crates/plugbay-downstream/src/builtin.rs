@@ -11,8 +11,9 @@ use std::{borrow::Cow, ops::Range, time::Duration};
 use bytes::Bytes;
 use plugbay_core::{
     arguments::{self, Envelope, NoCall},
+    name::{self, ServerName},
     search::reply,
-    surface::{BuiltinTool, Found, Snapshot, Target},
+    surface::{BuiltinTool, Found, Snapshot, Target, failed_unlisted},
     wire::{Head, write},
 };
 
@@ -179,8 +180,14 @@ fn agent_request(request: &Request) -> Result<AgentRequest, String> {
     Ok(AgentRequest { query: arguments.text("query").ok_or_else(missing)?, server: arguments.text("server") })
 }
 
-/// The names that are like it, or else the tools that do what it says.
+/// Why the server of the name has no tools, or the names that are like it, or else the tools that do what it says.
 fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
+    let server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
+    if let Some(server) = server
+        && let Some(failure) = failed_unlisted(snapshot, &server)
+    {
+        return format!("{server} does not work: {}", failure.with_advice());
+    }
     let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
     let mut nearest: Vec<&Found> = alike.collect();
     if nearest.is_empty() && snapshot.tool_index.is_quick() {

@@ -304,9 +304,9 @@ impl HostView {
         }
     }
 
-    /// The mode, chosen once when all servers have listed or failed. A list that changes its mode in the middle of
-    /// a conversation would cost more than a wrong choice; only the user's configuration changes it. Without a
-    /// session the choice holds as long as the catalog has about the same size.
+    /// The mode, chosen once when all servers have listed or failed, and one has listed. A list that changes its mode
+    /// in the middle of a conversation would cost more than a wrong choice; only the user's configuration changes it.
+    /// Without a session the choice holds as long as the catalog has about the same size.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
         let configured = now.layout.mode;
         let lasts = configured.is_some() || self.is_persistent();
@@ -319,7 +319,9 @@ impl HostView {
         let sizes = Sizes::of(now);
         let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Conversation::default()));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
-        if now.settled {
+        // While nothing is known, no list is worth keeping: a mended configuration may bring any number of tools.
+        let known = configured.is_some() || now.catalog.iter().next().is_some();
+        if now.settled && known {
             if let Some(choice) = &choice {
                 tracing::info!("mode for {}: {choice}", state.host.name);
             }

@@ -164,6 +164,10 @@ impl exchange::Servers for Script {
         let _ = self.events.send(Event::Refresh);
     }
 
+    fn is_idle(&self, _: &ServerName) -> bool {
+        false
+    }
+
     /// One that is down or has never been heard of is up, or down again, when the catalog is told so.
     fn warm(&self, server: &ServerName, warmed: Warmed) {
         let (mut snapshots, server) = (self.snapshots.clone(), server.clone());

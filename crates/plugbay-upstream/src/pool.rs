@@ -13,7 +13,7 @@ use plugbay_core::{
     wire::Draft,
 };
 
-use crate::server::{Command, ServerHandle};
+use crate::server::{Command, Condition, ServerHandle};
 
 /// All servers of the gateway. A reload replaces the whole set.
 #[derive(Debug, Default)]
@@ -78,6 +78,11 @@ impl Servers for Pool {
         for handle in self.servers().handles.values() {
             handle.refresh();
         }
+    }
+
+    fn is_idle(&self, server: &ServerName) -> bool {
+        let is_idle = |handle: &ServerHandle| handle.status().borrow().condition == Condition::Idle;
+        self.servers().handles.get(server).is_some_and(is_idle)
     }
 
     fn warm(&self, server: &ServerName, warmed: Warmed) {

@@ -274,6 +274,7 @@ fn catalog_config(settings: &Settings) -> CatalogConfig {
         },
         agent_servers: settings.natural_language.as_ref().and_then(|chosen| chosen.servers.clone()),
         settings: live(settings),
+        problems: settings.problems(),
     };
     let servers = settings.servers.iter().map(|server| {
         let identity = server.spec.as_ref().ok().map(identity);

@@ -5,9 +5,9 @@
 //! replaced as a whole, by rename, under a lock.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread::JoinHandle,
@@ -22,6 +22,8 @@ use plugbay_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::files;
 
 const LOCK: &str = ".lock";
 const FORMAT: u32 = 4;
@@ -142,13 +144,11 @@ pub fn inspect(folder: &Path) -> Inspection {
     let folder = folder.join("servers");
     let mut found = Inspection::default();
     for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let writer = name.strip_prefix('.').and_then(|name| name.strip_suffix(".new"));
         if path.extension().is_some_and(|extension| extension == "json") {
             if fs::read(&path).is_ok_and(|text| parse(&text).is_none()) {
                 found.damaged.push(path);
             }
-        } else if writer.and_then(|pid| pid.parse().ok()).is_some_and(|pid: i32| !is_running(pid)) {
+        } else if files::is_abandoned(&path) {
             found.left_behind.push(path);
         }
     }
@@ -157,11 +157,6 @@ pub fn inspect(folder: &Path) -> Inspection {
         found.locked = Some(lock);
     }
     found
-}
-
-fn is_running(pid: i32) -> bool {
-    let pid = rustix::process::Pid::from_raw(pid);
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 impl Writer {
@@ -184,19 +179,12 @@ fn write(job: &Job) -> io::Result<()> {
     if fs::read(&job.path).is_ok_and(|content| content == job.content.as_bytes()) {
         return Ok(());
     }
-    let folder = job.path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let folder = files::folder_of(&job.path);
+    files::create_folder(folder)?;
     let lock =
         File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
     lock_soon(&lock)?;
-    let new = folder.join(format!(".{}.new", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    let written = file.write_all(job.content.as_bytes()).and_then(|()| file.sync_all());
-    let replaced = written.and_then(|()| fs::rename(&new, &job.path));
-    if replaced.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    replaced
+    files::replace(&job.path, job.content.as_bytes())
 }
 
 /// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start

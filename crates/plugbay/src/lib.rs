@@ -7,6 +7,7 @@ mod commands;
 pub mod config;
 mod embeddings;
 mod error;
+mod files;
 mod log;
 mod output;
 mod publisher;

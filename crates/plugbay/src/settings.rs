@@ -7,6 +7,7 @@ use std::{
 };
 
 use plugbay_downstream::http::{Access, Address, Unguarded};
+use plugbay_hosts::known;
 
 use crate::{
     app::Environment,
@@ -87,6 +88,23 @@ impl Variables {
 pub fn variables() -> Variables {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     Variables::of(env::vars_os().map(|(name, value)| (text(name), text(value))))
+}
+
+/// The columns of the output, if the user sets them.
+pub fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
+}
+
+/// Where hosts keep their files, seen from this folder.
+pub fn host_places(paths: &Paths, project: &Path) -> Option<known::Places> {
+    let home = paths.home.clone()?;
+    let moved = known::variables().into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?)));
+    Some(known::Places {
+        config: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+        project: Some(project.to_owned()),
+        overrides: moved.collect(),
+        ..known::Places::new(home)
+    })
 }
 
 pub fn home() -> Option<PathBuf> {

@@ -8,7 +8,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use plugbay_core::{name::ServerName, server_state::ServerState, surface::Snapshot};
+use plugbay_core::{
+    name::ServerName,
+    server_state::ServerState,
+    surface::{Problem, Snapshot},
+};
 use plugbay_downstream::ConnectedHost;
 use plugbay_upstream::{Condition, Status};
 use serde::{Deserialize, Serialize};
@@ -36,6 +40,9 @@ pub struct GatewayStatus {
     pub config: Option<String>,
     pub hosts: Vec<HostGroup>,
     pub servers: Vec<ServerStatus>,
+    /// What is wrong with its configuration. Absent in the files of older versions.
+    #[serde(default)]
+    pub problems: Vec<Problem>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +84,14 @@ impl GatewayStatus {
             config: source.explicit().map(text),
             hosts: Vec::new(),
             servers: Vec::new(),
+            problems: Vec::new(),
         }
+    }
+
+    /// Whether a server or the configuration needs its user.
+    pub fn has_failed(&self) -> bool {
+        let failed = self.servers.iter().any(|server| server.trouble.is_some());
+        failed || self.problems.iter().any(|problem| problem.urgent)
     }
 }
 
@@ -93,7 +107,9 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
         sleep(PAUSE).await;
         let hosts = connected_hosts.borrow_and_update().clone().into_iter();
         gateway.hosts = hosts.map(|(host, count)| HostGroup { host, count }).collect();
-        gateway.servers = servers(app.statuses(), &snapshots.borrow_and_update().clone());
+        let snapshot = snapshots.borrow_and_update().clone();
+        gateway.servers = servers(app.statuses(), &snapshot);
+        gateway.problems.clone_from(&snapshot.layout.problems);
         if written.as_ref() != Some(&gateway) {
             let text = serde_json::to_vec(&gateway).unwrap_or_default();
             let writing = spawn_blocking(move || {

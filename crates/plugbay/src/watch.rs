@@ -22,6 +22,8 @@ pub struct Watch {
     files: BTreeSet<PathBuf>,
     /// Files that appear or disappear in these count as well.
     folders: BTreeSet<PathBuf>,
+    /// Folders that do not exist yet and lead to a file: when they appear, so may the file.
+    awaited: BTreeSet<PathBuf>,
     events: mpsc::UnboundedReceiver<Touch>,
 }
 
@@ -55,7 +57,14 @@ impl Watch {
             })
             .ok();
         let none = BTreeSet::new();
-        let mut watch = Self { watcher, watched: none.clone(), files: none.clone(), folders: none, events };
+        let mut watch = Self {
+            watcher,
+            watched: none.clone(),
+            files: none.clone(),
+            folders: none.clone(),
+            awaited: none,
+            events,
+        };
         watch.follow(files, folders);
         watch
     }
@@ -71,11 +80,14 @@ impl Watch {
         // The system no longer watches a folder that was removed; it may come back.
         self.watched.retain(|folder| folder.is_dir());
         let before = self.watched.len();
+        self.awaited.clear();
         let parents = self.files.iter().filter_map(|file| file.parent());
-        for folder in parents.chain(self.folders.iter().map(PathBuf::as_path)).map(Path::to_owned) {
-            if !self.watched.contains(&folder) && watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok()
-            {
-                self.watched.insert(folder);
+        for wanted in parents.chain(self.folders.iter().map(PathBuf::as_path)) {
+            let Some(folder) = nearest_existing(wanted) else { continue };
+            self.awaited
+                .extend(wanted.ancestors().take_while(|missing| *missing != folder).map(Path::to_owned));
+            if !self.watched.contains(folder) && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok() {
+                self.watched.insert(folder.to_owned());
             }
         }
         self.watched.len() > before
@@ -100,6 +112,34 @@ impl Watch {
 
     fn concerns(&self, Touch { path, came_or_went }: &Touch) -> bool {
         let is_listed = || path.parent().is_some_and(|folder| self.folders.contains(folder));
-        self.files.contains(path) || *came_or_went && is_listed()
+        self.files.contains(path) || *came_or_went && (self.awaited.contains(path) || is_listed())
+    }
+}
+
+/// The folder itself, or else the nearest above it that exists.
+fn nearest_existing(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_notices_a_file_in_folders_that_did_not_exist() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().canonicalize().unwrap();
+        let files = [folder.join("config/plugbay/config.jsonc")];
+        let mut watch = Watch::new(&files, &[]);
+        for step in ["config", "config/plugbay"] {
+            fs::create_dir(folder.join(step)).unwrap();
+            timeout(Duration::from_secs(30), watch.changed()).await.expect("a change");
+            assert!(watch.follow(&files, &[]), "{step} is watched");
+        }
+        fs::write(&files[0], "{}").unwrap();
+        timeout(Duration::from_secs(30), watch.changed()).await.expect("a change");
+        assert!(!watch.follow(&files, &[]));
     }
 }

@@ -78,6 +78,9 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
 
 /// The reply to a search that found nothing: who there is to ask, and how.
 pub fn nothing(query: &str, servers: &[&str]) -> String {
+    if servers.is_empty() {
+        return "No tool found: no server has listed its tools.".to_owned();
+    }
     let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
     let mut near: Vec<&str> = Vec::new();
     for word in words {
@@ -185,6 +188,7 @@ mod tests {
         assert!(reply.ends_with("nearest servers: github"), "{reply}");
         let reply = nothing("xyzzy", &["github", "mail"]);
         assert!(reply.ends_with(". servers: github, mail"), "{reply}");
+        assert_eq!(nothing("xyzzy", &[]), "No tool found: no server has listed its tools.");
         let read = tool("read");
         let reply = unknown("files.read", &[Found { name: "f__read", tool: &read, reads: false }], "x");
         assert_eq!(reply, "There is no tool \"files.read\". Nearest:\nf__read(path?: string) - Does read.");

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Snapshot, View, found::Found};
+use super::{Problem, Snapshot, View, found::Found};
 use crate::{
     exposure::Mode,
     failure::Failure,
@@ -19,6 +19,9 @@ use crate::{
 
 /// As many servers are named to whoever asks for one that is like none of them.
 const MOST_TOLD: usize = 20;
+/// What to do about problems of the configuration.
+const MENDING: &str =
+    "`plugbay doctor`, run in a terminal, finds and mends problems. plugbay reads changed files at once.\n";
 
 /// What has been switched on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -146,6 +149,9 @@ fn or_none(near: &[String]) -> String {
 }
 
 fn some_of(known: &[String]) -> String {
+    if known.is_empty() {
+        return "no servers; see gateway_status".to_owned();
+    }
     let more = known.len().saturating_sub(MOST_TOLD);
     let told = known[..known.len() - more].join(", ");
     if more == 0 { told } else { format!("{told} and {more} more") }
@@ -317,18 +323,25 @@ fn of_tools<'a>(server: &ServerName, tools: impl IntoIterator<Item = &'a Found>)
     Switch { server: server.clone(), extent: Extent::Tools(tools) }
 }
 
-/// The whole gateway: each server's state, its tools, and what they cost.
-pub fn overview(snapshot: &Snapshot, view: &View) -> String {
-    let mut lines = String::new();
+/// The whole gateway: problems of the configuration, each server's state, its tools, and what they cost. Servers that
+/// work, but do not run, are `idle`.
+pub fn overview(snapshot: &Snapshot, view: &View, is_idle: impl Fn(&ServerName) -> bool) -> String {
+    let mut lines = problems(&snapshot.layout.problems);
+    let servers = snapshot.servers();
+    if servers.is_empty() {
+        lines.push_str("no servers");
+        return lines;
+    }
     let mut all = 0;
-    for server in snapshot.servers() {
+    for server in servers {
         let state = State::of(&server, snapshot, view);
         let tools: Vec<&Found> = snapshot.names.of(&server).collect();
         let visible = visible(&server, snapshot, view);
         let (count, tokens) = (tools.len(), cost(tools));
         let (count_on, tokens_on) = (visible.len(), cost(visible));
         all += tokens;
-        let _ = write!(lines, "{server}: {}", state.server_state());
+        let idle = matches!(state, State::Ready | State::Active) && is_idle(&server);
+        let _ = write!(lines, "{server}: {}", if idle { ServerState::Idle } else { state.server_state() });
         let _ = match &state {
             State::Failed(failure) => writeln!(lines, ": {}", failure.with_advice()),
             State::Warming => writeln!(lines),
@@ -341,6 +354,14 @@ pub fn overview(snapshot: &Snapshot, view: &View) -> String {
     let listed = listed(snapshot, view);
     let saved = all.saturating_sub(listed);
     let _ = write!(lines, "in context: ~{listed} tokens; all tools: ~{all}, ~{saved} saved");
+    lines
+}
+
+fn problems(problems: &[Problem]) -> String {
+    let mut lines: String = problems.iter().map(|problem| format!("problem: {problem}\n")).collect();
+    if !lines.is_empty() {
+        lines.push_str(MENDING);
+    }
     lines
 }
 

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{Listing, Snapshot};
+use super::{
+    Listing, Snapshot,
+    notice::{DETAILS, does_not_work, failed_unlisted, is_blank},
+};
 use crate::{
     catalog::Offer,
     name::ServerName,
@@ -18,22 +21,82 @@ const LONGEST_BESIDE_SWITCHES: usize = 440;
 const LINES: [usize; 5] = [240, 160, 110, 80, SHORTEST_LINE];
 const SHORTEST_LINE: usize = 60;
 
-const ALL: &str =
-    "Several MCP servers behind one. A tool or prompt named server__name belongs to that server.";
+/// What the lines of problems may cost beside working servers, in bytes.
+const LONGEST_PROBLEMS: usize = 900;
+const LONGEST_PROBLEM: usize = 400;
+const PROBLEMS: &str = "plugbay has a problem. Tell the user:";
 
-const SEARCH: &str =
-    "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool.";
+const SEVERAL: &str = "Several MCP servers behind one.";
+const ONE: &str = "One MCP server behind plugbay.";
 
-const SPLIT: &str = "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool, those marked [reads] with execute_read_tool.";
+/// How tools are reached: of several servers, and of one.
+struct How {
+    several: &'static str,
+    one: &'static str,
+}
 
-const ACTIVATE: &str = "Several MCP servers behind one. gateway_activate shows the tools of one.";
+const ALL: How = How {
+    several: "Several MCP servers behind one. A tool or prompt named server__name belongs to that server.",
+    one: ONE,
+};
 
-const SUITE: &str = "Several MCP servers behind one, a tool each: introspect shows what it has (query narrows it, detail shows schemas), call runs a subtool with args.";
+const SEARCH: How = How {
+    several: "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool.",
+    one: "One MCP server behind plugbay. Find its tools with search_tools, call them with execute_tool.",
+};
 
-const UNDECIDED: &str = "Several MCP servers behind one.";
+const SPLIT: How = How {
+    several: "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool, those marked [reads] with execute_read_tool.",
+    one: "One MCP server behind plugbay. Find its tools with search_tools, call them with execute_tool, those marked [reads] with execute_read_tool.",
+};
 
-/// Says how tools are reached, unless that is still undecided, and what each server is for, in its own words.
+const ACTIVATE: How = How {
+    several: "Several MCP servers behind one. gateway_activate shows the tools of one.",
+    one: "One MCP server behind plugbay. gateway_activate shows its tools.",
+};
+
+const SUITE: How = How {
+    several: "Several MCP servers behind one, a tool each: introspect shows what it has (query narrows it, detail shows schemas), call runs a subtool with args.",
+    one: "One MCP server as one tool: introspect shows what it has (query narrows it, detail shows schemas), call runs a subtool with args.",
+};
+
+const UNDECIDED: How = How { several: SEVERAL, one: ONE };
+
+/// Says what is wrong, how tools are reached, unless that is still undecided, and what each server is for, in its own
+/// words.
 pub fn instructions(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) -> String {
+    let problems = problems(snapshot, longest);
+    if is_blank(snapshot) {
+        return problems;
+    }
+    let separator = if problems.is_empty() { "" } else { "\n\n" };
+    let room = longest.saturating_sub(problems.len() + separator.len());
+    let servers = of_servers(snapshot, listing, room);
+    if servers.is_empty() { problems } else { format!("{problems}{separator}{servers}") }
+}
+
+/// The problems that a model should tell its user, as far as there is room. The servers keep the most of it.
+fn problems(snapshot: &Snapshot, longest: usize) -> String {
+    let urgent: Vec<_> = snapshot.layout.problems.iter().filter(|problem| problem.urgent).collect();
+    let room = if is_blank(snapshot) { longest } else { LONGEST_PROBLEMS.min(longest / 2) };
+    let frame = PROBLEMS.len() + DETAILS.len() + 1;
+    let Some(mut room) = room.checked_sub(frame).filter(|_| !urgent.is_empty()) else {
+        return String::new();
+    };
+    let mut text = PROBLEMS.to_owned();
+    for problem in urgent {
+        let line = shortened(&format!("\n- {}", one_line(&problem.to_string())), room.min(LONGEST_PROBLEM));
+        // Less than this says nothing.
+        if line.len() < SHORTEST_LINE / 2 {
+            break;
+        }
+        room -= line.len();
+        text.push_str(&line);
+    }
+    format!("{text}\n{DETAILS}")
+}
+
+fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) -> String {
     let how = listing.map_or(UNDECIDED, |listing| match listing {
         listing if listing.is_searchable() && snapshot.layout.split => SPLIT,
         listing if listing.is_searchable() => SEARCH,
@@ -43,12 +106,15 @@ pub fn instructions(snapshot: &Snapshot, listing: Option<&Listing>, longest: usi
     });
     let purpose = |server: ServerName| {
         let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
-        let purpose = offer.map(|offer| purpose(offer)).unwrap_or_default();
+        let purpose = offer.map(|offer| purpose(offer));
+        let failure = || failed_unlisted(snapshot, &server).map(|failure| one_line(&does_not_work(failure)));
+        let purpose = purpose.or_else(failure).unwrap_or_default();
         (server, purpose)
     };
     let servers: Vec<_> = snapshot.servers().into_iter().map(purpose).collect();
-    let longest = if how == ACTIVATE { longest.min(LONGEST_BESIDE_SWITCHES) } else { longest };
-    let how = shortened(how, longest);
+    let switched = listing.is_some_and(|listing| listing.is_switchable() && !listing.is_searchable());
+    let longest = if switched { longest.min(LONGEST_BESIDE_SWITCHES) } else { longest };
+    let how = shortened(if servers.len() == 1 { how.one } else { how.several }, longest);
     let lines = lines(&servers, longest.saturating_sub(how.len()));
     how + &lines
 }

@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{
     AgentAccess, BuiltinPrompt, BuiltinTool, Layout, Learned, Plan, Snapshot, Target, activate::Active,
-    found::Found, names::Names, prompts, suite,
+    found::Found, names::Names, notice, prompts, suite,
 };
 use crate::{
     catalog::Catalog,
@@ -57,16 +57,21 @@ impl Listing {
     /// In the order of names, so that equal catalogs give equal bytes.
     pub(super) fn new(names: &Arc<Names>, snapshot: &Snapshot, view: &View) -> Self {
         let Snapshot { catalog, layout, resources, .. } = snapshot;
-        let families = Families::of(layout, view);
+        let families = Families::of(snapshot, view);
+        let suites = suites(snapshot, view, names);
+        let shown: Vec<&Found> = names.iter().filter(|found| view.shows(found, catalog)).collect();
         let mut tools = BytesMut::from("[");
-        for own in families.listed(layout, view) {
+        if families.is_none() {
+            let notice = notice::notice(snapshot, view, suites.is_empty() && shown.is_empty());
+            tools.put_slice(notice.unwrap_or_default().as_bytes());
+        }
+        for own in families.listed(snapshot, view) {
             next(&mut tools).put_slice(own.definition().as_bytes());
         }
-        let suites = suites(snapshot, view, names);
         for (exposed, server) in &suites {
             suite::write_definition(next(&mut tools), exposed, server, snapshot);
         }
-        for found in names.iter().filter(|found| view.shows(found, catalog)) {
+        for found in shown {
             found.write(next(&mut tools), view.keeps_in_sight(found));
         }
         tools.put_u8(b']');
@@ -198,7 +203,11 @@ struct Families {
 }
 
 impl Families {
-    fn of(layout: &Layout, view: &View) -> Self {
+    fn of(snapshot: &Snapshot, view: &View) -> Self {
+        let layout = &snapshot.layout;
+        if notice::is_blank(snapshot) {
+            return Self::default();
+        }
         let has = |mode| {
             let modes = layout.exposures.values().map(|exposure| exposure.mode.unwrap_or(view.mode));
             layout.exposures.is_empty() && view.mode == mode || modes.into_iter().any(|one| one == mode)
@@ -206,8 +215,13 @@ impl Families {
         Self { search: has(Mode::Search), activate: has(Mode::Activate) }
     }
 
+    fn is_none(self) -> bool {
+        !self.search && !self.activate
+    }
+
     /// Those that are shown; the others are for whoever asks for them in the configuration.
-    fn listed(self, layout: &Layout, view: &View) -> Vec<BuiltinTool> {
+    fn listed(self, snapshot: &Snapshot, view: &View) -> Vec<BuiltinTool> {
+        let layout = &snapshot.layout;
         let mut listed = Vec::new();
         if self.activate {
             listed.extend([BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]);
@@ -223,8 +237,8 @@ impl Families {
             listed.extend([BuiltinTool::Status, BuiltinTool::Refresh]);
         }
         // What is only for some servers is shown with each of them.
-        listed
-            .extend((view.agents && layout.agent_servers.is_none()).then_some(BuiltinTool::NaturalLanguage));
+        let for_all = view.agents && layout.agent_servers.is_none() && !notice::is_blank(snapshot);
+        listed.extend(for_all.then_some(BuiltinTool::NaturalLanguage));
         listed
     }
 

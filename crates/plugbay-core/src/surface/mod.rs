@@ -6,6 +6,8 @@ mod found;
 mod instructions;
 mod listing;
 mod names;
+mod notice;
+mod problem;
 mod prompts;
 mod resources;
 mod search;
@@ -26,6 +28,8 @@ pub use found::{Callable, Effect, Found, Target};
 pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
 pub use listing::{Listing, View};
 pub use names::Names;
+pub use notice::{beside_search, failed_unlisted};
+pub use problem::Problem;
 pub use prompts::BuiltinPrompt;
 pub use resources::{Place, Resources};
 pub use search::ToolIndex;
@@ -78,6 +82,8 @@ pub struct Layout {
     /// Whose tools agent runs may use, if not everybody's.
     pub agent_servers: Option<BTreeSet<ServerName>>,
     pub settings: LiveSettings,
+    /// What is wrong with the configuration, the most urgent first.
+    pub problems: Vec<Problem>,
 }
 
 impl Layout {
@@ -138,7 +144,7 @@ impl Snapshot {
     /// Servers have what they had; some may have failed, or recovered.
     #[must_use]
     pub fn with_states_of(&self, catalog: Arc<Catalog>, settled: bool) -> Self {
-        let same = self.catalog.failed().eq(catalog.failed());
+        let same = self.catalog.has_same_failures(&catalog);
         let listings = if same { Arc::clone(&self.listings) } else { Arc::default() };
         Self { catalog, settled, listings, ..self.clone() }.seen_at_first()
     }

@@ -57,6 +57,10 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     let summary = summary(snapshot.names.of(server).map(|found| found.target.tool.as_str()));
     match (own.is_empty(), summary.is_empty()) {
         (false, false) => format!("{own}: {summary}"),
+        // The same text whether it is still starting or has failed: a failure must not change the list.
+        (true, true) if offer.is_none() => {
+            format!("The tools of {server}, which has not listed them yet; introspect says why")
+        }
         (true, true) => format!("The tools of {server}"),
         _ => own + &summary,
     }

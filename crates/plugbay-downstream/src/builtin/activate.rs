@@ -53,7 +53,8 @@ pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
 pub(super) fn overview(session: &Session) -> String {
     let snapshot = session.snapshot();
     let (view, choice) = session.host_view().view_of(&snapshot);
-    let overview = activate::overview(&snapshot, &view);
+    let is_idle = |server: &ServerName| session.gateway().servers.is_idle(server);
+    let overview = activate::overview(&snapshot, &view, is_idle);
     let why = choice.map_or_else(|| view.mode.to_string(), |choice| choice.to_string());
     format!("{overview}\nmode: {why}; host: {}", session.host_view().host().name)
 }
@@ -193,7 +194,10 @@ fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<St
     }
     if names.is_empty() {
         let servers: Vec<String> = snapshot.servers().iter().map(ToString::to_string).collect();
-        unclear.push(format!("\"name\" is missing: one of {}", servers.join(", ")));
+        unclear.push(match &servers[..] {
+            [] => "there are no servers; see gateway_status".to_owned(),
+            _ => format!("\"name\" is missing: one of {}", servers.join(", ")),
+        });
     }
     (switches, unclear)
 }

@@ -7,7 +7,7 @@ use plugbay_core::{
     model::Model,
     name::ServerName,
     search::{reply, reply::Detail},
-    surface::{Found, Snapshot, activate::server_meant},
+    surface::{Found, Snapshot, activate::server_meant, beside_search},
 };
 
 use super::{call_arguments::Arguments, shown};
@@ -57,7 +57,7 @@ fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, Stri
     let server = server_meant(request, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
     match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
         (Some(_), _) => Ok(server),
-        (None, Some(failure)) => Err(format!("{server} does not work: {failure}")),
+        (None, Some(failure)) => Err(format!("{server} does not work: {}", failure.with_advice())),
         (None, None) => Err(format!("{server} has not listed its tools yet; try again")),
     }
 }
@@ -148,7 +148,10 @@ fn found(
     let local = snapshot.tool_index.search(&request.query, request.limit, request.server.as_ref(), table);
     let Ranked { hits, clear } = ranking::merge(request, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
-    if hits.is_empty() { nothing(snapshot, request) } else { lines(snapshot, &hits, clear, detail) }
+    let reply =
+        if hits.is_empty() { nothing(snapshot, request) } else { lines(snapshot, &hits, clear, detail) };
+    let notes = beside_search(snapshot, &request.query, hits.is_empty() && request.server.is_none());
+    [vec![reply], notes].concat().join("\n")
 }
 
 fn nothing(snapshot: &Snapshot, request: &RankRequest) -> String {

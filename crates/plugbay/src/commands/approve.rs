@@ -37,6 +37,19 @@ impl Proposed {
     }
 }
 
+/// Allow a project's configuration file to start its servers.
+///
+/// Shows what the file, and the files that it leads to, would start, and asks. A file that changes must be
+/// approved again.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// The configuration file. Default: the project file of this folder.
+    path: Option<PathBuf>,
+    /// Approve without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
 /// What an approval would allow.
 #[derive(Debug, Clone, Serialize)]
 pub struct Proposal {
@@ -58,18 +71,18 @@ pub struct Launch {
     pub folder: Option<PathBuf>,
 }
 
-pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<ExitCode, CommandError> {
+pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let file = match path {
+    let file = match &args.path {
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
     let proposed = Proposed::of(&file, paths)
         .ok_or_else(|| CommandError::failed(format!("{} contains nothing to approve", file.display())))?;
     context.output.diagnostics(&proposed.diagnostics);
-    context.output.show(&proposed.proposal, false);
+    context.output.show(&proposed.proposal);
 
-    if !yes {
+    if !args.yes {
         match context.output.ask("Approve it?") {
             Some(true) => {}
             Some(false) => return Err(CommandError::failed("not approved")),

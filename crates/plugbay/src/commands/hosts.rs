@@ -12,6 +12,10 @@ use serde::Serialize;
 use super::{CommandError, Context};
 use crate::app::App;
 
+/// Show what is known of each host, and which mode it gets and why.
+#[derive(Debug, clap::Args)]
+pub struct HostsArgs {}
+
 #[derive(Debug, Serialize)]
 pub struct Hosts {
     pub hosts: Vec<Row>,
@@ -27,13 +31,13 @@ pub struct Row {
     pub why: String,
 }
 
-pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+pub async fn hosts(context: &Context) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     let configured = settings.mode.map(|mode| mode.to_string());
-    context.output.show(&Hosts { hosts: rows(&snapshot), configured }, as_json);
+    context.output.show(&Hosts { hosts: rows(&snapshot), configured });
     if !snapshot.settled {
         context.output.note(
             "some servers have never connected, so the modes may change; `plugbay list` connects to all",

@@ -19,6 +19,10 @@ use crate::{
     tokenizer,
 };
 
+/// Start every server and show its state, tools and tokens.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {}
+
 /// All servers at a glance.
 #[derive(Debug, Serialize)]
 pub struct Overview {
@@ -46,13 +50,13 @@ pub struct Row {
     pub trouble: Option<StartFailure>,
 }
 
-pub async fn list(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+pub async fn list(context: &Context, _args: &ListArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings()?;
     tokenizer::prepare();
     let app = App::assemble(&settings, context.environment.clone());
     let overview = look(context, &settings, &app).await;
     context.output.progress_done();
-    context.output.show(&overview, as_json);
+    context.output.show(&overview);
     app.shut_down().await;
     let broken_file = settings.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
     let failed = broken_file || overview.servers.iter().any(|row| row.state == ServerState::Error);

@@ -2,10 +2,12 @@
 
 pub mod approve;
 pub mod call;
+pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod hosts;
 pub mod list;
+pub mod man;
 pub mod permissions;
 pub mod schema;
 pub mod search;

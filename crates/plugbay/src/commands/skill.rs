@@ -10,6 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{CommandError, Context};
+use crate::settings;
 
 const SKILL: &str = include_str!("../../assets/SKILL.md");
 const README: &str = include_str!("../../assets/plugin/README.md");
@@ -22,38 +23,50 @@ const FILE: &str = "SKILL.md";
 const PLUGIN: &str = "plugbay";
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 
-/// What `plugbay skill` does with the skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SkillAction {
-    Print,
-    /// Linked, so that a newer plugbay only has to write its own copy.
-    Link,
-    Copy,
+/// Print or install the skill that teaches Claude Code the gateway.
+#[derive(Debug, clap::Args)]
+pub struct SkillArgs {
+    /// Install it as a link in Claude Code's folder of skills.
+    #[arg(long)]
+    install: bool,
+    /// Install it as a copy.
+    #[arg(long)]
+    copy: bool,
 }
 
-pub fn skill(context: &Context, action: SkillAction, home: Option<&Path>) -> Result<ExitCode, CommandError> {
-    if action == SkillAction::Print {
+/// Write a plugin for Claude Code: the skill, and plugbay as server.
+#[derive(Debug, clap::Args)]
+pub struct PluginArgs {
+    /// The folder to write the plugin to.
+    folder: PathBuf,
+}
+
+pub fn skill(context: &Context, args: &SkillArgs) -> Result<ExitCode, CommandError> {
+    if !args.install && !args.copy {
         context.output.raw(SKILL);
         return Ok(ExitCode::SUCCESS);
     }
-    let home = home.ok_or_else(|| CommandError::failed("there is no home folder to install the skill in"))?;
+    let home = settings::home()
+        .ok_or_else(|| CommandError::failed("there is no home folder to install the skill in"))?;
     let place = home.join(SKILLS).join(FILE);
     let user_file = context.source.paths.user_file.as_deref();
-    let own = user_file.unwrap_or(home).with_file_name(FILE);
-    if action == SkillAction::Link {
-        write(&own, SKILL)?;
-        link(&own, &place)?;
-        context.output.note(format!("{} is a link to {}", place.display(), own.display()));
-    } else {
+    let own = user_file.unwrap_or(&home).with_file_name(FILE);
+    // Linked, so that a newer plugbay only has to write its own copy.
+    if args.copy {
         remove_link(&place)?;
         write(&place, SKILL)?;
         context.output.note(format!("wrote {}", place.display()));
+    } else {
+        write(&own, SKILL)?;
+        link(&own, &place)?;
+        context.output.note(format!("{} is a link to {}", place.display(), own.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a plugin for Claude Code: the skill, and plugbay as its MCP server.
-pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError> {
+pub fn plugin(context: &Context, args: &PluginArgs) -> Result<ExitCode, CommandError> {
+    let folder = &args.folder;
     let manifest = json!({
         "name": PLUGIN,
         "description": env!("CARGO_PKG_DESCRIPTION"),

@@ -7,6 +7,12 @@ use serde::Serialize;
 use super::{CommandError, Context};
 use crate::status_file::{self, GatewayStatus};
 
+/// Show the running gateways, their hosts and servers.
+///
+/// It reads the status files that gateways keep, and starts nothing.
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {}
+
 #[derive(Debug, Serialize)]
 pub struct Status {
     /// The oldest first.
@@ -16,7 +22,7 @@ pub struct Status {
     pub now: u64,
 }
 
-pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+pub fn status(context: &Context, _args: &StatusArgs) -> Result<ExitCode, CommandError> {
     let folder = context.source.paths.status_folder().ok_or_else(|| {
         CommandError::failed("there is no folder for the status files of gateways")
             .hint("set HOME or XDG_STATE_HOME")
@@ -37,7 +43,7 @@ pub fn status(context: &Context, as_json: bool) -> Result<ExitCode, CommandError
         }
     }
     gateways.sort_by_key(|gateway| (gateway.since, gateway.pid));
-    let failed = gateways.iter().flat_map(|gateway| &gateway.servers).any(|server| server.trouble.is_some());
-    context.output.show(&Status { gateways, now: status_file::now() }, as_json);
+    let failed = gateways.iter().any(GatewayStatus::has_failed);
+    context.output.show(&Status { gateways, now: status_file::now() });
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

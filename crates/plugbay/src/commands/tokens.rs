@@ -25,6 +25,19 @@ use super::{
 };
 use crate::{app::App, tokenizer};
 
+/// Count the tokens that each mode puts into a model's context.
+///
+/// Tokens are counted with the o200k vocabulary, on the very texts that hosts get.
+#[derive(Debug, clap::Args)]
+pub struct TokensArgs {
+    /// The server that the examples of activate and suite mode use.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Also estimate what each mode costs over a conversation, and which mode each host gets.
+    #[arg(long)]
+    explain: bool,
+}
+
 #[derive(Debug, Serialize)]
 pub struct Tokens {
     pub listings: Vec<Listed>,
@@ -74,14 +87,9 @@ pub struct Cost {
     pub tokens: usize,
 }
 
-pub async fn tokens(
-    context: &Context,
-    server: Option<&str>,
-    explain: bool,
-    as_json: bool,
-) -> Result<ExitCode, CommandError> {
+pub async fn tokens(context: &Context, args: &TokensArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let wanted = server.map(|name| find(&settings, name)).transpose()?;
+    let wanted = args.server.as_deref().map(|name| find(&settings, name)).transpose()?;
     tokenizer::prepare();
     let app = App::assemble(&settings, context.environment.clone());
     let unknown = learn(context, &settings, &app, None).await;
@@ -95,8 +103,8 @@ pub async fn tokens(
         let used = server.as_ref().and_then(|server| used(&snapshot, mode, server));
         listings.extend(used.into_iter().flatten());
     }
-    let conversation = explain.then(|| conversation_costs(&snapshot));
-    context.output.show(&Tokens { listings, conversation }, as_json);
+    let conversation = args.explain.then(|| conversation_costs(&snapshot));
+    context.output.show(&Tokens { listings, conversation });
     if !unknown.is_empty() {
         let these = unknown.join(", ");
         context.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));

@@ -37,9 +37,30 @@ impl Signatures {
     }
 }
 
+/// Show all tools, or those that match some words.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ToolsArgs {
+    /// Words that must all occur in a tool's name or description.
+    words: Vec<String>,
+    /// Show only the tools of this server.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Print each tool as one line: its name, parameters and purpose.
+    #[arg(long, conflicts_with = "json")]
+    signature: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay tools                       every tool that hosts may call
+  plugbay tools create issue          those with both words
+  plugbay tools --server github --signature
+  plugbay tools --json                definitions as mode all lists them";
+
 /// How the tools are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+enum Format {
     /// With what each costs.
     Table,
     Signatures,
@@ -47,15 +68,12 @@ pub enum Format {
     Definitions,
 }
 
-/// Which tools are wanted.
-#[derive(Debug, Default)]
-pub struct Query {
-    /// All of them must occur in a tool's name or description.
-    pub words: Vec<String>,
-    pub server: Option<String>,
-}
-
-pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<ExitCode, CommandError> {
+pub async fn tools(context: &Context, query: &ToolsArgs) -> Result<ExitCode, CommandError> {
+    let format = match (query.signature, context.output.is_json()) {
+        (true, _) => Format::Signatures,
+        (false, true) => Format::Definitions,
+        (false, false) => Format::Table,
+    };
     let settings = context.settings_in_passing()?;
     let server = query.server.as_deref().map(|name| find(&settings, name)).transpose()?;
     // Only the table shows tokens, which take a moment to count.
@@ -74,8 +92,8 @@ pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<E
     let found = !entries.is_empty();
     let as_json = format == Format::Definitions;
     match format {
-        Format::Signatures => context.output.show(&Signatures::of(&entries), false),
-        _ if found || as_json => context.output.show(&Tools { entries }, as_json),
+        Format::Signatures => context.output.show(&Signatures::of(&entries)),
+        _ if found || as_json => context.output.show(&Tools { entries }),
         _ => {}
     }
     if !unknown.is_empty() {
@@ -136,7 +154,7 @@ pub(super) fn unknown_server(settings: &Settings, wanted: &str) -> CommandError 
     }
 }
 
-impl Query {
+impl ToolsArgs {
     fn matches(&self, entry: &Entry) -> bool {
         let description = entry.tool.description().unwrap_or_default();
         let whole = format!("{} {description}", entry.tool.name).to_lowercase();

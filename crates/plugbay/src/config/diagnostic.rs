@@ -70,7 +70,15 @@ impl Diagnostic {
         help: impl Into<String>,
     ) -> Self {
         let (kind, help) = (Kind::default(), Some(help.into()));
-        Self { severity, kind, file: file.into(), position: None, message: message.into(), help, snippet: None }
+        Self {
+            severity,
+            kind,
+            file: file.into(),
+            position: None,
+            message: message.into(),
+            help,
+            snippet: None,
+        }
     }
 
     pub(super) fn of_kind(self, kind: Kind) -> Self {
@@ -84,7 +92,8 @@ impl Diagnostic {
         format!("{message} ({}){help}", self.place())
     }
 
-    fn place(&self) -> String {
+    /// The file, with line and column if a part of it is meant.
+    pub(super) fn place(&self) -> String {
         let file = plain(&self.file.to_string_lossy());
         match self.position {
             Some(Position { line, column }) => format!("{file}:{line}:{column}"),

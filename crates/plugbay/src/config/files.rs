@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    Settings,
     approve::{Approval, Content, approval},
     diagnostic::{Diagnostic, Kind, Severity},
     document::{self, Document},
@@ -60,8 +61,9 @@ impl Files {
             Some(bytes) => self.parse(path, &bytes, Origin::Machine, paths),
             None if self.diagnostics.is_empty() => {
                 self.unreadable = true;
-                let message = "there is no such file";
-                let problem = Diagnostic::of_file(Severity::Error, path, message, "check the path");
+                let help =
+                    "correct the path after `--config` in the host's entry for plugbay, or create the file";
+                let problem = Diagnostic::of_file(Severity::Error, path, "there is no such file", help);
                 self.diagnostics.push(problem.of_kind(Kind::Unreadable));
             }
             None => {}
@@ -162,5 +164,18 @@ impl Files {
                 self.unreadable = true;
             }
         }
+    }
+}
+
+impl Settings {
+    /// Whether every file is still as it was read, and no other has come.
+    pub fn is_current(&self, paths: &Paths) -> bool {
+        let approvals = paths.approvals();
+        let was_read = |file: &PathBuf| self.contents.iter().find(|content| content.file == *file);
+        let mut files = self.sources.iter().filter(|file| Some(*file) != approvals.as_ref());
+        files.all(|file| match document::bytes(file) {
+            Ok(bytes) => bytes.map(|bytes| Content::of(file, &bytes)).as_ref() == was_read(file),
+            Err(_) => was_read(file).is_none(),
+        })
     }
 }

@@ -21,6 +21,7 @@ mod identity;
 mod load;
 mod model;
 mod paths;
+mod problems;
 mod raw;
 mod read;
 mod report;

@@ -17,6 +17,9 @@ use super::{
     report::Report,
 };
 
+/// The keys that hold servers.
+const SERVER_KEYS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
+
 /// Something a value in a file can be. `None` means it was not, and the report says why.
 pub(super) trait Read: Sized {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self>;
@@ -138,7 +141,13 @@ pub(super) fn unknown_key(property: &ObjectProp<'_>, known: &[&str], report: &mu
         Some(near) => format!("did you mean {}?", quote(near)),
         None => "it has no effect; remove it".into(),
     };
-    report.warning(key_range(property), format!("unknown key {}", quote(key)), help);
+    let message = format!("unknown key {}", quote(key));
+    // All servers of the file are lost with this key.
+    if near.is_some_and(|near| SERVER_KEYS.contains(&near)) && matches!(property.value, Value::Object(_)) {
+        report.error(key_range(property), message, help);
+    } else {
+        report.warning(key_range(property), message, help);
+    }
     report.was(Kind::UnknownKey { key: key.to_owned(), near: near.map(str::to_owned) });
 }
 

@@ -8,10 +8,10 @@ use crate::commands::call::CallResult;
 
 impl Output {
     /// Says whether the tool succeeded. A tool's complaint goes to stderr, like any other.
-    pub fn call_result(&self, call: &CallResult, raw: bool) -> bool {
+    pub fn call_result(&self, call: &CallResult) -> bool {
         let result: Value = serde_json::from_slice(&call.result).unwrap_or_default();
         let failed = result["isError"] == true;
-        if raw {
+        if self.json {
             self.raw(&call.result);
             self.raw("\n");
         } else if failed {

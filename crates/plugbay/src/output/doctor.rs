@@ -52,7 +52,11 @@ impl Diagnosis {
         match (working.as_slice(), failing) {
             ([], 0) => {}
             ([server], 0) => lines.push(server.line()),
-            (working, 0) => lines.push(format!("All {} work: {}.", plural(working.len(), "server"), plural(tools, "tool"))),
+            (working, 0) => lines.push(format!(
+                "All {} work: {}.",
+                plural(working.len(), "server"),
+                plural(tools, "tool")
+            )),
             (working, failing) => {
                 let all = plural(working.len() + failing, "server");
                 lines.push(format!("{} of {all} work: {}.", working.len(), plural(tools, "tool")));
@@ -65,8 +69,11 @@ impl Diagnosis {
     fn counts(&self, style: Style) -> String {
         let summary = self.summary;
         let counted = [(summary.errors, "error"), (summary.warnings, "warning"), (summary.notes, "note")];
-        let found: Vec<String> =
-            counted.iter().filter(|(count, _)| *count > 0).map(|(count, word)| plural(*count, word)).collect();
+        let found: Vec<String> = counted
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| plural(*count, word))
+            .collect();
         if found.is_empty() {
             return style.good("Nothing is wrong.");
         }
@@ -80,7 +87,8 @@ impl Diagnosis {
 
 impl Checked {
     fn line(&self) -> String {
-        let took = Duration::from_millis(u64::try_from(self.milliseconds).unwrap_or(u64::MAX));
+        let took = self.milliseconds.and_then(|took| u64::try_from(took).ok()).unwrap_or_default();
+        let took = Duration::from_millis(took);
         format!("{} works: {}, started in {}.", self.name, plural(self.tools, "tool"), time(took))
     }
 }

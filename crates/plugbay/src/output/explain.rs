@@ -1,5 +1,9 @@
 //! What went wrong, and what to do about it.
 
+use std::path::Path;
+
+use serde::Serialize;
+
 use super::{Style, clean, one_line, table};
 use crate::{
     config::{Diagnostic, Severity},
@@ -19,6 +23,28 @@ pub(super) fn error(error: &CommandError, style: Style) -> String {
         Detail::StartFailure(reason) => trouble(reason, 2, style),
     }));
     lines.concat()
+}
+
+/// An error for programs.
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorJson<'a> {
+    message: &'a str,
+    /// In their order, with examples among them.
+    hints: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a StartFailure>,
+}
+
+pub(super) fn error_json(error: &CommandError) -> ErrorJson<'_> {
+    let hints = error.details.iter().filter_map(|detail| match detail {
+        Detail::Hint(text) | Detail::Example(text) => Some(text.as_str()),
+        Detail::StartFailure(_) => None,
+    });
+    let failure = error.details.iter().find_map(|detail| match detail {
+        Detail::StartFailure(failure) => Some(failure),
+        Detail::Hint(_) | Detail::Example(_) => None,
+    });
+    ErrorJson { message: &error.message, hints: hints.collect(), failure }
 }
 
 /// Why a server does not work, below each other at the given column.
@@ -49,6 +75,29 @@ pub(super) fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
         Severity::Warning => style.warn(&word),
     };
     text.strip_prefix(&word).map_or(text.clone(), |rest| format!("{painted}{rest}"))
+}
+
+/// A problem of the configuration for programs.
+#[derive(Debug, Serialize)]
+pub(super) struct DiagnosticJson<'a> {
+    severity: String,
+    message: &'a str,
+    file: &'a Path,
+    line: Option<usize>,
+    column: Option<usize>,
+    help: Option<&'a str>,
+}
+
+pub(super) fn diagnostic_json(diagnostic: &Diagnostic) -> DiagnosticJson<'_> {
+    let Diagnostic { severity, file, position, message, help, .. } = diagnostic;
+    DiagnosticJson {
+        severity: severity.to_string(),
+        message,
+        file,
+        line: position.map(|at| at.line),
+        column: position.map(|at| at.column),
+        help: help.as_deref(),
+    }
 }
 
 /// The lines of a text, moved to the right.

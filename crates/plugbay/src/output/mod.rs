@@ -19,6 +19,7 @@ mod tools;
 mod units;
 
 use std::{
+    collections::BTreeMap,
     env,
     fmt::Display,
     io::{self, IsTerminal, Write},
@@ -28,10 +29,14 @@ use plugbay_core::{era::Era, server_state::ServerState};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
-pub use style::Style;
+pub use style::{Color, Style};
+pub use table::wrap;
 
 use self::table::Cell;
 use crate::{config::Diagnostic, error::CommandError};
+
+/// The label of a note, with the blank after it.
+const NOTE: &str = "note: ";
 
 /// The output of a command, and what the terminal can show.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +45,7 @@ pub struct Output {
     err: Style,
     /// A person is watching: progress may be shown on stderr.
     watched: bool,
+    json: bool,
 }
 
 /// The result of a command, as text for people or as JSON for programs.
@@ -48,18 +54,26 @@ pub trait View: Serialize {
 }
 
 impl Output {
-    pub fn detect() -> Self {
+    /// With `columns`, the output is as wide as that instead of as wide as the terminal.
+    pub fn new(color: Color, json: bool, columns: Option<usize>) -> Self {
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let watched = io::stderr().is_terminal() && !dumb;
-        Self { out: Style::of(&io::stdout()), err: Style::of(&io::stderr()), watched }
+        let watched = io::stderr().is_terminal() && !dumb && !json;
+        let (out, err) = (Style::of(&io::stdout(), color), Style::of(&io::stderr(), color));
+        Self { out: out.within(columns), err: err.within(columns), watched, json }
     }
 
     pub fn coloured_log(&self) -> bool {
         self.err.colour
     }
 
-    pub fn show(&self, view: &impl View, as_json: bool) {
-        if as_json {
+    /// The user wants JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a command's result, as text or as JSON.
+    pub fn show(&self, view: &impl View) {
+        if self.json {
             self.json(view);
         } else {
             self.raw(view.human(self.out));
@@ -78,18 +92,31 @@ impl Output {
 
     /// Prints a note beside the result, on stderr.
     pub fn note(&self, text: impl Display) {
+        if self.json {
+            return self.tell_json("note", &text.to_string());
+        }
         let label = self.err.dim("note:");
-        self.tell(&format!("{label} {text}\n"));
+        let width = self.err.width.unwrap_or(usize::MAX).saturating_sub(NOTE.len());
+        let lines = wrap(&text.to_string(), width).join(&format!("\n{:indent$}", "", indent = NOTE.len()));
+        self.tell(&format!("{label} {lines}\n"));
     }
 
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         for diagnostic in diagnostics {
-            self.tell(&format!("{}\n\n", explain::diagnostic(diagnostic, self.err)));
+            if self.json {
+                self.tell_json("diagnostic", &explain::diagnostic_json(diagnostic));
+            } else {
+                self.tell(&format!("{}\n\n", explain::diagnostic(diagnostic, self.err)));
+            }
         }
     }
 
     pub fn error(&self, error: &CommandError) {
-        self.tell(&explain::error(error, self.err));
+        if self.json {
+            self.tell_json("error", &explain::error_json(error));
+        } else {
+            self.tell(&explain::error(error, self.err));
+        }
     }
 
     /// Replaces the progress line. Without a terminal, nothing is shown.
@@ -115,6 +142,12 @@ impl Output {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// One object on one line of stderr, so that a program can parse every line.
+    fn tell_json(&self, kind: &'static str, content: &impl Serialize) {
+        let object = BTreeMap::from([(kind, content)]);
+        self.tell(&format!("{}\n", serde_json::to_string(&object).unwrap_or_default()));
     }
 
     #[expect(clippy::unused_self, reason = "only a holder of the output prints")]

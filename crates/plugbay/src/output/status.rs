@@ -1,5 +1,7 @@
 //! Running gateways, their hosts and their servers.
 
+use plugbay_core::surface::Problem;
+
 use super::{
     Style, View,
     explain::trouble,
@@ -9,6 +11,7 @@ use super::{
 };
 use crate::{
     commands::status::Status,
+    error::StartFailure,
     status_file::{GatewayStatus, HostGroup, ServerStatus, Transport},
 };
 
@@ -39,6 +42,7 @@ impl GatewayStatus {
             parts.push(self.server_table(style));
         }
         parts.extend(self.servers.iter().filter_map(|server| server.explanation(style)));
+        parts.extend(self.problems.iter().map(|problem| explained(problem, style)));
         parts.join("\n")
     }
 
@@ -119,13 +123,24 @@ impl ServerStatus {
     }
 }
 
+fn explained(problem: &Problem, style: Style) -> String {
+    let place = problem.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let reason = StartFailure {
+        reason: format!("{}{place}", problem.what),
+        stderr: Vec::new(),
+        stdout: Vec::new(),
+        remedy: problem.remedy.clone(),
+    };
+    let title = if problem.urgent { style.bad("configuration") } else { style.warn("configuration") };
+    format!("{}{title}\n{}", " ".repeat(INDENT), trouble(&reason, 2 * INDENT, style))
+}
+
 #[cfg(test)]
 mod tests {
     use plugbay_core::{era::Era, exposure::Mode, server_state::ServerState};
     use plugbay_downstream::ConnectedHost;
 
     use super::*;
-    use crate::error::StartFailure;
 
     fn gateway() -> GatewayStatus {
         let host = ConnectedHost {
@@ -168,6 +183,12 @@ mod tests {
                 server("db", ServerState::Error, None, None),
                 server("notes", ServerState::Idle, Some(1200), None),
             ],
+            problems: vec![Problem {
+                what: "unknown key `mod`".to_owned(),
+                place: Some("/c.jsonc:1:3".to_owned()),
+                remedy: Some("did you mean `mode`?".to_owned()),
+                urgent: false,
+            }],
         }
     }
 
@@ -178,6 +199,7 @@ mod tests {
             config: Some("/c.jsonc".to_owned()),
             hosts: vec![],
             servers: vec![],
+            problems: vec![],
             ..gateway()
         };
         let status = Status { gateways: vec![gateway(), bare], now: 1300 };
@@ -197,6 +219,10 @@ gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
     exited with code 1
     stderr  no port
     try     open it
+
+  configuration
+    unknown key `mod` (/c.jsonc:1:3)
+    try     did you mean `mode`?
 
 gateway 4711: stdio, for 5 min, with /c.jsonc, no host yet
 ";

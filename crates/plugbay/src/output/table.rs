@@ -134,7 +134,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Lines of so many columns, broken between words; a longer word has a line of its own.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line =

@@ -3,15 +3,16 @@
 //! A file that can be locked was left behind, whatever ended its gateway and whichever process has its pid now.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::GatewayStatus;
+use crate::files;
 
 const EXTENSION: &str = "json";
 const DRAFT: &str = "draft";
@@ -37,8 +38,8 @@ impl StatusFile {
     /// After a write that fails there is no file, rather than one that is out of date.
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
-            let folder = self.path.parent().unwrap_or(Path::new("."));
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let folder = files::folder_of(&self.path);
+            files::create_folder(folder)?;
             read(folder)?; // which also removes files that others left behind
         }
         let draft = self.path.with_extension(DRAFT);
@@ -150,6 +151,7 @@ mod tests {
             config: None,
             hosts: Vec::new(),
             servers: Vec::new(),
+            problems: Vec::new(),
         }
     }
 

@@ -140,7 +140,7 @@ fn activated_tools_leave_the_list_with_a_failing_server_and_return() {
     let crashed = snapshot.with_states_of(Arc::new(failed), true);
     assert_eq!(shown(&crashed, &view), "github__merge");
     assert_eq!(state(&crashed, "gitlab"), State::Failed(failure));
-    let told = overview(&crashed, &view);
+    let told = overview(&crashed, &view, |_| false);
     assert!(
         told.contains("gitlab: error: exited with code 1; stderr: Permission denied; try: check"),
         "{told}"
@@ -156,7 +156,7 @@ fn activated_tools_leave_the_list_with_a_failing_server_and_return() {
 fn the_status_overview_shows_the_saved_tokens() {
     let snapshot = four_servers();
     let view = activated(&snapshot, &["gitlab", "github.merge"]);
-    let told = overview(&snapshot, &view);
+    let told = overview(&snapshot, &view, |_| false);
     let each = cost(snapshot.names.iter().take(1));
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines[0], format!("Chrome-DevTools: ready, 1 tools, ~{each} tokens"));
@@ -166,7 +166,7 @@ fn the_status_overview_shows_the_saved_tokens() {
     let all = cost(snapshot.names.iter());
     let tokens = |line: &str| line.split(['~', ' ']).find_map(|word| word.parse::<usize>().ok()).unwrap();
     let (off, on) = (
-        tokens(overview(&snapshot, &View::in_mode(Mode::Activate)).lines().last().unwrap()),
+        tokens(overview(&snapshot, &View::in_mode(Mode::Activate), |_| false).lines().last().unwrap()),
         tokens(lines[4]),
     );
     assert_eq!(off, builtin_tokens(&[BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]));

@@ -2,6 +2,7 @@
 
 mod activation;
 mod naming;
+mod notices;
 mod suites;
 
 use std::sync::Arc;
@@ -46,7 +47,7 @@ fn tool_definitions_keep_their_bytes_but_for_the_name() {
         ("b", &[r#"{ "x": 1.0, "name":"t" , "inputSchema":{"a":1e2}}"#]),
         ("a", &[r#"{"name":"t2"}"#, r#"{"name":"t1"}"#]),
     ]);
-    let listing = list(&catalog, layout("none", Exposure::default()));
+    let listing = list(&catalog, layout("a", Exposure::default()));
     let expected =
         r#"[{"name":"a__t1"},{"name":"a__t2"},{ "x": 1.0, "name":"b__t" , "inputSchema":{"a":1e2}}]"#;
     assert_eq!(listing.tools, expected);
@@ -117,7 +118,8 @@ fn a_bare_tool_name_cannot_pass_for_another_servers_tool() {
     let tools: &[&'static str] = &[r#"{"name":"git__push"}"#, r#"{"name":"odd__name"}"#];
     // Git has not been heard of yet: its calls are its own all the same.
     let Snapshot { listing, names, .. } = snapshot(&catalog(&[("a", tools)]), bare(&["a", "git"]));
-    assert_eq!(listing.tools, r#"[{"name":"a__git__push"},{"name":"odd__name"}]"#);
+    let tools = String::from_utf8(listing.tools.to_vec()).unwrap();
+    assert!(tools.ends_with(r#",{"name":"a__git__push"},{"name":"odd__name"}]"#), "{tools}");
     assert_eq!(names.ambiguous, ["git__push"]);
     assert!(matches!(listing.plan("git__push"), Plan::Forward(target) if target.server.as_str() == "git"));
 }

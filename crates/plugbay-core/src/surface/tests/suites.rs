@@ -33,8 +33,8 @@ fn a_suite_lists_a_server_as_one_tool() {
         .iter()
         .map(|tool| (tool["name"].as_str().unwrap(), tool["description"].as_str().unwrap()))
         .collect();
-    let expected =
-        [("documents", "read"), ("new_suite", "The tools of new"), ("notes_suite", "What to remember.")];
+    let unlisted = "The tools of new, which has not listed them yet; introspect says why";
+    let expected = [("documents", "read"), ("new_suite", unlisted), ("notes_suite", "What to remember.")];
     assert_eq!(told, expected);
     let notes = ServerName::parse("notes").unwrap();
     assert_eq!(snapshot.listing.plan("notes_suite"), Plan::Suite(&notes));

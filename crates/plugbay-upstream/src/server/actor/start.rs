@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use plugbay_core::{catalog::Dialect, era::Era, failure::{Cause, Failure}};
+use plugbay_core::{
+    catalog::Dialect,
+    era::Era,
+    failure::{Cause, Failure},
+};
 use tokio::time::{Instant, timeout};
 
 use super::{

@@ -13,18 +13,37 @@ use plugbay_core::{
 };
 
 use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
-use crate::{app::App, config::Settings};
+use crate::{
+    app::App,
+    config::{Settings, parse_duration},
+};
 use arguments::CliArguments;
 
-/// The options of `plugbay call`.
-#[derive(Debug)]
-pub struct CallOptions {
-    pub tool: String,
-    pub arguments: Vec<String>,
-    pub timeout: Option<Duration>,
-    /// Print the result as the server wrote it, instead of its text.
-    pub raw: bool,
+/// Call one tool and print its result.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct CallArgs {
+    /// The tool as server.tool, or by the name that hosts see: `server__tool`.
+    #[arg(value_name = "SERVER.TOOL")]
+    tool: String,
+    /// key=value, key:=json, key=@file, one JSON object, or - to read the object from stdin.
+    #[arg(value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+    /// Give up after this much silence, such as 90s or 5m. Default: as configured.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay call calc.evaluate expression='(17 + 4) * 2'
+  plugbay call notes.add title=Milk tags:='[\"shop\"]' text=@note.txt
+  plugbay call notes__search '{\"query\": \"milk\"}' --json
+  echo '{\"numbers\": [1, 2, 3]}' | plugbay call calc.statistics -
+
+Values get the types of the tool's schema; := takes JSON. With --json, the
+result is printed exactly as the server wrote it. The exit code is 1 if the
+tool reports an error.";
 
 /// The result of one `tools/call`, byte for byte.
 #[derive(Debug)]
@@ -33,23 +52,23 @@ pub struct CallResult {
     pub result: Bytes,
 }
 
-pub async fn call(context: &Context, options: CallOptions) -> Result<ExitCode, CommandError> {
+pub async fn call(context: &Context, args: CallArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let name = Name::parse(&options.tool);
+    let name = Name::parse(&args.tool);
     let server = name.server.map(|server| configured(&settings, server)).transpose()?;
-    let arguments = arguments::read(&options.arguments)?;
+    let arguments = arguments::read(&args.arguments)?;
     let app = App::assemble(&settings, context.environment.clone());
-    let result = attempt(context, &app, &options, &name, server, arguments).await;
+    let result = attempt(context, &app, &args, &name, server, arguments).await;
     context.output.progress_done();
     app.shut_down().await;
-    let succeeded = context.output.call_result(&result?, options.raw);
+    let succeeded = context.output.call_result(&result?);
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn attempt(
     context: &Context,
     app: &App,
-    options: &CallOptions,
+    args: &CallArgs,
     name: &Name<'_>,
     server: Option<ServerName>,
     arguments: CliArguments,
@@ -58,8 +77,8 @@ async fn attempt(
     let snapshot = app.snapshots().borrow().clone();
     let arguments = arguments.into_json(schema(&snapshot, &target))?;
     context.output.progress(&format!("calling {} of {}", target.tool, target.server));
-    let result = request::send(&app.gateway(), &target, &arguments, options.timeout, context.output).await?;
-    Ok(CallResult { tool: options.tool.clone(), result })
+    let result = request::send(&app.gateway(), &target, &arguments, args.timeout, context.output).await?;
+    Ok(CallResult { tool: args.tool.clone(), result })
 }
 
 /// Finds the tool. Its server starts only if the cache does not know the tool.

@@ -8,6 +8,10 @@ use std::{
 };
 
 use plugbay_core::failure::Failure;
+use plugbay_hosts::{
+    known::Host,
+    read::{Found, Reading, is_own},
+};
 use plugbay_upstream::{
     process::SpawnError,
     spec::{HttpSpec, ServerSpec, StdioSpec, Transport},
@@ -19,6 +23,7 @@ use crate::{
     commands::approve::Proposed,
     config::{Position, Settings},
     settings::Variables,
+    status_file::GatewayStatus,
 };
 
 /// Everything that `doctor` knows before it judges.
@@ -29,12 +34,46 @@ pub struct Examination {
     pub entries: Vec<EntryPlace>,
     pub servers: Vec<ServerFacts>,
     pub variables: Variables,
-    pub home: Option<PathBuf>,
+    /// The executable of this plugbay.
+    pub program: PathBuf,
     /// The project's file, if plugbay ignores it for want of an approval.
     pub unapproved: Option<Proposed>,
     pub cache: Inspection,
     /// Status files of gateways that no longer run.
     pub left_behind: Vec<PathBuf>,
+    /// The hosts that are installed.
+    pub hosts: Vec<HostFacts>,
+    pub gateways: Vec<GatewayFacts>,
+}
+
+/// What is known of a host on this machine.
+#[derive(Debug)]
+pub struct HostFacts {
+    pub host: &'static Host,
+    pub files: Vec<HostFileFacts>,
+    /// Its processes of this user.
+    pub processes: Vec<u32>,
+    /// Switches that it sets itself, by name; values only of those that hold no secrets.
+    pub variables: Variables,
+}
+
+/// A file of a host that exists.
+#[derive(Debug)]
+pub struct HostFileFacts {
+    pub path: PathBuf,
+    pub reading: Result<Reading, String>,
+    /// The programs of plugbay's own entries that do not exist.
+    pub missing_programs: Vec<String>,
+}
+
+/// A gateway that runs.
+#[derive(Debug)]
+pub struct GatewayFacts {
+    pub status: GatewayStatus,
+    /// Its program was replaced since it started.
+    pub outdated: bool,
+    /// The processes above it, the nearest first.
+    pub parents: Vec<u32>,
 }
 
 /// The place of one server's entry in a configuration file.
@@ -99,14 +138,9 @@ impl Examination {
 
     /// The server whose entry holds this place.
     pub fn server_at(&self, file: &std::path::Path, position: Position) -> Option<&str> {
-        let holds = |entry: &&EntryPlace| {
-            entry.file == file && entry.start <= position && position <= entry.end
-        };
+        let holds =
+            |entry: &&EntryPlace| entry.file == file && entry.start <= position && position <= entry.end;
         self.entries.iter().find(holds).map(|entry| entry.server.as_str())
-    }
-
-    pub fn facts(&self, server: &str) -> Option<&ServerFacts> {
-        self.servers.iter().find(|facts| facts.name.eq_ignore_ascii_case(server))
     }
 
     pub fn sources(&self) -> BTreeSet<&PathBuf> {
@@ -145,6 +179,20 @@ impl ServerFacts {
     /// The environment that its entry sets.
     pub fn env(&self) -> Option<&BTreeMap<String, String>> {
         self.stdio().map(|stdio| &stdio.env)
+    }
+}
+
+impl HostFacts {
+    /// The entries that count, with their files: those of this project and of the user.
+    pub fn entries(&self) -> impl Iterator<Item = (&HostFileFacts, &Found)> {
+        let read = self.files.iter().filter_map(|file| Some((file, file.reading.as_ref().ok()?)));
+        let entries = read.flat_map(|(file, reading)| reading.found.iter().map(move |found| (file, found)));
+        entries.filter(|(_, found)| !found.entry.disabled && found.project.is_none())
+    }
+
+    /// plugbay's own entries.
+    pub fn own(&self) -> impl Iterator<Item = (&HostFileFacts, &Found)> {
+        self.entries().filter(|(_, found)| is_own(&found.entry))
     }
 }
 

@@ -99,6 +99,17 @@ codes! {
     CorruptCache = "corrupt-cache", Warning;
     StaleLock = "stale-lock", Warning;
     LockHeld = "lock-held", Warning;
+    // Hosts.
+    NoHost = "no-host", Note;
+    HostFileBroken = "host-file-broken", Error;
+    HostProgramMissing = "host-program-missing", Error;
+    DoubleEntry = "double-entry", Warning;
+    TwoGateways = "two-gateways", Warning;
+    HostNotRestarted = "host-not-restarted", Warning;
+    OutdatedGateway = "outdated-gateway", Warning;
+    DoubleSearch = "double-search", Warning;
+    IgnoresChanges = "ignores-changes", Warning;
+    LoadsAllTools = "loads-all-tools", Warning;
 }
 
 impl Serialize for Code {

@@ -2,7 +2,6 @@
 
 use std::{
     fmt, fs,
-    io::Write as _,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -14,22 +13,45 @@ use serde_json::Value;
 use crate::{
     commands::approve::Proposed,
     config::{self, Paths, Position},
+    files,
 };
 
 /// A change to a file, with everything that is needed to show and to make it.
 #[derive(Debug, Clone)]
 pub enum Fix {
     /// Sets members of a JSON file; comments and the rest stay.
-    Set { file: PathBuf, members: Vec<(Vec<String>, Value)> },
-    /// Removes a member of a JSON file.
-    Remove { file: PathBuf, path: Vec<String> },
+    Set {
+        file: PathBuf,
+        members: Vec<(Vec<String>, Value)>,
+    },
+    /// Removes a member of a JSON file, and may keep a copy of the file.
+    Remove {
+        file: PathBuf,
+        path: Vec<String>,
+        copy: bool,
+    },
     /// Moves a member of a JSON file.
-    Move { file: PathBuf, from: Vec<String>, to: Vec<String> },
+    Move {
+        file: PathBuf,
+        from: Vec<String>,
+        to: Vec<String>,
+    },
     /// Corrects a key in the place where it stands.
-    RenameKey { file: PathBuf, at: Position, old: String, new: String },
-    MoveAside { file: PathBuf },
-    RemoveFile { file: PathBuf },
-    MakeExecutable { file: PathBuf },
+    RenameKey {
+        file: PathBuf,
+        at: Position,
+        old: String,
+        new: String,
+    },
+    MoveAside {
+        file: PathBuf,
+    },
+    RemoveFile {
+        file: PathBuf,
+    },
+    MakeExecutable {
+        file: PathBuf,
+    },
     /// Approves exactly the content that is shown.
     Approve(Proposed),
 }
@@ -64,7 +86,10 @@ impl Fix {
         let approved = config::is_approved(paths, file);
         let text = fs::read_to_string(file).map_err(|error| of(file, &error))?;
         let edited = self.edit(&text).map_err(|error| of(file, &error))?;
-        replace(file, &edited).map_err(|error| of(file, &error))?;
+        if let Self::Remove { copy: true, .. } = self {
+            fs::copy(file, copy_of(file)).map_err(|error| of(file, &error))?;
+        }
+        files::replace(file, edited.as_bytes()).map_err(|error| of(file, &error))?;
         if approved { config::approve_file(paths, file).map_err(|error| error.to_string()) } else { Ok(()) }
     }
 
@@ -102,7 +127,10 @@ impl fmt::Display for Fix {
                     members.iter().map(|(path, value)| format!("{} to {value}", path.join("."))).collect();
                 write!(f, "set {} in {}", set.join(" and "), file.display())
             }
-            Self::Remove { file, path } => write!(f, "remove {} from {}", path.join("."), file.display()),
+            Self::Remove { file, path, copy } => {
+                write!(f, "remove {} from {}", path.join("."), file.display())?;
+                if *copy { write!(f, " (a copy is kept in {})", copy_of(file).display()) } else { Ok(()) }
+            }
             Self::Move { file, from, to } => {
                 write!(f, "move {} to {} in {}", from.join("."), to.join("."), file.display())
             }
@@ -127,9 +155,17 @@ fn borrowed(path: &[String]) -> Vec<&str> {
     path.iter().map(String::as_str).collect()
 }
 
+fn copy_of(file: &Path) -> PathBuf {
+    with_suffix(file, ".before-doctor")
+}
+
 fn aside(file: &Path) -> PathBuf {
+    with_suffix(file, ".corrupt")
+}
+
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".corrupt");
+    name.push(suffix);
     file.with_file_name(name)
 }
 
@@ -143,23 +179,12 @@ fn make_executable(file: &Path) -> std::io::Result<()> {
     fs::set_permissions(file, permissions)
 }
 
-/// Written beside the file and moved into its place, with its permissions. A link stays a link.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    let file = file.canonicalize()?;
-    let permissions = fs::metadata(&file)?.permissions();
-    let mut new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().set_permissions(permissions)?;
-    new.as_file().sync_all()?;
-    new.persist(&file)?;
-    Ok(())
-}
-
 /// The text with another key at this place.
 fn renamed(text: &str, at: Position, old: &str, new: &str) -> Result<String, String> {
     let moved = || format!("line {} has changed meanwhile", at.line);
     let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let line_start: usize = text[bom..].split_inclusive('\n').take(at.line - 1).map(str::len).sum::<usize>() + bom;
+    let line_start: usize =
+        text[bom..].split_inclusive('\n').take(at.line - 1).map(str::len).sum::<usize>() + bom;
     let line = text.get(line_start..).ok_or_else(moved)?;
     let offset = line.char_indices().nth(at.column - 1).ok_or_else(moved)?.0;
     let quoted = Value::from(old).to_string();
@@ -183,9 +208,13 @@ mod tests {
     #[test]
     fn a_moved_member_keeps_its_value_and_the_comments() {
         let path = |path: &[&str]| path.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
-        let fix = Fix::Move { file: "f".into(), from: path(&["a", "allow"]), to: path(&["a", "plugbay", "allow"]) };
+        let fix =
+            Fix::Move { file: "f".into(), from: path(&["a", "allow"]), to: path(&["a", "plugbay", "allow"]) };
         let edited = fix.edit("{ // mine\n  \"a\": { \"allow\": [\"x\"] }\n}").unwrap();
         assert!(edited.starts_with("{ // mine\n"), "{edited}");
-        assert_eq!(jsonc::get(&edited, &["a"]).unwrap(), Some(serde_json::json!({ "plugbay": { "allow": ["x"] } })));
+        assert_eq!(
+            jsonc::get(&edited, &["a"]).unwrap(),
+            Some(serde_json::json!({ "plugbay": { "allow": ["x"] } }))
+        );
     }
 }

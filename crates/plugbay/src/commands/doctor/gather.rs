@@ -13,7 +13,7 @@ use plugbay_upstream::{Condition, process::find_program, spec::StdioSpec};
 use super::{
     checks,
     examination::{Examination, Offered, ServerFacts, Start},
-    places, words,
+    hosts, places, words,
 };
 use crate::{
     app::{App, Environment},
@@ -24,23 +24,27 @@ use crate::{
 };
 
 /// Examines the configuration and these servers; all servers if none is named.
-pub async fn gather(context: &Context, settings: Settings, wanted: &[String], quiet: bool) -> Examination {
+pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) -> Examination {
     let paths = &context.source.paths;
     // Before servers start, because that moves damaged files aside.
     let cache = context.environment.cache_folder.as_deref().map(cache::inspect).unwrap_or_default();
-    let left_behind = paths.status_folder().map(|folder| status_file::left_behind(&folder)).unwrap_or_default();
+    // Before gateways are read, because that removes the status files of dead ones.
+    let left_behind =
+        paths.status_folder().map(|folder| status_file::left_behind(&folder)).unwrap_or_default();
     let ignored = settings.diagnostics.iter().any(|problem| problem.kind == Kind::Unapproved);
     let project = config::project_file(&paths.start).filter(|_| ignored);
-    let starts = starts(context, &settings, wanted, quiet).await;
+    let starts = starts(context, &settings, wanted).await;
     let server = |server: &ServerSettings| facts(server, &starts, context);
     Examination {
         entries: places::entries(&settings),
         servers: settings.servers.iter().map(server).collect(),
         variables: settings::variables(),
-        home: paths.home.clone(),
+        program: context.environment.program.clone(),
         unapproved: project.and_then(|file| Proposed::of(&file, paths)),
         cache,
         left_behind,
+        hosts: hosts::gather(context),
+        gateways: hosts::gateways(context),
         settings,
     }
 }
@@ -77,12 +81,7 @@ fn exists(stdio: &StdioSpec, program: &str) -> bool {
 }
 
 /// Starts servers all at once, without the cache: nothing that is on disk changes.
-async fn starts(
-    context: &Context,
-    settings: &Settings,
-    wanted: &[String],
-    quiet: bool,
-) -> BTreeMap<ServerName, Start> {
+async fn starts(context: &Context, settings: &Settings, wanted: &[String]) -> BTreeMap<ServerName, Start> {
     let environment = Environment { cache_folder: None, ..context.environment.clone() };
     let app = App::assemble(settings, environment);
     let chosen: Vec<ServerName> = startable(settings, wanted).collect();
@@ -97,9 +96,7 @@ async fn starts(
                 took.insert(name.clone(), begun.elapsed());
                 waiting.retain(|other| *other != name.as_str());
             }
-            if !quiet {
-                context.output.progress(&progress(&waiting, chosen.len()));
-            }
+            context.output.progress(&progress(&waiting, chosen.len()));
         },
     );
     let failures = failures.await;
@@ -122,7 +119,8 @@ fn startable<'a>(settings: &'a Settings, wanted: &'a [String]) -> impl Iterator<
     let sources: Vec<PathBuf> = settings.contents.iter().map(|content| content.file.clone()).collect();
     let is_ours = move |file: &Path| sources.iter().any(|source| source.ends_with(file));
     let chosen = settings.servers.iter().filter(move |server| {
-        let named = wanted.is_empty() || wanted.iter().any(|name| name.eq_ignore_ascii_case(server.name.as_str()));
+        let named =
+            wanted.is_empty() || wanted.iter().any(|name| name.eq_ignore_ascii_case(server.name.as_str()));
         let itself = match server.spec.as_ref().map(|spec| &spec.transport) {
             Ok(plugbay_upstream::spec::Transport::Stdio(stdio)) => checks::runs_itself(stdio, &is_ours),
             _ => false,
@@ -142,7 +140,8 @@ fn outcome(
     }
     let entry = snapshot.catalog.get(name);
     let shown = snapshot.names.iter().filter(|found| found.target.server == *name).count();
-    let count = |count: fn(&plugbay_core::catalog::Offer) -> usize| entry.map_or(0, |entry| count(&entry.offer));
+    let count =
+        |count: fn(&plugbay_core::catalog::Offer) -> usize| entry.map_or(0, |entry| count(&entry.offer));
     Ok(Offered {
         tools: count(|offer| offer.tools.len()),
         shown,

@@ -8,6 +8,7 @@ mod examination;
 mod finding;
 mod fix;
 mod gather;
+mod hosts;
 mod places;
 mod words;
 
@@ -15,20 +16,22 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use serde::Serialize;
 
-pub use self::{
-    finding::{Finding, Severity, Subject},
-    fix::Fix,
-};
 use self::{
     examination::{Examination, ServerFacts},
     gather::gather,
 };
-use super::{CommandError, Context, alternatives};
+pub use self::{
+    finding::{Finding, Severity, Subject},
+    fix::Fix,
+};
+use super::{CommandError, Context};
 use crate::config::Settings;
 
-/// Find out why a server or a host does not work, and mend what can be mended.
+/// Find out why a server or a host does not work, and mend it.
+///
+/// Starts every server and examines the configuration, the files of hosts, and the gateways that run. Each finding has
+/// a code that docs/doctor.md explains. The exit code is 1 if something does not work; warnings leave it at 0.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The exit code is 1 if something does not work. Each code is explained in docs/doctor.md.")]
 pub struct DoctorArgs {
     /// Examine only these servers.
     #[arg(value_name = "SERVER")]
@@ -39,9 +42,6 @@ pub struct DoctorArgs {
     /// Mend without asking.
     #[arg(long, requires = "fix")]
     yes: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What `doctor` found.
@@ -55,14 +55,16 @@ pub struct Diagnosis {
     pub fixed: Vec<String>,
 }
 
-/// A server that was started.
+/// A server that was examined.
 #[derive(Debug, Serialize)]
 pub struct Checked {
     pub name: String,
     pub works: bool,
     /// Tools that hosts may use.
     pub tools: usize,
-    pub milliseconds: u128,
+    /// How long its start took; absent if it was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub milliseconds: Option<u128>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -83,22 +85,22 @@ pub struct Plan<'a> {
 pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<ExitCode, CommandError> {
     let first = diagnose(context, args).await?;
     let diagnosis = if args.fix && first.summary.fixable > 0 {
-        if !args.json {
-            context.output.show(&first, false);
+        if !context.output.is_json() {
+            context.output.show(&first);
         }
         let fixed = mend(context, args, &first)?;
         Diagnosis { fixed, ..diagnose(context, args).await? }
     } else {
         first
     };
-    context.output.show(&diagnosis, args.json);
+    context.output.show(&diagnosis);
     Ok(if diagnosis.summary.errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, CommandError> {
     let settings = context.source.load();
     check_names(&settings, &args.servers)?;
-    let examination = gather(context, settings, &args.servers, args.json).await;
+    let examination = gather(context, settings, &args.servers).await;
     Ok(Diagnosis::of(&examination, &args.servers))
 }
 
@@ -113,7 +115,9 @@ fn check_names(settings: &Settings, names: &[String]) -> Result<(), CommandError
             let known: Vec<String> = known.into_iter().collect();
             Err(match known.as_slice() {
                 [] => error.hint("run `plugbay setup`, which imports the servers of your hosts"),
-                known => error.hint(format!("there are {}", alternatives(known).replace(" or ", " and "))),
+                known => error
+                    .hint(format!("these are there: {}", known.join(", ")))
+                    .hint("`plugbay import` takes over the servers of your hosts"),
             })
         }
         _ => Ok(()),
@@ -125,10 +129,11 @@ fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<V
     let mut fixes: Vec<&Fix> = diagnosis.findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
     fixes.sort_by_key(|fix| fix.rank());
     fixes.dedup_by_key(|fix| fix.to_string());
-    if !args.json {
-        context.output.show(&Plan { fixes: fixes.clone() }, false);
+    let is_json = context.output.is_json();
+    if !is_json {
+        context.output.show(&Plan { fixes: fixes.clone() });
     }
-    let agreed = args.yes || !args.json && context.output.ask("Do that?").unwrap_or_default();
+    let agreed = args.yes || !is_json && context.output.ask("Do that?").unwrap_or_default();
     if !agreed {
         let error = CommandError::failed("nothing was changed");
         return Err(error.hint("to change it without being asked: plugbay doctor --fix --yes"));
@@ -153,7 +158,10 @@ impl Diagnosis {
             notes: count(Severity::Note),
             fixable: findings.iter().filter(|finding| finding.fix.is_some()).count(),
         };
-        let servers = examination.servers.iter().filter_map(Checked::of).collect();
+        let named = |facts: &&ServerFacts| {
+            servers.is_empty() || servers.iter().any(|name| name.eq_ignore_ascii_case(&facts.name))
+        };
+        let servers = examination.servers.iter().filter(named).map(Checked::of).collect();
         Self { findings, servers, summary, fixed: Vec::new() }
     }
 }
@@ -172,14 +180,13 @@ fn relevant(findings: Vec<Finding>, servers: &[String]) -> Vec<Finding> {
 }
 
 impl Checked {
-    fn of(facts: &ServerFacts) -> Option<Self> {
-        let start = facts.start.as_ref()?;
+    fn of(facts: &ServerFacts) -> Self {
         let offered = facts.offered();
-        Some(Self {
+        Self {
             name: facts.name.clone(),
             works: offered.is_some(),
             tools: offered.map_or(0, |offered| offered.shown),
-            milliseconds: start.took.as_millis(),
-        })
+            milliseconds: facts.start.as_ref().map(|start| start.took.as_millis()),
+        }
     }
 }

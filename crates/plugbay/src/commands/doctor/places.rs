@@ -66,9 +66,14 @@ mod tests {
     fn an_entry_is_found_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("f.jsonc");
-        fs::write(&file, "{ // x\n  \"servers\": {\n    \"a\": { \"command\": \"x\" },\n    \"b\": {}\n  }\n}").unwrap();
+        fs::write(
+            &file,
+            "{ // x\n  \"servers\": {\n    \"a\": { \"command\": \"x\" },\n    \"b\": {}\n  }\n}",
+        )
+        .unwrap();
         let places = of_file(&file);
-        let spans: Vec<_> = places.iter().map(|entry| (entry.server.as_str(), entry.start, entry.end)).collect();
+        let spans: Vec<_> =
+            places.iter().map(|entry| (entry.server.as_str(), entry.start, entry.end)).collect();
         let at = |line, column| Position { line, column };
         assert_eq!(spans, [("a", at(3, 5), at(3, 26)), ("b", at(4, 5), at(4, 12))]);
         assert_eq!(places[0].text("command"), Some("x"));

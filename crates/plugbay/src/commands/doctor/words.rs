@@ -8,8 +8,16 @@ use std::{
 use super::examination::DeadPath;
 
 /// Folders below the home folder in which programs are installed and which a host's PATH often lacks.
-const HOME_FOLDERS: [&str; 8] =
-    [".local/bin", ".cargo/bin", ".bun/bin", ".deno/bin", ".volta/bin", ".asdf/shims", ".local/share/mise/shims", "bin"];
+const HOME_FOLDERS: [&str; 8] = [
+    ".local/bin",
+    ".cargo/bin",
+    ".bun/bin",
+    ".deno/bin",
+    ".volta/bin",
+    ".asdf/shims",
+    ".local/share/mise/shims",
+    "bin",
+];
 const FOLDERS: [&str; 3] = ["/opt/homebrew/bin", "/usr/local/bin", "/snap/bin"];
 const SCRIPTS: [&str; 8] = [".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".rb"];
 
@@ -19,7 +27,8 @@ pub fn elsewhere(command: &str, home: Option<&Path>) -> Vec<PathBuf> {
         return Vec::new();
     }
     let below_home = home.into_iter().flat_map(|home| HOME_FOLDERS.map(|folder| home.join(folder)));
-    let nvm = home.map(|home| home.join(".nvm/versions/node")).map(|folder| children(&folder)).unwrap_or_default();
+    let nvm =
+        home.map(|home| home.join(".nvm/versions/node")).map(|folder| children(&folder)).unwrap_or_default();
     let nvm = nvm.into_iter().map(|version| version.join("bin"));
     let folders = below_home.chain(FOLDERS.map(PathBuf::from)).chain(nvm);
     folders.map(|folder| folder.join(command)).filter(|file| file.is_file()).collect()

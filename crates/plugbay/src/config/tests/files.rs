@@ -54,7 +54,11 @@ fn configuration_problems_are_limited_but_no_server_failure_is_lost() {
 fn files_that_cannot_be_read_are_reported() {
     let place = Place::new();
     place.write("project/folder/x", "");
-    assert_eq!(place.summary(&place.load(Some("nowhere"))), "error: there is no such file; check the path");
+    let summary = place.summary(&place.load(Some("nowhere")));
+    assert!(
+        summary.starts_with("error: there is no such file; correct the path after `--config`"),
+        "{summary}"
+    );
     let summary = place.summary(&place.load(Some("folder")));
     assert!(summary.starts_with("error: cannot be read: "), "{summary}");
 }

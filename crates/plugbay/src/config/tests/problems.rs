@@ -134,7 +134,7 @@ warning 2:46: `idle` has no effect here; move it into the `plugbay` object
 warning 2:72: unknown key `Allow`; did you mean `allow`?
 warning 2:85: unknown key `x`; it has no effect; remove it",
     );
-    check(r#"{"mcpServer": {}}"#, "warning 1:2: unknown key `mcpServer`; did you mean `mcpServers`?");
+    check(r#"{"mcpServer": {}}"#, "error 1:2: unknown key `mcpServer`; did you mean `mcpServers`?");
 }
 
 #[test]

@@ -21,9 +21,11 @@ fn no_configuration(examination: &Examination) -> Option<Finding> {
     if !nothing || !settings.diagnostics.is_empty() {
         return None;
     }
-    let remedy = "run `plugbay setup`, which imports the servers of your hosts, or `plugbay add NAME -- COMMAND`";
+    let remedy =
+        "run `plugbay setup`, which imports the servers of your hosts, or `plugbay add NAME -- COMMAND`";
     let file = settings.sources.first().cloned().unwrap_or_default();
-    let message = if file.is_file() { "This file contains no servers." } else { "There is no configuration yet." };
+    let message =
+        if file.is_file() { "This file contains no servers." } else { "There is no configuration yet." };
     Some(Finding::new(Code::NoConfiguration, Subject::File(file), message, remedy))
 }
 
@@ -36,7 +38,10 @@ fn diagnostic(problem: &Diagnostic, examination: &Examination) -> Finding {
     };
     let remedy = problem.help.clone().unwrap_or_else(|| "correct it".to_owned());
     let message = sentence(&problem.message);
-    let finding = Finding::new(code(problem), about, message, remedy).fixed_by(fix(problem, examination));
+    let mut finding = Finding::new(code(problem), about, message, remedy).fixed_by(fix(problem, examination));
+    if problem.severity == Severity::Error {
+        finding.severity = super::super::finding::Severity::Error;
+    }
     let place = problem.position.map(|at| format!("{}:{}:{}", problem.file.display(), at.line, at.column));
     finding.seen(place)
 }

@@ -23,13 +23,15 @@ pub fn both_launches(examination: &Examination, facts: &ServerFacts) -> Option<F
     let remedy = format!("remove \"{unused}\" if \"{used}\" is meant, else \"{used}\"");
     // A launch that works, or a type that names it, leaves no doubt.
     let settled = entry.text("type").or(entry.text("transport")).is_some() || facts.offered().is_some();
-    let fix = settled.then(|| Fix::Remove { file: entry.file.clone(), path: entry.key(unused) });
+    let fix = settled.then(|| Fix::Remove { file: entry.file.clone(), path: entry.key(unused), copy: false });
     Some(Finding::of(Code::CommandAndUrl, &facts.name, message, remedy).fixed_by(fix))
 }
 
 /// An entry that starts plugbay with the very configuration that it stands in.
 pub fn itself(examination: &Examination, facts: &ServerFacts) -> Option<Finding> {
-    if !facts.stdio().is_some_and(|stdio| runs_itself(stdio, &|file| examination.sources().iter().any(|known| known.ends_with(file)))) {
+    let sources = examination.sources();
+    let is_ours = |file: &Path| sources.iter().any(|known| known.ends_with(file));
+    if !facts.stdio().is_some_and(|stdio| runs_itself(stdio, &is_ours)) {
         return None;
     }
     let message = "This entry starts plugbay itself, with the same servers.";
@@ -39,7 +41,7 @@ pub fn itself(examination: &Examination, facts: &ServerFacts) -> Option<Finding>
 }
 
 fn remove(entry: &EntryPlace) -> Fix {
-    Fix::Remove { file: entry.file.clone(), path: entry.path.clone() }
+    Fix::Remove { file: entry.file.clone(), path: entry.path.clone(), copy: false }
 }
 
 /// Whether a server is a gateway with the configuration of this one. Another file makes it another gateway.

@@ -11,9 +11,10 @@ use super::super::{
 pub fn check(examination: &Examination) -> Vec<Finding> {
     let cache = &examination.cache;
     let corrupt = cache.damaged.iter().map(corrupt);
-    let left = cache.left_behind.iter().map(|file| {
-        stale(file, "A write to the cache was interrupted, and its draft was left behind.")
-    });
+    let left = cache
+        .left_behind
+        .iter()
+        .map(|file| stale(file, "A write to the cache was interrupted, and its draft was left behind."));
     let gone = examination
         .left_behind
         .iter()

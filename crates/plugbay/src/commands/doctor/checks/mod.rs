@@ -3,6 +3,7 @@
 mod configuration;
 mod entries;
 mod files;
+mod hosts;
 mod offers;
 mod programs;
 mod remote;
@@ -23,6 +24,7 @@ pub fn all(examination: &Examination) -> Vec<Finding> {
         found.extend(server(examination, facts));
     }
     found.extend(files::check(examination));
+    found.extend(hosts::check(examination));
     found.extend(unexplained(examination, &found));
     found.sort_by(|one, other| (&one.about, one.severity).cmp(&(&other.about, other.severity)));
     found

@@ -14,7 +14,8 @@ pub fn check(facts: &ServerFacts) -> Option<Finding> {
             Some(Finding::of(Code::NoTools, &facts.name, message, remedy))
         }
         (1.., 0, _) => {
-            let tools = if offered.tools == 1 { "1 tool".to_owned() } else { format!("{} tools", offered.tools) };
+            let tools =
+                if offered.tools == 1 { "1 tool".to_owned() } else { format!("{} tools", offered.tools) };
             let message = format!("It offers {tools}, and \"allow\" and \"deny\" hide all of them.");
             let remedy = "check the patterns of \"allow\" and \"deny\" against the names of its tools";
             Some(Finding::of(Code::ToolsHidden, &facts.name, message, remedy))

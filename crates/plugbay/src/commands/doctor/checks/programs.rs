@@ -50,7 +50,12 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
             let finding = Finding::of(Code::WrongPath, &facts.name, message, error.remedy());
             corrected(finding, facts, entry)
         }
-        _ => Finding::of(Code::WrongPath, &facts.name, format!("{}.", capitalised(&error.to_string())), error.remedy()),
+        _ => Finding::of(
+            Code::WrongPath,
+            &facts.name,
+            format!("{}.", capitalised(&error.to_string())),
+            error.remedy(),
+        ),
     })
 }
 
@@ -62,7 +67,8 @@ fn command_line(facts: &ServerFacts, entry: Option<&EntryPlace>) -> Option<Findi
     if rest.is_empty() {
         return None;
     }
-    let message = "\"command\" holds a whole command line. plugbay uses no shell, so there is no such program.";
+    let message =
+        "\"command\" holds a whole command line. plugbay uses no shell, so there is no such program.";
     let remedy = format!("write \"command\": \"{program}\" and the other words in \"args\"");
     let finding = Finding::of(Code::CommandLine, &facts.name, message, remedy).seen([stdio.command.clone()]);
     Some(finding.fixed_by(entry.and_then(separated)))
@@ -93,7 +99,8 @@ fn not_in_path(command: &str, facts: &ServerFacts, entry: Option<&EntryPlace>) -
     }
     if let Some(path) = facts.elsewhere.first() {
         let folder = path.parent().unwrap_or(Path::new("")).display();
-        let remedy = format!("add {folder} to PATH where plugbay is started, or write the full path in \"command\"");
+        let remedy =
+            format!("add {folder} to PATH where plugbay is started, or write the full path in \"command\"");
         let whole = SELF_CONTAINED.contains(&command) || install.is_none();
         let fix = whole.then(|| set(&path.to_string_lossy())).flatten();
         let seen = format!("it is installed as {}", path.display());
@@ -118,12 +125,19 @@ pub fn corrected(finding: Finding, facts: &ServerFacts, entry: Option<&EntryPlac
 
 /// The entry with another word in its command line.
 fn replaced(entry: &EntryPlace, word: &str, new: &str) -> Option<Fix> {
-    let set = |key: &str, value: Value| Fix::Set { file: entry.file.clone(), members: vec![(entry.key(key), value)] };
+    let set = |key: &str, value: Value| Fix::Set {
+        file: entry.file.clone(),
+        members: vec![(entry.key(key), value)],
+    };
     if entry.text("command") == Some(word) {
         return Some(set("command", new.into()));
     }
     let key = ["args", "command"].into_iter().find(|key| {
-        entry.value.get(key).and_then(Value::as_array).is_some_and(|words| words.iter().any(|other| other == word))
+        entry
+            .value
+            .get(key)
+            .and_then(Value::as_array)
+            .is_some_and(|words| words.iter().any(|other| other == word))
     })?;
     let words = entry.value.get(key)?.as_array()?.iter();
     let words = words.map(|other| if other == word { new.into() } else { other.clone() });

@@ -10,7 +10,8 @@ use super::{
     said::has,
 };
 
-const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> {
     facts.http()?;
@@ -38,9 +39,9 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
 }
 
 fn login(facts: &ServerFacts) -> String {
-    let sends = facts.http().is_some_and(|http| {
-        http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
-    });
+    let sends = facts
+        .http()
+        .is_some_and(|http| http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")));
     if sends {
         "renew the token in \"headers\": the server rejects the present one".to_owned()
     } else {

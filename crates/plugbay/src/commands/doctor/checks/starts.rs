@@ -17,16 +17,36 @@ use super::{
 };
 
 /// Programs that may download a package before they start it.
-const DOWNLOADERS: &[&str] = &["npx", "uvx", "uv", "bunx", "pnpm", "yarn", "pipx", "docker", "podman", "deno"];
+const DOWNLOADERS: &[&str] =
+    &["npx", "uvx", "uv", "bunx", "pnpm", "yarn", "pipx", "docker", "podman", "deno"];
 /// Words with which programs ask for a variable.
 const WANTED: &[&str] = &[
-    "required", "missing", "not set", "must be set", "must set", "undefined", "provide", "keyerror", "environment",
-    "please set", "is empty", "unset", "expected",
+    "required",
+    "missing",
+    "not set",
+    "must be set",
+    "must set",
+    "undefined",
+    "provide",
+    "keyerror",
+    "environment",
+    "please set",
+    "is empty",
+    "unset",
+    "expected",
 ];
 /// Signs in what a program says, with the code, the message and the remedy.
 const SIGNS: &[(&[&str], Code, &str, &str)] = &[
     (
-        &["E404", "404 Not Found - GET", "not found in the package registry", "No matching distribution", "could not determine executable", "manifest unknown", "pull access denied"],
+        &[
+            "E404",
+            "404 Not Found - GET",
+            "not found in the package registry",
+            "No matching distribution",
+            "could not determine executable",
+            "manifest unknown",
+            "pull access denied",
+        ],
         Code::PackageUnknown,
         "The registry does not know its package.",
         "check the name of the package in \"args\"",
@@ -44,13 +64,28 @@ const SIGNS: &[(&[&str], Code, &str, &str)] = &[
         "start Docker; a server may also need DOCKER_HOST in its \"env\"",
     ),
     (
-        &["SELF_SIGNED_CERT", "self-signed certificate", "self signed certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT", "CERTIFICATE_VERIFY_FAILED", "invalid peer certificate"],
+        &[
+            "SELF_SIGNED_CERT",
+            "self-signed certificate",
+            "self signed certificate",
+            "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+            "UNABLE_TO_GET_ISSUER_CERT",
+            "CERTIFICATE_VERIFY_FAILED",
+            "invalid peer certificate",
+        ],
         Code::Certificate,
         "The server does not trust the certificate of an address that it uses.",
         "set NODE_EXTRA_CA_CERTS (Node) or SSL_CERT_FILE (others) where plugbay is started; plugbay passes both on",
     ),
     (
-        &["401 Unauthorized", "Unauthorized", "Bad credentials", "invalid token", "invalid api key", "invalid_api_key"],
+        &[
+            "401 Unauthorized",
+            "Unauthorized",
+            "Bad credentials",
+            "invalid token",
+            "invalid api key",
+            "invalid_api_key",
+        ],
         Code::NeedsLogin,
         "A service rejected the server's credentials.",
         "check the token or key in its \"env\"",
@@ -84,7 +119,9 @@ fn not_passed(
         examination.variables.names.contains(*name) && !given.contains_key(*name) && !is_passed_on(name)
     };
     let (line, name) = said.lines().find_map(|line| Some((line, variables(line).find(withheld)?)))?;
-    let message = format!("It asks for {name}. The variable is set here, but a server gets only the variables of its entry.");
+    let message = format!(
+        "It asks for {name}. The variable is set here, but a server gets only the variables of its entry."
+    );
     let reference = format!("${{{name}}}");
     let remedy = format!("add \"env\": {{ \"{name}\": \"{reference}\" }} to its entry");
     let fix = entry.map(|entry| {
@@ -92,7 +129,11 @@ fn not_passed(
         let path = entry.key(key.unwrap_or("env")).into_iter().chain([name.to_owned()]).collect();
         Fix::Set { file: entry.file.clone(), members: vec![(path, json!(reference))] }
     });
-    Some(Finding::of(Code::VariableNotPassed, &facts.name, message, remedy).seen([line.to_owned()]).fixed_by(fix))
+    Some(
+        Finding::of(Code::VariableNotPassed, &facts.name, message, remedy)
+            .seen([line.to_owned()])
+            .fixed_by(fix),
+    )
 }
 
 /// A variable that the server asks for, and that is set nowhere.
@@ -104,7 +145,9 @@ fn wanted(examination: &Examination, facts: &ServerFacts, said: &Said<'_>) -> Op
     let asking = said.lines().filter(|line| has(line, WANTED));
     let (line, name) = asking.into_iter().find_map(|line| Some((line, variables(line).find(absent)?)))?;
     let message = format!("It asks for the variable {name}, which is not set.");
-    let remedy = format!("add \"{name}\" to \"env\" of its entry; write \"${{{name}}}\" to take it from plugbay's environment");
+    let remedy = format!(
+        "add \"{name}\" to \"env\" of its entry; write \"${{{name}}}\" to take it from plugbay's environment"
+    );
     Some(Finding::of(Code::MissingVariable, &facts.name, message, remedy).seen([line.to_owned()]))
 }
 
@@ -122,25 +165,44 @@ fn wrong_path(facts: &ServerFacts, said: &Said<'_>, entry: Option<&EntryPlace>) 
 
 /// A download that fails while a proxy is set.
 fn network(examination: &Examination, facts: &ServerFacts, said: &Said<'_>) -> Option<Finding> {
-    let signs = ["ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND", "ECONNRESET", "EAI_AGAIN", "tunnel error", "behind a proxy", "407 Proxy", "ProxyError", "error sending request"];
+    let signs = [
+        "ECONNREFUSED",
+        "ETIMEDOUT",
+        "ENOTFOUND",
+        "ECONNRESET",
+        "EAI_AGAIN",
+        "tunnel error",
+        "behind a proxy",
+        "407 Proxy",
+        "ProxyError",
+        "error sending request",
+    ];
     let line = said.line_with(&signs)?;
     let proxy = super::remote::proxy_variable(examination)?;
-    let through = has(line, &["proxy", "tunnel"]) || facts.runner().is_some_and(|runner| DOWNLOADERS.contains(&runner));
-    let message = format!("It cannot reach the network. {proxy} is set, so its traffic goes through a proxy.");
+    let through =
+        has(line, &["proxy", "tunnel"]) || facts.runner().is_some_and(|runner| DOWNLOADERS.contains(&runner));
+    let message =
+        format!("It cannot reach the network. {proxy} is set, so its traffic goes through a proxy.");
     let remedy = format!("check that the proxy in {proxy} runs, or name the address in NO_PROXY");
     through.then(|| Finding::of(Code::Proxy, &facts.name, message, remedy).seen([line.to_owned()]))
 }
 
 fn sign(facts: &ServerFacts, said: &Said<'_>) -> Option<Finding> {
-    let known = SIGNS.iter().find_map(|(signs, code, message, remedy)| {
-        Some((said.line_with(signs)?, *code, *message, *remedy))
-    });
+    let known = SIGNS
+        .iter()
+        .find_map(|(signs, code, message, remedy)| Some((said.line_with(signs)?, *code, *message, *remedy)));
     let (line, code, message, remedy) = known?;
     Some(Finding::of(code, &facts.name, message, remedy).seen([line.to_owned()]))
 }
 
 fn missing_module(facts: &ServerFacts, said: &Said<'_>) -> Option<Finding> {
-    let signs = ["ModuleNotFoundError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "No module named", "Cannot find package"];
+    let signs = [
+        "ModuleNotFoundError",
+        "Cannot find module",
+        "ERR_MODULE_NOT_FOUND",
+        "No module named",
+        "Cannot find package",
+    ];
     let line = said.line_with(&signs)?;
     let message = "A module that its program needs is not installed.";
     let remedy = "install its dependencies in the environment of this command, or let npx or uvx do it";
@@ -163,10 +225,17 @@ fn late(facts: &ServerFacts, failure: &Failure, entry: Option<&EntryPlace>) -> O
     let downloads = facts.runner().is_some_and(|runner| DOWNLOADERS.contains(&runner));
     let (code, message, first) = if downloads {
         let runner = facts.runner().unwrap_or_default();
-        let message = format!("`{runner}` was not ready within {}; it probably still downloads the package.", seconds(limit));
+        let message = format!(
+            "`{runner}` was not ready within {}; it probably still downloads the package.",
+            seconds(limit)
+        );
         (Code::PackageDownloading, message, "run its command once by hand, or ")
     } else {
-        (Code::SlowStart, format!("It did not answer within {}.", seconds(limit)), "run its command by hand to see what it waits for, or ")
+        (
+            Code::SlowStart,
+            format!("It did not answer within {}.", seconds(limit)),
+            "run its command by hand to see what it waits for, or ",
+        )
     };
     let longer = (limit * 4).max(LONG_START);
     let remedy = format!("{first}allow more time: \"plugbay\": {{ \"start\": \"{}s\" }}", longer.as_secs());

@@ -1,0 +1,74 @@
+//! What is wrong with the configuration as a whole, for hosts and for `plugbay status`.
+
+use std::collections::BTreeSet;
+
+use plugbay_core::surface::Problem;
+
+use super::{Diagnostic, Settings, Severity};
+
+/// What helps where no server is configured.
+const SETUP: &str = "run `plugbay setup` in a terminal, which imports the servers of your hosts, or `plugbay add`, which adds one";
+
+impl Settings {
+    /// The problems of all files, the urgent ones first. A problem that makes one server fail is shown with that
+    /// server instead.
+    pub fn problems(&self) -> Vec<Problem> {
+        let reasons: BTreeSet<&String> =
+            self.servers.iter().filter_map(|server| server.spec.as_ref().err()).collect();
+        let general = self.diagnostics.iter().filter(|diagnostic| !reasons.contains(&diagnostic.one_line()));
+        let mut problems: Vec<Problem> = general.map(|diagnostic| self.problem(diagnostic)).collect();
+        problems.sort_by_key(|problem| !problem.urgent);
+        let explained = self.diagnostics.iter().any(leaves_something_out);
+        if self.servers.is_empty() && !explained {
+            problems.insert(0, self.no_server());
+        }
+        problems
+    }
+
+    fn problem(&self, diagnostic: &Diagnostic) -> Problem {
+        Problem {
+            what: diagnostic.message.clone(),
+            place: Some(diagnostic.place()),
+            remedy: diagnostic.help.clone(),
+            urgent: leaves_something_out(diagnostic) || self.servers.is_empty(),
+        }
+    }
+
+    /// Nothing is wrong with any file, and yet there is no server.
+    fn no_server(&self) -> Problem {
+        let shown = |file: &std::path::PathBuf| file.to_string_lossy().into_owned();
+        let files: Vec<String> = self.contents.iter().map(|content| shown(&content.file)).collect();
+        let names: Vec<&str> = self.disabled.iter().map(|name| name.as_str()).collect();
+        let (what, place, remedy) = if !names.is_empty() {
+            let what = format!("every server is disabled: {}", names.join(", "));
+            (what, files.join(", "), "run `plugbay enable NAME` in a terminal")
+        } else if files.is_empty() {
+            let place = self.sources.first().map(shown).unwrap_or_default();
+            ("there is no configuration file".to_owned(), place, SETUP)
+        } else {
+            ("the configuration names no server".to_owned(), files.join(", "), SETUP)
+        };
+        let place = Some(place).filter(|place| !place.is_empty());
+        Problem { what, place, remedy: Some(remedy.to_owned()), urgent: true }
+    }
+
+    /// These settings go on, although the files now say what `broken` was made of and cannot be used.
+    #[must_use]
+    pub fn kept_despite(&self, broken: &Self) -> Self {
+        let mut diagnostics = broken.diagnostics.clone();
+        if !self.servers.is_empty()
+            && let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error)
+        {
+            let message =
+                "the configuration cannot be read since its last change; all servers stay as they were";
+            let help = "mend the file; plugbay then reads it at once";
+            diagnostics.insert(0, Diagnostic::of_file(Severity::Error, first.file.clone(), message, help));
+        }
+        Self { diagnostics, ..self.clone() }
+    }
+}
+
+/// An error costs what it points at; a problem of a file as a whole costs the file.
+fn leaves_something_out(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity == Severity::Error || diagnostic.position.is_none()
+}
