@@ -50,16 +50,14 @@ impl Diagnosis {
         let tools = working.iter().map(|server| server.tools).sum();
         let mut lines = Vec::new();
         match (working.as_slice(), failing) {
-            ([], 0) => {}
+            ([], 0 | 1) => {}
             ([server], 0) => lines.push(server.line()),
-            (working, 0) => lines.push(format!(
-                "All {} work: {}.",
-                plural(working.len(), "server"),
-                plural(tools, "tool")
-            )),
+            (working, 0) => {
+                lines.push(format!("All {} servers work: {}.", working.len(), plural(tools, "tool")));
+            }
             (working, failing) => {
-                let all = plural(working.len() + failing, "server");
-                lines.push(format!("{} of {all} work: {}.", working.len(), plural(tools, "tool")));
+                let all = working.len() + failing;
+                lines.push(format!("{} of {all} servers work: {}.", working.len(), plural(tools, "tool")));
             }
         }
         lines.push(self.counts(style));

@@ -1,6 +1,7 @@
 //! Gathers what is known of the hosts on this machine: their files, their processes, and the gateways that they run.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     time::{Duration, UNIX_EPOCH},
@@ -28,7 +29,7 @@ pub fn gather(context: &Context) -> Vec<HostFacts> {
     let processes = processes(&places.home);
     let facts = |host: &'static Host| HostFacts {
         host,
-        files: host.files(&places).iter().filter_map(file).collect(),
+        files: files(host, &places),
         processes: processes.iter().filter(|process| process.is(host)).map(|process| process.pid).collect(),
         variables: variables(host),
     };
@@ -49,6 +50,13 @@ pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
 
 /// More processes above each other than this are a circle that came about while it was read.
 const MOST_PARENTS: usize = 100;
+
+/// The files that exist. In the home folder, the project's file is the user's.
+fn files(host: &'static Host, places: &known::Places) -> Vec<HostFileFacts> {
+    let mut seen = BTreeSet::new();
+    let files = host.files(places).into_iter().filter(|file| seen.insert(file.path.clone()));
+    files.filter_map(|file| self::file(&file)).collect()
+}
 
 fn file(file: &HostFile) -> Option<HostFileFacts> {
     let text = fs::read_to_string(&file.path).ok()?;

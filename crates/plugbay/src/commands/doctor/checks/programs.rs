@@ -174,6 +174,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_runtime_has_its_way_to_be_installed() {
+        let install = |command: &str| {
+            let facts = ServerFacts {
+                name: "it".to_owned(),
+                spec: Err(String::new()),
+                program: None,
+                elsewhere: vec![],
+                substitute: None,
+                dead_paths: vec![],
+                start: None,
+            };
+            let finding = not_in_path(command, &facts, None);
+            (finding.code, finding.remedy)
+        };
+        for command in ["npx", "node", "uvx", "docker", "python", "python3", "bunx", "deno"] {
+            let (code, remedy) = install(command);
+            assert!(code == Code::MissingRuntime && remedy.starts_with("install "), "{command}: {remedy}");
+        }
+        assert_eq!(install("my-server").0, Code::CommandNotFound);
+    }
+
+    #[test]
     fn a_command_line_is_split_as_a_shell_does() {
         let words = |line| split(line).unwrap_or_default();
         assert_eq!(words("npx  -y pkg"), ["npx", "-y", "pkg"]);
