@@ -35,9 +35,9 @@ impl<T> Document<T> {
 }
 
 /// The file's bytes; `None` when there is no such file.
-pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
+pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
     let problem = |message: String, help: &str| {
-        Diagnostic::of_file(Severity::Error, path, message, help).of_kind(Kind::Unreadable)
+        Box::new(Diagnostic::of_file(Severity::Error, path, message, help).of_kind(Kind::Unreadable))
     };
     let unreadable =
         |error: io::Error| problem(format!("cannot be read: {error}"), "check the path and its permissions");
@@ -56,7 +56,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
 
 /// `Err` holds why nothing of the file can be used.
 pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Document<T>, Vec<Diagnostic>> {
-    let source = Source::new(path, bytes).map_err(|problem| vec![problem])?;
+    let source = Source::new(path, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(&source);
     let config = tree(&source, &mut report);
     let diagnostics = report.finish();

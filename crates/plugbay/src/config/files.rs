@@ -110,7 +110,7 @@ impl Files {
             Ok(None) => return Opened::Absent,
             Err(problem) => {
                 let reason = problem.one_line();
-                self.diagnostics.push(problem);
+                self.diagnostics.push(*problem);
                 return Opened::Unreadable(reason);
             }
         };
@@ -138,7 +138,7 @@ impl Files {
 
     fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
         let bytes = document::bytes(path).unwrap_or_else(|problem| {
-            self.diagnostics.push(problem);
+            self.diagnostics.push(*problem);
             self.unreadable = true;
             None
         });

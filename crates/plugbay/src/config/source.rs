@@ -22,7 +22,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Diagnostic> {
+    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Box<Diagnostic>> {
         // Windows editors put a byte order mark in front; it is not part of the text.
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -34,7 +34,7 @@ impl Source {
         let at = Range::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
         let help = Some("save the file as UTF-8".into());
         let problem = source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help);
-        Err(problem.of_kind(Kind::Unreadable))
+        Err(Box::new(problem.of_kind(Kind::Unreadable)))
     }
 
     /// Where `needle` stands inside `within`, else `within` itself.

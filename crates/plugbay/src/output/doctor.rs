@@ -61,7 +61,8 @@ impl Diagnosis {
             }
         }
         lines.push(self.counts(style));
-        lines.iter().map(|line| format!("{line}\n")).collect()
+        lines.push(String::new());
+        lines.join("\n")
     }
 
     fn counts(&self, style: Style) -> String {

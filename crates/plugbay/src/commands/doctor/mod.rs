@@ -138,14 +138,14 @@ fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<V
         let error = CommandError::failed("nothing was changed");
         return Err(error.hint("to change it without being asked: plugbay doctor --fix --yes"));
     }
-    let mut fixed = Vec::new();
+    let mut done = Vec::new();
     for fix in fixes {
         match fix.apply(&context.source.paths) {
-            Ok(()) => fixed.push(fix.to_string()),
+            Ok(()) => done.push(fix.to_string()),
             Err(problem) => context.output.note(format!("not done: {problem}")),
         }
     }
-    Ok(fixed)
+    Ok(done)
 }
 
 impl Diagnosis {

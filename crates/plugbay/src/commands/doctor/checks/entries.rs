@@ -59,6 +59,8 @@ pub fn runs_itself(stdio: &StdioSpec, is_ours: &dyn Fn(&Path) -> bool) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use plugbay_upstream::spec::Framing;
+
     use super::*;
 
     #[test]
@@ -68,7 +70,7 @@ mod tests {
             let command = words.next().unwrap();
             let args = words.collect();
             let stdio =
-                StdioSpec { command, args, env: BTreeMap::new(), cwd: None, framing: Default::default() };
+                StdioSpec { command, args, env: BTreeMap::new(), cwd: None, framing: Framing::default() };
             runs_itself(&stdio, &|file| file == Path::new("ours.json"))
         };
         assert!(check("plugbay serve"));

@@ -1,5 +1,7 @@
 //! Checks of hosts: whether they start plugbay, which one, and what they do with its tools.
 
+use std::collections::BTreeSet;
+
 use plugbay_core::{exposure::Mode, profile::Profile};
 use plugbay_hosts::{
     Launch,
@@ -208,7 +210,7 @@ fn loads_all(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
         let message = "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS makes it load every tool into the context.";
         return Some(finding(message.to_owned()));
     }
-    let address = |names: &std::collections::BTreeSet<String>| names.contains("ANTHROPIC_BASE_URL");
+    let address = |names: &BTreeSet<String>| names.contains("ANTHROPIC_BASE_URL");
     let forced = set("ENABLE_TOOL_SEARCH").is_some();
     let other = address(&facts.variables.names) || address(&examination.variables.names);
     (other && !forced).then(|| {
@@ -221,6 +223,11 @@ fn loads_all(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use plugbay_core::name::ServerName;
+    use plugbay_upstream::spec::{Framing, ServerSpec, StdioSpec, Timeouts};
+
     use super::*;
 
     #[test]
@@ -228,20 +235,20 @@ mod tests {
         let launch = |command: &str| Launch::Process {
             command: command.to_owned(),
             args: vec!["-y".to_owned()],
-            env: Default::default(),
+            env: BTreeMap::new(),
             cwd: None,
         };
-        let stdio = plugbay_upstream::spec::StdioSpec {
+        let stdio = StdioSpec {
             command: "npx".to_owned(),
             args: vec!["-y".to_owned()],
-            env: Default::default(),
+            env: BTreeMap::new(),
             cwd: None,
-            framing: Default::default(),
+            framing: Framing::default(),
         };
-        let spec = plugbay_upstream::spec::ServerSpec {
-            name: plugbay_core::name::ServerName::parse("a").unwrap(),
+        let spec = ServerSpec {
+            name: ServerName::parse("a").unwrap(),
             transport: Transport::Stdio(stdio),
-            timeouts: Default::default(),
+            timeouts: Timeouts::default(),
             message_limit: 1,
         };
         let server = ServerFacts {
