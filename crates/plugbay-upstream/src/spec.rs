@@ -49,6 +49,8 @@ pub struct StdioSpec {
     pub args: Vec<String>,
     /// Added to the allow-listed part of our own environment.
     pub env: BTreeMap<String, String>,
+    /// Patterns of further variables of our own environment; `env` holds those that are set.
+    pub pass_env: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub framing: Framing,
 }

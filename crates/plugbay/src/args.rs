@@ -9,9 +9,10 @@ use clap::{ArgAction, Parser, Subcommand};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
-    app,
+    app::{self, Environment},
     commands::{self, CommandError, Context},
     log::Log,
+    log_files::{FileLayer, LogFiles},
     output::{Color, Output},
     sample, settings,
 };
@@ -54,6 +55,12 @@ struct GlobalArgs {
 /// The commands; `help` puts them into groups.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Setup(commands::setup::SetupArgs),
+    Import(commands::import::ImportArgs),
+    Init(commands::init::InitArgs),
+    Migrate(commands::migrate::MigrateArgs),
+    Wire(commands::setup::wire::WireArgs),
+    Unwire(commands::setup::wire::UnwireArgs),
     Serve(commands::serve::ServeArgs),
     List(commands::list::ListArgs),
     Tools(commands::tools::ToolsArgs),
@@ -61,12 +68,13 @@ enum Command {
     Call(commands::call::CallArgs),
     Status(commands::status::StatusArgs),
     Doctor(commands::doctor::DoctorArgs),
+    Logs(commands::logs::LogsArgs),
     Tokens(commands::tokens::TokensArgs),
     Hosts(commands::hosts::HostsArgs),
     Approve(commands::approve::ApproveArgs),
     Permissions(commands::permissions::PermissionsArgs),
     Skill(commands::skill::SkillArgs),
-    Plugin(commands::skill::PluginArgs),
+    Plugin(commands::plugin::PluginArgs),
     Demo(commands::demo::DemoArgs),
     Schema(commands::schema::SchemaArgs),
     Completions(commands::completions::CompletionsArgs),
@@ -90,33 +98,51 @@ pub fn run() -> ExitCode {
         Err(code) => return code,
     };
     let output = Output::new(args.global.color, args.global.json, settings::columns());
-    let log = log(&args, output);
-    let code = execute(args, output).unwrap_or_else(|error| {
+    let source = settings::Source::new(args.global.config.clone());
+    let is_gateway = matches!(args.command, Command::Serve(_));
+    let logs = source.paths.log_folder().filter(|_| is_gateway).map(LogFiles::new);
+    let log = log(&args, output, logs.clone());
+    let code = execute(args.command, source, output, logs.clone()).unwrap_or_else(|error| {
         output.error(&error);
         error.exit_code()
     });
     log.finish();
+    if let Some(logs) = logs {
+        logs.finish();
+    }
     code
 }
 
-fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
+fn execute(
+    command: Command,
+    source: settings::Source,
+    output: Output,
+    logs: Option<LogFiles>,
+) -> Result<ExitCode, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let source = settings::Source::new(args.global.config);
-    let context = Context { source, environment: settings::environment()?, output };
-    match args.command {
+    let environment = Environment { logs, ..settings::environment()? };
+    let context = Context { source, environment, output };
+    match command {
+        Command::Setup(args) => runtime.block_on(commands::setup::setup(&context, &args)),
+        Command::Import(args) => commands::import::import(&context, &args),
+        Command::Init(args) => commands::init::init(&context, &args),
+        Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
+        Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),
+        Command::Unwire(args) => commands::setup::wire::unwire(&context, &args),
         Command::Serve(args) => runtime.block_on(commands::serve::serve(context, args)),
         Command::List(args) => runtime.block_on(commands::list::list(&context, &args)),
         Command::Tools(args) => runtime.block_on(commands::tools::tools(&context, &args)),
         Command::Search(args) => runtime.block_on(commands::search::search(&context, &args)),
         Command::Call(args) => runtime.block_on(commands::call::call(&context, args)),
-        Command::Status(args) => commands::status::status(&context, &args),
+        Command::Status(args) => runtime.block_on(commands::status::status(&context, &args)),
         Command::Doctor(args) => runtime.block_on(commands::doctor::doctor(&context, &args)),
+        Command::Logs(args) => runtime.block_on(commands::logs::logs(&context, &args)),
         Command::Tokens(args) => runtime.block_on(commands::tokens::tokens(&context, &args)),
         Command::Hosts(_) => runtime.block_on(commands::hosts::hosts(&context)),
         Command::Approve(args) => commands::approve::approve(&context, &args),
         Command::Permissions(args) => runtime.block_on(commands::permissions::permissions(&context, args)),
         Command::Skill(args) => commands::skill::skill(&context, &args),
-        Command::Plugin(args) => commands::skill::plugin(&context, &args),
+        Command::Plugin(args) => commands::plugin::plugin(&context, &args),
         Command::Demo(_) => runtime.block_on(commands::demo::demo(&context)),
         Command::Schema(_) => Ok(commands::schema::schema(output)),
         Command::Completions(args) => Ok(commands::completions::completions(output, &args, help::command())),
@@ -124,8 +150,9 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Sets up the log, which goes to stderr: stdout carries the protocol, or a command's result.
-fn log(args: &Args, output: Output) -> Arc<Log> {
+/// Sets up the log, which goes to stderr: stdout carries the protocol, or a command's result. Gateways also keep it in
+/// files.
+fn log(args: &Args, output: Output, files: Option<LogFiles>) -> Arc<Log> {
     use tracing::level_filters::LevelFilter;
 
     let level = match args.global.verbose {
@@ -148,6 +175,6 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
         .with_ansi(output.coloured_log())
         .without_time()
         .with_target(false);
-    tracing_subscriber::registry().with(targets).with(lines).init();
+    tracing_subscriber::registry().with(targets).with(lines).with(files.map(FileLayer)).init();
     log
 }

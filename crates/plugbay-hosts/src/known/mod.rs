@@ -3,12 +3,16 @@
 mod place;
 mod template;
 
-use std::{path::Path, sync::LazyLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use place::{HostFile, Places, Platform, Scope};
+pub(crate) use template::Members;
 
 /// A program with a model that keeps a file of MCP servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -36,6 +40,9 @@ pub struct Host {
     /// The files with permission rules for tools.
     #[serde(default)]
     permissions: place::Patterns,
+    /// The syntax of these rules.
+    #[serde(default)]
+    pub rules: Option<RuleSyntax>,
     /// Files and folders that show that the host is installed.
     signs: Vec<String>,
     /// What the user does so that the host notices a changed file, as an order: "start a new session of …".
@@ -100,6 +107,16 @@ pub enum Phase {
     Start,
 }
 
+/// How a host writes permission rules for tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleSyntax {
+    /// `mcp__server__tool` in the lists `permissions.allow`, `permissions.ask` and `permissions.deny`.
+    Claude,
+    /// `server_tool` as keys of `permission` and `tools`, for all agents or for one.
+    Opencode,
+}
+
 /// A host's own command for adding and removing a server, without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,6 +176,13 @@ impl Host {
         self.signs.iter().filter_map(|sign| places.resolve(sign)).any(|path| exists(&path))
     }
 
+    /// Whether a file of this path is one of the host's, in whatever home folder or project it is.
+    pub fn owns(&self, path: &Path) -> bool {
+        let user = self.files.iter().map(|pattern| place::tail(pattern));
+        let project = self.files.project().iter().map(PathBuf::from);
+        user.chain(project).any(|tail| path.ends_with(tail))
+    }
+
     /// Whether the host replaces a variable of this form itself.
     pub fn expands(&self, form: Form) -> bool {
         self.expands.contains(&form)
@@ -167,7 +191,7 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::PathBuf};
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -190,7 +214,29 @@ mod tests {
 
     #[test]
     fn the_variables_that_move_a_hosts_folder_are_named() {
-        assert_eq!(variables(), ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"]);
+        assert_eq!(
+            variables(),
+            [
+                "CLAUDE_CONFIG_DIR",
+                "CODEX_HOME",
+                "COPILOT_HOME",
+                "GEMINI_CLI_HOME",
+                "GROK_HOME",
+                "KIMI_CODE_HOME"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_is_known_by_the_end_of_its_path() {
+        let owner =
+            |path: &str| all().iter().find(|host| host.owns(Path::new(path))).map(|host| host.id.as_str());
+        assert_eq!(owner("/h/.claude.json"), Some("claude-code"));
+        assert_eq!(owner("/h/.codex/config.toml"), Some("codex"));
+        assert_eq!(owner("/backup/.config/goose/config.yaml"), Some("goose"));
+        assert_eq!(owner("/p/.vscode/mcp.json"), Some("vscode"));
+        assert_eq!(owner("/p/mcp.json"), None);
+        assert_eq!(owner("/p/config.toml"), None);
     }
 
     #[test]

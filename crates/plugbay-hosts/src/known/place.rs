@@ -144,6 +144,14 @@ pub(super) fn override_of(pattern: &str) -> Option<&str> {
     reference.split_once(":-").map(|(variable, _)| variable)
 }
 
+/// The part of a pattern that is the same in every home folder: `.codex/config.toml`.
+pub(super) fn tail(pattern: &str) -> PathBuf {
+    let (reference, rest) =
+        pattern.strip_prefix("${").and_then(|rest| rest.split_once('}')).unwrap_or(("", pattern));
+    let default = reference.split_once(":-").map_or("", |(_, default)| default);
+    below(Path::new(default.trim_start_matches(['~', '/'])), rest.trim_start_matches('~'))
+}
+
 fn below(folder: &Path, rest: &str) -> PathBuf {
     match rest.trim_start_matches('/') {
         "" => folder.to_owned(),

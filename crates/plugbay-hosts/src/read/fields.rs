@@ -26,6 +26,7 @@ pub(super) fn entry(name: &str, value: &Tree, host: Option<&Host>, file: &Tree) 
     let mut entry = Entry::new(name, fields.launch()?);
     fields.settings(&mut entry)?;
     fields.times(&mut entry, host);
+    entry.disabled |= is_switched_off(name, file);
     entry.notes = fields.names.notes;
     Ok(entry)
 }
@@ -53,6 +54,15 @@ fn host_own(fields: &Map<String, Value>) -> Option<String> {
         (_, Some("extension")) => Some("comes from an extension of the host".to_owned()),
         _ => None,
     }
+}
+
+/// Whether the lists `mcp.allowed` and `mcp.excluded` of Gemini CLI and Qwen Code leave the server out.
+fn is_switched_off(name: &str, file: &Tree) -> bool {
+    let names = |key: &str| match file.get("mcp")?.get(key)? {
+        Tree::Array(names) => Some(names.contains(&Tree::Leaf(name.into()))),
+        _ => None,
+    };
+    names("excluded") == Some(true) || names("allowed") == Some(false)
 }
 
 /// The `inputs` of VS Code's file: id and description.
@@ -140,11 +150,6 @@ impl Fields<'_> {
     fn settings(&mut self, entry: &mut Entry) -> Result<(), Rejection> {
         let flag = |key: &str| self.fields.get(key).and_then(Value::as_bool);
         entry.disabled = flag("disabled") == Some(true) || flag("enabled") == Some(false);
-        if flag("trust") == Some(true) {
-            self.names.note(
-                "the host ran its tools without asking (`trust`); plugbay's entry does not say so".into(),
-            );
-        }
         entry.include = self.list(&["includeTools", "enabled_tools", "available_tools"])?;
         entry.exclude = self.list(&["excludeTools", "disabled_tools", "disabledTools"])?;
         if let Some(tools @ Value::Array(_)) = self.fields.get("tools") {
@@ -156,11 +161,30 @@ impl Fields<'_> {
             }
         }
         entry.pass_env = self.pass_env()?;
-        if ["oauth", "auth", "authProviderType"].iter().any(|key| self.fields.contains_key(*key)) {
-            self.names
-                .note("the host logs in to this server itself; a login does not move with the entry".into());
-        }
+        self.note_what_stays();
         Ok(())
+    }
+
+    /// Settings that belong to the host and do not move with the entry.
+    fn note_what_stays(&mut self) {
+        let is_set = |key: &&str| match self.fields.get(*key) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(_) => true,
+        };
+        let approvals = ["trust", "alwaysAllow", "autoApprove", "default_tools_approval_mode"];
+        let mut approval = approvals.into_iter().find(is_set);
+        if matches!(self.fields.get("tools"), Some(Value::Object(tools)) if !tools.is_empty()) {
+            approval = approval.or(Some("tools"));
+        }
+        if let Some(key) = approval {
+            self.names.note(format!("the host's own approvals (`{key}`) do not move with the entry"));
+        }
+        if ["oauth", "auth", "authProviderType"].iter().any(is_set) {
+            self.names.note(
+                "the host logs in to this server itself; the login does not move with the entry".into(),
+            );
+        }
     }
 
     /// Codex's `env_vars` (names, or tables with a name) and Goose's `env_keys`.
@@ -253,4 +277,144 @@ impl Fields<'_> {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(number: f64) -> u64 {
     number.clamp(0.0, 1e15) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{known, read::read};
+
+    /// The only entry of a file.
+    fn only(host: &str, text: &str) -> Entry {
+        let mut reading = read(known::by_id(host).unwrap(), text).unwrap();
+        assert_eq!((reading.found.len(), reading.problems.len()), (1, 0), "{reading:?}");
+        reading.found.remove(0).entry
+    }
+
+    fn headers(entry: &Entry) -> Vec<(&str, &str)> {
+        let Launch::Remote(remote) = &entry.launch else { panic!("{entry:?}") };
+        remote.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
+    #[test]
+    fn codex_fields_of_an_entry_are_translated() {
+        let entry = only(
+            "codex",
+            "[mcp_servers.x]\nurl = 'https://x'\nbearer_token_env_var = 'TOK'\nstartup_timeout_sec = 20.5\ntool_timeout_sec = 90\n\
+             enabled = false\nenabled_tools = ['a']\ndisabled_tools = ['b']\nhttp_headers = { A = 'b' }\nenv_http_headers = { Key = 'KEY' }\n",
+        );
+        assert_eq!(headers(&entry), [("A", "b"), ("Authorization", "Bearer ${TOK}"), ("Key", "${KEY}")]);
+        assert_eq!((entry.start_seconds, entry.call_milliseconds), (Some(21), Some(90_000)));
+        assert!(entry.disabled);
+        assert_eq!((entry.include, entry.exclude), (vec!["a".to_owned()], vec!["b".to_owned()]));
+        let process = only(
+            "codex",
+            "[mcp_servers.x]\ncommand = 'c'\ncwd = '/w'\nenv_vars = ['A', { name = 'B', source = 'local' }]\nstartup_timeout_ms = 1500\n",
+        );
+        assert_eq!(process.pass_env, ["A", "B"]);
+        assert_eq!(process.start_seconds, Some(2));
+        assert!(matches!(process.launch, Launch::Process { cwd: Some(cwd), .. } if cwd == "/w"));
+    }
+
+    #[test]
+    fn gemini_fields_of_an_entry_are_translated() {
+        let entry = only(
+            "gemini-cli",
+            r#"{"mcpServers":{"x":{"httpUrl":"https://x/$PART","timeout":1500,"includeTools":["a"],"excludeTools":["b(c)"],"trust":true}}}"#,
+        );
+        let Launch::Remote(remote) = &entry.launch else { panic!() };
+        assert_eq!((remote.url.as_str(), remote.kind), ("https://x/${PART}", RemoteKind::Http));
+        assert_eq!(entry.call_milliseconds, Some(1500));
+        assert_eq!(
+            (entry.include.as_slice(), entry.exclude.as_slice()),
+            (&["a".to_owned()][..], &["b(c)".to_owned()][..])
+        );
+        assert!(entry.notes[0].contains("trust"), "{:?}", entry.notes);
+    }
+
+    #[test]
+    fn the_timeout_of_an_entry_has_its_hosts_unit() {
+        for (host, container, timeout, expected) in [
+            ("cline", "mcpServers", 60, (None, None)),
+            ("cline", "mcpServers", 90, (None, Some(90_000))),
+            ("opencode", "mcp", 20_000, (Some(20), None)),
+            ("kiro", "mcpServers", 250, (None, Some(250))),
+            ("cursor", "mcpServers", 30, (None, Some(30_000))),
+        ] {
+            let text = format!(r#"{{"{container}":{{"x":{{"command":["c"],"timeout":{timeout}}}}}}}"#);
+            let entry = only(host, &text);
+            assert_eq!((entry.start_seconds, entry.call_milliseconds), expected, "{host} {timeout}");
+        }
+    }
+
+    #[test]
+    fn copilots_list_of_tools_limits_the_entry() {
+        let entry = |tools: &str| {
+            only(
+                "copilot-cli",
+                &format!(r#"{{"mcpServers":{{"x":{{"type":"local","command":"c","tools":{tools}}}}}}}"#),
+            )
+        };
+        assert_eq!(entry(r#"["*"]"#).include, [""; 0]);
+        assert_eq!(entry(r#"["a","b"]"#).include, ["a", "b"]);
+        assert_eq!(entry("[]").exclude, ["*"]);
+    }
+
+    #[test]
+    fn a_disabled_entry_stays_disabled() {
+        for (host, field) in [("cline", "\"disabled\":true"), ("opencode", "\"enabled\":false")] {
+            let container = &known::by_id(host).unwrap().container;
+            let text = format!(r#"{{"{container}":{{"x":{{"command":"c",{field}}}}}}}"#);
+            assert!(only(host, &text).disabled, "{host}");
+        }
+    }
+
+    #[test]
+    fn an_entry_outside_of_geminis_lists_is_disabled() {
+        let disabled = |lists: &str| {
+            let text = format!(r#"{{"mcp":{lists},"mcpServers":{{"x":{{"command":"c"}}}}}}"#);
+            only("gemini-cli", &text).disabled
+        };
+        assert!(disabled(r#"{"excluded":["x"]}"#) && disabled(r#"{"allowed":["y"]}"#));
+        assert!(!disabled(r#"{"excluded":["y"],"allowed":["x"]}"#) && !disabled("{}"));
+    }
+
+    #[test]
+    fn an_input_of_vs_code_is_named_by_its_description() {
+        let entry = only(
+            "vscode",
+            r#"{"inputs":[{"id":"key","type":"promptString","description":"API key","password":true}],
+                "servers":{"x":{"type":"stdio","command":"c","args":["${workspaceFolder}"],"env":{"K":"${input:key}"}}}}"#,
+        );
+        let Launch::Process { args, env, .. } = &entry.launch else { panic!() };
+        assert_eq!((args[0].as_str(), env["K"].as_str()), ("${workspaceFolder}", "${KEY}"));
+        assert!(entry.notes[0].contains("API key") && entry.notes[0].contains("KEY"), "{:?}", entry.notes);
+    }
+
+    #[test]
+    fn a_nested_command_of_older_versions_of_zed_is_understood() {
+        let entry = only(
+            "zed",
+            r#"{"context_servers":{"x":{"command":{"path":"c","args":["a"],"env":{"K":"v"}},"settings":{}}}}"#,
+        );
+        let env = [("K".to_owned(), "v".to_owned())].into();
+        assert_eq!(
+            entry.launch,
+            Launch::Process { command: "c".into(), args: vec!["a".into()], env, cwd: None }
+        );
+    }
+
+    #[test]
+    fn approvals_and_logins_of_an_entry_that_do_not_move_are_noted() {
+        for (host, text) in [
+            (
+                "codex",
+                "[mcp_servers.x]\ncommand = 'c'\n[mcp_servers.x.tools.del]\napproval_mode = 'prompt'\n",
+            ),
+            ("cline", r#"{"mcpServers":{"x":{"command":"c","autoApprove":["read"]}}}"#),
+            ("opencode", r#"{"mcp":{"x":{"type":"remote","url":"https://x","oauth":{}}}}"#),
+        ] {
+            assert_eq!(only(host, text).notes.len(), 1, "{host}");
+        }
+    }
 }

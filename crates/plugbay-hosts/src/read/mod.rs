@@ -81,15 +81,21 @@ pub fn read(host: &Host, text: &str) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// The servers of a file whose host is not known, by the file's shape, for `import FILE`.
+/// The servers of any file, for `import FILE`: as its host reads it if the path is a known one, otherwise by its shape.
 pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
-    let tree = parse_any(path, text)?;
+    if let Some(host) = known::all().iter().find(|host| host.owns(path)) {
+        return read(host, text);
+    }
+    let (format, tree) = parse_any(path, text)?;
     let mut reading = Reading::default();
-    let containers = CONTAINERS.iter().filter(|key| tree.get(key).is_some());
     let mut is_known = false;
-    for container in containers {
+    // Beside `mcpServers`, `mcp` is a table of settings.
+    let is_container = |key: &&str| tree.get(key).is_some() && (*key != "mcp" || tree.get(SHARED).is_none());
+    for container in CONTAINERS.into_iter().filter(is_container) {
         is_known = true;
-        let host = known::all().iter().find(|host| host.container == *container && dialect_fits(host, path));
+        // Many hosts, and many dialects, say `mcpServers`.
+        let speaks = |host: &&Host| host.container == container && host.format == format;
+        let host = known::all().iter().find(speaks).filter(|_| container != SHARED);
         let place = Place { host, tree: &tree, above: &[], project: None };
         read_container(&tree, place, container, &mut reading)?;
     }
@@ -111,7 +117,10 @@ pub fn is_own(entry: &Entry) -> bool {
 
 /// Every key that some host has its servers under.
 const CONTAINERS: [&str; 7] =
-    ["mcpServers", "servers", "mcp", "mcp_servers", "context_servers", "extensions", "amp.mcpServers"];
+    [SHARED, "servers", "mcp", "mcp_servers", "context_servers", "extensions", "amp.mcpServers"];
+
+/// The key of most hosts.
+const SHARED: &str = "mcpServers";
 
 /// Where a container is.
 #[derive(Clone, Copy)]
@@ -177,32 +186,24 @@ fn read_bare(tree: &Tree, path: &Path, reading: &mut Reading) -> Result<(), Read
     Ok(())
 }
 
-/// The format by the file's extension; without a known one, the first format that parses.
-fn parse_any(path: &Path, text: &str) -> Result<Tree, ReadError> {
+/// The format by the file's extension; without a known one, the first format that gives a table.
+fn parse_any(path: &Path, text: &str) -> Result<(Format, Tree), ReadError> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    match extension.to_ascii_lowercase().as_str() {
-        "json" | "jsonc" | "json5" => Tree::parse(Format::Json, text),
-        "toml" => Tree::parse(Format::Toml, text),
-        "yaml" | "yml" => Tree::parse(Format::Yaml, text),
-        _ => {
-            let json = Tree::parse(Format::Json, text);
-            json.or_else(|error| {
-                let others = [Format::Toml, Format::Yaml].into_iter();
-                let tables = others.filter_map(|format| Tree::parse(format, text).ok());
-                tables.into_iter().find(|tree| tree.members().is_some()).ok_or(error)
-            })
+    let formats: &[Format] = match extension.to_ascii_lowercase().as_str() {
+        "json" | "jsonc" | "json5" => &[Format::Json],
+        "toml" => &[Format::Toml],
+        "yaml" | "yml" => &[Format::Yaml],
+        _ => &[Format::Json, Format::Toml, Format::Yaml],
+    };
+    let mut first = None;
+    for format in formats {
+        match Tree::parse(*format, text) {
+            Ok(tree) if tree.members().is_some() || formats.len() == 1 => return Ok((*format, tree)),
+            Ok(_) => {}
+            Err(error) => first = first.or(Some(error)),
         }
     }
-}
-
-/// Whether a file of this name may be the host's.
-fn dialect_fits(host: &Host, path: &Path) -> bool {
-    let format = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("toml") => Format::Toml,
-        Some("yaml" | "yml") => Format::Yaml,
-        _ => Format::Json,
-    };
-    host.format == format
+    Err(first.unwrap_or(ReadError::NoServers))
 }
 
 /// The last part of a path or of a package's name, without version and extension, is `plugbay`.
@@ -223,4 +224,54 @@ fn is_runner(command: &str) -> bool {
     let last = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
     let stem = last.strip_suffix(".exe").or_else(|| last.strip_suffix(".cmd")).unwrap_or(&last);
     RUNNERS.contains(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::{Remote, RemoteKind};
+
+    fn process(line: &str) -> Entry {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next().unwrap();
+        Entry::new("x", Launch::Process { command, args: words.collect(), env: [].into(), cwd: None })
+    }
+
+    #[test]
+    fn an_entry_that_runs_plugbay_is_its_own() {
+        for line in [
+            "plugbay serve",
+            "/usr/local/bin/plugbay serve",
+            r"C:\bin\plugbay.exe serve",
+            "npx -y plugbay serve",
+            "npx -y plugbay@1.2.3 serve",
+            "cmd /c npx plugbay",
+            "node /opt/plugbay.js",
+            "docker run -i ghcr.example/plugbay",
+        ] {
+            assert!(is_own(&process(line)), "{line}");
+        }
+        for line in [
+            "notes plugbay",
+            "/home/plugbay/server",
+            "npx -y plugbay-notes",
+            "npx -y @me/notes --for=plugbay",
+        ] {
+            assert!(!is_own(&process(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_plugbays_own_by_its_name_only() {
+        let remote = |name: &str| {
+            let remote = Remote {
+                url: "http://127.0.0.1:7777/mcp".into(),
+                kind: RemoteKind::Http,
+                headers: [].into(),
+            };
+            Entry::new(name, Launch::Remote(remote))
+        };
+        assert!(is_own(&remote("plugbay")));
+        assert!(!is_own(&remote("notes")));
+    }
 }

@@ -31,21 +31,24 @@ impl Translator<'_> {
             return after;
         }
         if let Some((body, after)) = self.curly(rest) {
-            match body.split_once(':') {
-                Some(("env", name)) => out.push_str(&format!("${{{name}}}")),
-                _ => {
-                    self.note(format!("`{{{body}}}` has no counterpart in plugbay and stays as it is"));
-                    out.push_str(&format!("{{{body}}}"));
-                }
-            }
+            out.push_str(&self.in_curly(body));
             return after;
         }
         if let Some(name) = self.bare(rest) {
-            out.push_str(&format!("${{{name}}}"));
+            out.push_str(&reference(name));
             return &rest[1 + name.len()..];
         }
         out.push_str(&rest[..1]);
         &rest[1..]
+    }
+
+    /// `{env:VAR}` in plugbay's form.
+    fn in_curly(&mut self, body: &str) -> String {
+        if let Some(name) = body.strip_prefix("env:") {
+            return reference(name);
+        }
+        self.note(format!("`{{{body}}}` has no counterpart in plugbay; write its value instead"));
+        format!("{{{body}}}")
     }
 
     /// `${BODY}` in plugbay's form.
@@ -74,15 +77,10 @@ impl Translator<'_> {
 
     fn variable(&mut self, body: &str, form: Form) -> String {
         let written = if form == Form::Env { format!("${{env:{body}}}") } else { format!("${{{body}}}") };
-        if let Some(host) = self.host.filter(|host| !self.is_expanded_by(host, form)) {
+        if let Some(host) = self.host.filter(|host| !is_expanded_by(host, form)) {
             self.note(format!("{} passes `{written}` on as it is; plugbay expands it", host.name));
         }
-        format!("${{{body}}}")
-    }
-
-    /// A host that expands any form of braces is not worth a note about another one.
-    fn is_expanded_by(&self, host: &Host, form: Form) -> bool {
-        host.expands(form) || (form == Form::Default && host.expands(Form::Braces))
+        reference(body)
     }
 
     fn input(&mut self, id: &str) -> String {
@@ -91,7 +89,7 @@ impl Translator<'_> {
         let described =
             described.filter(|text| !text.is_empty()).map(|text| format!(" ({text})")).unwrap_or_default();
         self.note(format!("the host asks for the input `{id}`{described}; set the variable {name} instead"));
-        format!("${{{name}}}")
+        reference(&name)
     }
 
     /// `{env:VAR}` and `{file:PATH}`, where the host knows them.
@@ -115,6 +113,16 @@ impl Translator<'_> {
             self.notes.push(note);
         }
     }
+}
+
+/// A host that knows `${VAR}` is not worth a note about its default.
+fn is_expanded_by(host: &Host, form: Form) -> bool {
+    host.expands(form) || (form == Form::Default && host.expands(Form::Braces))
+}
+
+/// The variable in plugbay's form.
+fn reference(name: &str) -> String {
+    format!("${{{name}}}")
 }
 
 /// The text between `open` at the start and the next `}`, and the text after it.

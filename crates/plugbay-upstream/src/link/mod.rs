@@ -9,7 +9,7 @@ use bytes::Bytes;
 use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
 
 pub(crate) use pipe::PipeLink;
-pub use pipe::{Launched, Launcher, launcher};
+pub use pipe::{Launched, Launcher, StderrSinks, launcher};
 
 use crate::http::{HttpLink, TransportError};
 

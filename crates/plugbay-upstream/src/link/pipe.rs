@@ -14,7 +14,7 @@ use super::{
     connection::{Connection, Reader, Writer},
 };
 use crate::{
-    process::{self, Guard, Process, StderrRing},
+    process::{self, Guard, Process, StderrRing, StderrSink},
     spec::StdioSpec,
 };
 
@@ -33,10 +33,14 @@ pub struct Launched {
     pub process: Option<Process>,
 }
 
-/// The launcher that starts real processes.
-pub fn launcher(guard: Guard) -> Launcher {
-    Arc::new(move |_, spec| {
-        let mut process = process::spawn(spec, &guard)
+/// Makes the sink of each process that is started.
+pub type StderrSinks = Arc<dyn Fn(&ServerName) -> Box<dyn StderrSink> + Send + Sync>;
+
+/// The launcher that starts real processes. Their stderr also goes to the sinks, if there are any.
+pub fn launcher(guard: Guard, sinks: Option<StderrSinks>) -> Launcher {
+    Arc::new(move |server, spec| {
+        let stderr = sinks.as_ref().map(|sinks| StderrRing::with_sink(sinks(server))).unwrap_or_default();
+        let mut process = process::spawn(spec, &guard, stderr)
             .map_err(|error| Failure::new(error.to_string(), Vec::new()).with_remedy(error.remedy()))?;
         let missing = || Failure::new("its pipes were taken already", Vec::new());
         let reader = Box::new(process.stdout.take().ok_or_else(missing)?);

@@ -50,6 +50,13 @@ pub struct ApproveArgs {
     yes: bool,
 }
 
+impl ApproveArgs {
+    /// To approve this file, after a question.
+    pub fn of(file: &Path) -> Self {
+        Self { path: Some(file.to_owned()), yes: false }
+    }
+}
+
 /// What an approval would allow.
 #[derive(Debug, Clone, Serialize)]
 pub struct Proposal {
@@ -133,7 +140,7 @@ fn no_project_file() -> CommandError {
 }
 
 impl Launch {
-    fn of(server: &ServerSettings) -> Self {
+    pub fn of(server: &ServerSettings) -> Self {
         let name = server.name.to_string();
         let spec = match &server.spec {
             Ok(spec) => spec,
@@ -143,10 +150,49 @@ impl Launch {
         };
         let (command, variables, folder) = match &spec.transport {
             Transport::Stdio(stdio) => {
-                ([vec![stdio.command.clone()], stdio.args.clone()].concat(), &stdio.env, stdio.cwd.clone())
+                let variables = stdio.env.keys().chain(&stdio.pass_env).cloned();
+                (
+                    [vec![stdio.command.clone()], stdio.args.clone()].concat(),
+                    variables.collect(),
+                    stdio.cwd.clone(),
+                )
             }
-            Transport::Http(http) => (vec![http.url.clone()], &http.headers, None),
+            Transport::Http(http) => (vec![http.url.clone()], http.headers.keys().cloned().collect(), None),
         };
-        Self { name, command: Ok(command), variables: variables.keys().cloned().collect(), folder }
+        Self { name, command: Ok(command), variables, folder }
+    }
+
+    /// The same without what may be a secret in a URL: its user, path and query.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        if let Ok([url]) = self.command.as_deref()
+            && let Some((scheme, rest)) = url.split_once("://")
+        {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            self.command = Ok(vec![format!("{scheme}://{host}")]);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_masked_url_has_no_user_path_or_query() {
+        let launch = |words: &[&str]| Launch {
+            name: "a".to_owned(),
+            command: Ok(words.iter().map(|word| (*word).to_owned()).collect()),
+            variables: Vec::new(),
+            folder: None,
+        };
+        let masked = |words: &[&str]| launch(words).masked().command.unwrap();
+        assert_eq!(
+            masked(&["https://me:pw@mcp.example.com:8443/k/1?key=2"]),
+            ["https://mcp.example.com:8443"]
+        );
+        assert_eq!(masked(&["npx", "http://x/y"]), ["npx", "http://x/y"]);
     }
 }

@@ -1,5 +1,7 @@
 //! `plugbay tokens`: counts the tokens that each mode puts into a model's context, on the real listings.
 
+mod host_costs;
+
 use std::process::ExitCode;
 
 use plugbay_core::{
@@ -24,10 +26,12 @@ use super::{
     tools::{find, learn},
 };
 use crate::{app::App, tokenizer};
+pub use host_costs::HostCost;
 
 /// Count the tokens that each mode puts into a model's context.
 ///
-/// Tokens are counted with the o200k vocabulary, on the very texts that hosts get.
+/// Tokens are counted with the o200k vocabulary, on the very texts that hosts get. The second table compares what
+/// each host pays today, with the servers in its own configuration, to what it pays behind plugbay.
 #[derive(Debug, clap::Args)]
 pub struct TokensArgs {
     /// The server that the examples of activate and suite mode use.
@@ -41,6 +45,8 @@ pub struct TokensArgs {
 #[derive(Debug, Serialize)]
 pub struct Tokens {
     pub listings: Vec<Listed>,
+    /// What each host pays today, and in each mode.
+    pub hosts: Vec<HostCost>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "reckoning")]
     pub conversation: Option<ConversationCosts>,
@@ -55,6 +61,14 @@ pub struct Listed {
     pub tokens: usize,
     /// The instructions, in o200k tokens; only their first line depends on the mode.
     pub instructions: usize,
+    /// Both together.
+    pub total: usize,
+}
+
+impl Listed {
+    fn new(seen: String, tools: usize, tokens: usize, instructions: usize) -> Self {
+        Self { seen, tools, tokens, instructions, total: tokens + instructions }
+    }
 }
 
 /// What each mode costs over a usual conversation.
@@ -104,11 +118,9 @@ pub async fn tokens(context: &Context, args: &TokensArgs) -> Result<ExitCode, Co
         listings.extend(used.into_iter().flatten());
     }
     let conversation = args.explain.then(|| conversation_costs(&snapshot));
-    context.output.show(&Tokens { listings, conversation });
-    if !unknown.is_empty() {
-        let these = unknown.join(", ");
-        context.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
-    }
+    let hosts = host_costs::host_costs(&snapshot);
+    context.output.show(&Tokens { listings, hosts, conversation });
+    context.note_unknown(&unknown);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -126,7 +138,7 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     let definitions = elements(array, &(0..array.len()));
     let tokens = definitions.iter().map(|span| tokenizer::count(&counted(&array[span.clone()]))).sum();
     let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
-    Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
+    Listed::new(seen, definitions.len(), tokens, tokenizer::count(&told))
 }
 
 /// The listing after a server was used.
@@ -154,12 +166,14 @@ fn introspected(snapshot: &Snapshot, server: &ServerName) -> Option<[Listed; 2]>
     let asked = json!({ "action": "introspect" }).to_string();
     let told = suite::introspect(server, snapshot, &Wanted::default());
     let called = json!({ "action": "call", "subtool": found.target.tool, "args": {} }).to_string();
-    let mut after = in_mode(snapshot, Mode::Suite);
-    after.seen = format!("suite, {server} introspected");
-    after.tokens += tokenizer::count(&asked) + tokenizer::count(&told);
-    let tokens = after.tokens + tokenizer::count(&called);
-    let called = Listed { seen: format!("suite, {server} introspected and called"), tokens, ..after.clone() };
-    Some([after, called])
+    let Listed { tools, tokens, instructions, .. } = in_mode(snapshot, Mode::Suite);
+    let introspected = tokens + tokenizer::count(&asked) + tokenizer::count(&told);
+    let with_call = introspected + tokenizer::count(&called);
+    let seen = |what: &str| format!("suite, {server} {what}");
+    Some([
+        Listed::new(seen("introspected"), tools, introspected, instructions),
+        Listed::new(seen("introspected and called"), tools, with_call, instructions),
+    ])
 }
 
 /// The server with the median number of tools.
@@ -217,8 +231,7 @@ mod tests {
                 let layout = Layout { mode: Some(Mode::Activate), name_limit: 64, ..Layout::default() };
                 let listed =
                     in_mode(&Snapshot::new(Arc::new(catalog), Arc::new(layout), true), Mode::Activate);
-                let tokens = listed.tokens + listed.instructions;
-                assert!(listed.tools == 3 && tokens <= 350, "{servers} servers: {tokens}");
+                assert!(listed.tools == 3 && listed.total <= 350, "{servers} servers: {}", listed.total);
             }
         }
     }

@@ -21,7 +21,7 @@ pub struct Content {
 }
 
 impl Content {
-    pub(super) fn of(file: &Path, bytes: &[u8]) -> Self {
+    pub fn of(file: &Path, bytes: &[u8]) -> Self {
         Self { file: file.into(), sha256: hex_digest(bytes) }
     }
 }
@@ -59,18 +59,9 @@ pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> 
     write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
 }
 
-/// Whether the present content of this file is approved.
-pub fn is_approved(paths: &Paths, file: &Path) -> bool {
-    let content = fs::read(file).unwrap_or_default();
-    approval(paths.approvals().as_deref(), file, &content) == Approval::Given
-}
-
-/// Approves the present content of this file.
-pub fn approve_file(paths: &Paths, file: &Path) -> Result<(), ApproveError> {
-    let unreadable =
-        |error: io::Error| ApproveError::Unreadable { file: file.into(), reason: error.to_string() };
-    let content = fs::read(file).map_err(unreadable)?;
-    approve(paths, &[Content::of(file, &content)])
+/// May this content of the file be used without another question?
+pub fn is_approved(paths: &Paths, file: &Path, content: &[u8]) -> bool {
+    approval(paths.approvals().as_deref(), file, content) == Approval::Given
 }
 
 /// What the approvals say about a file.

@@ -14,6 +14,7 @@ use super::{
     Env, ServerSettings,
     diagnostic::{Kind, quote},
     expand::{ExpandError, expand},
+    pass_env::PassEnv,
     raw::{self, Entry, Filter, Plugbay, Server},
     read::{At, Overlay},
     report::Report,
@@ -121,7 +122,8 @@ pub(super) fn tuning(server: &Server) -> Plugbay {
         ..Plugbay::default()
     };
     let deny = denied_by_both(own.deny.clone(), server.exclude.clone());
-    Plugbay { deny, ..own.over(host) }
+    let pass_env = PassEnv::and(own.pass_env.clone(), server.pass_env.clone());
+    Plugbay { deny, pass_env, ..own.over(host) }
 }
 
 /// `Err` says which filter is broken: one of `defaults` is found so only here.
@@ -178,6 +180,7 @@ fn transport(
         command: words.next()??,
         args: words.collect::<Option<_>>()?,
         env: env?,
+        pass_env: own.pass_env.clone().unwrap_or_default().sorted(),
         cwd: cwd?,
         framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
     };

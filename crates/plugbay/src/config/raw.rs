@@ -14,6 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
     glob,
+    pass_env::PassEnv,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
     report::Report,
     units::{Count, Hits, HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
@@ -65,6 +66,8 @@ object! {
         "args" => args: Vec<At<String>>,
         /// Environment variables for the program, with `${VAR}` expanded.
         "env" | "environment" | "envs" => env: BTreeMap<String, At<String>>,
+        /// Variables of plugbay's own environment for the program, by name or by a pattern such as `AWS_*`.
+        "passEnv" | "env_vars" => pass_env: PassEnv,
         /// The folder to start the program in, relative to this file's.
         "cwd" | "workingDirectory" => cwd: At<String>,
         /// How the server is reached: `stdio` (also called `local`), `http` for Streamable HTTP, `sse` for the older HTTP transport. plugbay finds out if it is absent.
@@ -136,6 +139,8 @@ object! {
         "shutdown" => shutdown: Wait,
         /// The framing of messages to the server. Default `auto`.
         "framing" => framing: Word<Framing>,
+        /// Variables of plugbay's own environment that the server gets besides the usual ones, by name or by a pattern such as `AWS_*`.
+        "passEnv" => pass_env: PassEnv,
         /// Certificates to trust besides the system's, for `url`: a file in PEM, relative to this file's folder.
         "caFile" => ca_file: At<String>,
     }

@@ -12,17 +12,30 @@ use crate::{
 
 /// `stderr` and `try` stand before what they name.
 const LABEL_WIDTH: usize = 8;
+const HINT_INDENT: usize = 2;
 /// Text is not broken into shorter lines than this.
 const NARROWEST: usize = 40;
 
 pub(super) fn error(error: &CommandError, style: Style) -> String {
-    let mut lines = vec![format!("{} {}\n", style.bad("error:"), clean(&error.message))];
+    let label = style.bad("error:");
+    let mut lines =
+        vec![format!("{label} {}\n", wrapped(&error.message, HINT_INDENT, "error: ".len(), style))];
     lines.extend(error.details.iter().map(|detail| match detail {
-        Detail::Hint(hint) => format!("  {}\n", clean(hint)),
+        Detail::Hint(hint) => format!("  {}\n", wrapped(hint, HINT_INDENT, HINT_INDENT, style)),
         Detail::Example(example) => block(example, 4),
         Detail::StartFailure(reason) => trouble(reason, 2, style),
     }));
     lines.concat()
+}
+
+/// The lines of a text, each broken between words where the terminal ends. The first line begins at column
+/// `first`, the others at `indent`.
+fn wrapped(text: &str, indent: usize, first: usize, style: Style) -> String {
+    let Some(width) = style.width else { return clean(text) };
+    let room = width.saturating_sub(indent.max(first)).max(NARROWEST);
+    let text = clean(text);
+    let lines = text.lines().flat_map(|line| table::wrap(line, room));
+    lines.collect::<Vec<_>>().join(&format!("\n{:indent$}", ""))
 }
 
 /// An error for programs.

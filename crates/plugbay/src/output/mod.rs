@@ -5,12 +5,17 @@ mod approve;
 mod call;
 mod clean;
 mod demo;
+mod diff;
 mod doctor;
 mod explain;
 mod hosts;
+mod import;
 mod json;
 mod list;
+mod logs;
+mod progress;
 mod search;
+mod setup;
 mod status;
 mod style;
 mod table;
@@ -29,6 +34,7 @@ use plugbay_core::{era::Era, server_state::ServerState};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
+pub use progress::{StartLines, Started};
 pub use style::{Color, Style};
 pub use table::wrap;
 
@@ -77,6 +83,17 @@ impl Output {
             self.json(view);
         } else {
             self.raw(view.human(self.out));
+        }
+    }
+
+    /// Prints a result that replaces the one before it: a terminal shows only the last. Each is one line of JSON.
+    pub fn show_again(&self, view: &impl View) {
+        if self.json {
+            self.raw(format!("{}\n", serde_json::to_string(view).unwrap_or_default()));
+        } else if io::stdout().is_terminal() {
+            self.raw(format!("\x1b[H\x1b[2J\x1b[3J{}", view.human(self.out)));
+        } else {
+            self.raw(format!("{}\n", view.human(self.out)));
         }
     }
 
@@ -135,13 +152,24 @@ impl Output {
 
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
-        if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
+        let answer = self.prompt(&format!("{question} [y/N]"))?;
+        Some(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks for a line of text; `None` without a terminal, and at the end of the input.
+    pub fn prompt(&self, question: &str) -> Option<String> {
+        if !self.can_ask() {
             return None;
         }
-        self.tell(&format!("{question} [y/N] "));
+        self.tell(&format!("{question} "));
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then(|| answer.trim().to_owned())
+    }
+
+    /// Can a question be seen and answered?
+    pub fn can_ask(&self) -> bool {
+        !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
     }
 
     /// One object on one line of stderr, so that a program can parse every line.

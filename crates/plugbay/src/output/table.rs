@@ -44,6 +44,11 @@ impl Cell {
     pub(super) fn painted(text: impl Into<String>, paint: fn(Style, &str) -> String) -> Self {
         Self { text: text.into(), paint }
     }
+
+    /// The cell on its own, outside a table.
+    pub(super) fn render(&self, style: Style) -> String {
+        (self.paint)(style, &self.text)
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {

@@ -5,6 +5,8 @@ mod call;
 mod demo;
 mod doctor;
 mod harness;
+mod import;
+mod import_gateways;
 mod list;
 mod permissions;
 mod search;

@@ -25,6 +25,7 @@ mod server_requests;
 mod status;
 mod suite;
 mod tasks;
+mod visible;
 
 use std::path::PathBuf;
 

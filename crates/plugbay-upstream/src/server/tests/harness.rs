@@ -175,6 +175,7 @@ pub(super) fn spec(framing: Framing) -> ServerSpec {
         command: "scripted".to_owned(),
         args: Vec::new(),
         env: BTreeMap::new(),
+        pass_env: Vec::new(),
         cwd: None,
         framing,
     };

@@ -7,7 +7,7 @@ mod latency;
 mod sandbox;
 mod startup;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 pub use calls::{Call, Calls};
 pub use latency::Latencies;
@@ -55,7 +55,7 @@ pub struct Intro;
 /// What the user does next.
 #[derive(Debug, Serialize)]
 pub struct Next {
-    pub config: Option<PathBuf>,
+    pub command: &'static str,
 }
 
 pub async fn demo(context: &Context) -> Result<ExitCode, CommandError> {
@@ -86,7 +86,7 @@ pub async fn demo(context: &Context) -> Result<ExitCode, CommandError> {
     let search_calls = calls::by_search(&mut host)?;
     show.part(&search_calls);
     host.finish()?;
-    show.part(&Next { config: context.source.paths.user_file.clone() });
+    show.part(&Next { command: "plugbay setup" });
 
     if context.output.is_json() {
         let demo = Demo { startup, first_start, calls, latency, second_start, search_start, search_calls };

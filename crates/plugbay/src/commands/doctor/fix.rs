@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     commands::approve::Proposed,
-    config::{self, Paths, Position},
+    config::{self, Content, Paths, Position},
     files,
 };
 
@@ -83,14 +83,18 @@ impl Fix {
 
     /// An approved file stays approved: its user has just agreed to the change.
     fn edit_file(&self, file: &Path, paths: &Paths) -> Result<(), String> {
-        let approved = config::is_approved(paths, file);
         let text = fs::read_to_string(file).map_err(|error| of(file, &error))?;
+        let approved = config::is_approved(paths, file, text.as_bytes());
         let edited = self.edit(&text).map_err(|error| of(file, &error))?;
         if let Self::Remove { copy: true, .. } = self {
             fs::copy(file, copy_of(file)).map_err(|error| of(file, &error))?;
         }
         files::replace(file, edited.as_bytes()).map_err(|error| of(file, &error))?;
-        if approved { config::approve_file(paths, file).map_err(|error| error.to_string()) } else { Ok(()) }
+        if !approved {
+            return Ok(());
+        }
+        let content = Content::of(file, edited.as_bytes());
+        config::approve(paths, &[content]).map_err(|error| error.to_string())
     }
 
     /// The text of the file after the change.

@@ -20,6 +20,7 @@ use crate::{
     cache,
     commands::{Context, approve::Proposed, start::start},
     config::{self, Kind, ServerSettings, Settings},
+    output::{StartLines, Started},
     settings, status_file,
 };
 
@@ -39,7 +40,7 @@ pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) ->
         entries: places::entries(&settings),
         servers: settings.servers.iter().map(server).collect(),
         variables: settings::variables(),
-        program: context.environment.program.clone(),
+        program: settings::own_program(&context.environment.program),
         unapproved: project.and_then(|file| Proposed::of(&file, paths)),
         cache,
         left_behind,
@@ -87,31 +88,23 @@ async fn starts(context: &Context, settings: &Settings, wanted: &[String]) -> BT
     let chosen: Vec<ServerName> = startable(settings, wanted).collect();
     let begun = Instant::now();
     let mut took = BTreeMap::new();
-    let mut waiting: Vec<&str> = chosen.iter().map(ServerName::as_str).collect();
-    let failures = start(
-        &app,
-        |name| chosen.contains(name),
-        |name, condition| {
-            if matches!(condition, Condition::Ready | Condition::Error(_)) {
-                took.insert(name.clone(), begun.elapsed());
-                waiting.retain(|other| *other != name.as_str());
-            }
-            context.output.progress(&progress(&waiting, chosen.len()));
-        },
-    );
-    let failures = failures.await;
+    let mut lines = StartLines::new(context.output, chosen.iter().map(ToString::to_string).collect());
+    let snapshots = app.snapshots();
+    let report = |name: &ServerName, condition: &Condition| {
+        let outcome = match condition {
+            Condition::Ready => Started::Ready { tools: snapshots.borrow().names.of(name).count() },
+            Condition::Error(_) => Started::Failed,
+            Condition::Idle | Condition::Warming => return,
+        };
+        took.insert(name.clone(), begun.elapsed());
+        lines.settled(name.as_str(), outcome, begun.elapsed());
+    };
+    let failures = start(&app, |name| chosen.contains(name), report).await;
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     context.output.progress_done();
     let outcome = |name: &ServerName| outcome(name, &failures, &snapshot);
     took.into_iter().map(|(name, took)| (name.clone(), Start { took, outcome: outcome(&name) })).collect()
-}
-
-fn progress(waiting: &[&str], all: usize) -> String {
-    match waiting {
-        [] => "looking at the results".to_owned(),
-        names => format!("{} of {all} started; waiting for {}", all - names.len(), names.join(", ")),
-    }
 }
 
 /// The servers that are started: those that are wanted and do not start plugbay itself.
@@ -139,7 +132,7 @@ fn outcome(
         return Err(Arc::clone(failure));
     }
     let entry = snapshot.catalog.get(name);
-    let shown = snapshot.names.iter().filter(|found| found.target.server == *name).count();
+    let shown = snapshot.names.of(name).count();
     let count =
         |count: fn(&plugbay_core::catalog::Offer) -> usize| entry.map_or(0, |entry| count(&entry.offer));
     Ok(Offered {

@@ -1,7 +1,6 @@
 //! Gathers what is known of the hosts on this machine: their files, their processes, and the gateways that they run.
 
 use std::{
-    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     time::{Duration, UNIX_EPOCH},
@@ -22,14 +21,14 @@ use crate::{
 
 /// The hosts that are installed.
 pub fn gather(context: &Context) -> Vec<HostFacts> {
-    let Some(places) = settings::host_places(&context.source.paths, &context.environment.project) else {
+    let Some(places) = settings::places(&context.source.paths) else {
         return Vec::new();
     };
     let installed = known::all().iter().filter(|host| host.installed(&places, &|path| path.exists()));
     let processes = processes(&places.home);
     let facts = |host: &'static Host| HostFacts {
         host,
-        files: files(host, &places),
+        files: host.files(&places).iter().filter_map(file).collect(),
         processes: processes.iter().filter(|process| process.is(host)).map(|process| process.pid).collect(),
         variables: variables(host),
     };
@@ -50,13 +49,6 @@ pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
 
 /// More processes above each other than this are a circle that came about while it was read.
 const MOST_PARENTS: usize = 100;
-
-/// The files that exist. In the home folder, the project's file is the user's.
-fn files(host: &'static Host, places: &known::Places) -> Vec<HostFileFacts> {
-    let mut seen = BTreeSet::new();
-    let files = host.files(places).into_iter().filter(|file| seen.insert(file.path.clone()));
-    files.filter_map(|file| self::file(&file)).collect()
-}
 
 fn file(file: &HostFile) -> Option<HostFileFacts> {
     let text = fs::read_to_string(&file.path).ok()?;

@@ -7,7 +7,7 @@ use std::{
 
 use plugbay_upstream::spec::{Framing, Transport};
 
-use super::{Place, check_entry, one_server};
+use super::{Place, check_entry, launch, one_server, settings};
 use crate::config::identity;
 
 #[test]
@@ -96,6 +96,37 @@ fn an_entry_says_how_to_start_a_server() {
 error 1:17: {no_command}; name the program to start: \"command\": \"npx\""
         ),
     );
+}
+
+#[test]
+fn passed_variables_are_part_of_a_launch_and_broken_names_are_reported() {
+    let text = r#"{"defaults": {"passEnv": ["D_*"]}, "mcpServers": {
+        "a": {"command": "x"},
+        "b": {"command": "x", "env_vars": ["ONE", {"name": "TWO", "source": "local"}], "plugbay": {"passEnv": ["AWS_?"]}},
+        "c": {"command": "x", "env": {"AWS_1": "own"}, "passEnv": ["*"]}}}"#;
+    let passed = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let settings = settings(text, &[]).with_passed(variables.collect::<Vec<_>>());
+        assert_eq!(settings.diagnostics, []);
+        settings.servers.iter().map(|server| server.spec.clone().unwrap()).collect::<Vec<_>>()
+    };
+    let all =
+        [("AWS_1", "a"), ("AWS_10", "b"), ("D_X", "d"), ("ONE", "1"), ("PLUGBAY_X", "p"), ("F", "() { :; }")];
+    let specs = passed(&all);
+    let expected = ["x D_X=d", "x AWS_1=a ONE=1", "x AWS_1=own AWS_10=b D_X=d ONE=1"];
+    assert_eq!(specs.iter().map(launch).collect::<Vec<_>>(), expected);
+    let changed = passed(&[("ONE", "2")]);
+    assert_ne!(identity(&specs[1]), identity(&changed[1]), "another value may show other tools");
+    for name in ["A=b", "${A}", ""] {
+        let place = Place::new();
+        place.write(
+            "project/c",
+            format!("{{\"mcpServers\": {{\"s\":\n{{\"command\": \"x\",\n\"passEnv\": [\"{name}\"]}}}}}}"),
+        );
+        let summary = place.summary(&place.load(Some("c")));
+        let expected = "s failed: `passEnv`: not the name of a variable (project/c:3:13); write names alone";
+        assert!(summary.starts_with(expected), "{summary}");
+    }
 }
 
 #[test]

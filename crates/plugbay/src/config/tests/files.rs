@@ -1,6 +1,6 @@
 //! Which files count, and files that nobody should have written.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use super::{Place, check};
 use crate::config::{Mode, Settings};
@@ -140,4 +140,24 @@ fn every_file_that_could_change_the_configuration_is_watched() {
     let present = ["home/config.jsonc", "project/.plugbay.jsonc", "state/approved.json"];
     assert_eq!(sources(place.load(None)), present);
     assert_eq!(sources(place.load(Some("c"))), ["project/c"]);
+}
+
+#[test]
+fn settings_are_current_until_a_file_changes_comes_or_goes() {
+    let place = Place::new();
+    let is_current = |settings: &Settings| settings.is_current(&place.paths());
+    let nothing = place.load(None);
+    assert!(is_current(&nothing));
+    place.write("home/config.jsonc", "{}");
+    assert!(!is_current(&nothing), "a file has come");
+    place.write("project/plugbay.jsonc", "{}");
+    place.approve("plugbay.jsonc");
+    let both = place.load(None);
+    assert!(is_current(&both));
+    place.write("project/plugbay.jsonc", "{ }");
+    assert!(!is_current(&both), "a file has changed");
+    place.write("project/plugbay.jsonc", "{}");
+    assert!(is_current(&both));
+    fs::remove_file(place.path("home/config.jsonc")).unwrap();
+    assert!(!is_current(&both), "a file has gone");
 }

@@ -208,7 +208,10 @@ fn a_variable_that_is_set_here_but_not_passed_on_is_passed_on() {
     ));
     let clinic = Clinic::of(&entry).variable("MY_API_KEY", "hunter2");
     let finding = clinic.mends("variable-not-passed");
-    finding.says("The variable is set here").seen("MY_API_KEY is required").remedy("${MY_API_KEY}");
+    finding
+        .says("The variable is set here")
+        .seen("MY_API_KEY is required")
+        .remedy("\"passEnv\": [\"MY_API_KEY\"]");
     assert!(!clinic.text().contains("hunter2"));
 }
 

@@ -9,7 +9,8 @@ use crate::harness::sample;
 fn nothing_wrong_is_two_lines() {
     let clinic = Clinic::new(&json!({ "calc": sample("calc"), "clock": sample("clock") }));
     let run = clinic.run(&[]);
-    run.check(0, "All 2 servers work: 13 tools.\nNothing is wrong.\n", "");
+    assert_eq!((run.code, &*run.out), (Some(0), "All 2 servers work: 13 tools.\nNothing is wrong.\n"));
+    assert_eq!(run.err.lines().count(), 2, "one line per server as it starts: {}", run.err);
 }
 
 #[test]
@@ -24,7 +25,7 @@ server github
 
 1 error.
 ";
-    run.check(1, expected, "");
+    assert_eq!((run.code, run.out.as_str()), (Some(1), expected));
     let healthy = clinic.run(&["calc"]);
     assert_eq!(healthy.code, Some(0));
     assert!(healthy.out.starts_with("calc works: 6 tools, started in "), "{}", healthy.out);

@@ -44,6 +44,13 @@ pub(super) fn entries(harness: &Harness) -> Vec<Row> {
             environment,
             [r#""VALUE":"one""#, r#""VALUE":"two""#],
         ),
+        row(
+            "Server.passEnv",
+            own(json!({ "passEnv": ["KEY_ONE"] })),
+            own(json!({ "passEnv": ["KEY_T*"] })),
+            environment,
+            [r#""KEY_ONE":"one""#, r#""KEY_TWO":"two""#],
+        ),
         row("Server.cwd", in_folder("one"), in_folder("two"), environment, ["/one\"", "/two\""]),
         row("Server.disabled", json!({}), own(json!({ "disabled": true })), names, [" s__echo ", "    "]),
         row("Server.enabled", json!({}), own(json!({ "enabled": false })), names, [" s__echo ", "    "]),
@@ -194,6 +201,13 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
             named("framed", &framed, json!({ "framing": "content-length" })),
             names,
             [" s__echo ", " framed__echo "],
+        ),
+        row(
+            "Plugbay.passEnv",
+            own(json!({ "passEnv": ["KEY_ONE"] })),
+            own(json!({ "passEnv": ["KEY_TWO"] })),
+            environment,
+            [r#""KEY_ONE":"one""#, r#""KEY_TWO":"two""#],
         ),
         row(
             "Plugbay.caFile",

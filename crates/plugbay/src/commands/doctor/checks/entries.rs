@@ -69,8 +69,14 @@ mod tests {
             let mut words = line.split(' ').map(str::to_owned);
             let command = words.next().unwrap();
             let args = words.collect();
-            let stdio =
-                StdioSpec { command, args, env: BTreeMap::new(), cwd: None, framing: Framing::default() };
+            let stdio = StdioSpec {
+                command,
+                args,
+                env: BTreeMap::new(),
+                pass_env: vec![],
+                cwd: None,
+                framing: Framing::default(),
+            };
             runs_itself(&stdio, &|file| file == Path::new("ours.json"))
         };
         assert!(check("plugbay serve"));

@@ -242,6 +242,7 @@ mod tests {
             command: "npx".to_owned(),
             args: vec!["-y".to_owned()],
             env: BTreeMap::new(),
+            pass_env: vec![],
             cwd: None,
             framing: Framing::default(),
         };

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use plugbay_core::failure::{Cause, Failure};
-use plugbay_upstream::process::is_passed_on;
 use serde_json::{Value, json};
 
 use super::{
@@ -115,19 +114,19 @@ fn not_passed(
     entry: Option<&EntryPlace>,
 ) -> Option<Finding> {
     let given = facts.env()?;
+    let ours = &examination.variables;
     let withheld = |name: &&str| {
-        examination.variables.names.contains(*name) && !given.contains_key(*name) && !is_passed_on(name)
+        ours.names.contains(*name) && !given.contains_key(*name) && !ours.inherited.contains(*name)
     };
     let (line, name) = said.lines().find_map(|line| Some((line, variables(line).find(withheld)?)))?;
     let message = format!(
-        "It asks for {name}. The variable is set here, but a server gets only the variables of its entry."
+        "It asks for {name}. The variable is set here, but a server gets only the variables that its entry names."
     );
-    let reference = format!("${{{name}}}");
-    let remedy = format!("add \"env\": {{ \"{name}\": \"{reference}\" }} to its entry");
+    let remedy = format!("add \"passEnv\": [\"{name}\"] to its entry");
     let fix = entry.map(|entry| {
-        let key = ["env", "environment", "envs"].into_iter().find(|key| entry.value.get(key).is_some());
-        let path = entry.key(key.unwrap_or("env")).into_iter().chain([name.to_owned()]).collect();
-        Fix::Set { file: entry.file.clone(), members: vec![(path, json!(reference))] }
+        let passed = entry.value.get("passEnv").and_then(Value::as_array).cloned().unwrap_or_default();
+        let names: Value = passed.into_iter().chain([json!(name)]).collect();
+        Fix::Set { file: entry.file.clone(), members: vec![(entry.key("passEnv"), names)] }
     });
     Some(
         Finding::of(Code::VariableNotPassed, &facts.name, message, remedy)

@@ -1,0 +1,108 @@
+//! `passEnv`: which variables of plugbay's own environment a server gets besides the usual ones.
+
+use std::{borrow::Cow, ffi::OsString};
+
+use jsonc_parser::{ast::Value, common::Ranged};
+use plugbay_core::policy::Patterns;
+use plugbay_upstream::spec::Transport;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::{
+    Settings,
+    read::{Read, mismatch},
+    report::Report,
+};
+
+/// plugbay's own variables, which only their whole names pass on.
+const OWN: &str = "PLUGBAY_";
+
+/// Names of variables, and patterns such as `AWS_*`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PassEnv(pub(super) Vec<String>);
+
+impl PassEnv {
+    /// The variables of both.
+    pub(super) fn and(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self([one.0, other.0].concat())),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// In an order of their own, so that the order in the file does not count.
+    pub(super) fn sorted(mut self) -> Vec<String> {
+        self.0.sort();
+        self.0.dedup();
+        self.0
+    }
+}
+
+impl Read for PassEnv {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        Some(Self(Vec::<Variable>::read(value, report)?.into_iter().map(|variable| variable.0).collect()))
+    }
+}
+
+impl JsonSchema for PassEnv {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "PassEnv".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<String>::json_schema(generator)
+    }
+}
+
+/// A name or a pattern.
+struct Variable(String);
+
+impl Read for Variable {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let name = match value {
+            // Codex also writes { "name": "X", "source": "local" }.
+            Value::Object(object) => object.get_string("name").map(|name| name.value.clone().into_owned()),
+            Value::StringLit(text) => Some(text.value.clone().into_owned()),
+            _ => None,
+        };
+        let Some(name) = name else {
+            mismatch(value, "a string", report);
+            return None;
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_*?".contains(c);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let help = "write names alone, with `*` for any characters: \"AWS_*\"; values belong into `env`";
+            report.invalid(value.range(), "not the name of a variable", help);
+            return None;
+        }
+        Some(Self(name))
+    }
+}
+
+impl Settings {
+    /// Gives each server those of `variables` that its `passEnv` names. What its entry sets itself stays.
+    ///
+    /// A value becomes part of the server's launch: with another token a server may offer other tools, so it must not
+    /// be answered for from the cache of the former.
+    #[must_use]
+    pub fn with_passed(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        let variables: Vec<(String, String)> = variables.into_iter().filter_map(text).collect();
+        for spec in self.servers.iter_mut().filter_map(|server| server.spec.as_mut().ok()) {
+            let Transport::Stdio(stdio) = &mut spec.transport else { continue };
+            let Ok(patterns) = Patterns::compile(&stdio.pass_env) else { continue };
+            for (name, value) in &variables {
+                let own = name.starts_with(OWN) && !stdio.pass_env.contains(name);
+                // Some shells run code out of such values.
+                if patterns.matches(name) && !own && !value.starts_with("()") {
+                    stdio.env.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+            }
+        }
+        self
+    }
+}
