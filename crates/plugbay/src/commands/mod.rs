@@ -4,6 +4,7 @@ pub mod approve;
 pub mod call;
 pub mod completions;
 pub mod demo;
+pub mod doctor;
 pub mod hosts;
 pub mod import;
 pub mod init;

@@ -47,7 +47,7 @@ use plugbay_core::{
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Content, approve, is_approved};
-pub use diagnostic::{Diagnostic, Position, Severity};
+pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use expand::{unset_variables, with_folders};
 pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};

@@ -6,6 +6,7 @@ mod call;
 mod clean;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
 mod hosts;
 mod import;

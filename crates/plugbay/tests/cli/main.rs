@@ -3,6 +3,7 @@
 mod approve;
 mod call;
 mod demo;
+mod doctor;
 mod gateway;
 mod harness;
 mod import;

@@ -226,7 +226,10 @@ impl Draft {
 }
 
 fn stays(reason: String) -> Fate {
-    Fate::Stays { reason: StartFailure { reason, stderr: Vec::new(), remedy: None }, needs: None }
+    Fate::Stays {
+        reason: StartFailure { reason, stderr: Vec::new(), stdout: Vec::new(), remedy: None },
+        needs: None,
+    }
 }
 
 fn origin(host: &SurveyedHost, found: &Found) -> import::Found {
@@ -332,7 +335,7 @@ fn failed(entry: &Entry, failure: StartFailure) -> Fate {
     if let Some(name) = unset.into_iter().next() {
         let reason = format!("the variable {name} is not set");
         let remedy = Some(format!("set {name}, then run `plugbay setup` again"));
-        let reason = StartFailure { reason, remedy, stderr: Vec::new() };
+        let reason = StartFailure { reason, remedy, stderr: Vec::new(), stdout: Vec::new() };
         return Fate::Stays { reason, needs: Some(Need::Variable(name)) };
     }
     let refused = ["HTTP 401", "HTTP 403"].iter().any(|code| failure.reason.contains(code));

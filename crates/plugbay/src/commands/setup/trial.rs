@@ -56,7 +56,10 @@ async fn run(context: &Context, text: &str, environment: Environment) -> Result<
     app.shut_down().await;
     let unusable = settings.servers.iter().filter_map(|server| {
         let reason = server.spec.as_ref().err()?.clone();
-        Some((server.name.to_string(), StartFailure { reason, stderr: Vec::new(), remedy: None }))
+        Some((
+            server.name.to_string(),
+            StartFailure { reason, stderr: Vec::new(), stdout: Vec::new(), remedy: None },
+        ))
     });
     let failed = started.iter().map(|(name, failure)| (name.to_string(), StartFailure::from(&**failure)));
     let failures = unusable.chain(failed).collect();
