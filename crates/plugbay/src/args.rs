@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 use plugbay_downstream::http::Address;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -57,6 +57,18 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         host: Option<String>,
     },
+    /// Add a server: try it, then write its entry. Accepts what `claude mcp add` and others accept.
+    Add(Box<commands::add::AddArgs>),
+    /// Add servers from JSON, as READMEs show it.
+    AddJson(commands::add::AddJsonArgs),
+    /// Remove a server's entry.
+    Remove(commands::remove::RemoveArgs),
+    /// Show one server's entry, its tools and its state. Starts nothing.
+    Get(commands::get::GetArgs),
+    /// Use servers again that were disabled.
+    Enable(commands::switch::SwitchArgs),
+    /// Leave servers out without removing their entries.
+    Disable(commands::switch::SwitchArgs),
     /// Start every server and show its state, its number of tools, and their cost in tokens.
     List {
         /// Print JSON.
@@ -204,7 +216,7 @@ pub fn run() -> ExitCode {
     if command == sample::COMMAND {
         return sample::main(&word(), word().parse().ok());
     }
-    let args = Args::parse();
+    let args = Args::parse_from(commands::add::canonical(Args::command, std::env::args_os().collect()));
     let output = Output::detect();
     let log = log(&args, output);
     let code = execute(args, output).unwrap_or_else(|error| {
@@ -236,6 +248,12 @@ fn execute(args: Args, output: Output) -> Result<ExitCode, CommandError> {
             runtime.block_on(commands::serve::serve(&source, context.environment))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Add(args) => runtime.block_on(commands::add::add(&context, *args)),
+        Command::AddJson(args) => runtime.block_on(commands::add::add_json(&context, args)),
+        Command::Remove(args) => commands::remove::remove(&context, &args),
+        Command::Get(args) => runtime.block_on(commands::get::get(&context, &args)),
+        Command::Enable(args) => commands::switch::enable(&context, &args),
+        Command::Disable(args) => commands::switch::disable(&context, &args),
         Command::List { json } => runtime.block_on(commands::list::list(&context, json)),
         Command::Tools { query, server, signature, json } => {
             let format = match (signature, json) {
@@ -317,8 +335,6 @@ fn log(args: &Args, output: Output) -> Arc<Log> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use plugbay_downstream::http::{Access, Address, Unguarded};
 
 use crate::{
     app::Environment,
-    config::{self, Paths, Settings},
+    config::{self, Editable, Paths, Settings, WrittenEntry},
     error::CommandError,
 };
 
@@ -47,13 +47,28 @@ impl Source {
 
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
-        let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
+        let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
             None => settings,
         }
     }
+
+    /// The settings that a changed configuration file would give.
+    pub fn preview(&self, changed: &Editable) -> Settings {
+        config::preview(changed, &self.paths, &variable)
+    }
+
+    /// The entries of all configuration files that count, as they are written.
+    pub fn entries(&self) -> Vec<WrittenEntry> {
+        config::entries(self.explicit.as_deref(), &self.paths)
+    }
+}
+
+/// What the environment holds for `${VAR}`.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
 }
 
 pub fn home() -> Option<PathBuf> {

@@ -1,17 +1,22 @@
 //! One file per command. A command makes data; `output` shows it.
 
+pub mod add;
 pub mod approve;
 pub mod call;
 pub mod demo;
+pub mod get;
 pub mod hosts;
 pub mod list;
 pub mod permissions;
+pub mod place;
+pub mod remove;
 pub mod schema;
 pub mod search;
 pub mod serve;
 pub mod skill;
 mod start;
 pub mod status;
+pub mod switch;
 pub mod tokens;
 pub mod tools;
 

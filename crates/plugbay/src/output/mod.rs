@@ -1,11 +1,13 @@
 //! The output of commands: the only module that writes to stdout and stderr. Commands produce data; this module
 //! turns it into text or JSON.
 
+mod add;
 mod approve;
 mod call;
 mod clean;
 mod demo;
 mod explain;
+mod get;
 mod hosts;
 mod json;
 mod list;
