@@ -1,8 +1,10 @@
 //! The commands as people type them, on the samples that live in the binary.
 
+mod add;
 mod approve;
 mod call;
 mod demo;
+mod entries;
 mod harness;
 mod list;
 mod permissions;
