@@ -57,6 +57,14 @@ struct GlobalArgs {
 enum Command {
     Setup(commands::setup::SetupArgs),
     Import(commands::import::ImportArgs),
+    Add(Box<commands::add::AddArgs>),
+    AddJson(commands::add::AddJsonArgs),
+    Remove(commands::remove::RemoveArgs),
+    Get(commands::get::GetArgs),
+    /// Use servers again that were disabled.
+    Enable(commands::switch::SwitchArgs),
+    /// Leave servers out without removing their entries.
+    Disable(commands::switch::SwitchArgs),
     Init(commands::init::InitArgs),
     Migrate(commands::migrate::MigrateArgs),
     Wire(commands::setup::wire::WireArgs),
@@ -125,6 +133,12 @@ fn execute(
     match command {
         Command::Setup(args) => runtime.block_on(commands::setup::setup(&context, &args)),
         Command::Import(args) => commands::import::import(&context, &args),
+        Command::Add(args) => runtime.block_on(commands::add::add(&context, *args)),
+        Command::AddJson(args) => runtime.block_on(commands::add::add_json(&context, args)),
+        Command::Remove(args) => commands::remove::remove(&context, &args),
+        Command::Get(args) => runtime.block_on(commands::get::get(&context, &args)),
+        Command::Enable(args) => commands::switch::enable(&context, &args),
+        Command::Disable(args) => commands::switch::disable(&context, &args),
         Command::Init(args) => commands::init::init(&context, &args),
         Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
         Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),

@@ -29,7 +29,7 @@ pub enum Detail {
 }
 
 /// Why a server does not work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartFailure {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -12,7 +12,7 @@ use plugbay_upstream::process::is_inherited;
 
 use crate::{
     app::Environment,
-    config::{self, Paths, Settings},
+    config::{self, Editable, Paths, Settings, WrittenEntry},
     error::CommandError,
 };
 
@@ -62,6 +62,16 @@ impl Source {
             Some(hosts) => Settings { hosts, ..settings },
             None => settings,
         }
+    }
+
+    /// The settings that a changed configuration file would give.
+    pub fn preview(&self, changed: &Editable) -> Settings {
+        config::preview(changed, &self.paths, &variable)
+    }
+
+    /// The entries of all configuration files that count, as they are written.
+    pub fn entries(&self) -> Vec<WrittenEntry> {
+        config::entries(self.explicit.as_deref(), &self.paths)
     }
 }
 

@@ -6,6 +6,7 @@ use clap::{FromArgMatches, error::ErrorKind};
 
 use super::{Args, help};
 use crate::{
+    commands,
     error::CommandError,
     output::{Color, Output},
     settings,
@@ -13,7 +14,7 @@ use crate::{
 
 /// Returns the exit code where nothing is left to do: after a help text, the version, or a mistake.
 pub(super) fn parse() -> Result<Args, ExitCode> {
-    let words: Vec<OsString> = env::args_os().collect();
+    let words = commands::add::canonical(help::command, env::args_os().collect());
     let color = color(&words);
     let matches = help::command().color(color.into()).try_get_matches_from(&words);
     matches.and_then(|matches| Args::from_arg_matches(&matches)).map_err(|error| {

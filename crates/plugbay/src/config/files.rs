@@ -28,6 +28,8 @@ pub(super) struct Files {
     pub(super) unreadable: bool,
     /// Servers that are started without the wrapper that took sentences for them, and its file.
     pub(super) unwrapped: BTreeMap<String, PathBuf>,
+    /// A file that counts with this content, whatever is on the disk.
+    draft: Option<(PathBuf, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,23 @@ pub(super) enum Opened {
 }
 
 impl Files {
+    /// `explicit` alone if given, else the user's file and the project's.
+    pub(super) fn read(explicit: Option<&Path>, paths: &Paths) -> Self {
+        let mut files = Self::default();
+        if let Some(path) = explicit {
+            files.explicit(&paths.start.join(path), paths);
+        } else {
+            files.user(paths);
+            files.project(paths);
+        }
+        files
+    }
+
+    /// Nothing is read yet. This file will have this content, and be approved.
+    pub(super) fn with_draft(file: &Path, content: Vec<u8>) -> Self {
+        Self { draft: Some((file.into(), content)), ..Self::default() }
+    }
+
     pub(super) fn explicit(&mut self, path: &Path, paths: &Paths) {
         self.sources.push(path.into());
         match self.bytes(path) {
@@ -83,7 +102,7 @@ impl Files {
     pub(super) fn project(&mut self, paths: &Paths) {
         for path in candidates(&paths.start) {
             self.sources.push(path.clone());
-            if !path.is_file() {
+            if !path.is_file() && self.draft(&path).is_none() {
                 continue;
             }
             let approvals = paths.approvals();
@@ -91,7 +110,7 @@ impl Files {
             let Some(bytes) = self.bytes(&path) else {
                 return;
             };
-            if self.is_approved(&path, &bytes, "project file", paths) {
+            if self.draft(&path).is_some() || self.is_approved(&path, &bytes, "project file", paths) {
                 self.parse(&path, &bytes, Origin::Project, paths);
             }
             return;
@@ -136,7 +155,14 @@ impl Files {
         false
     }
 
+    fn draft(&self, path: &Path) -> Option<&Vec<u8>> {
+        self.draft.as_ref().filter(|(file, _)| file == path).map(|(_, content)| content)
+    }
+
     fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
+        if let Some(content) = self.draft(path) {
+            return Some(content.clone());
+        }
         let bytes = document::bytes(path).unwrap_or_else(|problem| {
             self.diagnostics.push(*problem);
             self.unreadable = true;

@@ -43,6 +43,11 @@ impl Source {
         found.map_or(within, |at| Range::new(within.start + at, within.start + at + needle.len()))
     }
 
+    /// The number of the line with this byte, counted from one.
+    pub(super) fn line(&self, byte: usize) -> usize {
+        self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
+    }
+
     pub(super) fn diagnostic(
         &self,
         severity: Severity,
@@ -54,7 +59,7 @@ impl Source {
         let line_start = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let before = self.text[line_start..start].chars().count();
-        let line = self.text[..line_start].bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let line = self.line(line_start);
         let marked = self.text[start..at.end.clamp(start, line_end)].trim_end().chars().count();
 
         let whole = &self.text[line_start..line_end];

@@ -1,6 +1,7 @@
 //! The output of commands: the only module that writes to stdout and stderr. Commands produce data; this module
 //! turns it into text or JSON.
 
+mod add;
 mod approve;
 mod call;
 mod clean;
@@ -8,6 +9,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod explain;
+mod get;
 mod hosts;
 mod import;
 mod json;

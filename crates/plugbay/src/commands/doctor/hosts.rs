@@ -21,7 +21,7 @@ use crate::{
 
 /// The hosts that are installed.
 pub fn gather(context: &Context) -> Vec<HostFacts> {
-    let Some(places) = settings::places(&context.source.paths) else {
+    let Some(places) = settings::host_places(&context.environment.project) else {
         return Vec::new();
     };
     let installed = known::all().iter().filter(|host| host.installed(&places, &|path| path.exists()));
