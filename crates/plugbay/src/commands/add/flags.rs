@@ -11,7 +11,7 @@ use crate::config::parse_duration;
 
 /// The options of `add`.
 #[derive(Debug, Args)]
-#[command(override_usage = USAGE, after_help = EXAMPLES)]
+#[command(override_usage = USAGE, after_help = EXAMPLES, args_override_self = true)]
 pub struct AddArgs {
     /// The name of the server.
     pub name: String,
