@@ -115,12 +115,6 @@ impl Editable {
         jsonc::get(&self.text, &[self.servers_key(), written_name]).ok().flatten()
     }
 
-    /// The same file with another text; the disk is not touched.
-    #[must_use]
-    pub fn with_text(&self, text: String) -> Self {
-        Self { text, ..self.clone() }
-    }
-
     /// Sets a value at a path below the servers.
     pub fn set(&mut self, path: &[&str], value: jsonc::Input) -> Result<(), EditError> {
         let path = [&[self.servers_key()], path].concat();

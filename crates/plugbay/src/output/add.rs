@@ -206,6 +206,7 @@ mod tests {
             reason: "exit code 3 before it answered".to_owned(),
             stderr: vec!["cannot connect".to_owned()],
             remedy: Some("start the service that this server wants to reach".to_owned()),
+            ..StartFailure::default()
         });
         let servers = vec![
             Row { trouble, ..row("bad", Change::Failed) },

@@ -24,7 +24,11 @@ impl Addition {
     pub fn of(args: AddArgs, folder: &Path) -> Result<(Self, Vec<String>), CommandError> {
         let name = server_name(&args.name)?;
         let mut notes = args.without_effect.notes();
-        let words = args.launch;
+        let mut words = args.launch;
+        if let Some(split) = whole_line(&words, folder) {
+            notes.push(format!("{:?} was one word; plugbay starts {} with arguments", words[0], split[0]));
+            words = split;
+        }
         let relative = relative_path(&words, folder).filter(|_| args.connection.cwd.is_none());
         let (launch, key) = launch(&args.name, words, args.connection, &mut notes)?;
         if let (Some(path), Launch::Process { .. }) = (relative, &launch) {
@@ -102,14 +106,7 @@ fn launch(
         if !env.is_empty() {
             notes.push("--env has no effect on a server behind a URL".to_owned());
         }
-        let kind = match flags.transport {
-            Some(Transport::Sse) => RemoteKind::Sse,
-            Some(Transport::Http) => RemoteKind::Http,
-            _ => RemoteKind::Unsaid,
-        };
-        let missing = words.is_empty().then_some("url");
-        let url = words.pop().unwrap_or_default();
-        return Ok((Launch::Remote(Remote { url, kind, headers }), missing));
+        return Ok(remote(words.pop(), flags.transport, headers));
     }
     if !headers.is_empty() {
         notes.push("headers have no effect on a server that is a program".to_owned());
@@ -118,6 +115,32 @@ fn launch(
     let mut words = words.into_iter();
     let command = words.next().unwrap_or_default();
     Ok((Launch::Process { command, args: words.collect(), env, cwd: flags.cwd }, missing))
+}
+
+fn remote(
+    url: Option<String>,
+    transport: Option<Transport>,
+    headers: BTreeMap<String, String>,
+) -> (Launch, Option<&'static str>) {
+    let kind = match transport {
+        Some(Transport::Sse) => RemoteKind::Sse,
+        Some(Transport::Http) => RemoteKind::Http,
+        _ => RemoteKind::Unsaid,
+    };
+    let missing = url.is_none().then_some("url");
+    (Launch::Remote(Remote { url: url.unwrap_or_default(), kind, headers }), missing)
+}
+
+/// The words of a command line that was given as one word, as some READMEs do. Where a shell would do more than
+/// split it, or a file has that name, it stays one word.
+fn whole_line(words: &[String], folder: &Path) -> Option<Vec<String>> {
+    let [line] = words else { return None };
+    let is_plain =
+        line.contains(' ') && !line.contains(['"', '\'', '\\', '$', '|', '&', ';', '<', '>', '`', '*']);
+    let split = || line.split_whitespace().map(str::to_owned).collect();
+    (is_plain && !is_url(line) && !folder.join(line).exists())
+        .then(split)
+        .filter(|words: &Vec<_>| !words.is_empty())
 }
 
 /// The first word that means a file of this folder.

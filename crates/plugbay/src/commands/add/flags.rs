@@ -13,7 +13,7 @@ use crate::config::parse_duration;
 ///
 /// It accepts the lines that READMEs give for `claude mcp add`, `codex mcp add` and `gemini mcp add`.
 #[derive(Debug, Args)]
-#[command(override_usage = USAGE, after_help = EXAMPLES)]
+#[command(override_usage = USAGE, after_help = EXAMPLES, args_override_self = true)]
 pub struct AddArgs {
     /// The name of the server.
     pub name: String,

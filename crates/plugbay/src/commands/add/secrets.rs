@@ -42,6 +42,9 @@ pub fn notes(server: &str, members: &[(String, Input)]) -> Vec<String> {
 }
 
 fn note(server: &str, kind: &str, name: &str, value: &str) -> Option<String> {
+    if value.contains("$(") {
+        return Some(format!("{kind} {name} of {server} contains `$(…)`, which no shell will run"));
+    }
     if value.contains("${") {
         return None;
     }
@@ -105,6 +108,12 @@ mod tests {
         );
         let values = ["s3cr3t", "ghp_0", "abcdef"];
         assert!(values.iter().all(|value| !notes.concat().contains(value)), "{notes:?}");
+    }
+
+    #[test]
+    fn a_command_in_a_value_is_noted() {
+        let notes = notes("s", &json!({ "env": { "GITHUB_TOKEN": "$(gh auth token)" } }));
+        assert!(notes[0].contains("no shell will run"), "{notes:?}");
     }
 
     #[test]

@@ -111,6 +111,11 @@ fn lines_for_claude_mcp_add_work() {
         "gh",
         &program("docker run -i --rm -e TOKEN img -- -x"),
     );
+    let token = json!({ "K": "$(gh auth token)" });
+    check("add -e 'K=$(gh auth token)' -s user gh -- npx gh", "gh", &with(program("npx gh"), "env", token));
+    check("add -s user a x --scope user", "a", &program("x"));
+    check("add odd -- 'my program' x", "odd", &json!({ "command": "my program", "args": ["x"] }));
+    check("add odd -- 'sh -c \"a b\"'", "odd", &json!({ "command": "sh -c \"a b\"" }));
     check("add gh docker -- run -i img", "gh", &program("docker run -i img"));
 }
 
@@ -160,6 +165,11 @@ fn lines_for_codex_mcp_add_work() {
     check("add ctx --env K=1 --env L=2 -- npx -y ctx", "ctx", &keyed);
     check("add --env K=1 --env L=2 ctx -- npx -y ctx", "ctx", &keyed);
     check("add notion --url https://h/mcp", "notion", &json!({ "url": "https://h/mcp" }));
+    check(
+        "add disk --url http://127.0.0.1:5/mcp --oauth-client-registration dcr",
+        "disk",
+        &json!({ "url": "http://127.0.0.1:5/mcp" }),
+    );
     check("add --url https://h/mcp notion", "notion", &json!({ "url": "https://h/mcp" }));
     let token = json!({ "url": "https://h/mcp", "headers": { "Authorization": "Bearer ${TOK}" } });
     check("add n --url https://h/mcp --bearer-token-env-var TOK", "n", &token);
@@ -168,6 +178,15 @@ fn lines_for_codex_mcp_add_work() {
 #[test]
 fn lines_for_gemini_mcp_add_work() {
     check("add -s user devtools npx devtools@latest", "devtools", &program("npx devtools@latest"));
+    check("add total -s user python -m total.mcp_server", "total", &program("python -m total.mcp_server"));
+    check("add -t stdio -s user svelte npx -y @sv/mcp", "svelte", &program("npx -y @sv/mcp"));
+    check("add mail -- npx @g/server-mail", "mail", &program("npx @g/server-mail"));
+    check("add --scope project telex telex serve", "telex", &program("telex serve"));
+    check(
+        "add stock 'uv run python -m src.mcp' --trust -s project",
+        "stock",
+        &program("uv run python -m src.mcp"),
+    );
     check("add fs npx -y @mcp/fs /data", "fs", &program("npx -y @mcp/fs /data"));
     check("add py python server.py -- --port 8080 -e x", "py", &program("python server.py --port 8080 -e x"));
     let keyed = with(program("npx -y a"), "env", json!({ "K": "1" }));
