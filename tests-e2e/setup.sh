@@ -3,11 +3,12 @@
 #
 # Usage: tests-e2e/setup.sh [PART]...
 #
-# Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2 (PyPI), and each host of
-# hosts/pins.txt. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else target/e2e.
+# Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2 (PyPI), packaging and
+# packaging-py (what packaging/check.sh needs of both), and each host of hosts/pins.txt. Without a PART: all that
+# `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else target/e2e.
 #
-# Each part is filled in a staging folder and renamed into place together with its stamp: it is whole or absent. One
-# setup works at a time and others wait for it; the lock ends with the process that holds it.
+# A part is there if its stamp is, which is written last. One setup works at a time and others wait for it; the lock ends
+# with the process that holds it.
 #
 # With PLUGBAY_E2E_INSTALL=never nothing is installed: the script only checks that the parts are there.
 # Exit code 3: a part is not there, or cannot be installed on this machine. stderr says which and why.
@@ -21,7 +22,7 @@ inspector_node=22.19.0
 newer_node=24.20.0
 
 main() {
-    [ $# -gt 0 ] || set -- packages node py1 py2 claude-code
+    [ $# -gt 0 ] || set -- packages node py1 py2 packaging packaging-py claude-code
     require_programs
     absent=
     for part in "$@"; do
@@ -35,7 +36,7 @@ main() {
     mkdir -p "$folder"
     folder=$(CDPATH='' cd -- "$folder" && pwd)
     lock
-    # Nobody but us may stage now: these are left from a setup that was killed.
+    # Only the holder of the lock stages: these are left from a setup that was killed.
     rm -rf "$folder"/staging.*
     # shellcheck disable=SC2086 # a list of words
     install_all $absent
@@ -92,25 +93,37 @@ install_all() {
     [ -z "$unavailable" ] || stop 3 "cannot install:$unavailable; the tests that need it will be skipped"
 }
 
+# A process that outlives this one must not keep the lock.
 install() {
     final=$folder/$(place "$1")
+    if is_python "$1"; then
+        install_python "$1" 9>&-
+    else
+        install_packages "$1" 9>&-
+    fi
+}
+
+# In place: the scripts of an environment name their own path.
+install_python() {
+    rm -rf "$final" && python3 -m venv "$final" &&
+        "$final/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$(requirements "$1")" &&
+        wanted "$1" >"$final/installed"
+}
+
+# Filled in a staging folder, and renamed together with its stamp.
+install_packages() {
     staging=$(mktemp -d "$folder/staging.XXXXXX") && staged=$staging/$(basename "$final") || return 1
-    # A process that outlives this one must not keep the lock.
-    fill "$1" 9>&- || return 1
+    fill "$1" || return 1
     wanted "$1" >"$staged/installed" && mkdir -p "$(dirname "$final")" || return 1
     [ ! -e "$final" ] || mv "$final" "$staging/replaced" || return 1
     mv "$staged" "$final" && rm -rf "$staging"
 }
 
-# Makes the part at $staged. The scripts in a venv's bin/ still name this path after the rename: start `python -m`.
 fill() {
+    cp "$here/.npmrc" "$staging/" || return 1
     case $1 in
-    packages) cp "$here/package.json" "$here/.npmrc" "$staging/" && npm_install ;;
-    py*)
-        python3 -m venv "$staged" &&
-            "$staged/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$(requirements "$1")"
-        ;;
-    *) cp "$here/.npmrc" "$staging/" && echo '{"private":true}' >"$staging/package.json" && npm_install "$(pin "$1")" ;;
+    packages | packaging) cp "$(manifest "$1")" "$staging/package.json" && npm_install ;;
+    *) echo '{"private":true}' >"$staging/package.json" && npm_install "$(pin "$1")" ;;
     esac
 }
 
@@ -121,8 +134,15 @@ npm_install() {
 
 is_part() {
     case $1 in
-    packages | py1 | py2) ;;
+    packages | py1 | py2 | packaging | packaging-py) ;;
     *) pin "$1" >/dev/null ;;
+    esac
+}
+
+is_python() {
+    case $1 in
+    py1 | py2 | packaging-py) ;;
+    *) return 1 ;;
     esac
 }
 
@@ -135,7 +155,8 @@ is_installed() {
 place() {
     case $1 in
     packages) echo node_modules ;;
-    py1 | py2) echo "$1" ;;
+    packaging) echo packaging/node_modules ;;
+    py1 | py2 | packaging-py) echo "$1" ;;
     node) echo node/node_modules ;;
     *) echo "hosts/$1/node_modules" ;;
     esac
@@ -145,19 +166,30 @@ place() {
 wanted() {
     cksum <"$here/setup.sh"
     case $1 in
-    packages) cat "$here/package.json" "$here/.npmrc" | cksum && node --version ;;
-    py*) cksum <"$(requirements "$1")" && python3 --version ;;
+    packages | packaging) cat "$(manifest "$1")" "$here/.npmrc" | cksum && node --version ;;
+    py1 | py2 | packaging-py) cksum <"$(requirements "$1")" && python3 --version ;;
     *) pin "$1" ;;
     esac
 }
 
+manifest() {
+    case $1 in
+    packaging) echo "$here/../packaging/package.json" ;;
+    *) echo "$here/package.json" ;;
+    esac
+}
+
 requirements() {
-    echo "$here/requirements-v${1#py}.txt"
+    case $1 in
+    packaging-py) echo "$here/../packaging/requirements.txt" ;;
+    *) echo "$here/requirements-v${1#py}.txt" ;;
+    esac
 }
 
 # The npm package of a part that is just one.
 pin() {
     if [ "$1" = node ]; then
+        # shellcheck disable=SC2016 # JavaScript
         echo "node-$(node -p '`${process.platform}-${process.arch}`')@$newer_node"
     else
         awk -v part="$1" '$1 == part { print $2; found = 1 } END { exit !found }' "$here/hosts/pins.txt"

@@ -1,7 +1,8 @@
 //! The project's chores: `cargo xtask test` is everything that CI checks, `cargo xtask tidy` the part
-//! that checks the architecture.
+//! that checks the architecture, `cargo xtask pictures` draws the pictures of the documentation.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for developers")]
 
+mod pictures;
 mod steps;
 mod tidy;
 
@@ -12,7 +13,8 @@ fn main() -> ExitCode {
     let outcome = match command.as_deref() {
         Some("test") => steps::test(),
         Some("tidy") => tidy::check(),
-        _ => Err("usage: cargo xtask test | tidy".to_owned()),
+        Some("pictures") => pictures::make(),
+        _ => Err("usage: cargo xtask test | tidy | pictures".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -30,7 +30,7 @@ pub fn set(text: &str, path: &[&str], value: Input) -> Result<String, EditError>
         Some(member) => member.set_value(value),
         None => drop(object.append(key, value)),
     }
-    Ok(root.to_string())
+    Ok(written(text, &root))
 }
 
 /// Removes the member at `path`; `None` if there is none.
@@ -39,7 +39,7 @@ pub fn remove(text: &str, path: &[&str]) -> Result<Option<String>, EditError> {
     let Some((key, parents)) = path.split_last() else { return Ok(None) };
     let Some(member) = object_at(&root, parents).and_then(|object| object.get(key)) else { return Ok(None) };
     member.remove();
-    Ok(Some(root.to_string()))
+    Ok(Some(written(text, &root)))
 }
 
 /// The value at `path`.
@@ -54,7 +54,14 @@ fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
     path.iter().try_fold(root.object_value()?, |object, key| object.object_value(key))
 }
 
+/// The text after the edit, with the byte order mark that it began with.
+fn written(text: &str, root: &CstRootNode) -> String {
+    let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
+    format!("{mark}{root}")
+}
+
 fn parse(text: &str) -> Result<CstRootNode, EditError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| EditError::Syntax(error.to_string()))
 }
 
@@ -96,6 +103,14 @@ mod tests {
         assert_eq!(get(&edited, &["mcpServers", "b"]).unwrap(), Some(json!({ "command": "x" })));
         assert_eq!(set("[]", &["a"], input(&json!(1))), Err(EditError::NotAnObject("the file".into())));
         assert!(matches!(set("{", &["a"], input(&json!(1))), Err(EditError::Syntax(_))));
+    }
+
+    #[test]
+    fn a_byte_order_mark_stays() {
+        let edited = set("\u{feff}{}\n", &["a"], input(&json!(1))).unwrap();
+        assert!(edited.starts_with("\u{feff}{"), "{edited:?}");
+        assert_eq!(get(&edited, &["a"]).unwrap(), Some(json!(1)));
+        assert_eq!(remove(&edited, &["a"]).unwrap().unwrap(), "\u{feff}{}\n");
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //!
 //! Text in, text out: nothing here reads the environment, and files are read and written by the caller.
 
+pub mod edit;
 pub mod entry;
 pub mod jsonc;
+pub mod known;
 pub mod own;
+pub mod permissions;
+pub mod read;
 
 pub use entry::{Entry, Launch, Remote, RemoteKind};

@@ -8,7 +8,7 @@ mod server;
 pub mod spec;
 
 pub use link::{
-    Launched, Launcher,
+    Launched, Launcher, StderrSinks,
     connection::{Reader, Writer},
     launcher,
 };

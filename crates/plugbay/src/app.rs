@@ -28,6 +28,7 @@ use crate::{
     cache::Cache,
     config::{ModelSource, NaturalLanguage, SearchModel, ServerSettings, Settings, identity},
     embeddings,
+    log_files::LogFiles,
     publisher::{CatalogConfig, Publisher, Reconfigure},
     usage::Usage,
 };
@@ -40,6 +41,8 @@ pub struct Environment {
     pub project: PathBuf,
     /// The executable of plugbay, which also guards child processes.
     pub program: PathBuf,
+    /// Where the stderr of servers goes, if it is kept.
+    pub logs: Option<LogFiles>,
 }
 
 /// The gateway: all servers, the publisher of the catalog, and what host sessions share.
@@ -56,8 +59,9 @@ impl App {
     /// Assembles everything. Hosts are answered from the cache; no server starts before [`App::refresh`].
     pub fn assemble(settings: &Settings, environment: Environment) -> Self {
         let guard = Guard::new(environment.program, vec![GUARD_COMMAND.to_owned()]);
+        let sinks = environment.logs.map(LogFiles::sinks);
         let usage = Arc::new(Usage::of(&environment.project, environment.cache_folder.as_deref()));
-        Self::with_launcher(settings, usage, environment.cache_folder, launcher(guard))
+        Self::with_launcher(settings, usage, environment.cache_folder, launcher(guard, sinks))
     }
 
     fn with_launcher(

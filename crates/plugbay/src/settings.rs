@@ -1,11 +1,14 @@
 //! Turns the command line and environment variables into what commands work with: no other module reads them.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
 };
 
 use plugbay_downstream::http::{Access, Address, Unguarded};
+use plugbay_hosts::known;
+use plugbay_upstream::process::is_inherited;
 
 use crate::{
     app::Environment,
@@ -45,9 +48,14 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
+    /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
+    pub fn load_unexpanded(&self) -> Settings {
+        config::load(self.explicit.as_deref(), &self.paths, &|name| Some(format!("${{{name}}}")))
+    }
+
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
-        let settings = config::load(self.explicit.as_deref(), &self.paths, &|name| env::var(name).ok());
+        let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
         let settings = settings.with_passed(env::vars_os());
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
@@ -55,6 +63,48 @@ impl Source {
             None => settings,
         }
     }
+}
+
+/// The environment variables of this process by name. Values are kept of those only that hold no secrets.
+#[derive(Debug, Clone, Default)]
+pub struct Variables {
+    pub names: BTreeSet<String>,
+    /// Those that every server gets.
+    pub inherited: BTreeSet<String>,
+    plain: BTreeMap<String, String>,
+}
+
+/// Switches of Claude Code that decide whether it defers tools.
+const PLAIN: [&str; 2] = ["ENABLE_TOOL_SEARCH", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS"];
+
+impl Variables {
+    pub fn of(all: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut variables = Self::default();
+        for (name, value) in all {
+            if is_inherited(name.as_ref(), value.as_ref()) {
+                variables.inherited.insert(name.clone());
+            }
+            if PLAIN.contains(&name.as_str()) {
+                variables.plain.insert(name.clone(), value);
+            }
+            variables.names.insert(name);
+        }
+        variables
+    }
+
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.plain.get(name).map(String::as_str)
+    }
+}
+
+pub fn variables() -> Variables {
+    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    Variables::of(env::vars_os().map(|(name, value)| (text(name), text(value))))
+}
+
+/// The columns of the output, if the user sets them.
+pub fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
 pub fn home() -> Option<PathBuf> {
@@ -71,16 +121,57 @@ pub fn claude_code() -> (Option<PathBuf>, Option<PathBuf>) {
     (absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
+/// Where hosts keep their files; `None` without a home folder.
+pub fn host_places(project: &Path) -> Option<known::Places> {
+    let mut places = known::Places::new(home()?);
+    places.config = absolute("XDG_CONFIG_HOME").unwrap_or(places.config);
+    // In the home folder, a file of the user would look like one of a project.
+    places.project = (project != places.home).then(|| project.to_owned());
+    let moved = known::variables().into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?)));
+    places.overrides = moved.collect();
+    Some(places)
+}
+
+/// The value of an environment variable, for the expansion of variables in entries.
+pub fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
+}
+
+/// The folders that the user has moved: a host may start plugbay without these variables.
+pub fn moved_folders() -> BTreeMap<String, String> {
+    let names = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+    let moved =
+        names.into_iter().filter_map(|name| Some((name.to_owned(), absolute(name)?.to_str()?.to_owned())));
+    moved.collect()
+}
+
+/// The first program of this name on the search path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// The path under which users know this executable: that on the search path, which outlives an update, if it leads here.
+pub fn own_program(executable: &Path) -> PathBuf {
+    let real = executable.canonicalize().ok();
+    let name = executable.file_name().and_then(|name| name.to_str());
+    let known = name.and_then(find_program).filter(|found| found.canonicalize().ok() == real);
+    known.unwrap_or_else(|| executable.to_owned())
+}
+
 /// The cache folder, the project and the executable of this process.
 pub fn environment() -> std::io::Result<Environment> {
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
     let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let project = start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&start);
     Ok(Environment {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
-        project: project.to_owned(),
+        project: config::project_folder(&start).to_owned(),
         program: env::current_exe()?,
+        logs: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -10,7 +10,7 @@ use std::{
 
 use plugbay_core::{name::ServerName, surface::Learned, usage_counts::UsageCounts};
 
-use crate::config::hex_digest;
+use crate::{config::hex_digest, files};
 
 /// The score of one use; with each later conversation it counts a tenth less.
 const USE: u32 = 100;
@@ -75,7 +75,8 @@ impl Usage {
                 *score = score.saturating_add(count.saturating_mul(USE));
             }
         }
-        if let Err(error) = write(file, &scores) {
+        let text = serde_json::to_vec(&scores).unwrap_or_default();
+        if let Err(error) = files::replace_unsynced(file, &text) {
             tracing::warn!("the counted uses of tools cannot be saved: {error}");
         }
     }
@@ -105,14 +106,6 @@ fn age(scores: &mut Scores) {
 fn scores(file: Option<&Path>) -> Scores {
     let text = file.and_then(|file| fs::read(file).ok()).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
-}
-
-/// Replaces the file, so that a reader sees the old text or the new one.
-fn write(file: &Path, scores: &Scores) -> io::Result<()> {
-    fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
-    let beside = file.with_extension(format!("{}.new", std::process::id()));
-    fs::write(&beside, serde_json::to_vec(scores)?)?;
-    fs::rename(&beside, file)
 }
 
 #[cfg(test)]

@@ -100,7 +100,8 @@ impl Watch {
         let _ = timeout(RESTLESS, restless).await;
     }
 
-    async fn touched(&mut self) {
+    /// Waits until one of the files has changed.
+    pub async fn touched(&mut self) {
         loop {
             match self.events.recv().await {
                 Some(touch) if self.concerns(&touch) => return,

@@ -178,7 +178,7 @@ fn a_server_request_that_outlives_the_request_of_its_call_is_left_open() {
 }
 
 #[test]
-fn an_elicitation_round_repeats_the_call_under_a_new_ticket() {
+fn a_server_request_round_repeats_the_call_under_a_new_ticket() {
     let mut bench = Bench::new();
     let call = bench.legacy_call(1);
     let Some(Action::AskHost { call: of, requests, .. }) = bench.answer(call, modern(ASKS)) else {

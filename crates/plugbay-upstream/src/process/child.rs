@@ -38,13 +38,12 @@ pub struct Process {
 }
 
 impl Process {
-    pub(super) fn start(command: Command, guard: &Guard) -> io::Result<Self> {
+    pub(super) fn start(command: Command, guard: &Guard, ring: StderrRing) -> io::Result<Self> {
         let mut tree = Tree::plant(command, guard)?;
         let stdin = tree.leader.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
         let stdout = tree.leader.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
         let stderr = tree.leader.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
         enlarge(&stdout);
-        let ring = StderrRing::default();
         Ok(Self {
             stdin: Some(pipe::Sender::from_owned_fd(stdin)?),
             stdout: Some(pipe::Receiver::from_owned_fd(stdout)?),

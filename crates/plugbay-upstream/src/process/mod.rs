@@ -19,23 +19,36 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use std::{ffi::OsStr, process::Stdio};
+use std::{ffi::OsStr, path::PathBuf, process::Stdio};
 
 use tokio::process::Command;
 
 pub use self::{
-    child::Process, environment::is_inherited, error::SpawnError, exit::Exit, guard::Guard,
-    helper::guard_main, stderr::StderrRing,
+    child::Process,
+    environment::is_inherited,
+    error::SpawnError,
+    exit::Exit,
+    guard::Guard,
+    helper::guard_main,
+    stderr::{StderrRing, StderrSink},
 };
 use crate::spec::StdioSpec;
+
+/// The program that [`spawn`] would start.
+pub fn find_program(spec: &StdioSpec) -> Result<PathBuf, SpawnError> {
+    let cwd = resolve::working_directory(spec.cwd.as_deref())?;
+    let environment = environment::for_child(std::env::vars_os(), &spec.env, "", 0);
+    let path = environment.get(OsStr::new(environment::PATH)).map(AsRef::as_ref);
+    resolve::program(&spec.command, path, cwd.as_deref())
+}
 
 /// A gateway may be a server of another. More of them than this are one that starts itself.
 const DEEPEST: usize = 4;
 
 /// Starts the server's program. Must be called inside a tokio runtime with I/O and time enabled.
 ///
-/// The current span is the parent of what the child's stderr is logged under.
-pub fn spawn(spec: &StdioSpec, guard: &Guard) -> Result<Process, SpawnError> {
+/// The ring keeps the end of its stderr. The current span is the parent of what the child's stderr is logged under.
+pub fn spawn(spec: &StdioSpec, guard: &Guard, stderr: StderrRing) -> Result<Process, SpawnError> {
     let cwd = resolve::working_directory(spec.cwd.as_deref())?;
     let depth = environment::depth(std::env::var_os(environment::DEPTH).as_deref()) + 1;
     if depth > DEEPEST {
@@ -58,5 +71,5 @@ pub fn spawn(spec: &StdioSpec, guard: &Guard) -> Result<Process, SpawnError> {
     if let Some(cwd) = &cwd {
         command.current_dir(cwd);
     }
-    Process::start(command, guard).map_err(|reason| SpawnError::from_start(program, reason))
+    Process::start(command, guard, stderr).map_err(|reason| SpawnError::from_start(program, reason))
 }

@@ -18,6 +18,12 @@ const LARGEST_PIPE: usize = 1024 * 1024;
 /// The log target of the servers' stderr, so that a user can follow it without plugbay's own log.
 const LOG_TARGET: &str = "plugbay::stderr";
 
+/// Receives a server's stderr as it comes, besides the ring. It is called while the ring is locked and must never
+/// block. It is dropped when the server is gone.
+pub trait StderrSink: Send {
+    fn write(&mut self, bytes: &[u8]);
+}
+
 /// A cheap handle: clones show the same lines, also after the process has gone.
 #[derive(Clone, Default)]
 pub struct StderrRing {
@@ -27,6 +33,12 @@ pub struct StderrRing {
 }
 
 impl StderrRing {
+    /// A ring whose bytes also go to a sink.
+    pub fn with_sink(sink: Box<dyn StderrSink>) -> Self {
+        let ring = Ring { sink: Some(sink), ..Ring::default() };
+        Self { ring: Arc::new(Mutex::new(ring)) }
+    }
+
     /// The last `n` lines (at most 200), oldest first, without blank ones, safe to print.
     pub fn tail(&self, n: usize) -> Vec<String> {
         let (bytes, beheaded) = {
@@ -133,6 +145,7 @@ struct Ring {
     bytes: VecDeque<u8>,
     /// Older bytes were dropped, so the first line may lack its beginning.
     beheaded: bool,
+    sink: Option<Box<dyn StderrSink>>,
 }
 
 impl Ring {
@@ -142,6 +155,9 @@ impl Ring {
         self.beheaded |= excess > 0 || kept.len() < new.len();
         self.bytes.drain(..excess);
         self.bytes.extend(kept);
+        if let Some(sink) = &mut self.sink {
+            sink.write(new);
+        }
     }
 }
 
@@ -199,6 +215,25 @@ mod tests {
         drain_now(&pipe, &ring);
 
         assert_eq!(ring.tail(9), ["before the end"]);
+    }
+
+    #[test]
+    fn a_sink_gets_every_byte_of_stderr() {
+        struct Collect(Arc<Mutex<Vec<u8>>>);
+        impl StderrSink for Collect {
+            fn write(&mut self, bytes: &[u8]) {
+                self.0.lock().unwrap().extend(bytes);
+            }
+        }
+        let collected = Arc::new(Mutex::new(Vec::new()));
+        let ring = StderrRing::with_sink(Box::new(Collect(Arc::clone(&collected))));
+
+        ring.lock().append(&b"x".repeat(2 * KEPT_BYTES));
+        ring.push_line(b"not JSON");
+
+        let all = collected.lock().unwrap();
+        assert_eq!(all.len(), 2 * KEPT_BYTES + "\nnot JSON\n".len());
+        assert!(all.ends_with(b"x\nnot JSON\n"));
     }
 
     #[test]

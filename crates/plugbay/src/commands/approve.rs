@@ -7,13 +7,58 @@ use std::{
 
 use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{CommandError, Context};
-use crate::config::{self, ModelSource, ServerSettings, Settings};
+use crate::config::{self, Content, Diagnostic, ModelSource, Paths, ServerSettings, Settings};
+
+/// A proposal with the content of the files that it is about: an approval is for exactly this content.
+#[derive(Debug, Clone)]
+pub struct Proposed {
+    pub proposal: Proposal,
+    pub contents: Vec<Content>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Proposed {
+    /// What an approval of this file would allow; `None` if there is nothing in it. Variables are not expanded, so
+    /// that no secret is shown.
+    pub fn of(file: &Path, paths: &Paths) -> Option<Self> {
+        let settings = config::load(Some(file), paths, &|name| Some(format!("${{{name}}}")));
+        let mut found = settings.contents.iter().map(|content| content.file.clone());
+        found.next()?;
+        let proposal = Proposal {
+            file: file.to_owned(),
+            servers: settings.servers.iter().map(Launch::of).collect(),
+            besides: besides(&settings),
+            found: found.collect(),
+        };
+        Some(Self { proposal, contents: settings.contents, diagnostics: settings.diagnostics })
+    }
+}
+
+/// Allow a project's configuration file to start its servers.
+///
+/// Shows what the file, and the files that it leads to, would start, and asks. A file that changes must be
+/// approved again.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// The configuration file. Default: the project file of this folder.
+    path: Option<PathBuf>,
+    /// Approve without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl ApproveArgs {
+    /// To approve this file, after a question.
+    pub fn of(file: &Path) -> Self {
+        Self { path: Some(file.to_owned()), yes: false }
+    }
+}
 
 /// What an approval would allow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Proposal {
     pub file: PathBuf,
     pub servers: Vec<Launch>,
@@ -24,34 +69,28 @@ pub struct Proposal {
 }
 
 /// One server of the file: its command or address as written there, or why it cannot be used.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Launch {
     pub name: String,
+    #[serde(flatten, serialize_with = "command_or_problem")]
     pub command: Result<Vec<String>, String>,
     /// Of the environment, or headers. Names only: values may be secrets.
     pub variables: Vec<String>,
     pub folder: Option<PathBuf>,
 }
 
-pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<ExitCode, CommandError> {
+pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, CommandError> {
     let paths = &context.source.paths;
-    let file = match path {
+    let file = match &args.path {
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
-    // Variables are not expanded, so that no secret is shown.
-    let settings = config::load(Some(&file), paths, &|name| Some(format!("${{{name}}}")));
-    context.output.diagnostics(&settings.diagnostics);
-    let mut found = settings.contents.iter().map(|content| content.file.clone());
-    if found.next().is_none() {
-        return Err(CommandError::failed(format!("{} contains nothing to approve", file.display())));
-    }
-    let found = found.collect();
-    let servers = settings.servers.iter().map(Launch::of).collect();
-    let besides = besides(&settings);
-    context.output.show(&Proposal { file: file.clone(), servers, besides, found }, false);
+    let proposed = Proposed::of(&file, paths)
+        .ok_or_else(|| CommandError::failed(format!("{} contains nothing to approve", file.display())))?;
+    context.output.diagnostics(&proposed.diagnostics);
+    context.output.show(&proposed.proposal);
 
-    if !yes {
+    if !args.yes {
         match context.output.ask("Approve it?") {
             Some(true) => {}
             Some(false) => return Err(CommandError::failed("not approved")),
@@ -62,8 +101,8 @@ pub fn approve(context: &Context, path: Option<&Path>, yes: bool) -> Result<Exit
         }
     }
     // Approves exactly the content that was shown, even if a file has changed since.
-    config::approve(paths, &settings.contents).map_err(|error| CommandError::failed(error.to_string()))?;
-    context.output.note(match settings.contents.len() {
+    config::approve(paths, &proposed.contents).map_err(|error| CommandError::failed(error.to_string()))?;
+    context.output.note(match proposed.contents.len() {
         1 => format!("approved {} with its present content", file.display()),
         _ => {
             format!("approved {} and the files that it includes, with their present content", file.display())
@@ -96,13 +135,24 @@ fn besides(settings: &Settings) -> Vec<String> {
     [search, agents, unasked].into_iter().flatten().collect()
 }
 
+/// As JSON: the words of `command`, or a `problem`.
+fn command_or_problem<S: Serializer>(
+    command: &Result<Vec<String>, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match command {
+        Ok(words) => serializer.collect_map([("command", words)]),
+        Err(reason) => serializer.collect_map([("problem", reason)]),
+    }
+}
+
 fn no_project_file() -> CommandError {
     CommandError::failed("there is no project file in this folder or above it in the repository")
         .hint("plugbay looks for .plugbay.jsonc, plugbay.jsonc and switchboard.config.json; give the path of another file")
 }
 
 impl Launch {
-    fn of(server: &ServerSettings) -> Self {
+    pub fn of(server: &ServerSettings) -> Self {
         let name = server.name.to_string();
         let spec = match &server.spec {
             Ok(spec) => spec,
@@ -122,5 +172,39 @@ impl Launch {
             Transport::Http(http) => (vec![http.url.clone()], http.headers.keys().cloned().collect(), None),
         };
         Self { name, command: Ok(command), variables, folder }
+    }
+
+    /// The same without what may be a secret in a URL: its user, path and query.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        if let Ok([url]) = self.command.as_deref()
+            && let Some((scheme, rest)) = url.split_once("://")
+        {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            self.command = Ok(vec![format!("{scheme}://{host}")]);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_masked_url_has_no_user_path_or_query() {
+        let launch = |words: &[&str]| Launch {
+            name: "a".to_owned(),
+            command: Ok(words.iter().map(|word| (*word).to_owned()).collect()),
+            variables: Vec::new(),
+            folder: None,
+        };
+        let masked = |words: &[&str]| launch(words).masked().command.unwrap();
+        assert_eq!(
+            masked(&["https://me:pw@mcp.example.com:8443/k/1?key=2"]),
+            ["https://mcp.example.com:8443"]
+        );
+        assert_eq!(masked(&["npx", "http://x/y"]), ["npx", "http://x/y"]);
     }
 }

@@ -4,13 +4,18 @@ use std::process::ExitCode;
 
 use plugbay_core::{
     auto::{self, Conversation, Sizes},
+    exposure::Mode,
     profile::Profile,
-    surface::Snapshot,
+    surface::{AgentAccess, Snapshot, View},
 };
 use serde::Serialize;
 
 use super::{CommandError, Context};
 use crate::app::App;
+
+/// Show what is known of each host, and which mode it gets and why.
+#[derive(Debug, clap::Args)]
+pub struct HostsArgs {}
 
 #[derive(Debug, Serialize)]
 pub struct Hosts {
@@ -27,13 +32,13 @@ pub struct Row {
     pub why: String,
 }
 
-pub async fn hosts(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
+pub async fn hosts(context: &Context) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     let configured = settings.mode.map(|mode| mode.to_string());
-    context.output.show(&Hosts { hosts: rows(&snapshot), configured }, as_json);
+    context.output.show(&Hosts { hosts: rows(&snapshot), configured });
     if !snapshot.settled {
         context.output.note(
             "some servers have never connected, so the modes may change; `plugbay list` connects to all",
@@ -50,12 +55,29 @@ pub fn rows(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 fn row(profile: &Profile, snapshot: &Snapshot) -> Row {
+    let (mode, why) = chosen(profile, snapshot);
+    Row { profile: profile.clone(), mode: mode.to_string(), why }
+}
+
+/// How a host with this profile sees the catalog in a mode.
+pub fn view(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> View {
+    View {
+        mode,
+        deaf: !profile.lists_again,
+        defers: profile.defers_from.is_some(),
+        name_limit: profile.name_limit,
+        agents: snapshot.layout.agents == AgentAccess::Everybody,
+        ..View::default()
+    }
+}
+
+/// The mode that a host with this profile gets, and why.
+pub fn chosen(profile: &Profile, snapshot: &Snapshot) -> (Mode, String) {
     let choice = auto::choose(profile, Sizes::of(snapshot), Conversation::default());
-    let (mode, why) = match snapshot.layout.mode {
-        Some(mode) => (mode.to_string(), "configured".to_owned()),
-        None => (choice.mode.to_string(), choice.why()),
-    };
-    Row { profile: profile.clone(), mode, why }
+    match snapshot.layout.mode {
+        Some(mode) => (mode, "configured".to_owned()),
+        None => (choice.mode, choice.why()),
+    }
 }
 
 #[cfg(test)]

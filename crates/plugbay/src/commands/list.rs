@@ -5,18 +5,47 @@ use std::process::ExitCode;
 use plugbay_core::{
     era::Era,
     exposure::Mode,
+    failure::Failure,
+    name::ServerName,
     server_state::ServerState,
+    signature::first_sentence,
+    surface::Snapshot,
     tokens::{Cost, Ledger},
 };
-use plugbay_upstream::Condition;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::{CommandError, Context, StartFailure, start::start};
+use super::{
+    CommandError, Context, StartFailure,
+    approve::Launch,
+    start::{Failures, start_visibly},
+    tools::find,
+};
 use crate::{
     app::App,
     config::{ServerSettings, Settings, Severity},
     tokenizer,
 };
+
+/// Start every server and show its state, tools and tokens.
+///
+/// A line about each server appears on stderr when it has started or failed. With one name, the details of that
+/// server are shown. The tools go to the cache, so that hosts see them in their first list.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ListArgs {
+    /// Start and show only these servers.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay list              every server in a table
+  plugbay list github       one server with its tools, or why it fails
+  plugbay list --json
+
+The exit code is 1 if a server fails or a configuration file has an error.";
 
 /// All servers at a glance.
 #[derive(Debug, Serialize)]
@@ -43,63 +72,129 @@ pub struct Row {
     pub era: Option<Era>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<StartFailure>,
+    /// The trouble was shown as a problem of the configuration.
+    #[serde(skip)]
+    pub was_shown: bool,
 }
 
-pub async fn list(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
-    let settings = context.settings()?;
+/// One server in detail.
+#[derive(Debug, Serialize)]
+pub struct Detail {
+    #[serde(flatten)]
+    pub row: Row,
+    pub launch: Option<Launch>,
+    /// The name and version that the server gives itself.
+    pub info: Option<String>,
+    pub definitions: Vec<ToolCost>,
+    pub resources: usize,
+    pub prompts: usize,
+}
+
+/// A tool by the name that hosts see.
+#[derive(Debug, Serialize)]
+pub struct ToolCost {
+    pub name: String,
+    pub tokens: usize,
+    pub purpose: String,
+}
+
+pub async fn list(context: &Context, args: &ListArgs) -> Result<ExitCode, CommandError> {
+    // Problems of other servers matter little to somebody who names one.
+    let names_all = args.names.is_empty();
+    let settings = if names_all { context.settings()? } else { context.settings_in_passing()? };
+    let wanted: Vec<ServerName> =
+        args.names.iter().map(|name| find(&settings, name)).collect::<Result<_, _>>()?;
     tokenizer::prepare();
     let app = App::assemble(&settings, context.environment.clone());
-    let overview = look(context, &settings, &app).await;
-    context.output.progress_done();
-    context.output.show(&overview, as_json);
+    let is_wanted = |name: &ServerName| wanted.is_empty() || wanted.contains(name);
+    let failures = start_visibly(&app, context.output, is_wanted).await;
+    let snapshot = app.snapshots().borrow().clone();
+    let look = Look { snapshot, settings: &settings, failures, names_all };
+    let failed = match wanted.as_slice() {
+        [only] => look.show_detail(context, only),
+        _ => look.show_all(context, is_wanted),
+    };
     app.shut_down().await;
     let broken_file = settings.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
-    let failed = broken_file || overview.servers.iter().any(|row| row.state == ServerState::Error);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failed || broken_file && names_all { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn look(context: &Context, settings: &Settings, app: &App) -> Overview {
-    let mut waiting: Vec<String> = app.servers().keys().map(ToString::to_string).collect();
-    let failures = start(
-        app,
-        |_| true,
-        |name, condition| {
-            if matches!(condition, Condition::Ready | Condition::Error(_)) {
-                waiting.retain(|other| other != name.as_str());
-            }
-            match waiting.as_slice() {
-                [] => context.output.progress("counting tokens"),
-                names => context.output.progress(&format!("waiting for {}", names.join(", "))),
-            }
-        },
-    );
-    let failures = failures.await;
-    let snapshot = app.snapshots().borrow().clone();
-    let ledger = Ledger::of(&snapshot.names, tokenizer::count);
-    let costs = ledger.by_server();
-    let row = |server: &ServerSettings| {
-        let name = &server.name;
-        let Cost { tools, tokens } = costs.get(name).copied().unwrap_or_default();
-        let trouble = match &server.spec {
-            Err(reason) => Some(StartFailure { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
-            Ok(_) => failures.get(name).map(|failure| StartFailure::from(&**failure)),
+/// The servers after their start.
+struct Look<'a> {
+    settings: &'a Settings,
+    snapshot: Snapshot,
+    failures: Failures,
+    names_all: bool,
+}
+
+impl Look<'_> {
+    /// Returns whether a server failed.
+    fn show_all(&self, context: &Context, is_wanted: impl Fn(&ServerName) -> bool) -> bool {
+        let ledger = Ledger::of(&self.snapshot.names, tokenizer::count);
+        let servers = self.settings.servers.iter().filter(|server| is_wanted(&server.name));
+        let servers: Vec<Row> = servers.map(|server| self.row(server, &ledger)).collect();
+        let names = &self.snapshot.names;
+        let overview = Overview {
+            tools: servers.iter().map(|row| row.tools).sum(),
+            tokens: servers.iter().map(|row| row.tokens).sum(),
+            servers,
+            disabled: self.settings.disabled.iter().map(ToString::to_string).collect(),
+            collisions: names.collisions.clone(),
+            ambiguous: names.ambiguous.clone(),
         };
-        let era = snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
+        context.output.show(&overview);
+        overview.servers.iter().any(|row| row.state == ServerState::Error)
+    }
+
+    fn show_detail(&self, context: &Context, name: &ServerName) -> bool {
+        let Some(server) = self.settings.servers.iter().find(|server| server.name == *name) else {
+            return true;
+        };
+        let ledger = Ledger::of(&self.snapshot.names, tokenizer::count);
+        let unexpanded = context.source.load_unexpanded().servers;
+        let launch = unexpanded.iter().find(|server| server.name == *name).map(Launch::of);
+        let offer = self.snapshot.catalog.get(name).map(|entry| &entry.offer);
+        let tools = ledger.entries.iter().filter(|entry| entry.server == *name);
+        let detail = Detail {
+            row: self.row(server, &ledger),
+            launch: launch.map(Launch::masked),
+            info: offer.and_then(|offer| info(offer.info.as_deref()?)),
+            definitions: tools
+                .map(|entry| ToolCost {
+                    name: entry.tool.name.clone(),
+                    tokens: entry.tokens,
+                    purpose: first_sentence(&entry.tool.description().unwrap_or_default()),
+                })
+                .collect(),
+            resources: offer.map_or(0, |offer| offer.resources.len() + offer.templates.len()),
+            prompts: offer.map_or(0, |offer| offer.prompts.len()),
+        };
+        context.output.show(&detail);
+        detail.row.state == ServerState::Error
+    }
+
+    fn row(&self, server: &ServerSettings, ledger: &Ledger) -> Row {
+        let name = &server.name;
+        let Cost { tools, tokens } = ledger.by_server().get(name).copied().unwrap_or_default();
+        let trouble = match &server.spec {
+            Err(reason) => Some(StartFailure::from(&Failure::new(reason, Vec::new()))),
+            Ok(_) => self.failures.get(name).map(|failure| StartFailure::from(&**failure)),
+        };
+        let era = self.snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
         let state = match (&trouble, era) {
             (Some(_), _) => ServerState::Error,
-            (None, Some(_)) => working(server.exposure.mode.or(settings.mode)),
+            (None, Some(_)) => working(server.exposure.mode.or(self.settings.mode)),
             (None, None) => ServerState::Warming,
         };
-        Row { name: name.to_string(), state, tools, tokens, era, trouble }
-    };
-    let Cost { tools, tokens } = ledger.total();
-    Overview {
-        servers: settings.servers.iter().map(row).collect(),
-        tools,
-        tokens,
-        disabled: settings.disabled.iter().map(ToString::to_string).collect(),
-        collisions: snapshot.names.collisions.clone(),
-        ambiguous: snapshot.names.ambiguous.clone(),
+        Row {
+            name: name.to_string(),
+            state,
+            tools,
+            tokens,
+            era,
+            trouble,
+            was_shown: self.names_all && server.spec.is_err(),
+        }
     }
 }
 
@@ -109,4 +204,11 @@ fn working(mode: Option<Mode>) -> ServerState {
         None | Some(Mode::All) => ServerState::Active,
         Some(Mode::Search | Mode::Activate | Mode::Suite) => ServerState::Ready,
     }
+}
+
+/// `name version`, of a `serverInfo`.
+fn info(info: &[u8]) -> Option<String> {
+    let info: Value = serde_json::from_slice(info).ok()?;
+    let parts = [info["name"].as_str()?, info["version"].as_str().unwrap_or_default()];
+    Some(parts.join(" ").trim_end().to_owned())
 }

@@ -2,13 +2,22 @@
 
 pub mod approve;
 pub mod call;
+pub mod completions;
 pub mod demo;
+pub mod doctor;
 pub mod hosts;
+pub mod import;
+pub mod init;
 pub mod list;
+pub mod logs;
+pub mod man;
+pub mod migrate;
 pub mod permissions;
+pub mod plugin;
 pub mod schema;
 pub mod search;
 pub mod serve;
+pub mod setup;
 pub mod skill;
 mod start;
 pub mod status;
@@ -48,6 +57,14 @@ impl Context {
             self.output.note(format!("the configuration has {problems}; `plugbay list` shows more"));
         }
         self.check(settings)
+    }
+
+    /// Names the servers whose tools are not known.
+    fn note_unknown(&self, servers: &[String]) {
+        if !servers.is_empty() {
+            let these = servers.join(", ");
+            self.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
+        }
     }
 
     /// Fails if no server is configured.

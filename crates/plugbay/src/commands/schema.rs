@@ -1,7 +1,14 @@
 //! `plugbay schema`: what a configuration file may hold, for editors.
 
+use std::process::ExitCode;
+
 use crate::{config, output::Output};
 
-pub fn schema(output: Output) {
+/// Print the JSON Schema of the configuration file.
+#[derive(Debug, clap::Args)]
+pub struct SchemaArgs {}
+
+pub fn schema(output: Output) -> ExitCode {
     output.raw(config::schema_json());
+    ExitCode::SUCCESS
 }

@@ -17,14 +17,32 @@ use crate::{
     embeddings,
 };
 
-/// The options of `plugbay search`.
-#[derive(Debug)]
-pub struct SearchOptions {
-    pub query: String,
-    pub limit: usize,
-    pub server: Option<String>,
-    pub explain: bool,
+/// Find tools by what they do. Starts no server.
+///
+/// It searches the tools in the cache.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct SearchArgs {
+    /// What the tool should do, in words.
+    #[arg(required = true)]
+    query: Vec<String>,
+    /// Show at most this many tools, from 1 to 100.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    limit: u16,
+    /// Search only the tools of this server.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Also show which words matched where, and how near the meaning is.
+    #[arg(long)]
+    explain: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay search create an issue
+  plugbay search --server github --limit 10 --explain pull requests
+
+The exit code is 1 if no tool was found.";
 
 #[derive(Debug, Serialize)]
 pub struct Results {
@@ -45,13 +63,10 @@ pub struct Row {
     pub explanation: Option<Explanation>,
 }
 
-pub async fn search(
-    context: &Context,
-    options: &SearchOptions,
-    as_json: bool,
-) -> Result<ExitCode, CommandError> {
+pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, CommandError> {
+    let (query, limit) = (args.query.join(" "), args.limit.into());
     let settings = context.settings_in_passing()?;
-    let server = options.server.as_deref().map(|name| find(&settings, name)).transpose()?;
+    let server = args.server.as_deref().map(|name| find(&settings, name)).transpose()?;
     let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
@@ -61,19 +76,20 @@ pub async fn search(
         return Err(CommandError::failed("no tools are known yet")
             .hint("`plugbay list` starts every server and caches its tools"));
     }
-    let wanted = ranking::RankRequest { query: options.query.clone(), server, limit: options.limit };
+    let wanted = ranking::RankRequest { query: query.clone(), server, limit };
     let names = ask_model(context, &settings, &wanted, &snapshot).await;
-    let results = find_in(&snapshot, &wanted, &names, options.explain);
+    let results = find_in(&snapshot, &wanted, &names, args.explain);
     let found = !results.hits.is_empty();
+    let as_json = context.output.is_json();
     if found || as_json {
-        context.output.show(&results, as_json);
+        context.output.show(&results);
     }
     if !unknown.is_empty() {
         let these = unknown.join(", ");
         context.output.note(format!("the cache has no tools of {these}; `plugbay list` starts every server"));
     }
     if !found && !as_json {
-        return Err(CommandError::failed(format!("no tool fits {:?}", options.query))
+        return Err(CommandError::failed(format!("no tool fits {query:?}"))
             .hint("describe what the tool should do with a verb and an object: \"create issue\""));
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,10 +1,15 @@
 //! `plugbay serve`: all servers behind one MCP server, on stdin and stdout or over HTTP.
 
-use std::{io, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
 use plugbay_downstream::{
     Gateway,
-    http::{self, Limits, Listener},
+    http::{self, Address, Limits, Listener},
     stdio,
 };
 use tokio::{
@@ -16,7 +21,7 @@ use super::{CommandError, Context};
 use crate::{
     app::{App, Environment},
     config::Settings,
-    settings::{Http, Source},
+    settings::{self, Http, HttpFlags, Source},
     status_file::{self, GatewayStatus, Transport},
     watch::Watch,
 };
@@ -29,7 +34,54 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// How often the counted uses of tools are saved: those since then are lost when the gateway is killed.
 const SAVE_USAGE: Duration = Duration::from_secs(15);
 
-pub async fn serve(source: &Source, environment: Environment) -> io::Result<()> {
+/// Serve all servers as one MCP server, on stdio or over HTTP.
+///
+/// On stdio it serves one host, over HTTP many.
+/// Hosts start `plugbay serve` themselves. The log goes to stderr, and says which mode each host got and why.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ServeArgs {
+    /// Serve over HTTP at this address: 127.0.0.1:8080, a port, or unix:PATH. Port 0 picks a free port.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<Address>,
+    /// Also accept this name in the Host header of requests, with or without a port.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    allow_host: Vec<String>,
+    /// Accept requests of web pages from this origin, such as `https://example.com`.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+    /// A file of tokens, one per line; each host must send one of them, or that in `PLUGBAY_HTTP_TOKEN`.
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_file: Option<PathBuf>,
+    /// Give every host this profile, whatever name it sends; `plugbay hosts` lists the profiles.
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay serve                           for one host, on stdin and stdout
+  plugbay serve --http 127.0.0.1:8080     for many hosts, at that address";
+
+pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, CommandError> {
+    let ServeArgs { http, allow_host, allow_origin, token_file, host } = args;
+    let context = Context { source: context.source.with_host(host)?, ..context };
+    if let Some(address) = http {
+        let flags = HttpFlags { address, allow_host, allow_origin, token_file };
+        serve_http(&context, settings::http(flags)?).await?;
+    } else {
+        if io::stdin().is_terminal() {
+            let people = "people use plugbay list, tools or call";
+            context
+                .output
+                .note(format!("`plugbay serve` speaks MCP on stdin and stdout, for hosts; {people}"));
+        }
+        serve_stdio(&context.source, context.environment).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve_stdio(source: &Source, environment: Environment) -> io::Result<()> {
     let outcome = run(source, environment, Transport::Stdio, |gateway| {
         let (input, output) = stdio::standard();
         stdio::serve(gateway, input, output, stop_signal())
@@ -39,7 +91,7 @@ pub async fn serve(source: &Source, environment: Environment) -> io::Result<()> 
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
 
-pub async fn serve_http(context: &Context, Http { address, access }: Http) -> Result<(), CommandError> {
+async fn serve_http(context: &Context, Http { address, access }: Http) -> Result<(), CommandError> {
     let listener = Listener::bind(&address).await.map_err(|error| {
         CommandError::failed(format!("cannot listen at {address}: {error}"))
             .hint("choose another address, or port 0 for any free port")

@@ -1,4 +1,4 @@
-//! `plugbay skill` and `plugbay plugin`: write a skill and a plugin that teach Claude Code to use the gateway.
+//! `plugbay skill`: writes a skill that teaches Claude Code to use the gateway.
 
 use std::{
     fs, io,
@@ -7,84 +7,52 @@ use std::{
     process::ExitCode,
 };
 
-use serde_json::{Value, json};
-
 use super::{CommandError, Context};
+use crate::settings;
 
-const SKILL: &str = include_str!("../../assets/SKILL.md");
-const README: &str = include_str!("../../assets/plugin/README.md");
-/// The prefixes that Claude Code gives to tools of a configured server, and of a plugin's server.
-const PREFIX: &str = "mcp__plugbay__";
-const PLUGIN_PREFIX: &str = "mcp__plugin_plugbay_plugbay__";
+/// The text of the skill.
+pub const SKILL: &str = include_str!("../../assets/SKILL.md");
 /// Where Claude Code looks for skills, below the home folder.
 const SKILLS: &str = ".claude/skills/plugbay";
-const FILE: &str = "SKILL.md";
-const PLUGIN: &str = "plugbay";
-const MANIFEST: &str = ".claude-plugin/plugin.json";
+/// The skill's place below Claude Code's folder.
+pub const BELOW_CLAUDE: &str = "skills/plugbay/SKILL.md";
+pub const FILE: &str = "SKILL.md";
 
-/// What `plugbay skill` does with the skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SkillAction {
-    Print,
-    /// Linked, so that a newer plugbay only has to write its own copy.
-    Link,
-    Copy,
+/// Print or install the skill that teaches Claude Code the gateway.
+#[derive(Debug, clap::Args)]
+pub struct SkillArgs {
+    /// Install it as a link in Claude Code's folder of skills.
+    #[arg(long)]
+    install: bool,
+    /// Install it as a copy.
+    #[arg(long)]
+    copy: bool,
 }
 
-pub fn skill(context: &Context, action: SkillAction, home: Option<&Path>) -> Result<ExitCode, CommandError> {
-    if action == SkillAction::Print {
+pub fn skill(context: &Context, args: &SkillArgs) -> Result<ExitCode, CommandError> {
+    if !args.install && !args.copy {
         context.output.raw(SKILL);
         return Ok(ExitCode::SUCCESS);
     }
-    let home = home.ok_or_else(|| CommandError::failed("there is no home folder to install the skill in"))?;
+    let home = settings::home()
+        .ok_or_else(|| CommandError::failed("there is no home folder to install the skill in"))?;
     let place = home.join(SKILLS).join(FILE);
     let user_file = context.source.paths.user_file.as_deref();
-    let own = user_file.unwrap_or(home).with_file_name(FILE);
-    if action == SkillAction::Link {
-        write(&own, SKILL)?;
-        link(&own, &place)?;
-        context.output.note(format!("{} is a link to {}", place.display(), own.display()));
-    } else {
+    let own = user_file.unwrap_or(&home).with_file_name(FILE);
+    // Linked, so that a newer plugbay only has to write its own copy.
+    if args.copy {
         remove_link(&place)?;
         write(&place, SKILL)?;
         context.output.note(format!("wrote {}", place.display()));
+    } else {
+        write(&own, SKILL)?;
+        link(&own, &place)?;
+        context.output.note(format!("{} is a link to {}", place.display(), own.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a plugin for Claude Code: the skill, and plugbay as its MCP server.
-pub fn plugin(context: &Context, folder: &Path) -> Result<ExitCode, CommandError> {
-    let manifest = json!({
-        "name": PLUGIN,
-        "description": env!("CARGO_PKG_DESCRIPTION"),
-        "version": env!("CARGO_PKG_VERSION"),
-        "author": { "name": "plugbay" },
-        "license": env!("CARGO_PKG_LICENSE"),
-    });
-    if !is_free(folder) {
-        let what = format!("{} contains something else than a plugin of plugbay", folder.display());
-        return Err(CommandError::failed(what).hint("give an empty folder, or one that does not exist yet"));
-    }
-    let servers = json!({ "mcpServers": { "plugbay": { "command": "plugbay", "args": ["serve"] } } });
-    write(&folder.join(MANIFEST), &format!("{manifest:#}\n"))?;
-    write(&folder.join(".mcp.json"), &format!("{servers:#}\n"))?;
-    write(&folder.join("README.md"), README)?;
-    write(&folder.join("skills/plugbay").join(FILE), &SKILL.replace(PREFIX, PLUGIN_PREFIX))?;
-    context
-        .output
-        .note(format!("wrote a plugin to {}; try `claude plugin validate` on it", folder.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Empty, absent, or an earlier plugin of plugbay: a project's own `.mcp.json` is never overwritten.
-fn is_free(folder: &Path) -> bool {
-    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-    let manifest = fs::read(folder.join(MANIFEST)).unwrap_or_default();
-    let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
-    empty || manifest["name"] == PLUGIN
-}
-
-fn write(file: &Path, text: &str) -> Result<(), CommandError> {
+pub(super) fn write(file: &Path, text: &str) -> Result<(), CommandError> {
     let parent = file.parent().map(Path::to_path_buf).unwrap_or_default();
     let written = fs::create_dir_all(parent).and_then(|()| fs::write(file, text));
     written.map_err(|error| failed(file, &error))
@@ -111,20 +79,4 @@ fn remove_link(place: &Path) -> Result<(), CommandError> {
 
 fn failed(file: &Path, error: &io::Error) -> CommandError {
     CommandError::failed(format!("cannot write {}: {error}", file.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plugin_is_written_over_nothing_but_itself() {
-        let folder = tempfile::tempdir().unwrap();
-        let within = |name: &str| folder.path().join(name);
-        assert!(is_free(&within("new")) && is_free(folder.path()));
-        write(&within("own").join(MANIFEST), r#"{"name":"plugbay"}"#).unwrap();
-        assert!(is_free(&within("own")));
-        write(&within("project/.mcp.json"), "{}").unwrap();
-        assert!(!is_free(&within("project")));
-    }
 }

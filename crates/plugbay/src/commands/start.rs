@@ -1,57 +1,83 @@
 //! Starts servers and waits until each of them is ready or has failed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use plugbay_core::{catalog::Freshness, failure::Failure, name::ServerName};
+use plugbay_core::{catalog::Freshness, failure::Failure, name::ServerName, surface::Snapshot};
 use plugbay_upstream::{Condition, ServerHandle, Status};
 use tokio::{
     sync::{mpsc, watch},
     time::timeout,
 };
 
-use crate::app::App;
+use crate::{
+    app::App,
+    output::{Output, StartLines, Started},
+};
 
 /// A server is ready a moment before the catalog has its tools.
 const CATALOG_WAIT: Duration = Duration::from_secs(1);
 
+/// The failures of servers that did not start.
+pub(super) type Failures = BTreeMap<ServerName, Arc<Failure>>;
+
 /// Starts the wanted servers all at once and reports their conditions to `watcher`. Returns the failures.
 ///
-/// It keeps each failure, because the server is started again a moment later.
+/// It keeps each failure, because the server is started again a moment later. A server that is reported as ready has
+/// its tools in the catalog.
 pub(super) async fn start(
     app: &App,
     wanted: impl Fn(&ServerName) -> bool,
     mut watcher: impl FnMut(&ServerName, &Condition),
-) -> BTreeMap<ServerName, Arc<Failure>> {
+) -> Failures {
     let (updates, mut inbox) = mpsc::unbounded_channel();
     for handle in app.servers().values().filter(|handle| wanted(handle.name())) {
         handle.refresh();
-        tokio::spawn(follow(handle.clone(), updates.clone()));
+        tokio::spawn(follow(handle.clone(), app.snapshots(), updates.clone()));
     }
     drop(updates);
-    let mut ready = Vec::new();
     let mut failures = BTreeMap::new();
     while let Some((name, condition)) = inbox.recv().await {
         watcher(&name, &condition);
-        match condition {
-            Condition::Ready => ready.push(name),
-            Condition::Error(failure) => {
-                failures.insert(name, failure);
-            }
-            Condition::Idle | Condition::Warming => {}
+        if let Condition::Error(failure) = condition {
+            failures.insert(name, failure);
         }
     }
-    let listed = |name: &ServerName, snapshot: &plugbay_core::surface::Snapshot| {
-        snapshot.catalog.get(name).is_some_and(|entry| entry.freshness == Freshness::Fresh)
+    failures
+}
+
+/// Does the same and prints a line about each server that has started or failed.
+pub(super) async fn start_visibly(
+    app: &App,
+    output: Output,
+    wanted: impl Fn(&ServerName) -> bool,
+) -> Failures {
+    let names = app.servers().into_keys().filter(&wanted).map(|name| name.to_string());
+    let mut lines = StartLines::new(output, names.collect());
+    let begun = Instant::now();
+    let snapshots = app.snapshots();
+    let report = |name: &ServerName, condition: &Condition| {
+        let outcome = match condition {
+            Condition::Ready => Started::Ready { tools: snapshots.borrow().names.of(name).count() },
+            Condition::Error(_) => Started::Failed,
+            Condition::Idle | Condition::Warming => return,
+        };
+        lines.settled(name.as_str(), outcome, begun.elapsed());
     };
-    let mut snapshots = app.snapshots();
-    let all_listed = snapshots.wait_for(|snapshot| ready.iter().all(|name| listed(name, snapshot)));
-    // A server that went away again in this moment is shown as it was.
-    let _ = timeout(CATALOG_WAIT, all_listed).await;
+    let failures = start(app, wanted, report).await;
+    output.progress_done();
     failures
 }
 
 /// Sends the conditions of a server until it is ready or has failed.
-async fn follow(handle: ServerHandle, updates: mpsc::UnboundedSender<(ServerName, Condition)>) {
+async fn follow(
+    handle: ServerHandle,
+    mut snapshots: watch::Receiver<Snapshot>,
+    updates: mpsc::UnboundedSender<(ServerName, Condition)>,
+) {
     let mut status: watch::Receiver<Status> = handle.status();
     let mut last = Condition::Idle;
     while status.changed().await.is_ok() {
@@ -60,6 +86,14 @@ async fn follow(handle: ServerHandle, updates: mpsc::UnboundedSender<(ServerName
             continue; // only its pid or era has changed
         }
         last = condition.clone();
+        if condition == Condition::Ready {
+            let is_listed = |snapshot: &Snapshot| {
+                let entry = snapshot.catalog.get(handle.name());
+                entry.is_some_and(|entry| entry.freshness == Freshness::Fresh)
+            };
+            // A server that went away again in this moment is shown as it was.
+            let _ = timeout(CATALOG_WAIT, snapshots.wait_for(is_listed)).await;
+        }
         let settled = matches!(condition, Condition::Ready | Condition::Error(_));
         if updates.send((handle.name().clone(), condition)).is_err() || settled {
             return;

@@ -1,5 +1,7 @@
 //! `plugbay tokens`: counts the tokens that each mode puts into a model's context, on the real listings.
 
+mod host_costs;
+
 use std::process::ExitCode;
 
 use plugbay_core::{
@@ -24,10 +26,27 @@ use super::{
     tools::{find, learn},
 };
 use crate::{app::App, tokenizer};
+pub use host_costs::{HostCost, behind, direct};
+
+/// Count the tokens that each mode puts into a model's context.
+///
+/// Tokens are counted with the o200k vocabulary, on the very texts that hosts get. The second table compares what
+/// each host pays today, with the servers in its own configuration, to what it pays behind plugbay.
+#[derive(Debug, clap::Args)]
+pub struct TokensArgs {
+    /// The server that the examples of activate and suite mode use.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Also estimate what each mode costs over a conversation, and which mode each host gets.
+    #[arg(long)]
+    explain: bool,
+}
 
 #[derive(Debug, Serialize)]
 pub struct Tokens {
     pub listings: Vec<Listed>,
+    /// What each host pays today, and in each mode.
+    pub hosts: Vec<HostCost>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "reckoning")]
     pub conversation: Option<ConversationCosts>,
@@ -42,6 +61,14 @@ pub struct Listed {
     pub tokens: usize,
     /// The instructions, in o200k tokens; only their first line depends on the mode.
     pub instructions: usize,
+    /// Both together.
+    pub total: usize,
+}
+
+impl Listed {
+    fn new(seen: String, tools: usize, tokens: usize, instructions: usize) -> Self {
+        Self { seen, tools, tokens, instructions, total: tokens + instructions }
+    }
 }
 
 /// What each mode costs over a usual conversation.
@@ -74,14 +101,9 @@ pub struct Cost {
     pub tokens: usize,
 }
 
-pub async fn tokens(
-    context: &Context,
-    server: Option<&str>,
-    explain: bool,
-    as_json: bool,
-) -> Result<ExitCode, CommandError> {
+pub async fn tokens(context: &Context, args: &TokensArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let wanted = server.map(|name| find(&settings, name)).transpose()?;
+    let wanted = args.server.as_deref().map(|name| find(&settings, name)).transpose()?;
     tokenizer::prepare();
     let app = App::assemble(&settings, context.environment.clone());
     let unknown = learn(context, &settings, &app, None).await;
@@ -95,12 +117,10 @@ pub async fn tokens(
         let used = server.as_ref().and_then(|server| used(&snapshot, mode, server));
         listings.extend(used.into_iter().flatten());
     }
-    let conversation = explain.then(|| conversation_costs(&snapshot));
-    context.output.show(&Tokens { listings, conversation }, as_json);
-    if !unknown.is_empty() {
-        let these = unknown.join(", ");
-        context.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
-    }
+    let conversation = args.explain.then(|| conversation_costs(&snapshot));
+    let hosts = host_costs::host_costs(&snapshot);
+    context.output.show(&Tokens { listings, hosts, conversation });
+    context.note_unknown(&unknown);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,7 +138,7 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     let definitions = elements(array, &(0..array.len()));
     let tokens = definitions.iter().map(|span| tokenizer::count(&counted(&array[span.clone()]))).sum();
     let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
-    Listed { seen, tools: definitions.len(), tokens, instructions: tokenizer::count(&told) }
+    Listed::new(seen, definitions.len(), tokens, tokenizer::count(&told))
 }
 
 /// The listing after a server was used.
@@ -146,12 +166,14 @@ fn introspected(snapshot: &Snapshot, server: &ServerName) -> Option<[Listed; 2]>
     let asked = json!({ "action": "introspect" }).to_string();
     let told = suite::introspect(server, snapshot, &Wanted::default());
     let called = json!({ "action": "call", "subtool": found.target.tool, "args": {} }).to_string();
-    let mut after = in_mode(snapshot, Mode::Suite);
-    after.seen = format!("suite, {server} introspected");
-    after.tokens += tokenizer::count(&asked) + tokenizer::count(&told);
-    let tokens = after.tokens + tokenizer::count(&called);
-    let called = Listed { seen: format!("suite, {server} introspected and called"), tokens, ..after.clone() };
-    Some([after, called])
+    let Listed { tools, tokens, instructions, .. } = in_mode(snapshot, Mode::Suite);
+    let introspected = tokens + tokenizer::count(&asked) + tokenizer::count(&told);
+    let with_call = introspected + tokenizer::count(&called);
+    let seen = |what: &str| format!("suite, {server} {what}");
+    Some([
+        Listed::new(seen("introspected"), tools, introspected, instructions),
+        Listed::new(seen("introspected and called"), tools, with_call, instructions),
+    ])
 }
 
 /// The server with the median number of tools.
@@ -209,8 +231,7 @@ mod tests {
                 let layout = Layout { mode: Some(Mode::Activate), name_limit: 64, ..Layout::default() };
                 let listed =
                     in_mode(&Snapshot::new(Arc::new(catalog), Arc::new(layout), true), Mode::Activate);
-                let tokens = listed.tokens + listed.instructions;
-                assert!(listed.tools == 3 && tokens <= 350, "{servers} servers: {tokens}");
+                assert!(listed.tools == 3 && listed.total <= 350, "{servers} servers: {}", listed.total);
             }
         }
     }

@@ -1,27 +1,76 @@
 //! `plugbay tools`: all tools as a host sees them.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use plugbay_core::{
+    catalog::Tool,
+    exposure::Mode,
     name::{self, ServerName},
     signature::Signature,
-    tokens::{Entry, Ledger},
+    surface::{Snapshot, View},
+    tokens::{Ledger, counted},
+    wire::elements,
 };
+use plugbay_upstream::Condition;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{CommandError, Context, alternatives, start::start};
+use super::{
+    CommandError, Context, alternatives,
+    hosts::{chosen, rows, view},
+    start::start,
+};
 use crate::{app::App, config::Settings, tokenizer};
+
+/// Show all tools, or those that match some words.
+///
+/// Without `--mode` and `--host`, these are the tools of all servers, whether a host lists them or finds them by a
+/// search.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ToolsArgs {
+    /// Words that must all occur in a tool's name or description.
+    words: Vec<String>,
+    /// Show only the tools of this server.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["mode", "host"])]
+    server: Option<String>,
+    /// Show what this mode lists: all, suite, search or activate.
+    #[arg(long, value_parser = parse_mode)]
+    mode: Option<Mode>,
+    /// Show what this host lists; `plugbay hosts` has the names.
+    #[arg(long, value_name = "NAME", conflicts_with = "mode")]
+    host: Option<String>,
+    /// Print each tool as one line: its name, parameters and purpose.
+    #[arg(long, conflicts_with = "json")]
+    signature: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay tools                       every tool that hosts may call
+  plugbay tools create issue          those with both words
+  plugbay tools --server github --signature
+  plugbay tools --mode search         what hosts list in mode search
+  plugbay tools --host cursor --json  definitions as this host gets them";
 
 /// The tools that were asked for. As JSON they are the definitions that the host gets.
 #[derive(Debug)]
 pub struct Tools {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Shown>,
+}
+
+/// A tool with its cost.
+#[derive(Debug)]
+pub struct Shown {
+    /// Absent for what plugbay lists itself.
+    pub server: Option<ServerName>,
+    pub tool: Tool,
+    pub tokens: usize,
 }
 
 impl Serialize for Tools {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw = |entry: &Entry| serde_json::from_slice::<Box<RawValue>>(&entry.tool.definition).ok();
+        let raw = |entry: &Shown| serde_json::from_slice::<Box<RawValue>>(&entry.tool.definition).ok();
         serializer.collect_seq(self.entries.iter().filter_map(raw))
     }
 }
@@ -31,36 +80,19 @@ impl Serialize for Tools {
 pub struct Signatures(pub Vec<String>);
 
 impl Signatures {
-    fn of(entries: &[Entry]) -> Self {
-        let line = |entry: &Entry| Signature::of(&entry.tool.name, &entry.tool).to_string();
+    fn of(entries: &[Shown]) -> Self {
+        let line = |entry: &Shown| Signature::of(&entry.tool.name, &entry.tool).to_string();
         Self(entries.iter().map(line).collect())
     }
 }
 
-/// How the tools are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// With what each costs.
-    Table,
-    Signatures,
-    /// As JSON.
-    Definitions,
-}
-
-/// Which tools are wanted.
-#[derive(Debug, Default)]
-pub struct Query {
-    /// All of them must occur in a tool's name or description.
-    pub words: Vec<String>,
-    pub server: Option<String>,
-}
-
-pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<ExitCode, CommandError> {
+pub async fn tools(context: &Context, args: &ToolsArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let server = query.server.as_deref().map(|name| find(&settings, name)).transpose()?;
+    let server = args.server.as_deref().map(|name| find(&settings, name)).transpose()?;
     // Only the table shows tokens, which take a moment to count.
-    let count = if format == Format::Table { tokenizer::count } else { |_: &str| 0 };
-    if format == Format::Table {
+    let as_json = context.output.is_json();
+    let is_table = !args.signature && !as_json;
+    if is_table {
         tokenizer::prepare();
     }
     let app = App::assemble(&settings, context.environment.clone());
@@ -68,24 +100,75 @@ pub async fn tools(context: &Context, query: &Query, format: Format) -> Result<E
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
 
-    let mut entries = Ledger::of(&snapshot.names, count).entries;
-    entries
-        .retain(|entry| server.as_ref().is_none_or(|server| entry.server == *server) && query.matches(entry));
+    let count = if is_table { tokenizer::count } else { |_: &str| 0 };
+    let view = args.view(&snapshot)?;
+    let mut entries = match &view {
+        Some(view) => listed(&snapshot, view, count),
+        None => offered(&snapshot, count),
+    };
+    entries.retain(|entry| (server.is_none() || entry.server == server) && args.matches(entry));
     let found = !entries.is_empty();
-    let as_json = format == Format::Definitions;
-    match format {
-        Format::Signatures => context.output.show(&Signatures::of(&entries), false),
-        _ if found || as_json => context.output.show(&Tools { entries }, as_json),
-        _ => {}
+    if args.signature {
+        context.output.show(&Signatures::of(&entries));
+    } else if found || as_json {
+        context.output.show(&Tools { entries });
     }
-    if !unknown.is_empty() {
-        let these = unknown.join(", ");
-        context.output.note(format!("plugbay knows no tools of {these}; `plugbay list` shows why"));
+    context.note_unknown(&unknown);
+    if is_table && view.is_none() && found {
+        note_modes(context, &snapshot);
     }
     if !found && !as_json {
-        return Err(query.nothing_found());
+        return Err(args.nothing_found());
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The tools of all servers.
+fn offered(snapshot: &Snapshot, count: fn(&str) -> usize) -> Vec<Shown> {
+    let entries = Ledger::of(&snapshot.names, count).entries.into_iter();
+    entries
+        .map(|entry| Shown { server: Some(entry.server), tool: entry.tool, tokens: entry.tokens })
+        .collect()
+}
+
+/// The tools that a host lists.
+fn listed(snapshot: &Snapshot, view: &View, count: fn(&str) -> usize) -> Vec<Shown> {
+    let tools = &snapshot.seen_by(view).listing.tools;
+    let shown = |span: std::ops::Range<usize>| {
+        let tool = Tool::parse(tools.slice(span))?;
+        let tokens = count(&counted(&tool.definition));
+        Some(Shown { server: None, tool, tokens })
+    };
+    elements(tools, &(0..tools.len())).into_iter().filter_map(shown).collect()
+}
+
+/// Says which hosts list something else.
+fn note_modes(context: &Context, snapshot: &Snapshot) {
+    if let Some(mode) = snapshot.layout.mode {
+        if mode != Mode::All {
+            let what = format!("mode {mode} is configured, so hosts list other tools");
+            context.output.note(format!("{what}; see `plugbay tools --mode {mode}`"));
+        }
+        return;
+    }
+    let mut modes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in rows(snapshot).into_iter().filter(|row| row.mode != Mode::All.to_string()) {
+        modes.entry(row.mode).or_default().push(row.profile.name);
+    }
+    if !modes.is_empty() {
+        let groups: Vec<String> =
+            modes.iter().map(|(mode, hosts)| format!("mode {mode} for {}", hosts.join(", "))).collect();
+        let others = groups.join("; ");
+        context
+            .output
+            .note(format!("some hosts list other tools ({others}); see `plugbay tools --host NAME`"));
+    }
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    let modes = [Mode::All, Mode::Suite, Mode::Search, Mode::Activate];
+    let found = modes.into_iter().find(|mode| mode.to_string() == text);
+    found.ok_or_else(|| "the modes are all, suite, search and activate".to_owned())
 }
 
 /// Starts the servers that are not in the cache; returns those that are still unknown.
@@ -102,8 +185,19 @@ pub(super) async fn learn(
         None => app.snapshots().borrow().settled,
     };
     if !settled {
-        context.output.progress("asking the servers for their tools");
-        start(app, wanted, |_, _| {}).await;
+        let names = app.servers().into_keys().filter(wanted).map(|name| name.to_string());
+        let mut waiting: Vec<String> = names.collect();
+        let show = |waiting: &[String]| {
+            context.output.progress(&format!("asking for tools, waiting for {}", waiting.join(", ")));
+        };
+        show(&waiting);
+        let report = |name: &ServerName, condition: &Condition| {
+            if matches!(condition, Condition::Ready | Condition::Error(_)) {
+                waiting.retain(|other| other != name.as_str());
+                show(&waiting);
+            }
+        };
+        start(app, wanted, report).await;
         context.output.progress_done();
     }
     settings
@@ -136,8 +230,24 @@ pub(super) fn unknown_server(settings: &Settings, wanted: &str) -> CommandError 
     }
 }
 
-impl Query {
-    fn matches(&self, entry: &Entry) -> bool {
+impl ToolsArgs {
+    /// The view of the mode or host that the user names.
+    fn view(&self, snapshot: &Snapshot) -> Result<Option<View>, CommandError> {
+        if let Some(mode) = self.mode {
+            return Ok(Some(View::in_mode(mode)));
+        }
+        let Some(name) = &self.host else { return Ok(None) };
+        let hosts = &snapshot.layout.hosts;
+        let profile = hosts.iter().chain([hosts.unknown()]).find(|host| host.name.eq_ignore_ascii_case(name));
+        let profile = profile.ok_or_else(|| {
+            let names: Vec<&str> = hosts.iter().map(|profile| profile.name.as_str()).collect();
+            CommandError::usage(format!("there is no profile of a host {name:?}"))
+                .hint(format!("there are profiles of {}", names.join(", ")))
+        })?;
+        Ok(Some(view(profile, snapshot, chosen(profile, snapshot).0)))
+    }
+
+    fn matches(&self, entry: &Shown) -> bool {
         let description = entry.tool.description().unwrap_or_default();
         let whole = format!("{} {description}", entry.tool.name).to_lowercase();
         let mut words = self.words.iter().flat_map(|words| words.split_whitespace());

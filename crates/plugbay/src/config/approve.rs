@@ -11,6 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{document, identity::hex_digest, paths::Paths};
+use crate::files;
 
 /// A file as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Content {
 }
 
 impl Content {
-    pub(super) fn of(file: &Path, bytes: &[u8]) -> Self {
+    pub fn of(file: &Path, bytes: &[u8]) -> Self {
         Self { file: file.into(), sha256: hex_digest(bytes) }
     }
 }
@@ -58,6 +59,11 @@ pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> 
     write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
 }
 
+/// May this content of the file be used without another question?
+pub fn is_approved(paths: &Paths, file: &Path, content: &[u8]) -> bool {
+    approval(paths.approvals().as_deref(), file, content) == Approval::Given
+}
+
 /// What the approvals say about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {
@@ -81,11 +87,7 @@ pub(super) fn approval(approvals: Option<&Path>, file: &Path, content: &[u8]) ->
 /// Its name in its folder, whatever links lead to that. A file that is a link itself is not what it leads
 /// to: its servers start in the folder of the link, where the same command may be another program.
 fn place(file: &Path) -> io::Result<PathBuf> {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    Ok(folder.canonicalize()?.join(file.file_name().unwrap_or_default()))
+    Ok(files::folder_of(file).canonicalize()?.join(file.file_name().unwrap_or_default()))
 }
 
 /// Place → SHA-256 of the approved content.
@@ -100,29 +102,13 @@ fn read(path: &Path) -> io::Result<Approvals> {
     }
 }
 
-/// Written beside its place and moved there, so that a crash leaves the old list or the new one.
+/// In a folder that only its owner can read, also if it was there before with wider permissions.
 fn write(path: &Path, list: &Approvals) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    create_private(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?; // readable by its owner alone
-    serde_json::to_writer_pretty(&mut file, list)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
-
-#[cfg(unix)]
-fn create_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // It may have been there before, made with wider permissions.
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
-}
-
-#[cfg(not(unix))]
-fn create_private(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
+    let folder = files::folder_of(path);
+    files::create_folder(folder)?;
+    #[cfg(unix)]
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    files::replace(path, &serde_json::to_vec_pretty(list)?)
 }
 
 #[cfg(all(test, unix))]

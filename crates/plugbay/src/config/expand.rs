@@ -1,6 +1,26 @@
-//! `${VAR}`, `${VAR:-default}` and `${env:VAR}` in text.
+//! `${VAR}`, `${VAR:-default}`, `${env:VAR}` and the names of a few folders in text.
 
-use super::Env;
+use std::path::Path;
+
+use super::{
+    Env,
+    paths::{Paths, project_folder},
+};
+
+/// Adds the folders that hosts have names for to the environment: `${workspaceFolder}`,
+/// `${workspaceFolderBasename}` and `${userHome}`. They win over variables of the same name.
+pub fn with_folders(paths: &Paths, env: Env<'_>) -> impl Fn(&str) -> Option<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    move |name| match name {
+        "workspaceFolder" => Some(text(project_folder(&paths.start))),
+        "workspaceFolderBasename" => {
+            let name = project_folder(&paths.start).file_name().unwrap_or_default();
+            Some(name.to_string_lossy().into_owned())
+        }
+        "userHome" => paths.home.as_deref().map(text),
+        _ => env(name),
+    }
+}
 
 /// Why a text could not be filled in. Never holds a value from the environment.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +46,16 @@ pub(super) fn expand(text: &str, env: Env<'_>) -> Result<String, ExpandError> {
     }
     filled.push_str(rest);
     Ok(filled)
+}
+
+/// The variables of a text that are not set and have no default.
+pub fn unset_variables(text: &str, env: Env<'_>) -> Vec<String> {
+    let references = text.split("${").skip(1).filter_map(|after| after.split_once('}'));
+    let unset = references.filter_map(|(inner, _)| match reference(inner, env) {
+        Err(ExpandError::Unset { variable, .. }) => Some(variable),
+        _ => None,
+    });
+    unset.collect()
 }
 
 fn reference(inner: &str, env: Env<'_>) -> Result<String, ExpandError> {
@@ -83,6 +113,25 @@ mod tests {
         check("${EMPTY}|${EMPTY:-d}|${B:-}", "|d|");
         check("${B:-a:-b c}", "a:-b c");
         check("ä${A}ö", "ä1ö");
+    }
+
+    #[test]
+    fn names_of_folders_are_filled_in() {
+        let root = tempfile::tempdir().unwrap();
+        let start = root.path().join("repository/crate");
+        std::fs::create_dir_all(&start).unwrap();
+        let home = Some(root.path().join("home"));
+        let paths = Paths { user_file: None, state_folder: None, home, start: start.clone() };
+        let env = |name: &str| (name == "workspaceFolder").then(|| "from the environment".to_owned());
+        let check = |text: &str, expected: &str| {
+            let expected = expected.replace("ROOT", &root.path().to_string_lossy());
+            assert_eq!(expand(text, &with_folders(&paths, &env)), Ok(expected), "{text}");
+        };
+        check("${workspaceFolder}/x", "ROOT/repository/crate/x");
+        std::fs::create_dir(root.path().join("repository/.git")).unwrap();
+        check("${workspaceFolder}", "ROOT/repository");
+        check("${workspaceFolderBasename}", "repository");
+        check("${userHome}:${workspaceFolder:-d}", "ROOT/home:ROOT/repository");
     }
 
     #[test]

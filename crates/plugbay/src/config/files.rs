@@ -8,7 +8,7 @@ use std::{
 use super::{
     Settings,
     approve::{Approval, Content, approval},
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Kind, Severity},
     document::{self, Document},
     paths::{Paths, candidates, is_switchboard},
     switchboard::Switchboard,
@@ -61,12 +61,10 @@ impl Files {
             Some(bytes) => self.parse(path, &bytes, Origin::Machine, paths),
             None if self.diagnostics.is_empty() => {
                 self.unreadable = true;
-                self.diagnostics.push(Diagnostic::of_file(
-                    Severity::Error,
-                    path,
-                    "there is no such file",
-                    "correct the path after `--config` in the host's entry for plugbay, or create the file",
-                ));
+                let help =
+                    "correct the path after `--config` in the host's entry for plugbay, or create the file";
+                let problem = Diagnostic::of_file(Severity::Error, path, "there is no such file", help);
+                self.diagnostics.push(problem.of_kind(Kind::Unreadable));
             }
             None => {}
         }
@@ -112,7 +110,7 @@ impl Files {
             Ok(None) => return Opened::Absent,
             Err(problem) => {
                 let reason = problem.one_line();
-                self.diagnostics.push(problem);
+                self.diagnostics.push(*problem);
                 return Opened::Unreadable(reason);
             }
         };
@@ -133,13 +131,14 @@ impl Files {
             Approval::Missing => format!("this {what} is not approved; plugbay ignores it"),
         };
         let help = "read it, and if you trust it, run `plugbay approve`";
-        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, help));
+        let problem = Diagnostic::of_file(Severity::Warning, path, message, help);
+        self.diagnostics.push(problem.of_kind(Kind::Unapproved));
         false
     }
 
     fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
         let bytes = document::bytes(path).unwrap_or_else(|problem| {
-            self.diagnostics.push(problem);
+            self.diagnostics.push(*problem);
             self.unreadable = true;
             None
         });

@@ -16,6 +16,7 @@ use super::{
     Env, Limits, ServerSettings, Settings,
     diagnostic::quote,
     entry::{self, Surroundings},
+    expand::with_folders,
     files::{Files, Origin},
     model,
     paths::Paths,
@@ -36,7 +37,7 @@ pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
         files.user(paths);
         files.project(paths);
     }
-    settings(files, env)
+    settings(files, &with_folders(paths, env))
 }
 
 fn settings(files: Files, env: Env<'_>) -> Settings {

@@ -14,6 +14,7 @@ mod discover;
 mod document;
 mod entry;
 mod expand;
+mod export;
 mod files;
 mod found;
 mod glob;
@@ -45,11 +46,13 @@ use plugbay_core::{
 };
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
-pub use approve::{ApproveError, Content, approve};
-pub use diagnostic::{Diagnostic, Position, Severity};
+pub use approve::{ApproveError, Content, approve, is_approved};
+pub use diagnostic::{Diagnostic, Kind, Position, Severity};
+pub use expand::{unset_variables, with_folders};
+pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};
 pub use load::load;
-pub use paths::{Paths, project_file};
+pub use paths::{Paths, project_file, project_folder};
 pub use schema::schema_json;
 pub use units::parse_duration;
 

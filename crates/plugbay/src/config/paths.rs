@@ -55,6 +55,11 @@ impl Paths {
         Some(self.state_folder.as_ref()?.join("running"))
     }
 
+    /// Where gateways keep the logs of their servers.
+    pub fn log_folder(&self) -> Option<PathBuf> {
+        Some(self.state_folder.as_ref()?.join("logs"))
+    }
+
     pub(super) fn approvals(&self) -> Option<PathBuf> {
         Some(self.state_folder.as_ref()?.join("approved.json"))
     }
@@ -71,10 +76,15 @@ pub(super) fn is_switchboard(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == SWITCHBOARD_FILE)
 }
 
+/// The folder of the project in which plugbay was started: the root of its repository, else `start` itself.
+pub fn project_folder(start: &Path) -> &Path {
+    start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(start)
+}
+
 /// Every file that could be the project file, the nearest first.
 pub(super) fn candidates(start: &Path) -> Vec<PathBuf> {
-    let depth = start.ancestors().position(|folder| folder.join(".git").exists()).unwrap_or(0);
-    let folders = start.ancestors().take(depth + 1);
+    let project = project_folder(start);
+    let folders = start.ancestors().take_while(|folder| folder.starts_with(project));
     folders.flat_map(|folder| PROJECT_FILES.map(|name| folder.join(name))).collect()
 }
 

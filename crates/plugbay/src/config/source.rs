@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::common::Range;
 
 use super::{
-    diagnostic::{Diagnostic, Position, Severity, Snippet, printable},
+    diagnostic::{Diagnostic, Kind, Position, Severity, Snippet, printable},
     scan::{self, Scan},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Diagnostic> {
+    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Box<Diagnostic>> {
         // Windows editors put a byte order mark in front; it is not part of the text.
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -33,7 +33,8 @@ impl Source {
         let start = error.valid_up_to();
         let at = Range::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
         let help = Some("save the file as UTF-8".into());
-        Err(source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help))
+        let problem = source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help);
+        Err(Box::new(problem.of_kind(Kind::Unreadable)))
     }
 
     /// Where `needle` stands inside `within`, else `within` itself.
@@ -67,6 +68,7 @@ impl Source {
         };
         Diagnostic {
             severity,
+            kind: Kind::default(),
             file: self.path.clone(),
             position: Some(Position { line, column: before + 1 }),
             message,

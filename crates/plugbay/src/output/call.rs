@@ -1,5 +1,7 @@
 //! The result of a call: its text as it is, the rest in a line each.
 
+use std::path::PathBuf;
+
 use plugbay_core::wire::Members;
 use serde_json::Value;
 
@@ -8,16 +10,16 @@ use crate::commands::call::CallResult;
 
 impl Output {
     /// Says whether the tool succeeded. A tool's complaint goes to stderr, like any other.
-    pub fn call_result(&self, call: &CallResult, raw: bool) -> bool {
+    pub fn call_result(&self, call: &CallResult) -> bool {
         let result: Value = serde_json::from_slice(&call.result).unwrap_or_default();
         let failed = result["isError"] == true;
-        if raw {
+        if self.json {
             self.raw(&call.result);
             self.raw("\n");
         } else if failed {
-            self.tell(&complaint(&call.tool, &text(&call.result, &result), self.err));
+            self.tell(&complaint(&call.tool, &text(call, &result), self.err));
         } else {
-            self.raw(text(&call.result, &result));
+            self.raw(text(call, &result));
         }
         !failed
     }
@@ -28,13 +30,14 @@ fn complaint(tool: &str, text: &str, style: Style) -> String {
     format!("{} {tool}: {text}", style.bad("error:"))
 }
 
-fn text(raw: &[u8], result: &Value) -> String {
+fn text(call: &CallResult, result: &Value) -> String {
+    let raw = &call.result;
     let mut pieces: Vec<String> = Vec::new();
     let mut has_text = false;
-    for item in result["content"].as_array().into_iter().flatten() {
+    for (index, item) in result["content"].as_array().into_iter().flatten().enumerate() {
         let said = item["text"].as_str().or(item["resource"]["text"].as_str());
         has_text |= said.is_some();
-        pieces.push(said.map_or_else(|| describe(item), clean));
+        pieces.push(said.map_or_else(|| describe(item, call.saved.get(&index)), clean));
     }
     let structured = Members::find(raw, &(0..raw.len()), "structuredContent");
     if let Some(span) = structured.filter(|_| !has_text) {
@@ -51,7 +54,7 @@ fn text(raw: &[u8], result: &Value) -> String {
 }
 
 /// Content that is not text, in one line.
-fn describe(item: &Value) -> String {
+fn describe(item: &Value, file: Option<&PathBuf>) -> String {
     let field = |value: &Value| value.as_str().map(one_line).filter(|text| !text.is_empty());
     // Base64 holds three bytes in four characters.
     let data = |value: &Value| value.as_str().map(|data| size(data.trim_end_matches('=').len() * 3 / 4));
@@ -68,16 +71,25 @@ fn describe(item: &Value) -> String {
         field(&source["mimeType"]),
         data(&source["data"]).or(data(&source["blob"])),
     ];
-    format!("[{}]", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    let file = file.map(|file| format!(": {}", clean_line(&file.to_string_lossy()))).unwrap_or_default();
+    format!("[{}{file}]", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[track_caller]
     fn check(result: &str, expected: &str) {
-        assert_eq!(text(result.as_bytes(), &serde_json::from_str(result).unwrap()), expected);
+        check_saved(result, BTreeMap::new(), expected);
+    }
+
+    #[track_caller]
+    fn check_saved(result: &str, saved: BTreeMap<usize, PathBuf>, expected: &str) {
+        let call = CallResult { tool: "t".to_owned(), result: result.to_owned().into(), saved };
+        assert_eq!(text(&call, &serde_json::from_str(result).unwrap()), expected);
     }
 
     #[test]
@@ -101,6 +113,15 @@ mod tests {
         );
         check(r#"{"content":[{"type":"hologram"}]}"#, "[hologram]\n");
         check(r#"{"content":[]}"#, "");
+    }
+
+    #[test]
+    fn saved_content_is_shown_with_its_file() {
+        check_saved(
+            r#"{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}]}"#,
+            BTreeMap::from([(0, "/tmp/t-1.png".into())]),
+            "[image, image/png, 3 B: /tmp/t-1.png]\n",
+        );
     }
 
     #[test]

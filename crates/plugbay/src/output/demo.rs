@@ -7,7 +7,7 @@ use super::{
     explain::trouble,
     one_line,
     table::{Cell, Column, Table, wrap},
-    units::{count, plural, time},
+    units::{count, percent, plural, time},
 };
 use crate::commands::demo::{
     Call, Calls, Costs, Event, Failed, Failures, Intro, Latencies, Next, Opening, Restart,
@@ -19,7 +19,7 @@ const ANSWER_INDENT: usize = 11;
 impl View for Intro {
     fn human(&self, style: Style) -> String {
         let title = style.bold("Six servers start");
-        format!("{title}: five samples that take their time, as real ones do, and one that is broken\n")
+        format!("{title}: five samples that take their time, and one that is broken\n")
     }
 }
 
@@ -53,20 +53,20 @@ impl View for Costs {
         }
         servers.row(vec![bold("total"), bold(&count(self.tools)), bold(&count(self.tokens))]);
         let mut modes = numbers("MODE", ["TOOLS", "TOKENS", "OF ALL"]);
+        let all = self.modes.first().map_or(0, |mode| mode.total);
         for mode in &self.modes {
-            let share = (mode.tokens * 100).checked_div(self.tokens).unwrap_or(100);
             modes.row(vec![
                 (&mode.seen).into(),
                 count(mode.tools).into(),
-                count(mode.tokens).into(),
-                format!("{share}%").into(),
+                count(mode.total).into(),
+                percent(mode.total, all).into(),
             ]);
         }
         format!(
             "\n{} (o200k tokens)\n{}\n{}\n{}",
             style.bold("What the tools cost in a model's context"),
             servers.render(style),
-            style.bold("What is left of it in each mode of plugbay"),
+            style.bold("What is left of it in each mode of plugbay, with the instructions"),
             modes.render(style)
         )
     }
@@ -88,11 +88,11 @@ impl View for Calls {
 
 impl View for Latencies {
     fn human(&self, style: Style) -> String {
-        let mut table = numbers("TOOL", ["DIRECT", "PLUGBAY", "RATIO"]);
+        let mut table = numbers("TOOL", ["DIRECT", "PLUGBAY", "ADDED"]);
         for latency in &self.medians {
-            let ratio = format!("{:.1}×", latency.ratio());
-            let (direct, through) = (time(latency.direct), time(latency.through));
-            table.row(vec![(&latency.tool).into(), direct.into(), through.into(), ratio.into()]);
+            let times =
+                [latency.direct, latency.through, latency.added].map(|duration| time(duration).into());
+            table.row([Cell::from(&latency.tool)].into_iter().chain(times).collect());
         }
         let title = style.bold("What plugbay adds to the time of a call");
         format!("\n{title} (median of {} each)\n{}", self.calls_each, table.render(style))
@@ -101,21 +101,17 @@ impl View for Latencies {
 
 impl View for Restart {
     fn human(&self, style: Style) -> String {
-        let title = style.bold("`plugbay serve` starts again, with its cache");
+        let title = style.bold("`plugbay serve` starts again with its cache");
         let tools = plural(self.opening.tools.len(), "tool");
         let same = if self.same_tools { "the same " } else { "" };
-        format!("\n{title}: {same}{tools} listed after {}\n", time(self.opening.listed))
+        format!("\n{title}: {same}{tools} after {}\n", time(self.opening.listed))
     }
 }
 
 impl View for Next {
     fn human(&self, style: Style) -> String {
-        let file = self.config.as_ref().map_or("your configuration".into(), |path| path.to_string_lossy());
-        format!(
-            "\n{}\n  put your servers into   {}\n  add plugbay to a host   claude mcp add plugbay -- plugbay serve\n",
-            style.bold("Next"),
-            clean_line(&file),
-        )
+        let title = style.bold("Next: one command moves the servers of your hosts behind plugbay");
+        format!("\n{title}\n  {}\n", self.command)
     }
 }
 

@@ -1,5 +1,9 @@
 //! What went wrong, and what to do about it.
 
+use std::path::Path;
+
+use serde::Serialize;
+
 use super::{Style, clean, one_line, table};
 use crate::{
     config::{Diagnostic, Severity},
@@ -8,17 +12,52 @@ use crate::{
 
 /// `stderr` and `try` stand before what they name.
 const LABEL_WIDTH: usize = 8;
+const HINT_INDENT: usize = 2;
 /// Text is not broken into shorter lines than this.
 const NARROWEST: usize = 40;
 
 pub(super) fn error(error: &CommandError, style: Style) -> String {
-    let mut lines = vec![format!("{} {}\n", style.bad("error:"), clean(&error.message))];
+    let label = style.bad("error:");
+    let mut lines =
+        vec![format!("{label} {}\n", wrapped(&error.message, HINT_INDENT, "error: ".len(), style))];
     lines.extend(error.details.iter().map(|detail| match detail {
-        Detail::Hint(hint) => format!("  {}\n", clean(hint)),
+        Detail::Hint(hint) => format!("  {}\n", wrapped(hint, HINT_INDENT, HINT_INDENT, style)),
         Detail::Example(example) => block(example, 4),
         Detail::StartFailure(reason) => trouble(reason, 2, style),
     }));
     lines.concat()
+}
+
+/// The lines of a text, each broken between words where the terminal ends. The first line begins at column
+/// `first`, the others at `indent`.
+fn wrapped(text: &str, indent: usize, first: usize, style: Style) -> String {
+    let Some(width) = style.width else { return clean(text) };
+    let room = width.saturating_sub(indent.max(first)).max(NARROWEST);
+    let text = clean(text);
+    let lines = text.lines().flat_map(|line| table::wrap(line, room));
+    lines.collect::<Vec<_>>().join(&format!("\n{:indent$}", ""))
+}
+
+/// An error for programs.
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorJson<'a> {
+    message: &'a str,
+    /// In their order, with examples among them.
+    hints: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'a StartFailure>,
+}
+
+pub(super) fn error_json(error: &CommandError) -> ErrorJson<'_> {
+    let hints = error.details.iter().filter_map(|detail| match detail {
+        Detail::Hint(text) | Detail::Example(text) => Some(text.as_str()),
+        Detail::StartFailure(_) => None,
+    });
+    let failure = error.details.iter().find_map(|detail| match detail {
+        Detail::StartFailure(failure) => Some(failure),
+        Detail::Hint(_) | Detail::Example(_) => None,
+    });
+    ErrorJson { message: &error.message, hints: hints.collect(), failure }
 }
 
 /// Why a server does not work, below each other at the given column.
@@ -31,13 +70,13 @@ pub(super) fn trouble(trouble: &StartFailure, indent: usize, style: Style) -> St
     };
     let room = style.width.map(|width| width.saturating_sub(indent).max(NARROWEST));
     let reason = table::wrap(&one_line(&trouble.reason), room.unwrap_or(usize::MAX)).join("\n");
-    let stderr = trouble
-        .stderr
-        .iter()
-        .enumerate()
-        .map(|(index, line)| labelled(&if index == 0 { label("stderr") } else { label("") }, line));
+    let said = |word: &'static str, lines: &[String]| -> Vec<String> {
+        let labels = [word].into_iter().chain(std::iter::repeat(""));
+        lines.iter().zip(labels).map(|(line, word)| labelled(&label(word), line)).collect()
+    };
+    let said = [said("stderr", &trouble.stderr), said("stdout", &trouble.stdout)].concat();
     let remedy = trouble.remedy.iter().map(|remedy| labelled(&label("try"), remedy));
-    let parts: Vec<String> = [reason, "\n".to_owned()].into_iter().chain(stderr).chain(remedy).collect();
+    let parts: Vec<String> = [reason, "\n".to_owned()].into_iter().chain(said).chain(remedy).collect();
     block(&parts.concat(), indent)
 }
 
@@ -49,6 +88,29 @@ pub(super) fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
         Severity::Warning => style.warn(&word),
     };
     text.strip_prefix(&word).map_or(text.clone(), |rest| format!("{painted}{rest}"))
+}
+
+/// A problem of the configuration for programs.
+#[derive(Debug, Serialize)]
+pub(super) struct DiagnosticJson<'a> {
+    severity: String,
+    message: &'a str,
+    file: &'a Path,
+    line: Option<usize>,
+    column: Option<usize>,
+    help: Option<&'a str>,
+}
+
+pub(super) fn diagnostic_json(diagnostic: &Diagnostic) -> DiagnosticJson<'_> {
+    let Diagnostic { severity, file, position, message, help, .. } = diagnostic;
+    DiagnosticJson {
+        severity: severity.to_string(),
+        message,
+        file,
+        line: position.map(|at| at.line),
+        column: position.map(|at| at.column),
+        help: help.as_deref(),
+    }
 }
 
 /// The lines of a text, moved to the right.
@@ -86,6 +148,7 @@ error: server time does not work
         let reason = StartFailure {
             reason: "a reason that goes on for longer than the terminal is wide".to_owned(),
             stderr: vec![],
+            stdout: vec![],
             remedy: Some("a remedy that is not much shorter than that".to_owned()),
         };
         let text = trouble(&reason, 2, Style { colour: false, width: Some(50) });

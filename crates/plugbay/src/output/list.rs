@@ -1,13 +1,13 @@
 //! The table of servers.
 
 use super::{
-    Style, View,
+    Style, View, clean_line,
     explain::trouble,
     one_line,
     table::{Cell, Column, Table},
     units::{count, plural},
 };
-use crate::commands::list::{Overview, Row};
+use crate::commands::list::{Detail, Overview, Row};
 
 impl View for Overview {
     fn human(&self, style: Style) -> String {
@@ -29,6 +29,68 @@ impl View for Overview {
             parts.push(format!("{}\n", style.dim(&format!("disabled: {}", self.disabled.join(", ")))));
         }
         parts.join("\n")
+    }
+}
+
+impl View for Detail {
+    fn human(&self, style: Style) -> String {
+        let mut parts = vec![self.facts(style)];
+        if let Some(reason) = self.row.trouble.as_ref().filter(|_| !self.row.was_shown) {
+            parts.push(trouble(reason, 2, style));
+            if self.row.tools > 0 {
+                parts.push(style.dim(&self.row.last_run()));
+            }
+        }
+        if !self.definitions.is_empty() {
+            parts.push(self.tools(style));
+        }
+        parts.join("\n")
+    }
+}
+
+impl Detail {
+    fn facts(&self, style: Style) -> String {
+        let row = &self.row;
+        let mut table = Table::new(vec![Column::left(""), Column::flexible("")]).indented(2);
+        let mut fact = |label: &str, value: String| {
+            if !value.is_empty() {
+                table.row(vec![Cell::painted(label, Style::dim), value.into()]);
+            }
+        };
+        if let Some(launch) = &self.launch {
+            if let Ok(words) = &launch.command {
+                let is_url = words.len() == 1 && words[0].contains("://");
+                fact(if is_url { "url" } else { "command" }, clean_line(&words.join(" ")));
+            }
+            fact("variables", one_line(&launch.variables.join(", ")));
+            let folder = launch.folder.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+            fact("folder", clean_line(&folder.unwrap_or_default()));
+        }
+        fact("server", self.info.as_deref().map(one_line).unwrap_or_default());
+        fact("protocol", row.era.map(|era| super::era(era).to_owned()).unwrap_or_default());
+        let others = [(self.resources, "resource"), (self.prompts, "prompt")];
+        let others =
+            others.iter().filter(|(number, _)| *number > 0).map(|(number, what)| plural(*number, what));
+        let offers = [plural(row.tools, "tool")].into_iter().chain(others).collect::<Vec<_>>().join(", ");
+        fact("offers", if row.era.is_some() { offers } else { String::new() });
+        let state = super::state(row.state).render(style);
+        format!("{}  {state}\n{}", style.bold(&row.name), table.render(style))
+    }
+
+    fn tools(&self, style: Style) -> String {
+        let columns = vec![Column::left("TOOL"), Column::right("TOKENS"), Column::flexible("WHAT IT DOES")];
+        let mut table = Table::new(columns).indented(2);
+        for tool in &self.definitions {
+            table.row(vec![
+                one_line(&tool.name).into(),
+                count(tool.tokens).into(),
+                one_line(&tool.purpose).into(),
+            ]);
+        }
+        let total = |text: String| Cell::painted(text, Style::bold);
+        let tools = plural(self.definitions.len(), "tool");
+        table.row(vec![total(tools), total(count(self.row.tokens)), "".into()]);
+        table.render(style)
     }
 }
 
@@ -55,15 +117,16 @@ impl Overview {
 
 impl Row {
     fn explanation(&self, style: Style) -> Option<String> {
-        let reason = trouble(self.trouble.as_ref()?, 2, style);
+        let reason = trouble(self.trouble.as_ref().filter(|_| !self.was_shown)?, 2, style);
         let cached = match self.tools {
             0 => String::new(),
-            tools => {
-                let note = format!("hosts still see the {} of its last run", plural(tools, "tool"));
-                format!("  {}\n", style.dim(&note))
-            }
+            _ => style.dim(&self.last_run()),
         };
         Some(format!("{}\n{reason}{cached}", style.bad(&self.name)))
+    }
+
+    fn last_run(&self) -> String {
+        format!("  hosts still see the {} of its last run\n", plural(self.tools, "tool"))
     }
 
     fn cells(&self) -> Vec<Cell> {
@@ -95,10 +158,12 @@ mod tests {
             tokens,
             era,
             trouble: None,
+            was_shown: false,
         };
         let reason = StartFailure {
             reason: "exited with code 1\x1b[2J".to_owned(),
             stderr: vec!["no port".to_owned()],
+            stdout: vec![],
             remedy: Some("open it".to_owned()),
         };
         let broken = |name, tools, era| Row {

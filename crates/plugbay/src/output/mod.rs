@@ -5,11 +5,17 @@ mod approve;
 mod call;
 mod clean;
 mod demo;
+mod diff;
+mod doctor;
 mod explain;
 mod hosts;
+mod import;
 mod json;
 mod list;
+mod logs;
+mod progress;
 mod search;
+mod setup;
 mod status;
 mod style;
 mod table;
@@ -18,6 +24,7 @@ mod tools;
 mod units;
 
 use std::{
+    collections::BTreeMap,
     env,
     fmt::Display,
     io::{self, IsTerminal, Write},
@@ -27,10 +34,15 @@ use plugbay_core::{era::Era, server_state::ServerState};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
-pub use style::Style;
+pub use progress::{StartLines, Started};
+pub use style::{Color, Style};
+pub use table::wrap;
 
 use self::table::Cell;
 use crate::{config::Diagnostic, error::CommandError};
+
+/// The label of a note, with the blank after it.
+const NOTE: &str = "note: ";
 
 /// The output of a command, and what the terminal can show.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +51,7 @@ pub struct Output {
     err: Style,
     /// A person is watching: progress may be shown on stderr.
     watched: bool,
+    json: bool,
 }
 
 /// The result of a command, as text for people or as JSON for programs.
@@ -47,21 +60,40 @@ pub trait View: Serialize {
 }
 
 impl Output {
-    pub fn detect() -> Self {
+    /// With `columns`, the output is as wide as that instead of as wide as the terminal.
+    pub fn new(color: Color, json: bool, columns: Option<usize>) -> Self {
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let watched = io::stderr().is_terminal() && !dumb;
-        Self { out: Style::of(&io::stdout()), err: Style::of(&io::stderr()), watched }
+        let watched = io::stderr().is_terminal() && !dumb && !json;
+        let (out, err) = (Style::of(&io::stdout(), color), Style::of(&io::stderr(), color));
+        Self { out: out.within(columns), err: err.within(columns), watched, json }
     }
 
     pub fn coloured_log(&self) -> bool {
         self.err.colour
     }
 
-    pub fn show(&self, view: &impl View, as_json: bool) {
-        if as_json {
+    /// The user wants JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a command's result, as text or as JSON.
+    pub fn show(&self, view: &impl View) {
+        if self.json {
             self.json(view);
         } else {
             self.raw(view.human(self.out));
+        }
+    }
+
+    /// Prints a result that replaces the one before it: a terminal shows only the last. Each is one line of JSON.
+    pub fn show_again(&self, view: &impl View) {
+        if self.json {
+            self.raw(format!("{}\n", serde_json::to_string(view).unwrap_or_default()));
+        } else if io::stdout().is_terminal() {
+            self.raw(format!("\x1b[H\x1b[2J\x1b[3J{}", view.human(self.out)));
+        } else {
+            self.raw(format!("{}\n", view.human(self.out)));
         }
     }
 
@@ -77,18 +109,31 @@ impl Output {
 
     /// Prints a note beside the result, on stderr.
     pub fn note(&self, text: impl Display) {
+        if self.json {
+            return self.tell_json("note", &text.to_string());
+        }
         let label = self.err.dim("note:");
-        self.tell(&format!("{label} {text}\n"));
+        let width = self.err.width.unwrap_or(usize::MAX).saturating_sub(NOTE.len());
+        let lines = wrap(&text.to_string(), width).join(&format!("\n{:indent$}", "", indent = NOTE.len()));
+        self.tell(&format!("{label} {lines}\n"));
     }
 
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         for diagnostic in diagnostics {
-            self.tell(&format!("{}\n\n", explain::diagnostic(diagnostic, self.err)));
+            if self.json {
+                self.tell_json("diagnostic", &explain::diagnostic_json(diagnostic));
+            } else {
+                self.tell(&format!("{}\n\n", explain::diagnostic(diagnostic, self.err)));
+            }
         }
     }
 
     pub fn error(&self, error: &CommandError) {
-        self.tell(&explain::error(error, self.err));
+        if self.json {
+            self.tell_json("error", &explain::error_json(error));
+        } else {
+            self.tell(&explain::error(error, self.err));
+        }
     }
 
     /// Replaces the progress line. Without a terminal, nothing is shown.
@@ -105,15 +150,32 @@ impl Output {
         }
     }
 
+    /// Whether a person can answer a question.
+    pub fn can_ask(&self) -> bool {
+        !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
+    }
+
     /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
-        if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
+        let answer = self.prompt(&format!("{question} [y/N]"))?;
+        Some(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Asks for a line of text; `None` without a terminal, and at the end of the input.
+    pub fn prompt(&self, question: &str) -> Option<String> {
+        if !self.can_ask() {
             return None;
         }
-        self.tell(&format!("{question} [y/N] "));
+        self.tell(&format!("{question} "));
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then(|| answer.trim().to_owned())
+    }
+
+    /// One object on one line of stderr, so that a program can parse every line.
+    fn tell_json(&self, kind: &'static str, content: &impl Serialize) {
+        let object = BTreeMap::from([(kind, content)]);
+        self.tell(&format!("{}\n", serde_json::to_string(&object).unwrap_or_default()));
     }
 
     #[expect(clippy::unused_self, reason = "only a holder of the output prints")]

@@ -2,6 +2,17 @@
 
 use anstream::{AutoStream, ColorChoice, stream::RawStream};
 use anstyle::{AnsiColor, Effects};
+use clap::ValueEnum;
+
+/// Whether output is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Color {
+    /// Where a terminal shows it.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
 
 /// What the reader's terminal can show.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,11 +27,21 @@ impl Style {
     #[cfg(test)]
     pub const PLAIN: Self = Self { colour: false, width: None };
 
-    /// For a stream of this process: colour as `NO_COLOR`, `CLICOLOR`, `TERM` and the stream allow.
-    pub fn of(stream: &impl RawStream) -> Self {
+    /// For a stream of this process: `Auto` follows `NO_COLOR`, `CLICOLOR`, `TERM` and the stream.
+    pub fn of(stream: &impl RawStream, choice: Color) -> Self {
         let size = stream.is_terminal().then(terminal_size::terminal_size).flatten();
-        let colour = AutoStream::choice(stream) != ColorChoice::Never;
+        let colour = match choice {
+            Color::Auto => AutoStream::choice(stream) != ColorChoice::Never,
+            Color::Always => true,
+            Color::Never => false,
+        };
         Self { colour, width: size.map(|(width, _)| usize::from(width.0)) }
+    }
+
+    /// The same with this many columns, if they are given.
+    #[must_use]
+    pub fn within(self, columns: Option<usize>) -> Self {
+        Self { width: columns.or(self.width), ..self }
     }
 
     pub fn bold(self, text: &str) -> String {
@@ -45,5 +66,15 @@ impl Style {
 
     fn paint(self, look: anstyle::Style, text: &str) -> String {
         if self.colour && !text.is_empty() { format!("{look}{text}{look:#}") } else { text.to_owned() }
+    }
+}
+
+impl From<Color> for clap::ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
     }
 }

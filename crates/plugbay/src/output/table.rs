@@ -44,6 +44,11 @@ impl Cell {
     pub(super) fn painted(text: impl Into<String>, paint: fn(Style, &str) -> String) -> Self {
         Self { text: text.into(), paint }
     }
+
+    /// The cell on its own, outside a table.
+    pub(super) fn render(&self, style: Style) -> String {
+        (self.paint)(style, &self.text)
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {
@@ -134,7 +139,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Lines of so many columns, broken between words; a longer word has a line of its own.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line =

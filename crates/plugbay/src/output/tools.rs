@@ -41,14 +41,15 @@ impl View for Signatures {
 
 #[cfg(test)]
 mod tests {
-    use plugbay_core::{catalog::Tool, name::ServerName, tokens::Entry};
+    use plugbay_core::catalog::Tool;
 
     use super::*;
+    use crate::commands::tools::Shown;
 
     #[test]
     fn names_costs_and_purposes_line_up() {
-        let entry = |definition: &'static str, tokens| Entry {
-            server: ServerName::parse("s").unwrap(),
+        let entry = |definition: &'static str, tokens| Shown {
+            server: None,
             tool: Tool::parse(definition.into()).unwrap(),
             tokens,
         };

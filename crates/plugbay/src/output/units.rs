@@ -20,6 +20,15 @@ pub(super) fn plural(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// A share in percent; `<1%` for what is more than nothing.
+pub(super) fn percent(part: usize, whole: usize) -> String {
+    match (part * 100).checked_div(whole) {
+        Some(0) if part > 0 => "<1%".to_owned(),
+        Some(share) => format!("{share}%"),
+        None => String::new(),
+    }
+}
+
 /// Three digits at most: `48 µs`, `1.2 ms`, `340 ms`, `2.41 s`.
 pub(super) fn time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
@@ -64,6 +73,9 @@ mod tests {
         let times =
             [48, 1_234, 9_970, 340_000, 999_600, 2_412_000].map(|micros| time(Duration::from_micros(micros)));
         assert_eq!(times, ["48 µs", "1.2 ms", "10 ms", "340 ms", "1.00 s", "2.41 s"]);
+        let shares =
+            [(0, 700), (1, 700), (7, 700), (700, 700), (1, 0)].map(|(part, whole)| percent(part, whole));
+        assert_eq!(shares, ["0%", "<1%", "1%", "100%", ""]);
         assert_eq!([5, 300, 7200, 200_000].map(age), ["5 s", "5 min", "2 h", "2 days"]);
         assert_eq!([512, 1400, 250_000, 12_000_000].map(size), ["512 B", "1.4 kB", "250 kB", "12.0 MB"]);
     }

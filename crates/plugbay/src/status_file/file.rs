@@ -3,15 +3,16 @@
 //! A file that can be locked was left behind, whatever ended its gateway and whichever process has its pid now.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::GatewayStatus;
+use crate::files;
 
 const EXTENSION: &str = "json";
 const DRAFT: &str = "draft";
@@ -37,8 +38,8 @@ impl StatusFile {
     /// After a write that fails there is no file, rather than one that is out of date.
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
-            let folder = self.path.parent().unwrap_or(Path::new("."));
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let folder = files::folder_of(&self.path);
+            files::create_folder(folder)?;
             read(folder)?; // which also removes files that others left behind
         }
         let draft = self.path.with_extension(DRAFT);
@@ -94,6 +95,17 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
         }
     }
     Ok(found)
+}
+
+/// Status files of gateways that no longer run; unlike [`read`], this removes nothing.
+pub fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_dead = |path: &PathBuf| match path.extension().and_then(|extension| extension.to_str()) {
+        Some(EXTENSION) => File::open(path).is_ok_and(|file| file.try_lock_shared().is_ok()),
+        Some(DRAFT) => is_stale(path),
+        _ => false,
+    };
+    paths.filter(is_dead).collect()
 }
 
 /// The text of a status file; `None` if its gateway is dead, and then the file is removed.

@@ -34,3 +34,21 @@ fn a_plugin_has_the_skill_and_the_server() {
     assert!(of_plugin.contains("- mcp__plugin_plugbay_plugbay__gateway_status"), "{of_plugin}");
     assert_eq!(of_plugin.replace("mcp__plugin_plugbay_plugbay__", "mcp__plugbay__"), skill);
 }
+
+#[test]
+fn a_plugin_in_the_layout_of_agent_plugins_has_the_skill_and_the_server() {
+    let harness = Harness::empty();
+    assert_eq!(harness.run(&["plugin", "--layout", "agent-plugins", "out"]).code, Some(0));
+    let read = |file: &str| fs::read_to_string(harness.path().join("out").join(file)).unwrap();
+    let json = |file: &str| serde_json::from_str::<serde_json::Value>(&read(file)).unwrap();
+    let (manifest, servers) = (json("plugin.json"), json("mcp.json"));
+    assert_eq!(manifest["name"], "plugbay");
+    assert_eq!(manifest["$schema"], "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json");
+    assert_eq!(servers["$schema"], "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json");
+    let server = serde_json::json!({ "type": "stdio", "command": "plugbay", "args": ["serve"] });
+    assert_eq!(servers["mcpServers"], serde_json::json!({ "plugbay": server }));
+    assert!(read("README.md").contains("plugbay plugin --layout agent-plugins FOLDER"));
+    assert!(!read("skills/plugbay/SKILL.md").contains("allowed-tools"));
+    let other = harness.run(&["plugin", "out"]);
+    assert!(other.code == Some(1) && other.err.contains("contains something else"), "{other:?}");
+}

@@ -61,6 +61,16 @@ mod real_hosts {
     tests! {
         claude_code: check_script("hosts.sh", &["--host", "claude-code", "--scenario", "activate"]);
         the_plugin_for_claude_code: check_script("plugin.sh", &[]);
+        setup_of_four_hosts_and_back: check_script("setup-hosts.sh", &[]);
+    }
+}
+
+/// The packages of a release, installed and used. The build from packed crates takes minutes and is not among them.
+mod packaging {
+    use super::*;
+
+    tests! {
+        every_package_works_as_an_mcp_server: check_script("../packaging/check.sh", &[]);
     }
 }
 

@@ -265,7 +265,7 @@ fn a_cancelled_call_cancels_its_server_request() {
 }
 
 #[test]
-fn a_server_that_dies_leaves_no_elicitation_behind() {
+fn a_server_that_dies_leaves_no_server_request_behind() {
     let workspace = Workspace::new();
     let host = open(&workspace, "legacy", "legacy", ALL);
     let id = host.request("tools/call", &call_params("roots"));

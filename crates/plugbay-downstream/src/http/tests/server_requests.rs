@@ -6,7 +6,7 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 
-use super::harness::{Harness, fitting, get, post, within};
+use super::harness::{Harness, Host, fitting, get, post, within};
 use crate::scripted::{INITIALIZED, call, cancel, request, server_request, snapshot};
 
 const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
@@ -27,13 +27,19 @@ impl Harness {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_elicitation_is_sent_on_the_stream_of_its_call() {
-    let mut harness = Harness::new();
+/// A session, and the connection that listens to its stream.
+async fn listening() -> (Harness, String, Host) {
+    let harness = Harness::new();
     let session = harness.open_with(ALL).await;
     let mut listener = harness.connect();
     listener.open_stream(get(&session, None)).await;
     listener.event().await; // the empty one that gives an id
+    (harness, session, listener)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_request_is_sent_on_the_stream_of_its_call() {
+    let (mut harness, session, mut listener) = listening().await;
     let mut host = harness.connect();
     host.say(within(&session, &call(1))).await;
     let forwarded = harness.servers.forwarded().await;
@@ -54,11 +60,7 @@ async fn an_elicitation_is_sent_on_the_stream_of_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_request_without_a_call_is_sent_on_the_session_stream() {
-    let mut harness = Harness::new();
-    let session = harness.open_with(ALL).await;
-    let mut listener = harness.connect();
-    listener.open_stream(get(&session, None)).await;
-    listener.event().await; // the empty one that gives an id
+    let (mut harness, session, mut listener) = listening().await;
     harness
         .host_registry
         .only()
@@ -76,12 +78,8 @@ async fn a_server_request_without_a_call_is_sent_on_the_session_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_elicitation_is_sent_on_the_session_stream_if_the_call_accepts_json_only() {
-    let mut harness = Harness::new();
-    let session = harness.open_with(ALL).await;
-    let mut listener = harness.connect();
-    listener.open_stream(get(&session, None)).await;
-    listener.event().await; // the empty one that gives an id
+async fn a_server_request_is_sent_on_the_session_stream_if_the_call_accepts_json_only() {
+    let (mut harness, session, mut listener) = listening().await;
     let mut host = harness.connect();
     let headers = [("mcp-session-id", &*session), ("accept", "application/json")];
     host.say(post(&headers, &call(1))).await;
@@ -158,11 +156,7 @@ async fn a_call_belongs_to_the_holder_of_its_token() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_request_is_cancelled_on_a_stream_that_is_open() {
-    let mut harness = Harness::new();
-    let session = harness.open_with(ALL).await;
-    let mut listener = harness.connect();
-    listener.open_stream(get(&session, None)).await;
-    listener.event().await; // the empty one that gives an id
+    let (mut harness, session, mut listener) = listening().await;
     let mut hosts = [harness.connect(), harness.connect()];
     let mut forwarded = Vec::new();
     for (id, host) in [1, 2].into_iter().zip(&mut hosts) {

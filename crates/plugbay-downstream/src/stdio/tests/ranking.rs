@@ -227,7 +227,7 @@ async fn cancellation_of_a_search_ends_the_model_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ranking_asks_no_model_without_a_query() {
+async fn ranking_asks_no_model_for_an_unknown_server() {
     let mut ranking = RankingHarness::new().await;
     let arguments = json!({ "query": "paint", "server": "x".repeat(1000) });
     let params = json!({ "name": "search_tools", "arguments": arguments });

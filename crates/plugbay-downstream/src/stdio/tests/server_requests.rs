@@ -21,7 +21,7 @@ async fn host(capabilities: &str, server: Era) -> Harness {
 const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}"#;
 
 #[tokio::test(start_paused = true)]
-async fn an_elicitation_and_its_answer_are_forwarded_byte_for_byte() {
+async fn a_server_request_and_its_answer_are_forwarded_byte_for_byte() {
     let mut harness = host(ALL, Era::Legacy).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
@@ -189,7 +189,7 @@ fn required(entries: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_requests_become_elicitations_and_their_answers_another_call() {
+async fn input_requests_become_server_requests_and_their_answers_another_call() {
     let mut harness = host(ALL, Era::Modern).await;
     let params = r#"{"name":"s__echo", "arguments":{"n":1.0},"_meta":{"progressToken":"t"}}"#;
     harness.say(request("\"h\"", "tools/call", params)).await;

@@ -59,7 +59,7 @@ async fn a_request_state_with_other_arguments_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_elicitation_suspends_the_call_and_the_retry_resumes_it() {
+async fn a_server_request_suspends_the_call_and_the_retry_resumes_it() {
     let mut harness = Harness::new();
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;
@@ -124,7 +124,7 @@ async fn a_call_can_have_many_input_required_round_trips() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unanswered_elicitation_is_sent_again() {
+async fn an_unanswered_server_request_is_sent_again() {
     let mut harness = Harness::new();
     let (_forwarded, answer) = suspended_call(&mut harness).await;
     for (id, responses) in [(2, json!({})), (3, json!({ "7": {} }))] {
@@ -259,7 +259,7 @@ async fn asked_by_the_latest(harness: &mut Harness) -> (Forwarded, Forwarded) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_elicitation_answer_is_forwarded_after_its_call_has_ended() {
+async fn the_answer_to_a_server_request_is_forwarded_after_its_call_has_ended() {
     for (responses, reply) in
         [(json!({ "900": { "roots": [] } }), r#"{"roots":[]}"#), (json!({}), "left open")]
     {
@@ -307,7 +307,7 @@ async fn a_server_request_left_open_by_a_call_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_elicitation_is_not_sent() {
+async fn a_cancelled_server_request_is_not_sent() {
     let mut harness = Harness::new();
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;
@@ -324,7 +324,7 @@ async fn a_cancelled_elicitation_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_before_its_elicitation_is_sent_just_ends() {
+async fn a_call_that_ends_before_its_server_request_is_sent_just_ends() {
     let mut harness = Harness::new();
     harness.say(call_with(1, ALL, "")).await;
     let forwarded = harness.forwarded().await;

@@ -10,7 +10,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::{gone, is_alive, pid, read_line, read_pids, spec, within};
-use crate::process::{Exit, Guard, Process, guard_main, spawn};
+use crate::process::{Exit, Guard, Process, StderrRing, guard_main, spawn};
 
 const ROLE: &str = "PLUGBAY_TEST_ROLE";
 const GRACE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ fn guard() -> Guard {
 }
 
 fn start(guard: &Guard, script: &str) -> Process {
-    spawn(&spec("/bin/sh", &["-c", script]), guard).expect("/bin/sh starts")
+    spawn(&spec("/bin/sh", &["-c", script]), guard, StderrRing::default()).expect("/bin/sh starts")
 }
 
 /// Not a test: the helper, when a guard starts this program with an instance as the last argument.

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, future::Future, time::Duration};
 use rustix::process::Pid;
 use tokio::{io::AsyncReadExt, net::unix::pipe, time::timeout};
 
-use super::{Guard, Process, spawn};
+use super::{Guard, Process, StderrRing, spawn};
 use crate::spec::{Framing, StdioSpec};
 
 /// Far longer than anything here takes, also on a machine at ten times its load.
@@ -28,7 +28,8 @@ fn spec(command: &str, args: &[&str]) -> StdioSpec {
 }
 
 fn sh(script: &str) -> Process {
-    spawn(&spec("/bin/sh", &["-c", script]), &Guard::disabled()).expect("/bin/sh starts")
+    spawn(&spec("/bin/sh", &["-c", script]), &Guard::disabled(), StderrRing::default())
+        .expect("/bin/sh starts")
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::{read_all, sh, spec, within};
 use crate::{
-    process::{Guard, SpawnError, is_inherited, spawn},
+    process::{Guard, SpawnError, StderrRing, is_inherited, spawn},
     spec::StdioSpec,
 };
 
@@ -45,11 +45,11 @@ impl Drop for Folder {
 }
 
 fn refused(spec: &StdioSpec) -> SpawnError {
-    spawn(spec, &Guard::disabled()).expect_err("it cannot start")
+    spawn(spec, &Guard::disabled(), StderrRing::default()).expect_err("it cannot start")
 }
 
 async fn output(spec: &StdioSpec) -> String {
-    let mut process = spawn(spec, &Guard::disabled()).expect("it starts");
+    let mut process = spawn(spec, &Guard::disabled(), StderrRing::default()).expect("it starts");
     let text = read_all(&mut process).await;
     within(process.shutdown(GRACE)).await;
     text
@@ -57,7 +57,8 @@ async fn output(spec: &StdioSpec) -> String {
 
 #[tokio::test]
 async fn a_process_is_connected_by_pipes() {
-    let mut process = spawn(&spec("cat", &[]), &Guard::disabled()).expect("cat starts");
+    let mut process =
+        spawn(&spec("cat", &[]), &Guard::disabled(), StderrRing::default()).expect("cat starts");
     let mut stdin = process.stdin.take().expect("stdin is there");
 
     within(stdin.write_all(b"hello\n")).await.expect("cat reads");

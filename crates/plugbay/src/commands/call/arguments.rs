@@ -48,23 +48,35 @@ pub(super) fn read(arguments: &[String]) -> Result<CliArguments, CommandError> {
     }
 }
 
+/// Arguments whose values have types.
+#[derive(Debug)]
+pub(super) struct Typed {
+    /// One line, which is how they travel.
+    pub(super) json: String,
+    /// The first value that has not the type of the schema; it travels as a string.
+    pub(super) mistake: Option<String>,
+}
+
 impl CliArguments {
-    /// The arguments as one line of JSON, which is how they travel.
-    pub(super) fn into_json(self, schema: Option<&[u8]>) -> Result<String, CommandError> {
+    pub(super) fn into_json(self, schema: Option<&[u8]>) -> Typed {
         let pairs = match self {
-            Self::Object(text) => return Ok(text),
+            Self::Object(json) => return Typed { json, mistake: None },
             Self::Pairs(pairs) => pairs,
         };
         let schema = Schema::parse(schema);
         let mut members = Vec::new();
+        let mut mistake = None;
         for (key, value) in pairs {
             let json = match value {
                 Value::Json(json) => json,
-                Value::Text(text) => schema.type_text(&key, &text).map_err(CommandError::usage)?,
+                Value::Text(text) => schema.type_text(&key, &text).unwrap_or_else(|wrong| {
+                    mistake.get_or_insert(wrong);
+                    serde_json::Value::from(text).to_string()
+                }),
             };
             members.push(format!("{}:{json}", serde_json::Value::from(key)));
         }
-        Ok(format!("{{{}}}", members.join(",")))
+        Typed { json: format!("{{{}}}", members.join(",")), mistake }
     }
 }
 
@@ -113,8 +125,9 @@ mod tests {
 
     fn pairs(arguments: &[&str], schema: &str) -> Result<String, String> {
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let json = read(&arguments).and_then(|arguments| arguments.into_json(Some(schema.as_bytes())));
-        json.map_err(|error| error.message)
+        let typed = read(&arguments).map(|arguments| arguments.into_json(Some(schema.as_bytes())));
+        let Typed { json, mistake } = typed.map_err(|error| error.message)?;
+        mistake.map_or(Ok(json), Err)
     }
 
     #[test]

@@ -2,64 +2,100 @@
 
 mod arguments;
 mod request;
+mod save;
 mod typing;
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    name::{JOINT, ServerName},
+    arguments::{Refusal, check},
+    catalog::Tool,
+    name::{self, JOINT, ServerName},
     surface::{Listing, Names, Plan, Snapshot, Target},
 };
 
 use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
-use crate::{app::App, config::Settings};
-use arguments::CliArguments;
+use crate::{
+    app::App,
+    config::{Settings, parse_duration},
+};
+use arguments::{CliArguments, Typed};
 
-/// The options of `plugbay call`.
-#[derive(Debug)]
-pub struct CallOptions {
-    pub tool: String,
-    pub arguments: Vec<String>,
-    pub timeout: Option<Duration>,
-    /// Print the result as the server wrote it, instead of its text.
-    pub raw: bool,
+/// Call one tool and print its result.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct CallArgs {
+    /// The tool as server.tool, or by the name that hosts see: `server__tool`.
+    #[arg(value_name = "SERVER.TOOL")]
+    tool: String,
+    /// key=value, key:=json, key=@file, one JSON object, or - to read the object from stdin.
+    #[arg(value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+    /// Give up after this much silence, such as 90s or 5m. Default: as configured.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// Write images, audio and other binary content to this folder. Default: a new temporary folder.
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay call calc.evaluate expression='(17 + 4) * 2'
+  plugbay call notes.add title=Milk tags:='[\"shop\"]' text=@note.txt
+  plugbay call notes__search '{\"query\": \"milk\"}' --json
+  echo '{\"numbers\": [1, 2, 3]}' | plugbay call calc.statistics -
+
+Values get the types of the tool's schema; := takes JSON. plugbay checks and
+repairs the arguments as it does for models, and names each repair on stderr.
+With --json, the result is printed exactly as the server wrote it, and binary
+content goes to files only with --save. The exit code is 1 if the tool reports
+an error.";
 
 /// The result of one `tools/call`, byte for byte.
 #[derive(Debug)]
 pub struct CallResult {
     pub tool: String,
     pub result: Bytes,
+    /// The files with the binary content, by the place of the item in `content`.
+    pub saved: BTreeMap<usize, PathBuf>,
 }
 
-pub async fn call(context: &Context, options: CallOptions) -> Result<ExitCode, CommandError> {
+pub async fn call(context: &Context, args: CallArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let name = Name::parse(&options.tool);
+    let name = Name::parse(&args.tool);
     let server = name.server.map(|server| configured(&settings, server)).transpose()?;
-    let arguments = arguments::read(&options.arguments)?;
+    let arguments = arguments::read(&args.arguments)?;
     let app = App::assemble(&settings, context.environment.clone());
-    let result = attempt(context, &app, &options, &name, server, arguments).await;
+    let result = attempt(context, &app, &args, &name, server, arguments).await;
     context.output.progress_done();
     app.shut_down().await;
-    let succeeded = context.output.call_result(&result?, options.raw);
+    let mut result = result?;
+    if args.save.is_some() || !context.output.is_json() {
+        result.saved = save::save(&result.result, args.save.as_deref(), &args.tool)?;
+    }
+    for file in result.saved.values().filter(|_| context.output.is_json()) {
+        context.output.note(format!("wrote {}", file.display()));
+    }
+    let succeeded = context.output.call_result(&result);
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn attempt(
     context: &Context,
     app: &App,
-    options: &CallOptions,
+    args: &CallArgs,
     name: &Name<'_>,
     server: Option<ServerName>,
     arguments: CliArguments,
 ) -> Result<CallResult, CommandError> {
     let target = find(context, app, name, server).await?;
     let snapshot = app.snapshots().borrow().clone();
-    let arguments = arguments.into_json(schema(&snapshot, &target))?;
+    let arguments = checked(context, &snapshot, &target, arguments)?;
     context.output.progress(&format!("calling {} of {}", target.tool, target.server));
-    let result = request::send(&app.gateway(), &target, &arguments, options.timeout, context.output).await?;
-    Ok(CallResult { tool: options.tool.clone(), result })
+    let result = request::send(&app.gateway(), &target, &arguments, args.timeout, context.output).await?;
+    Ok(CallResult { tool: args.tool.clone(), result, saved: BTreeMap::new() })
 }
 
 /// Finds the tool. Its server starts only if the cache does not know the tool.
@@ -81,7 +117,7 @@ async fn find(
             if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") };
         return Err(error.hint(hint));
     };
-    if let Some(target) = resolve(&names(), &server, name) {
+    if let Some(target) = resolve(context, &names(), &server, name) {
         return Ok(target);
     }
     context.output.progress(&format!("starting {server}"));
@@ -90,7 +126,39 @@ async fn find(
         return Err(CommandError::down(&server, failure));
     }
     let snapshot = app.snapshots().borrow().clone();
-    resolve(&snapshot.names, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
+    resolve(context, &snapshot.names, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
+}
+
+/// The arguments as JSON that fits the tool's schema. Repairs are named on stderr.
+fn checked(
+    context: &Context,
+    snapshot: &Snapshot,
+    target: &Target,
+    arguments: CliArguments,
+) -> Result<String, CommandError> {
+    let tool = snapshot.catalog.get(&target.server).and_then(|entry| entry.offer.tool(&target.tool));
+    let Typed { json, mistake } = arguments.into_json(tool.and_then(|tool| tool.raw("inputSchema")));
+    let Some(schema) = tool.and_then(Tool::input_schema) else { return Ok(json) };
+    match check(&schema, json.as_bytes(), snapshot.layout.settings.repair) {
+        Ok(fitting) => {
+            for repair in &fitting.repairs {
+                context.output.note(format!("repaired {repair}"));
+            }
+            Ok(String::from_utf8_lossy(&fitting.arguments).into_owned())
+        }
+        // A value that has not the wanted type is explained best in the words of the command line.
+        Err(refusal) => Err(mistake.map_or_else(|| rejected(target, &refusal), CommandError::usage)),
+    }
+}
+
+fn rejected(target: &Target, refusal: &Refusal) -> CommandError {
+    let Target { server, tool, .. } = target;
+    let error = CommandError::usage(format!("the arguments do not fit the schema of {server}.{tool}"));
+    let error = refusal.problems.iter().fold(error, |error, problem| {
+        let example = problem.example.as_ref().map(|example| format!(" (for example {example})"));
+        error.hint(format!("{}{}", problem.message, example.unwrap_or_default()))
+    });
+    error.hint(format!("`plugbay tools --server {server} --signature` shows the parameters"))
 }
 
 fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> CommandError {
@@ -100,16 +168,29 @@ fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> Co
             .hint("its \"plugbay\" settings deny it, or another tool wants the same name");
     }
     let error = CommandError::failed(format!("{server} has no tool {tool:?}"));
-    let near = nearest(&snapshot.listing, &format!("{server}{JOINT}{tool}"));
+    let own: Vec<&str> = snapshot.names.of(server).map(|found| found.target.tool.as_str()).collect();
+    let near: Vec<String> =
+        name::nearest(tool, own.iter().copied()).iter().map(|own| format!("{server}.{own}")).collect();
+    let near = match near.as_slice() {
+        [] => nearest(&snapshot.listing, &format!("{server}{JOINT}{tool}")),
+        near => alternatives(near),
+    };
     let all = format!("`plugbay tools --server {server}` lists them all");
     if near.is_empty() { error.hint(all) } else { error.hint(format!("did you mean {near}?")).hint(all) }
 }
 
-/// By the name that the host sees, else by the server's own name for a tool that the host may see.
-fn resolve(names: &Names, server: &ServerName, name: &Name<'_>) -> Option<Target> {
+/// By the name that the host sees, else by the server's own name for a tool that the host may see, else by a name
+/// that differs only in its spelling: `git.log` for `git_log` of the server git.
+fn resolve(context: &Context, names: &Names, server: &ServerName, name: &Name<'_>) -> Option<Target> {
     let exposed = format!("{server}{JOINT}{}", name.tool);
     let own = || names.of(server).find(|found| found.target.tool == name.tool);
-    names.get(&exposed).or_else(own).map(|found| found.target.clone())
+    if let Some(found) = names.get(&exposed).or_else(own) {
+        return Some(found.target.clone());
+    }
+    let alike = names.alike(&exposed).filter(|found| found.target.server == *server)?;
+    let (wanted, found) = (name.tool, &alike.target.tool);
+    context.output.note(format!("{server} has no tool {wanted:?}; plugbay calls {found}"));
+    Some(alike.target.clone())
 }
 
 /// Near names in the form that `call` takes.
@@ -117,10 +198,6 @@ fn nearest(listing: &Listing, wanted: &str) -> String {
     let Plan::Unknown { nearest } = listing.plan(wanted) else { return wanted.replacen(JOINT, ".", 1) };
     let names: Vec<String> = nearest.iter().map(|name| name.replacen(JOINT, ".", 1)).collect();
     alternatives(&names)
-}
-
-fn schema<'a>(snapshot: &'a Snapshot, target: &Target) -> Option<&'a [u8]> {
-    snapshot.catalog.get(&target.server)?.offer.tool(&target.tool)?.raw("inputSchema")
 }
 
 fn configured(settings: &Settings, wanted: &str) -> Result<ServerName, CommandError> {

@@ -52,7 +52,7 @@ pub(super) fn by_search(host: &mut Host) -> Result<Calls, CommandError> {
     let found = json!({ "name": "shop__track_shipment", "arguments": { "shipment": "S-88" } });
     let script = [("search_tools", json!({ "query": "where is my parcel" })), ("execute_tool", found)];
     let calls = script.iter().map(|(tool, arguments)| call(host, tool, arguments, true));
-    let remark = "plugbay lists and searches from its catalog at once; only a call waits for its server";
+    let remark = "plugbay searches its catalog at once; only a call waits for its server";
     Ok(Calls { calls: calls.collect::<Result<_, _>>()?, remark })
 }
 

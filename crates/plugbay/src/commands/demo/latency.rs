@@ -25,12 +25,9 @@ pub struct Latency {
     pub direct: Duration,
     #[serde(rename = "plugbay_ms", serialize_with = "milliseconds")]
     pub through: Duration,
-}
-
-impl Latency {
-    pub fn ratio(&self) -> f64 {
-        self.through.as_secs_f64() / self.direct.as_secs_f64().max(1e-9)
-    }
+    /// The difference of both.
+    #[serde(rename = "added_ms", serialize_with = "milliseconds")]
+    pub added: Duration,
 }
 
 pub(super) fn measure(sandbox: &Sandbox, through: &mut Host) -> Result<Latencies, CommandError> {
@@ -50,7 +47,8 @@ pub(super) fn measure(sandbox: &Sandbox, through: &mut Host) -> Result<Latencies
             time_calls(through, &params(&tool), &mut between)?;
         }
         direct.finish()?;
-        medians.push(Latency { tool, direct: median(alone), through: median(between) });
+        let (direct, through) = (median(alone), median(between));
+        medians.push(Latency { tool, direct, through, added: through.saturating_sub(direct) });
     }
     Ok(Latencies { calls_each: ROUNDS * CALLS_PER_ROUND, medians })
 }

@@ -7,7 +7,7 @@ mod latency;
 mod sandbox;
 mod startup;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 pub use calls::{Call, Calls};
 pub use latency::Latencies;
@@ -20,6 +20,12 @@ use super::{CommandError, Context};
 use crate::{output::View, tokenizer};
 use host::Host;
 use sandbox::Sandbox;
+
+/// Show everything at work with sample servers.
+///
+/// The sample servers are part of plugbay. The demo needs no configuration and no network, and changes nothing.
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {}
 
 /// The demo as JSON.
 #[derive(Debug, Serialize)]
@@ -49,11 +55,11 @@ pub struct Intro;
 /// What the user does next.
 #[derive(Debug, Serialize)]
 pub struct Next {
-    pub config: Option<PathBuf>,
+    pub command: &'static str,
 }
 
-pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandError> {
-    let show = Show { context, as_json };
+pub async fn demo(context: &Context) -> Result<ExitCode, CommandError> {
+    let show = Show { context };
     tokenizer::prepare();
     let sandbox = Sandbox::new(&context.environment.program)?;
     show.part(&Intro);
@@ -80,9 +86,9 @@ pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandE
     let search_calls = calls::by_search(&mut host)?;
     show.part(&search_calls);
     host.finish()?;
-    show.part(&Next { config: context.source.paths.user_file.clone() });
+    show.part(&Next { command: "plugbay setup" });
 
-    if as_json {
+    if context.output.is_json() {
         let demo = Demo { startup, first_start, calls, latency, second_start, search_start, search_calls };
         context.output.json(&demo);
     }
@@ -92,13 +98,12 @@ pub async fn demo(context: &Context, as_json: bool) -> Result<ExitCode, CommandE
 /// People see each part when it is there; programs get the whole at the end.
 struct Show<'a> {
     context: &'a Context,
-    as_json: bool,
 }
 
 impl Show<'_> {
     fn part(&self, part: &impl View) {
-        if !self.as_json {
-            self.context.output.show(part, false);
+        if !self.context.output.is_json() {
+            self.context.output.show(part);
         }
     }
 }

@@ -14,24 +14,52 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{CommandError, Context};
-use crate::app::App;
-pub use files::Places;
+use crate::{app::App, settings};
+use files::Places;
 use rules::{Decision, Rules};
 
 /// Claude Code calls a tool of plugbay `mcp__{entry}__{tool}`.
 const PREFIX: &str = "mcp__";
 
-/// The options of `plugbay permissions`.
+/// Print permission rules and a hook for Claude Code.
+///
+/// The hook applies Claude Code's permission rules to tools that are called through `execute_tool`.
+#[derive(Debug, clap::Args)]
+pub struct PermissionsArgs {
+    /// The host to print settings for.
+    #[arg(long, value_parser = ["claude-code"], default_value = "claude-code")]
+    host: String,
+    /// The name of plugbay in that host's settings.
+    #[arg(long, value_name = "NAME", default_value = "plugbay")]
+    name: String,
+    /// Allow tools that only read, according to their servers.
+    #[arg(long)]
+    allow_reading: bool,
+    /// Run as the hook: read Claude Code's hook input from stdin and print a decision.
+    #[arg(long)]
+    hook: bool,
+}
+
+/// The options that the fragment and the hook share.
 #[derive(Debug)]
-pub struct PermissionsOptions {
+struct PermissionsOptions {
     /// What plugbay is called in the host's settings.
-    pub entry: String,
+    entry: String,
     /// Believe servers that say of a tool that it only reads, and let it pass.
-    pub allow_reading: bool,
+    allow_reading: bool,
+}
+
+pub async fn permissions(context: &Context, args: PermissionsArgs) -> Result<ExitCode, CommandError> {
+    let options = PermissionsOptions { entry: args.name, allow_reading: args.allow_reading };
+    if !args.hook {
+        return fragment(context, &options).await;
+    }
+    let (project, user) = settings::claude_code();
+    hook(context, &options, &Places::new(project, user)).await
 }
 
 /// Prints what is to be added to the settings of Claude Code.
-pub async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<ExitCode, CommandError> {
+async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<ExitCode, CommandError> {
     let PermissionsOptions { entry, allow_reading } = options;
     let snapshot = seen_by_claude(context).await?;
     let ours = |own: BuiltinTool| format!("{PREFIX}{entry}__{}", own.name());
@@ -70,7 +98,7 @@ struct HookInput {
 }
 
 /// Tells Claude Code whether a built-in tool may make the call that it contains. Prints nothing where no rule applies.
-pub async fn hook(
+async fn hook(
     context: &Context,
     options: &PermissionsOptions,
     places: &Places,

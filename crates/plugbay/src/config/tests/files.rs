@@ -6,6 +6,16 @@ use super::{Place, check};
 use crate::config::{Mode, Settings};
 
 #[test]
+fn an_entry_may_name_the_folder_of_the_project() {
+    let place = Place::new();
+    let entry = r#"{ "command": "x", "args": ["${workspaceFolder}"], "cwd": "${workspaceFolder}/sub" }"#;
+    place.write("project/c", format!(r#"{{ "mcpServers": {{ "a": {entry} }} }}"#));
+    let project = place.path("project").display().to_string();
+    let summary = place.summary(&place.load(Some("c"))).replace(&project, "project");
+    assert_eq!(summary, "a: x project in project/sub");
+}
+
+#[test]
 fn hostile_files_are_survived() {
     let object = "expected an object, found a list; write an object here, or remove the key";
     let syntax = "the file is JSON, with comments and trailing commas allowed";

@@ -2,6 +2,7 @@
 
 mod discover;
 mod entries;
+mod export;
 mod files;
 mod natural_language;
 mod problems;

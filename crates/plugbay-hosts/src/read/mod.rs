@@ -1,0 +1,277 @@
+//! The servers in a host's file.
+
+mod fields;
+pub(crate) mod tree;
+mod variables;
+
+use std::path::Path;
+
+use crate::{
+    entry::{Entry, Launch},
+    known::{self, Format, Host},
+};
+use tree::Tree;
+
+/// The servers of a file, and the entries that are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    pub found: Vec<Found>,
+    pub problems: Vec<Problem>,
+}
+
+/// A server in a host's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The server under the name that the host has for it, which may be no valid name in plugbay.
+    pub entry: Entry,
+    /// The keys from the root of the file to the entry.
+    pub key: Vec<String>,
+    /// The folder of the project that the entry is for, where a user's file has entries for projects.
+    pub project: Option<String>,
+}
+
+/// An entry that plugbay cannot take over. The other entries of the file are not affected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub name: String,
+    pub key: Vec<String>,
+    pub kind: ProblemKind,
+    /// Words that complete "`NAME` …".
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The entry is wrong; the host could not use it either, or uses less than it says.
+    Broken,
+    /// The entry belongs to the host: an extension or a built-in server that only the host can run.
+    HostOwn,
+}
+
+/// Why a whole file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    #[error("this is not {format}: {message}")]
+    Syntax { format: &'static str, message: String },
+    #[error("`{0}` is not a table of servers")]
+    Shape(String),
+    #[error("no server found: a file has its servers under `mcpServers`, `servers`, `mcp` or a similar key")]
+    NoServers,
+}
+
+/// The servers in a host's file, in the order of the file. A file without any is no error.
+pub fn read(host: &Host, text: &str) -> Result<Reading, ReadError> {
+    let tree = Tree::parse(host.format, text)?;
+    let mut reading = Reading::default();
+    read_container(
+        &tree,
+        Place { host: Some(host), tree: &tree, above: &[], project: None },
+        &host.container,
+        &mut reading,
+    )?;
+    let projects = host.projects.as_deref();
+    let Some((key, Some(members))) = projects.and_then(|key| Some((key, tree.get(key)?.members()))) else {
+        return Ok(reading);
+    };
+    for (project, settings) in members {
+        let above = [key.to_owned(), project.clone()];
+        let place = Place { host: Some(host), tree: &tree, above: &above, project: Some(project) };
+        read_container(settings, place, &host.container, &mut reading)?;
+    }
+    Ok(reading)
+}
+
+/// The servers of any file, for `import FILE`: as its host reads it if the path is a known one, otherwise by its shape.
+pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
+    if let Some(host) = known::all().iter().find(|host| host.owns(path)) {
+        return read(host, text);
+    }
+    let (format, tree) = parse_any(path, text)?;
+    let mut reading = Reading::default();
+    let mut is_known = false;
+    // Beside `mcpServers`, `mcp` is a table of settings.
+    let is_container = |key: &&str| tree.get(key).is_some() && (*key != "mcp" || tree.get(SHARED).is_none());
+    for container in CONTAINERS.into_iter().filter(is_container) {
+        is_known = true;
+        // Many hosts, and many dialects, say `mcpServers`.
+        let speaks = |host: &&Host| host.container == container && host.format == format;
+        let host = known::all().iter().find(speaks).filter(|_| container != SHARED);
+        let place = Place { host, tree: &tree, above: &[], project: None };
+        read_container(&tree, place, container, &mut reading)?;
+    }
+    if !is_known {
+        read_bare(&tree, path, &mut reading)?;
+    }
+    Ok(reading)
+}
+
+/// Whether the entry runs plugbay itself: such an entry is never imported.
+pub fn is_own(entry: &Entry) -> bool {
+    match &entry.launch {
+        Launch::Process { command, args, .. } => {
+            is_plugbay(command) || (is_runner(command) && args.iter().any(|arg| is_plugbay(arg)))
+        }
+        Launch::Remote(_) => entry.name.eq_ignore_ascii_case("plugbay"),
+    }
+}
+
+/// Every key that some host has its servers under.
+const CONTAINERS: [&str; 7] =
+    [SHARED, "servers", "mcp", "mcp_servers", "context_servers", "extensions", "amp.mcpServers"];
+
+/// The key of most hosts.
+const SHARED: &str = "mcpServers";
+
+/// Where a container is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    host: Option<&'a Host>,
+    /// The whole file.
+    tree: &'a Tree,
+    /// The keys above the container.
+    above: &'a [String],
+    project: Option<&'a String>,
+}
+
+fn read_container(
+    parent: &Tree,
+    place: Place<'_>,
+    container: &str,
+    reading: &mut Reading,
+) -> Result<(), ReadError> {
+    let Some(servers) = parent.get(container) else { return Ok(()) };
+    let members = match servers {
+        Tree::Object(members) => members,
+        Tree::Leaf(serde_json::Value::Null) => return Ok(()),
+        _ => return Err(ReadError::Shape(container.to_owned())),
+    };
+    for (index, (name, value)) in members.iter().enumerate() {
+        let key: Vec<String> =
+            place.above.iter().cloned().chain([container.to_owned(), name.clone()]).collect();
+        if members[index + 1..].iter().any(|(later, _)| later == name) {
+            let reason = "occurs twice; the last one counts".to_owned();
+            reading.problems.push(Problem { name: name.clone(), key, kind: ProblemKind::Broken, reason });
+            continue;
+        }
+        read_entry(name, value, key, place, reading);
+    }
+    Ok(())
+}
+
+fn read_entry(name: &str, value: &Tree, key: Vec<String>, place: Place<'_>, reading: &mut Reading) {
+    match fields::entry(name, value, place.host, place.tree) {
+        Ok(entry) => reading.found.push(Found { entry, key, project: place.project.cloned() }),
+        Err((kind, reason)) => reading.problems.push(Problem { name: name.to_owned(), key, kind, reason }),
+    }
+}
+
+/// A file without a container: one server, or a table of servers and nothing else.
+fn read_bare(tree: &Tree, path: &Path, reading: &mut Reading) -> Result<(), ReadError> {
+    let place = Place { host: None, tree, above: &[], project: None };
+    let members = tree.members().ok_or(ReadError::NoServers)?;
+    if fields::looks_like_entry(tree) {
+        let name = match tree.get("name").map(Tree::to_value) {
+            Some(serde_json::Value::String(name)) => name,
+            _ => path.file_stem().unwrap_or_default().to_string_lossy().trim_start_matches('.').to_owned(),
+        };
+        read_entry(&name, tree, Vec::new(), place, reading);
+        return Ok(());
+    }
+    if members.is_empty() || !members.iter().all(|(_, value)| fields::looks_like_entry(value)) {
+        return Err(ReadError::NoServers);
+    }
+    for (name, value) in members {
+        read_entry(name, value, vec![name.clone()], place, reading);
+    }
+    Ok(())
+}
+
+/// The format by the file's extension; without a known one, the first format that gives a table.
+fn parse_any(path: &Path, text: &str) -> Result<(Format, Tree), ReadError> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let formats: &[Format] = match extension.to_ascii_lowercase().as_str() {
+        "json" | "jsonc" | "json5" => &[Format::Json],
+        "toml" => &[Format::Toml],
+        "yaml" | "yml" => &[Format::Yaml],
+        _ => &[Format::Json, Format::Toml, Format::Yaml],
+    };
+    let mut first = None;
+    for format in formats {
+        match Tree::parse(*format, text) {
+            Ok(tree) if tree.members().is_some() || formats.len() == 1 => return Ok((*format, tree)),
+            Ok(_) => {}
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or(ReadError::NoServers))
+}
+
+/// The last part of a path or of a package's name, without version and extension, is `plugbay`.
+fn is_plugbay(word: &str) -> bool {
+    let last = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    let bare = last.split_once('@').map_or(last, |(name, _)| name);
+    let lower = bare.to_ascii_lowercase();
+    let stem = [".exe", ".cmd", ".bat", ".js"].iter().find_map(|end| lower.strip_suffix(end));
+    stem.unwrap_or(&lower) == "plugbay"
+}
+
+/// A program that runs another one that its arguments name.
+fn is_runner(command: &str) -> bool {
+    const RUNNERS: [&str; 16] = [
+        "npx", "bunx", "pnpm", "yarn", "npm", "bun", "node", "deno", "uvx", "cmd", "sh", "bash", "zsh",
+        "env", "docker", "podman",
+    ];
+    let last = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
+    let stem = last.strip_suffix(".exe").or_else(|| last.strip_suffix(".cmd")).unwrap_or(&last);
+    RUNNERS.contains(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::{Remote, RemoteKind};
+
+    fn process(line: &str) -> Entry {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next().unwrap();
+        Entry::new("x", Launch::Process { command, args: words.collect(), env: [].into(), cwd: None })
+    }
+
+    #[test]
+    fn an_entry_that_runs_plugbay_is_its_own() {
+        for line in [
+            "plugbay serve",
+            "/usr/local/bin/plugbay serve",
+            r"C:\bin\plugbay.exe serve",
+            "npx -y plugbay serve",
+            "npx -y plugbay@1.2.3 serve",
+            "cmd /c npx plugbay",
+            "node /opt/plugbay.js",
+            "docker run -i ghcr.example/plugbay",
+        ] {
+            assert!(is_own(&process(line)), "{line}");
+        }
+        for line in [
+            "notes plugbay",
+            "/home/plugbay/server",
+            "npx -y plugbay-notes",
+            "npx -y @me/notes --for=plugbay",
+        ] {
+            assert!(!is_own(&process(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_plugbays_own_by_its_name_only() {
+        let remote = |name: &str| {
+            let remote = Remote {
+                url: "http://127.0.0.1:7777/mcp".into(),
+                kind: RemoteKind::Http,
+                headers: [].into(),
+            };
+            Entry::new(name, Launch::Remote(remote))
+        };
+        assert!(is_own(&remote("plugbay")));
+        assert!(!is_own(&remote("notes")));
+    }
+}

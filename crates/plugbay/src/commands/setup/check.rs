@@ -1,0 +1,69 @@
+//! Checks a wired host: its file has plugbay's entry, and what the entry starts answers as a server.
+
+use std::collections::BTreeMap;
+
+use plugbay_hosts::{
+    Entry, Launch,
+    known::Host,
+    own,
+    read::{self, Found},
+};
+
+use super::{Context, plan::HostPlan, survey::read_text, trial::try_uncached};
+use crate::import::leads_to_plugbay;
+
+/// Starts plugbay as hosts' entries say. Hosts with equal entries share one start.
+#[derive(Debug, Default)]
+pub struct Checker {
+    started: BTreeMap<String, Result<usize, String>>,
+}
+
+impl Checker {
+    /// The number of tools that the host sees, or why it sees none.
+    pub async fn check(&mut self, context: &Context, plan: &HostPlan) -> Result<usize, String> {
+        let entry = own_entry(plan)?;
+        let text = configuration(&entry).map_err(|error| error.to_string())?;
+        if let Some(known) = self.started.get(&text) {
+            return known.clone();
+        }
+        let result = start(context, &entry, &text).await;
+        self.started.insert(text, result.clone());
+        result
+    }
+}
+
+/// plugbay's entry as the file has it now. No entry that has moved may be there.
+fn own_entry(plan: &HostPlan) -> Result<Entry, String> {
+    let file = plan.servers.path.display();
+    let found = servers(plan.host, plan).map_err(|reason| format!("{file}: {reason}"))?;
+    let left = plan.moved.iter().find(|moved| found.iter().any(|found| found.key == moved.key));
+    if let Some(left) = left {
+        return Err(format!("{file} still has {}", left.entry.name));
+    }
+    let own = found.into_iter().find(|found| leads_to_plugbay(&found.entry));
+    own.map(|found| found.entry).ok_or_else(|| format!("{file} has no entry of plugbay"))
+}
+
+fn servers(host: &Host, plan: &HostPlan) -> Result<Vec<Found>, String> {
+    let text = read_text(&plan.servers.path).map_err(|error| error.to_string())?.unwrap_or_default();
+    let reading = read::read(host, &text).map_err(|error| error.to_string())?;
+    Ok(reading.found)
+}
+
+/// A configuration with plugbay as its only server.
+fn configuration(entry: &Entry) -> Result<String, plugbay_hosts::jsonc::EditError> {
+    plugbay_hosts::jsonc::set("{}", &["mcpServers", super::OWN_NAME], own::value(entry))
+}
+
+/// Sends `initialize` and `tools/list` to what the entry starts, with the small environment that servers get.
+async fn start(context: &Context, entry: &Entry, text: &str) -> Result<usize, String> {
+    let trial = try_uncached(context, text).await.map_err(|error| error.message)?;
+    if let Some(failure) = trial.failures.values().next() {
+        let program = match &entry.launch {
+            Launch::Process { command, .. } => command.clone(),
+            Launch::Remote(remote) => remote.url.clone(),
+        };
+        return Err(format!("{program} does not answer: {}", failure.reason));
+    }
+    Ok(trial.snapshot.names.iter().count())
+}

@@ -1,0 +1,45 @@
+//! What MCP puts into the context of each host's model, before setup and after it.
+
+use plugbay_core::{exposure::Mode, name::ServerName, surface::Snapshot};
+use serde::Serialize;
+
+use super::plan::{HostPlan, Server};
+use crate::commands::{
+    hosts::chosen,
+    tokens::{behind, direct},
+};
+
+/// The tokens of one host (o200k).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostCost {
+    /// With its own servers in its own configuration.
+    pub before: usize,
+    /// With all servers behind plugbay.
+    pub now: usize,
+    /// The mode that plugbay gives this host.
+    pub mode: Mode,
+    /// The host itself hides tools behind a search: its model reads their names only.
+    pub defers: bool,
+}
+
+/// The costs of every host, with the servers that plugbay will have.
+pub fn costs(hosts: &[HostPlan], servers: &[Server], snapshot: &Snapshot) -> Vec<HostCost> {
+    hosts.iter().map(|plan| cost(&plan.host.id, servers, snapshot)).collect()
+}
+
+fn cost(host: &str, servers: &[Server], snapshot: &Snapshot) -> HostCost {
+    let profiles = &snapshot.layout.hosts;
+    let profile = profiles.iter().find(|profile| profile.name == host).unwrap_or_else(|| profiles.unknown());
+    let has = |name: &ServerName| {
+        let mut own = servers.iter().filter(|server| server.hosts.iter().any(|id| id == host));
+        own.any(|server| server.name == name.as_str())
+    };
+    let mode = chosen(profile, snapshot).0;
+    let tools = snapshot.names.iter().count();
+    HostCost {
+        before: direct(profile, snapshot, &has),
+        now: behind(profile, snapshot, mode),
+        mode,
+        defers: mode == Mode::All && profile.defers_from.is_some_and(|from| tools >= from),
+    }
+}

@@ -1,0 +1,145 @@
+//! `plugbay setup --undo` and `--show`: takes changes back, and shows them.
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use plugbay_hosts::{
+    Entry, edit,
+    known::{self, Format},
+    read,
+};
+use serde::Serialize;
+
+use super::{CommandError, Context, OWN_NAME, SetupArgs, diff::Diff, journal_folder, open_journal, survey};
+use crate::journal::{self, Change, Journal, Outcome, Part, Present, Texts, Undone};
+
+/// The changes that plugbay has made and can take back.
+#[derive(Debug, Serialize)]
+pub struct History {
+    pub changes: Vec<Past>,
+}
+
+/// One change.
+#[derive(Debug, Serialize)]
+pub struct Past {
+    pub file: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    pub part: Part,
+    pub command: String,
+    /// How long ago, in seconds.
+    pub age: u64,
+    pub undo: UndoPreview,
+    /// What the change did, with secrets masked.
+    pub diff: String,
+}
+
+/// What undoing a change would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum UndoPreview {
+    /// The file gets its old content, byte for byte.
+    Restores,
+    /// plugbay created it, so it goes.
+    Removes,
+    /// It was changed since: only plugbay's part goes.
+    Merges,
+    /// It is as it was before.
+    Nothing,
+}
+
+/// What `--undo` did.
+#[derive(Debug, Serialize)]
+pub struct UndoReport {
+    pub files: Vec<Undone>,
+}
+
+/// Shows what plugbay has changed.
+pub fn show(context: &Context) -> Result<ExitCode, CommandError> {
+    let folder = journal_folder(context)?;
+    let changes = journal::read(&folder).map_err(|error| CommandError::failed(error.to_string()))?;
+    let history = History { changes: changes.iter().map(|change| past(&folder, change)).collect() };
+    context.output.show(&history);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes every change back, or those of the chosen hosts.
+pub fn undo(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandError> {
+    let hosts = survey::named(&args.hosts)?;
+    if args.dry_run {
+        return show(context);
+    }
+    let wanted = |change: &Change| {
+        hosts.is_empty() || hosts.iter().any(|host| change.host.as_deref() == Some(host.id.as_str()))
+    };
+    let mut journal = open_journal(context)?;
+    let files = undo_changes(&mut journal, wanted)?;
+    let failed = files.iter().any(|file| matches!(file.outcome, Outcome::Failed { .. }));
+    context.output.show(&UndoReport { files });
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Takes the wanted changes back, the newest first.
+pub fn undo_changes(
+    journal: &mut Journal,
+    wanted: impl Fn(&Change) -> bool,
+) -> Result<Vec<Undone>, CommandError> {
+    journal.undo(wanted, &merge).map_err(|error| CommandError::failed(error.to_string()))
+}
+
+/// The present text of a file without plugbay's part.
+fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
+    let host = change.host.as_deref().and_then(known::by_id);
+    let reverse =
+        |now: &str| journal::reverse(texts.before, texts.after, now).map_err(|error| error.to_string());
+    let (Part::Servers, Some(host)) = (change.part, host) else { return reverse(texts.now) };
+    let unwired = edit::unwire(host, texts.now, OWN_NAME, Some(texts.before));
+    let unwired = unwired.map_err(|error| error.to_string())?;
+    // Some hosts have their permission rules in the same file.
+    let has_rules = host.rules.is_some() && host.format == Format::Json && !texts.after.is_empty();
+    if has_rules { reverse(&unwired) } else { Ok(unwired) }
+}
+
+fn past(folder: &std::path::Path, change: &Change) -> Past {
+    let (before, after) = journal::copies(folder, change);
+    let text = |bytes: Option<Vec<u8>>| String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
+    let (before, after) = (text(before), text(after));
+    let entries = [entries(change, &before), entries(change, &after)].concat();
+    let diff = Diff::new(change.path.display().to_string(), &before, &after, &entries).text;
+    Past {
+        file: change.path.clone(),
+        host: change.host.clone(),
+        part: change.part,
+        command: change.command.clone(),
+        age: now().saturating_sub(change.at),
+        undo: preview(change),
+        diff,
+    }
+}
+
+fn preview(change: &Change) -> UndoPreview {
+    match change.present() {
+        Present::Before => UndoPreview::Nothing,
+        Present::After if change.before == journal::State::Absent => UndoPreview::Removes,
+        Present::After => UndoPreview::Restores,
+        Present::Other | Present::Unreadable => UndoPreview::Merges,
+    }
+}
+
+/// The servers in a recorded text, whose values are secrets.
+fn entries(change: &Change, text: &str) -> Vec<Entry> {
+    let host = change.host.as_deref().and_then(known::by_id);
+    let reading = match (change.part, host) {
+        (Part::Servers, Some(host)) => read::read(host, text),
+        (Part::Configuration, _) => read::read_any(&change.path, text),
+        _ => return Vec::new(),
+    };
+    reading.unwrap_or_default().found.into_iter().map(|found| found.entry).collect()
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
+}

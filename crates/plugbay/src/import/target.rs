@@ -1,0 +1,156 @@
+//! The configuration files that an import changes: the user's for the user's servers, the project's for the project's.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use plugbay_hosts::jsonc;
+
+use super::{Found, Plan, Present, Setting, plan};
+use crate::{
+    config::{self, ApproveError, Content, Paths},
+    journal::{ChangeError, Journal, Part, Target},
+};
+
+/// A new project file.
+const PROJECT_FILE: &str = ".plugbay.jsonc";
+const SWITCHBOARD_FILE: &str = "switchboard.config.json";
+
+/// What an import does to one file.
+#[derive(Debug)]
+pub struct Change {
+    pub file: PathBuf,
+    /// The project that the file belongs to; none for the user's.
+    pub project: Option<PathBuf>,
+    pub plan: Plan,
+    /// The text of the file; none if there is no file yet.
+    pub before: Option<String>,
+    pub after: String,
+    /// The settings that a new file gets from another gateway.
+    pub settings: Vec<Setting>,
+}
+
+/// Why a configuration file cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    #[error("there is no folder for the configuration; set HOME or XDG_CONFIG_HOME, or give --config FILE")]
+    NoUserFile,
+    #[error("{}: {source}", file.display())]
+    Unreadable { file: PathBuf, source: io::Error },
+    #[error("{}: {reason}", file.display())]
+    Broken { file: PathBuf, reason: String },
+    /// The project has a file of Switchboard's, which has no place for entries.
+    #[error("{} is written for Switchboard and has no place for servers of other hosts", .0.display())]
+    Switchboard(PathBuf),
+}
+
+/// The file for the user's servers: `--config`, or the user's own.
+pub fn user_change(
+    found: Vec<Found>,
+    settings: &[Setting],
+    explicit: Option<PathBuf>,
+    paths: &Paths,
+) -> Result<Change, TargetError> {
+    let file = explicit.or_else(|| paths.user_file.clone()).ok_or(TargetError::NoUserFile)?;
+    change(file, None, found, settings, Vec::new(), paths)
+}
+
+/// The file for the servers of the project in which plugbay was started. `user` is the change of the user's file: a
+/// server that is in there need not be in the project's as well.
+pub fn project_change(found: Vec<Found>, user: &Change, paths: &Paths) -> Result<Change, TargetError> {
+    let project = config::project_folder(&paths.start);
+    let file = config::project_file(&paths.start).unwrap_or_else(|| project.join(PROJECT_FILE));
+    if file.ends_with(SWITCHBOARD_FILE) {
+        return Err(TargetError::Switchboard(file));
+    }
+    let mut beneath = servers_in(&user.file, paths).servers;
+    beneath.extend(user.plan.added.iter().map(|added| added.entry.clone()));
+    change(file, Some(project.to_owned()), found, &[], beneath, paths)
+}
+
+fn change(
+    file: PathBuf,
+    project: Option<PathBuf>,
+    found: Vec<Found>,
+    settings: &[Setting],
+    beneath: Vec<plugbay_hosts::Entry>,
+    paths: &Paths,
+) -> Result<Change, TargetError> {
+    let before = read(&file)?;
+    let listed = servers_in(&file, paths);
+    let present = Present { servers: listed.servers, names: listed.names, beneath };
+    let plan = plan(found, &present);
+    let broken =
+        |error: jsonc::EditError| TargetError::Broken { file: file.clone(), reason: error.to_string() };
+    let mut after = match &before {
+        Some(text) if plan.is_empty() => text.clone(),
+        text => plan.apply(text.as_deref().unwrap_or_default()).map_err(broken)?,
+    };
+    // A file that exists has the settings that its user wants.
+    let settings = if before.is_some() { Vec::new() } else { settings.to_vec() };
+    for Setting { key, value } in &settings {
+        after = jsonc::set(&after, key, jsonc::input(value)).map_err(broken)?;
+    }
+    Ok(Change { file, project, plan, before, after, settings })
+}
+
+impl Change {
+    /// Writes the file, and records in the journal how to undo it. Returns whether there was anything to write.
+    pub fn write(&self, command: &'static str, journal: &mut Journal) -> Result<bool, ChangeError> {
+        if self.plan.is_empty() {
+            return Ok(false);
+        }
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        let is_new = !folder.exists();
+        let target = Target { command, host: None, part: Part::Configuration, path: self.file.clone() };
+        let written =
+            journal.write(target, self.before.as_deref().map(str::as_bytes), self.after.as_bytes())?;
+        if is_new {
+            let problem = |source| ChangeError::Write { path: folder.to_owned(), source };
+            make_private(folder).map_err(problem)?;
+        }
+        Ok(written)
+    }
+
+    /// Every added server is from a file of the user's own, not from one that came with the repository.
+    pub fn is_the_users(&self) -> bool {
+        let project = self.project.as_deref();
+        let origins = self.plan.added.iter().flat_map(|added| &added.origins);
+        origins.into_iter().all(|origin| project.is_none_or(|project| !origin.file.starts_with(project)))
+    }
+
+    /// Was the project's file approved before it is changed? A new file has nothing to approve.
+    pub fn was_approved(&self, paths: &Paths) -> bool {
+        self.before.as_ref().is_none_or(|text| config::is_approved(paths, &self.file, text.as_bytes()))
+    }
+
+    /// Approves the project's file as it was written.
+    pub fn approve(&self, paths: &Paths) -> Result<(), ApproveError> {
+        config::approve(paths, &[Content::of(&self.file, self.after.as_bytes())])
+    }
+}
+
+fn servers_in(file: &Path, paths: &Paths) -> config::Listed {
+    if file.exists() { config::servers_in(file, paths) } else { config::Listed::default() }
+}
+
+fn read(file: &Path) -> Result<Option<String>, TargetError> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TargetError::Unreadable { file: file.to_owned(), source }),
+    }
+}
+
+#[cfg(unix)]
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn make_private(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}

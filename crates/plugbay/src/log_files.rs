@@ -1,0 +1,217 @@
+//! Log files: what each server writes to stderr and what gateways log, for `plugbay logs`.
+//!
+//! Lines go through a short queue to a thread of their own, so that no server and no gateway ever waits for the disk.
+
+mod file;
+mod layer;
+mod read;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    process,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use plugbay_core::name::ServerName;
+use plugbay_upstream::{StderrSinks, process::StderrSink};
+
+pub use layer::FileLayer;
+pub use read::{Follower, Line, names};
+
+/// At most 4 KiB each, as they come from a pipe.
+const QUEUE: usize = 256;
+/// How long the last lines may take at the end.
+const LAST_LINES: Duration = Duration::from_millis(200);
+/// A line that is longer is cut into several.
+const LONGEST_LINE: usize = 16 * 1024;
+
+/// Appends to log files. Starts its thread with the first line; clones share it.
+#[derive(Clone)]
+pub struct LogFiles(Arc<Shared>);
+
+struct Shared {
+    folder: PathBuf,
+    queue: OnceLock<SyncSender<Item>>,
+    /// Items that did not fit into the queue.
+    lost: AtomicU64,
+}
+
+/// The log of a server, or that of all gateways.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogName {
+    Gateway,
+    Server(ServerName),
+}
+
+/// Who wrote a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Stderr,
+    Plugbay,
+}
+
+enum Item {
+    Lines {
+        log: LogName,
+        at: SystemTime,
+        source: Source,
+        text: Vec<u8>,
+    },
+    /// Everything before this has been written.
+    End(SyncSender<()>),
+}
+
+impl LogFiles {
+    /// Touches no file yet.
+    pub fn new(folder: PathBuf) -> Self {
+        Self(Arc::new(Shared { folder, queue: OnceLock::new(), lost: AtomicU64::new(0) }))
+    }
+
+    /// A sink for the stderr of each process that is started.
+    pub fn sinks(self) -> StderrSinks {
+        Arc::new(move |server| {
+            Box::new(ServerSink {
+                files: self.clone(),
+                log: LogName::Server(server.clone()),
+                rest: Vec::new(),
+            })
+        })
+    }
+
+    /// Waits a moment for the last lines to be written.
+    pub fn finish(&self) {
+        let Some(queue) = self.0.queue.get() else { return };
+        let (done, written) = sync_channel(1);
+        if queue.try_send(Item::End(done)).is_ok() {
+            let _ = written.recv_timeout(LAST_LINES);
+        }
+    }
+
+    /// Never waits: lines are dropped and counted if the disk is too slow.
+    fn send(&self, log: LogName, source: Source, text: Vec<u8>) {
+        let queue = self.0.queue.get_or_init(|| start(self.0.folder.clone()));
+        let lost = self.0.lost.swap(0, Ordering::Relaxed);
+        let mut text = text;
+        if lost > 0 {
+            let note = format!("(plugbay dropped {lost} pieces of its logs here: the disk is too slow)\n");
+            text.splice(..0, note.into_bytes());
+        }
+        let item = Item::Lines { log, at: SystemTime::now(), source, text };
+        if let Err(TrySendError::Full(_)) = queue.try_send(item) {
+            self.0.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for LogFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LogFiles").field(&self.0.folder).finish()
+    }
+}
+
+impl LogName {
+    /// No name of a server is a path, and none of them is that of the gateways.
+    fn path(&self, folder: &Path) -> PathBuf {
+        match self {
+            Self::Gateway => folder.join("gateway.log"),
+            Self::Server(name) => folder.join("servers").join(format!("{name}.log")),
+        }
+    }
+}
+
+impl Source {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Stderr => "stderr",
+            Self::Plugbay => "plugbay",
+        }
+    }
+}
+
+fn start(folder: PathBuf) -> SyncSender<Item> {
+    let (sender, items) = sync_channel(QUEUE);
+    thread::spawn(move || {
+        let mut warned = false;
+        for item in items {
+            match item {
+                Item::Lines { log, at, source, text } => {
+                    let lines = file::lines(at, process::id(), source.as_str(), &text);
+                    let written = file::append(&log.path(&folder), lines.as_bytes());
+                    if let Err(error) = written
+                        && !std::mem::replace(&mut warned, true)
+                    {
+                        tracing::warn!("the log files in {} cannot be written: {error}", folder.display());
+                    }
+                }
+                Item::End(done) => _ = done.send(()),
+            }
+        }
+    });
+    sender
+}
+
+/// The stderr of one process: sends whole lines.
+struct ServerSink {
+    files: LogFiles,
+    log: LogName,
+    /// The beginning of a line.
+    rest: Vec<u8>,
+}
+
+impl ServerSink {
+    fn send(&mut self, length: usize) {
+        let lines = self.rest.drain(..length).collect();
+        self.files.send(self.log.clone(), Source::Stderr, lines);
+    }
+}
+
+impl StderrSink for ServerSink {
+    fn write(&mut self, bytes: &[u8]) {
+        self.rest.extend(bytes);
+        match self.rest.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => self.send(end + 1),
+            None if self.rest.len() >= LONGEST_LINE => self.send(self.rest.len()),
+            None => {}
+        }
+    }
+}
+
+impl Drop for ServerSink {
+    fn drop(&mut self) {
+        if !self.rest.is_empty() {
+            self.send(self.rest.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stderr_of_a_server_becomes_lines_of_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = LogFiles::new(folder.path().to_owned());
+        let server = ServerName::parse("db").unwrap();
+        let mut sink = files.clone().sinks()(&server);
+        sink.write(b"one\ntw");
+        sink.write(b"o\n\nhalf");
+        drop(sink);
+        files.finish();
+        let (lines, _) = Follower::open(folder.path(), Some("db"), 9).unwrap();
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["one", "two", "half"]);
+        let line = &lines[0];
+        assert_eq!(
+            (line.server.as_deref(), line.source.as_str(), line.gateway),
+            (Some("db"), "stderr", process::id())
+        );
+    }
+}
