@@ -111,6 +111,9 @@ impl Settings {
                 Severity::Warning => tracing::warn!("{}", problem.one_line()),
             }
         }
+        if let Some(problem) = self.no_server() {
+            tracing::warn!("{problem}");
+        }
     }
 }
 
