@@ -65,19 +65,24 @@ async function use(node) {
     holds(`with node ${version}: MCP, exit codes, signals; ${replaced ? "the program replaces node" : "node stays"}`);
 }
 
-// How a gateway ends that gets this signal once it serves.
+// How a gateway ends that gets this signal while it serves.
 async function signalled(command, args, signal, env) {
-    const child = spawn(command, [...args, "serve", "--http", "127.0.0.1:0"], { env, stdio: ["ignore", "ignore", "pipe"] });
-    await once(child.stderr, "data");
+    const child = await serving(command, args, env);
     child.kill(signal);
     return once(child, "exit");
 }
 
-// Whether the program took the place of the Node that started it. Only Linux tells.
-async function isReplaced(node, env) {
-    const child = spawn(node, [launcher, "serve"], { env, stdio: ["pipe", "pipe", "ignore"] });
+// A gateway that has answered a request.
+async function serving(command, args, env) {
+    const child = spawn(command, [...args, "serve"], { env, stdio: ["pipe", "pipe", "ignore"] });
     child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
     await once(child.stdout, "data");
+    return child;
+}
+
+// Whether the program took the place of the Node that started it. Only Linux tells.
+async function isReplaced(node, env) {
+    const child = await serving(node, [launcher], env);
     const file = `/proc/${child.pid}/exe`;
     const replaced = existsSync(file) && readlinkSync(file).startsWith(join(realpathSync(folder), "node_modules/@plugbay/"));
     child.stdin.end();
