@@ -75,7 +75,7 @@ mod tests {
         let spans: Vec<_> =
             places.iter().map(|entry| (entry.server.as_str(), entry.start, entry.end)).collect();
         let at = |line, column| Position { line, column };
-        assert_eq!(spans, [("a", at(3, 5), at(3, 26)), ("b", at(4, 5), at(4, 12))]);
+        assert_eq!(spans, [("a", at(3, 5), at(3, 28)), ("b", at(4, 5), at(4, 12))]);
         assert_eq!(places[0].text("command"), Some("x"));
         assert_eq!(places[0].key("args"), ["servers", "a", "args"]);
     }
