@@ -129,8 +129,11 @@ mod tests {
 
     #[test]
     fn the_state_of_a_server_in_a_gateway_is_shown_with_its_failure() {
-        let trouble =
-            StartFailure { reason: "exit code 1".into(), remedy: Some("fix it".into()), ..StartFailure::default() };
+        let trouble = StartFailure {
+            reason: "exit code 1".into(),
+            remedy: Some("fix it".into()),
+            ..StartFailure::default()
+        };
         let gateways = vec![InGateway { pid: 7, state: ServerState::Error, trouble: Some(trouble) }];
         let remote =
             |entry| WrittenEntry { command: vec![], url: Some("https://h/mcp".into()), cwd: None, ..entry };
