@@ -74,7 +74,8 @@ check() {
 }
 
 check_scripts() {
-    (cd "$top" && "$PLUGBAY_E2E_DIR/packaging-py/bin/shellcheck" install.sh packaging/*.sh packaging/checks/*.sh) || return 1
+    (cd "$top" && "$PLUGBAY_E2E_DIR/packaging-py/bin/shellcheck" --external-sources --source-path=SCRIPTDIR \
+        install.sh packaging/*.sh packaging/checks/*.sh tests-e2e/*.sh) || return 1
     echo "scripts: shellcheck finds nothing"
 }
 

@@ -28,14 +28,14 @@ export const platforms = {
     "darwin-arm64": { target: "aarch64-apple-darwin", os: "darwin", cpu: "arm64" },
 };
 
-/// The platform whose binary runs here: the one that a build on this machine makes.
+// The platform whose binary runs here: the one that a build on this machine makes.
 export function hostPlatform() {
     const name = `${process.platform}-${process.arch}`;
     const glibc = process.report.getReport().header.glibcVersionRuntime;
     return process.platform === "linux" && !glibc ? `${name}-musl` : name;
 }
 
-/// Reads `PLATFORM=FILE` options.
+// Reads `PLATFORM=FILE` options.
 export function binaries(options) {
     return options.map((option) => {
         const [, name, file] = /^([^=]+)=(.+)$/.exec(option) ?? [];
@@ -46,7 +46,7 @@ export function binaries(options) {
     });
 }
 
-/// An empty folder, with the licenses in it.
+// An empty folder, with the licenses in it.
 export function freshFolder(folder) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });

@@ -44,7 +44,7 @@ installer();
 if (options.sbom) copyFileSync(options.sbom, join(out, "plugbay.cdx.json"));
 checksums();
 
-/// The program with its licenses; equal inputs make equal bytes.
+// The program with its licenses; equal inputs make equal bytes.
 function archive({ target, file }) {
     const folder = join(work, target);
     freshFolder(folder);
@@ -76,7 +76,7 @@ function bundle({ name, file }) {
     return made;
 }
 
-/// The installer of a release knows where its files are.
+// The installer of a release knows where its files are.
 function installer() {
     const text = readFileSync(join(top, "install.sh"), "utf8");
     const stamped = text.replace(/^release_url=$/m, `release_url=${options.url}`);

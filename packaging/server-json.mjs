@@ -13,7 +13,7 @@ import { parseArgs } from "node:util";
 
 import { project, top, writeJson } from "./project.mjs";
 
-/// The name that the registry and the npm package must agree on.
+// The name that the registry and the npm package must agree on.
 export function serverName(owner = "plugbay") {
     return `io.github.${owner}/plugbay`;
 }
@@ -40,7 +40,7 @@ function npmPackage() {
     };
 }
 
-/// A bundle's manifest has its own arguments.
+// A bundle's manifest has its own arguments.
 function bundlePackage(file, release) {
     return {
         registryType: "mcpb",

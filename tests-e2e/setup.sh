@@ -189,6 +189,7 @@ requirements() {
 # The npm package of a part that is just one.
 pin() {
     if [ "$1" = node ]; then
+        # shellcheck disable=SC2016 # JavaScript
         echo "node-$(node -p '`${process.platform}-${process.arch}`')@$newer_node"
     else
         awk -v part="$1" '$1 == part { print $2; found = 1 } END { exit !found }' "$here/hosts/pins.txt"

@@ -51,7 +51,7 @@ async function replaces() {
     holds("installs into ~/.local/bin by default, over an older version");
 }
 
-/// With only these programs on the PATH.
+// With only these programs on the PATH.
 async function otherDownloaders() {
     const basics = ["sh", "awk", "cat", "chmod", "getconf", "gzip", "mkdir", "mktemp", "mv", "rm", "sed", "tar", "uname"];
     const to = join(folder, "bin by wget");
@@ -88,7 +88,7 @@ async function failures() {
     holds("installs nothing if the checksum, the address, the platform or the program is wrong");
 }
 
-/// What it would download, by what `uname` and `getconf` say.
+// What it would download, by what `uname` and `getconf` say.
 async function detects() {
     const cases = [
         ["Linux", "x86_64", "glibc 2.36", "x86_64-unknown-linux-gnu"],
@@ -128,7 +128,7 @@ async function fails(args, reason, env = {}) {
     assert(!existsSync(join(folder, "never/plugbay")) && !existsSync(join(folder, "never/.plugbay.new")));
 }
 
-/// Not synchronous: the server must answer meanwhile.
+// Not synchronous: the server must answer meanwhile.
 async function install(args, { shell = ["sh"], ...env } = {}) {
     const [command, ...first] = shell;
     const all = { PATH: process.env.PATH, HOME: join(folder, "home"), ...env };

@@ -41,14 +41,14 @@ function build(platform) {
     run("node", [join(top, "packaging/mcpb/build.mjs"), "--out", source, "--binary", `${platform}=${binary}`]);
 }
 
-/// Else a validator that accepts anything would pass this check.
+// Else a validator that accepts anything would pass this check.
 function rejectsBroken() {
     const manifest = JSON.parse(readFileSync(manifestFile, "utf8"));
     writeFileSync(manifestFile, JSON.stringify({ ...manifest, server: { ...manifest.server, type: "program" } }));
     assert.notEqual(attempt(mcpb, ["validate", manifestFile]).status, 0);
 }
 
-/// With the command that the reference implementation makes of the manifest.
+// With the command that the reference implementation makes of the manifest.
 async function startAsHost() {
     const { getMcpConfigForManifest } = await import(pathToFileURL(join(tools, "@anthropic-ai/mcpb/dist/index.js")));
     const manifest = JSON.parse(readFileSync(join(unpacked, "manifest.json"), "utf8"));

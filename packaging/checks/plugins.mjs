@@ -63,7 +63,7 @@ function serversAreClosed({ $schema, mcpServers, ...others }) {
     }
 }
 
-/// By the reference library of Agent Skills, where it is installed.
+// By the reference library of Agent Skills, where it is installed.
 function skill(plugin) {
     const place = join(plugin, "skills/plugbay");
     const validator = join(process.env.PLUGBAY_E2E_DIR ?? join(top, "target/e2e"), "packaging-py/bin/agentskills");

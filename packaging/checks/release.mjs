@@ -61,7 +61,7 @@ function checksumsHold() {
     holds("SHA256SUMS names each file with the right checksum");
 }
 
-/// With GNU tar, nothing of the machine that packed them is in the archives.
+// With GNU tar, nothing of the machine that packed them is in the archives.
 function archivesAreReproducible() {
     if (!run("tar", ["--version"]).includes("GNU")) return;
     const archive = join(out, `plugbay-${platforms[hostPlatform()].target}.tar.gz`);
@@ -71,7 +71,7 @@ function archivesAreReproducible() {
     holds("the archives have no time and no owner in them");
 }
 
-/// The installer of the release needs no option.
+// The installer of the release needs no option.
 async function installs() {
     const env = { PATH: process.env.PATH, HOME: join(folder, "home") };
     const child = spawn("sh", [join(out, "install.sh")], { env, stdio: ["ignore", "ignore", "inherit"] });

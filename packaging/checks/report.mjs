@@ -15,20 +15,20 @@ export function holds(what) {
     console.log(`${name}: ${what}`);
 }
 
-/// Ends the check as skipped: a tool is missing. With `required`, it fails instead.
+// Ends the check as skipped: a tool is missing.
 export function skip(why) {
     console.log(`${name}: skipped, ${why}`);
     process.exit(3);
 }
 
-/// A folder that is gone when the check ends.
+// A folder that is gone when the check ends.
 export function scratch() {
     const folder = mkdtempSync(join(tmpdir(), "plugbay-packaging-"));
     process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
     return folder;
 }
 
-/// An environment in which nothing of the real home is seen, with a configuration of one sample server.
+// An environment in which nothing of the real home is seen, with a configuration of one sample server.
 export function home(folder, plugbay) {
     writeJson(join(folder, ".config/plugbay/config.jsonc"), {
         mode: "all",
@@ -38,17 +38,17 @@ export function home(folder, plugbay) {
     return { PATH, HOME: folder, npm_config_registry, npm_config_cache: join(folder, ".npm"), npm_config_update_notifier: "false" };
 }
 
-/// Runs a command that must succeed, and returns its stdout.
+// Runs a command that must succeed, and returns its stdout.
 export function run(command, args, options = {}) {
     return execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], ...options });
 }
 
-/// Runs a command that may fail.
+// Runs a command that may fail.
 export function attempt(command, args, options = {}) {
     return spawnSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], ...options });
 }
 
-/// Speaks MCP with a gateway over its stdio: the handshake, the list of tools, and one call of a tool of the sample.
+// Speaks MCP with a gateway over its stdio: the handshake, the list of tools, and one call of a tool of the sample.
 export async function handshake(command, args, env) {
     const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "inherit"] });
     const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

@@ -30,7 +30,7 @@ assert.equal(identifier, "https://downloads.example/v1/plugbay-linux-x64.mcpb");
 assert.equal(fileSha256, createHash("sha256").update("a bundle").digest("hex"));
 holds("a release adds its bundles with their checksums");
 
-/// What the registry demands of our kinds of packages.
+// What the registry demands of our kinds of packages.
 function check({ $schema, name, title, description, version, packages, ...others }) {
     assert.match($schema, /^https:\/\/\S+\/\d{4}-\d\d-\d\d\/server\.schema\.json$/);
     assert.match(name, /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/);

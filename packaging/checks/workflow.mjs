@@ -28,7 +28,7 @@ const audit = attempt(zizmor, ["--offline", "--no-progress", "--persona=pedantic
 assert.equal(audit.status, 0, audit.stdout + audit.stderr);
 holds("zizmor finds nothing that could be attacked");
 
-/// The linter looks for workflows below a folder of its own.
+// The linter looks for workflows below a folder of its own.
 function problems(content) {
     const folder = scratch();
     writeJson(join(folder, "package.json"), {});

@@ -17,7 +17,7 @@ if (typeof process.execve === "function") {
     run();
 }
 
-/// An older Node stays, hands signals on, and ends as the program ends.
+// An older Node stays, hands signals on, and ends as the program ends.
 function run() {
     const child = spawn(program, args, { stdio: "inherit" });
     child.on("error", (error) => stop(`cannot start ${program}: ${error.message}`));

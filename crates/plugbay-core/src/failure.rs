@@ -9,15 +9,51 @@ use crate::name::ServerName;
 pub struct Failure {
     /// For instance "exited with code 1 before answering".
     pub what: String,
+    pub cause: Cause,
     /// The end of its stderr, oldest line first.
     pub stderr: Vec<String>,
+    /// Lines on its stdout that are no MCP messages, oldest first.
+    pub stdout: Vec<String>,
     pub remedy: Option<String>,
 }
 
+/// What kind of failure it is, where plugbay itself knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cause {
+    #[default]
+    Other,
+    /// The server did not answer within its start time-out.
+    OutOfTime,
+    /// Nothing answers at its address.
+    Unreachable,
+    /// It answered with this HTTP status.
+    HttpStatus(u16),
+}
+
+/// How many lines of stderr a failure holds.
+const MOST_LINES: usize = 8;
+
 impl Failure {
+    /// `stderr` may be longer than a failure keeps: stack frames and notices of package managers go first.
     pub fn new(what: impl Into<String>, stderr: Vec<String>) -> Self {
         let remedy = stderr.iter().rev().find_map(|line| remedy_for(line)).map(str::to_owned);
-        Self { what: what.into(), stderr, remedy }
+        Self { what: what.into(), cause: Cause::Other, stderr: telling(stderr), stdout: Vec::new(), remedy }
+    }
+
+    #[must_use]
+    pub fn because(self, cause: Cause) -> Self {
+        Self { cause, ..self }
+    }
+
+    /// Adds what the server wrote to stdout although it is no MCP message. Unless stderr tells more, that is the
+    /// likely reason.
+    #[must_use]
+    pub fn with_stdout(mut self, lines: Vec<String>) -> Self {
+        let known = || lines.iter().rev().find_map(|line| remedy_for(line));
+        let remedy = (!lines.is_empty()).then(|| known().unwrap_or_else(|| remedy_for_text(&lines)));
+        self.remedy = self.remedy.or(remedy.map(str::to_owned));
+        self.stdout = lines;
+        self
     }
 
     /// For whoever cannot look at the server: what may help, or where to look.
@@ -40,6 +76,9 @@ impl fmt::Display for Failure {
         f.write_str(&self.what)?;
         if !self.stderr.is_empty() {
             write!(f, "; stderr: {}", self.stderr.join(" | "))?;
+        }
+        if !self.stdout.is_empty() {
+            write!(f, "; stdout is not MCP: {}", self.stdout.join(" | "))?;
         }
         if let Some(remedy) = &self.remedy {
             write!(f, "; try: {remedy}")?;
@@ -86,6 +125,38 @@ fn seconds(duration: &Duration) -> String {
     }
 }
 
+/// The last lines, without those that say nothing if there are too many.
+fn telling(mut lines: Vec<String>) -> Vec<String> {
+    if lines.len() > MOST_LINES {
+        lines.retain(|line| {
+            let line = line.trim_start();
+            !["at ", "npm notice", "npm error A complete log", "node:internal"]
+                .iter()
+                .any(|start| line.starts_with(start))
+        });
+    }
+    let surplus = lines.len().saturating_sub(MOST_LINES);
+    // The first line of a longer text often names the error; the rest explains it.
+    let named = lines.iter().take(surplus).rposition(|line| remedy_for(line).is_some());
+    match named {
+        Some(named) => {
+            let mut kept = vec![lines[named].clone()];
+            kept.extend(lines.drain(surplus + 1..));
+            kept
+        }
+        None => lines.split_off(surplus),
+    }
+}
+
+/// The advice for a program that prints text where MCP messages belong.
+fn remedy_for_text(lines: &[String]) -> &'static str {
+    if lines.iter().any(|line| line.contains("http://") || line.contains("https://")) {
+        "if this program serves MCP over HTTP, write its \"url\" instead of \"command\"; else give it the argument for stdio"
+    } else {
+        "give the program the argument that makes it speak MCP on stdio (often `stdio`), and let it log to stderr"
+    }
+}
+
 /// Well-known last words of programs, and what to do about them.
 fn remedy_for(line: &str) -> Option<&'static str> {
     const KNOWN: &[(&str, &str)] = &[
@@ -94,6 +165,7 @@ fn remedy_for(line: &str) -> Option<&'static str> {
         ("ERR_MODULE_NOT_FOUND", "install the missing Node package, or correct the path of the script"),
         ("could not determine executable to run", "check the package name that is given to npx"),
         ("E404", "check the package name: the registry does not know it"),
+        ("not found in the package registry", "check the package name: the registry does not know it"),
         ("ENOTFOUND", "check the network connection or the proxy settings"),
         ("ECONNREFUSED", "start the service that this server wants to reach"),
         ("EADDRINUSE", "stop the other program that uses the same port"),
@@ -123,6 +195,30 @@ mod tests {
                 .ends_with(r#"raise "timeout" in its "plugbay" settings if it needs longer"#)
         );
         assert!(told(Limit::Call).ends_with(r#"give the call a longer "timeout" if it needs longer"#));
+    }
+
+    #[test]
+    fn text_on_stdout_is_told_apart_from_stderr() {
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let usage = Failure::new("exit code 0", Vec::new()).with_stdout(lines(&["usage: tool [stdio]"]));
+        assert!(
+            usage.to_string().starts_with("exit code 0; stdout is not MCP: usage: tool [stdio]; try: give")
+        );
+        let listens = Failure::new("silent", Vec::new()).with_stdout(lines(&["listening on http://[::]:80"]));
+        assert!(listens.remedy.is_some_and(|remedy| remedy.contains("\"url\"")));
+        let both = Failure::new("exit code 1", lines(&["EADDRINUSE"])).with_stdout(lines(&["hello"]));
+        assert_eq!(both.remedy.as_deref(), Some("stop the other program that uses the same port"));
+    }
+
+    #[test]
+    fn the_line_of_stderr_that_names_the_error_is_kept() {
+        let frames = (0..10).map(|n| format!("    at frame {n}"));
+        let notices = (0..9).map(|n| format!("npm error 404 line {n}"));
+        let trace = ["Error: KEY is missing".to_owned()].into_iter().chain(frames);
+        assert_eq!(Failure::new("", trace.collect()).stderr, ["Error: KEY is missing"]);
+        let kept = Failure::new("", ["npm error code E404".to_owned()].into_iter().chain(notices).collect());
+        assert_eq!(kept.stderr.len(), MOST_LINES);
+        assert_eq!((&*kept.stderr[0], &*kept.stderr[7]), ("npm error code E404", "npm error 404 line 8"));
     }
 
     #[test]

@@ -57,6 +57,14 @@ struct GlobalArgs {
 enum Command {
     Setup(commands::setup::SetupArgs),
     Import(commands::import::ImportArgs),
+    Add(Box<commands::add::AddArgs>),
+    AddJson(commands::add::AddJsonArgs),
+    Remove(commands::remove::RemoveArgs),
+    Get(commands::get::GetArgs),
+    /// Use servers again that were disabled.
+    Enable(commands::switch::SwitchArgs),
+    /// Leave servers out without removing their entries.
+    Disable(commands::switch::SwitchArgs),
     Init(commands::init::InitArgs),
     Migrate(commands::migrate::MigrateArgs),
     Wire(commands::setup::wire::WireArgs),
@@ -67,6 +75,7 @@ enum Command {
     Search(commands::search::SearchArgs),
     Call(commands::call::CallArgs),
     Status(commands::status::StatusArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Logs(commands::logs::LogsArgs),
     Tokens(commands::tokens::TokensArgs),
     Hosts(commands::hosts::HostsArgs),
@@ -124,6 +133,12 @@ fn execute(
     match command {
         Command::Setup(args) => runtime.block_on(commands::setup::setup(&context, &args)),
         Command::Import(args) => commands::import::import(&context, &args),
+        Command::Add(args) => runtime.block_on(commands::add::add(&context, *args)),
+        Command::AddJson(args) => runtime.block_on(commands::add::add_json(&context, args)),
+        Command::Remove(args) => commands::remove::remove(&context, &args),
+        Command::Get(args) => runtime.block_on(commands::get::get(&context, &args)),
+        Command::Enable(args) => commands::switch::enable(&context, &args),
+        Command::Disable(args) => commands::switch::disable(&context, &args),
         Command::Init(args) => commands::init::init(&context, &args),
         Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
         Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),
@@ -134,6 +149,7 @@ fn execute(
         Command::Search(args) => runtime.block_on(commands::search::search(&context, &args)),
         Command::Call(args) => runtime.block_on(commands::call::call(&context, args)),
         Command::Status(args) => runtime.block_on(commands::status::status(&context, &args)),
+        Command::Doctor(args) => runtime.block_on(commands::doctor::doctor(&context, &args)),
         Command::Logs(args) => runtime.block_on(commands::logs::logs(&context, &args)),
         Command::Tokens(args) => runtime.block_on(commands::tokens::tokens(&context, &args)),
         Command::Hosts(_) => runtime.block_on(commands::hosts::hosts(&context)),

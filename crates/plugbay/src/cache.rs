@@ -8,7 +8,7 @@ use std::{
     fs::{self, File, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -25,6 +25,7 @@ use serde_json::value::RawValue;
 
 use crate::files;
 
+const LOCK: &str = ".lock";
 const FORMAT: u32 = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -127,6 +128,37 @@ impl Cache {
     }
 }
 
+/// The state of the files in the cache folder, found without changing any.
+#[derive(Debug, Default)]
+pub struct Inspection {
+    /// Cache files that cannot be parsed.
+    pub damaged: Vec<PathBuf>,
+    /// Drafts of writers that no longer run.
+    pub left_behind: Vec<PathBuf>,
+    /// Another process holds the lock for longer than a writer waits.
+    pub locked: Option<PathBuf>,
+}
+
+/// Reads every file in the cache folder.
+pub fn inspect(folder: &Path) -> Inspection {
+    let folder = folder.join("servers");
+    let mut found = Inspection::default();
+    for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.extension().is_some_and(|extension| extension == "json") {
+            if fs::read(&path).is_ok_and(|text| parse(&text).is_none()) {
+                found.damaged.push(path);
+            }
+        } else if files::is_abandoned(&path) {
+            found.left_behind.push(path);
+        }
+    }
+    let lock = folder.join(LOCK);
+    if File::open(&lock).is_ok_and(|file| lock_soon(&file).is_err()) {
+        found.locked = Some(lock);
+    }
+    found
+}
+
 impl Writer {
     /// Writes in a thread of its own, because syncing a file can take long.
     fn start() -> Self {
@@ -150,7 +182,7 @@ fn write(job: &Job) -> io::Result<()> {
     let folder = files::folder_of(&job.path);
     files::create_folder(folder)?;
     let lock =
-        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(".lock"))?;
+        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
     lock_soon(&lock)?;
     files::replace(&job.path, job.content.as_bytes())
 }

@@ -29,19 +29,22 @@ pub enum Detail {
 }
 
 /// Why a server does not work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartFailure {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
+    /// Lines on stdout that are no MCP messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stdout: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
 impl From<&Failure> for StartFailure {
     fn from(failure: &Failure) -> Self {
-        let Failure { what, stderr, remedy } = failure.clone();
-        Self { reason: what, stderr, remedy }
+        let Failure { what, stderr, stdout, remedy, .. } = failure.clone();
+        Self { reason: what, stderr, stdout, remedy }
     }
 }
 

@@ -4,10 +4,15 @@ use std::{
     fs, io,
     io::Write,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use tempfile::NamedTempFile;
 
+/// The name of a draft begins so.
+const DRAFT: &str = ".tmp";
+/// A draft that is older was left behind.
+const LONGEST_WRITE: Duration = Duration::from_secs(60);
 /// Links that lead to a file; more of them are a circle.
 const MOST_LINKS: usize = 40;
 
@@ -53,10 +58,17 @@ pub fn folder_of(file: &Path) -> &Path {
     }
 }
 
+/// Whether this is a draft whose writer was interrupted.
+pub fn is_abandoned(path: &Path) -> bool {
+    let is_draft = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DRAFT));
+    let written = fs::metadata(path).and_then(|metadata| metadata.modified());
+    is_draft && written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= LONGEST_WRITE))
+}
+
 /// The content in a temporary file beside `path`, with the permissions that `path` has or should have.
 fn draft(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     create_folder(folder_of(path))?;
-    let mut draft = NamedTempFile::new_in(folder_of(path))?; // readable by its owner alone
+    let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder_of(path))?; // readable by its owner alone
     if let Ok(existing) = fs::metadata(path) {
         draft.as_file().set_permissions(existing.permissions())?;
     }

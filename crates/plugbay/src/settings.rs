@@ -1,17 +1,18 @@
 //! Turns the command line and environment variables into what commands work with: no other module reads them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
 };
 
 use plugbay_downstream::http::{Access, Address, Unguarded};
 use plugbay_hosts::known;
+use plugbay_upstream::process::is_inherited;
 
 use crate::{
     app::Environment,
-    config::{self, Paths, Settings},
+    config::{self, Editable, Paths, Settings, WrittenEntry},
     error::CommandError,
 };
 
@@ -62,6 +63,53 @@ impl Source {
             None => settings,
         }
     }
+
+    /// The settings that a changed configuration file would give.
+    pub fn preview(&self, changed: &Editable) -> Settings {
+        config::preview(changed, &self.paths, &variable)
+    }
+
+    /// The entries of all configuration files that count, as they are written.
+    pub fn entries(&self) -> Vec<WrittenEntry> {
+        config::entries(self.explicit.as_deref(), &self.paths)
+    }
+}
+
+/// The environment variables of this process by name. Values are kept of those only that hold no secrets.
+#[derive(Debug, Clone, Default)]
+pub struct Variables {
+    pub names: BTreeSet<String>,
+    /// Those that every server gets.
+    pub inherited: BTreeSet<String>,
+    plain: BTreeMap<String, String>,
+}
+
+/// Switches of Claude Code that decide whether it defers tools.
+const PLAIN: [&str; 2] = ["ENABLE_TOOL_SEARCH", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS"];
+
+impl Variables {
+    pub fn of(all: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut variables = Self::default();
+        for (name, value) in all {
+            if is_inherited(name.as_ref(), value.as_ref()) {
+                variables.inherited.insert(name.clone());
+            }
+            if PLAIN.contains(&name.as_str()) {
+                variables.plain.insert(name.clone(), value);
+            }
+            variables.names.insert(name);
+        }
+        variables
+    }
+
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.plain.get(name).map(String::as_str)
+    }
+}
+
+pub fn variables() -> Variables {
+    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    Variables::of(env::vars_os().map(|(name, value)| (text(name), text(value))))
 }
 
 /// The columns of the output, if the user sets them.

@@ -1,6 +1,6 @@
 //! Why a request over HTTP got no response, and how the user is told.
 
-use plugbay_core::failure::Failure;
+use plugbay_core::failure::{Cause, Failure};
 use reqwest::{StatusCode, Url};
 
 use super::peer::Peer;
@@ -49,6 +49,7 @@ impl TransportError {
         let new = |what: String| Failure::new(what, Vec::new());
         match self {
             Self::Unreachable(why) => new(format!("cannot be reached at {url}: {why}"))
+                .because(Cause::Unreachable)
                 .with_remedy("start it, or check \"url\", the network and the proxy settings"),
             Self::SessionGone => new("has forgotten its session".to_owned()),
             Self::Status { code, text, challenge } => {
@@ -59,9 +60,10 @@ impl TransportError {
                         what = format!("{}: {more}", what.trim_end());
                     }
                 }
+                let failure = new(what).because(Cause::HttpStatus(*code));
                 match remedy(*code) {
-                    Some(remedy) => new(what).with_remedy(remedy),
-                    None => new(what),
+                    Some(remedy) => failure.with_remedy(remedy),
+                    None => failure,
                 }
             }
             Self::Broken(why) => new(format!("the connection broke before the answer was whole: {why}")),

@@ -192,5 +192,7 @@ impl Link {
     }
 }
 
-/// How many of the last lines of stderr a failure holds.
-pub(crate) const TAIL_LINES: usize = 8;
+/// How many of the last lines of stderr a failure is made of.
+pub(crate) const TAIL_LINES: usize = 40;
+/// How many lines on stdout that are no messages a failure holds.
+const TEXT_LINES: usize = 3;

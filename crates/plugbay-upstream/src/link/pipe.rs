@@ -10,7 +10,7 @@ use plugbay_core::{
 use tokio::time::timeout;
 
 use super::{
-    TAIL_LINES,
+    TAIL_LINES, TEXT_LINES,
     connection::{Connection, Reader, Writer},
 };
 use crate::{
@@ -53,6 +53,8 @@ pub(crate) struct PipeLink {
     pub(crate) connection: Connection,
     process: Option<Process>,
     stderr: StderrRing,
+    /// Lines on stdout that are no messages.
+    text: StderrRing,
     exited: bool,
 }
 
@@ -60,7 +62,8 @@ impl PipeLink {
     pub(crate) fn new(launched: Launched, framing: Framing, limit: usize) -> Self {
         let Launched { reader, writer, process } = launched;
         let stderr = process.as_ref().map(|process| process.stderr.clone()).unwrap_or_default();
-        Self { connection: Connection::new(reader, writer, framing, limit), process, stderr, exited: false }
+        let connection = Connection::new(reader, writer, framing, limit);
+        Self { connection, process, stderr, text: StderrRing::default(), exited: false }
     }
 
     pub(crate) fn pid(&self) -> Option<i32> {
@@ -69,7 +72,7 @@ impl PipeLink {
 
     /// Keeps a line that was no message.
     pub(crate) fn keep_line(&self, line: &[u8]) {
-        self.stderr.push_line(line);
+        self.text.push_line(line);
     }
 
     /// The next item; `None` when the server is gone. Dropping the future loses nothing.
@@ -97,14 +100,14 @@ impl PipeLink {
             Some(exit) => format!("{exit} {during}"),
             None => format!("closed its output {during}"),
         };
-        let failure = Failure::new(what, self.stderr.tail(TAIL_LINES));
+        let failure = self.failure(what);
         tokio::spawn(self.end(grace));
         failure
     }
 
     /// A failure of a server that is still there.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
-        Failure::new(what, self.stderr.tail(TAIL_LINES))
+        Failure::new(what, self.stderr.tail(TAIL_LINES)).with_stdout(self.text.tail(TEXT_LINES))
     }
 
     /// Closes its input and waits for its exit: TERM after `grace`, KILL after another.

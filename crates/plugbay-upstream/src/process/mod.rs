@@ -19,7 +19,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use std::{ffi::OsStr, process::Stdio};
+use std::{ffi::OsStr, path::PathBuf, process::Stdio};
 
 use tokio::process::Command;
 
@@ -33,6 +33,14 @@ pub use self::{
     stderr::{StderrRing, StderrSink},
 };
 use crate::spec::StdioSpec;
+
+/// The program that [`spawn`] would start.
+pub fn find_program(spec: &StdioSpec) -> Result<PathBuf, SpawnError> {
+    let cwd = resolve::working_directory(spec.cwd.as_deref())?;
+    let environment = environment::for_child(std::env::vars_os(), &spec.env, "", 0);
+    let path = environment.get(OsStr::new(environment::PATH)).map(AsRef::as_ref);
+    resolve::program(&spec.command, path, cwd.as_deref())
+}
 
 /// A gateway may be a server of another. More of them than this are one that starts itself.
 const DEEPEST: usize = 4;

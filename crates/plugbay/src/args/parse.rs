@@ -2,10 +2,11 @@
 
 use std::{env, ffi::OsString, process::ExitCode};
 
-use clap::{FromArgMatches, error::ErrorKind};
+use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use super::{Args, help};
 use crate::{
+    commands,
     error::CommandError,
     output::{Color, Output},
     settings,
@@ -13,23 +14,29 @@ use crate::{
 
 /// Returns the exit code where nothing is left to do: after a help text, the version, or a mistake.
 pub(super) fn parse() -> Result<Args, ExitCode> {
-    let words: Vec<OsString> = env::args_os().collect();
+    let words = commands::add::canonical(help::command, env::args_os().collect());
     let color = color(&words);
-    let matches = help::command().color(color.into()).try_get_matches_from(&words);
-    matches.and_then(|matches| Args::from_arg_matches(&matches)).map_err(|error| {
-        let asked_for_text = matches!(
-            error.kind(),
-            ErrorKind::DisplayHelp
-                | ErrorKind::DisplayVersion
-                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        );
-        if asked_for_text || !wants_json(&words) {
+    let parse = |command: clap::Command| {
+        let matches = command.color(color.into()).try_get_matches_from(&words)?;
+        Args::from_arg_matches(&matches)
+    };
+    // The help text takes longer to make than everything else here, so it is made only for those who read it.
+    let args = parse(Args::command())
+        .or_else(|error| if is_text(error.kind()) { parse(help::command()) } else { Err(error) });
+    args.map_err(|error| {
+        if is_text(error.kind()) || !wants_json(&words) {
             let _ = error.print();
         } else {
             Output::new(color, true, settings::columns()).error(&mistake(&error));
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
+}
+
+/// The user wants a text, or gets the help text because there is no command.
+fn is_text(kind: ErrorKind) -> bool {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    matches!(kind, DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
 /// The first paragraph says what is wrong; the lines after it are hints.

@@ -10,7 +10,32 @@ use plugbay_upstream::spec::Transport;
 use serde::{Serialize, Serializer};
 
 use super::{CommandError, Context};
-use crate::config::{self, ModelSource, ServerSettings, Settings};
+use crate::config::{self, Content, Diagnostic, ModelSource, Paths, ServerSettings, Settings};
+
+/// A proposal with the content of the files that it is about: an approval is for exactly this content.
+#[derive(Debug, Clone)]
+pub struct Proposed {
+    pub proposal: Proposal,
+    pub contents: Vec<Content>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Proposed {
+    /// What an approval of this file would allow; `None` if there is nothing in it. Variables are not expanded, so
+    /// that no secret is shown.
+    pub fn of(file: &Path, paths: &Paths) -> Option<Self> {
+        let settings = config::load(Some(file), paths, &|name| Some(format!("${{{name}}}")));
+        let mut found = settings.contents.iter().map(|content| content.file.clone());
+        found.next()?;
+        let proposal = Proposal {
+            file: file.to_owned(),
+            servers: settings.servers.iter().map(Launch::of).collect(),
+            besides: besides(&settings),
+            found: found.collect(),
+        };
+        Some(Self { proposal, contents: settings.contents, diagnostics: settings.diagnostics })
+    }
+}
 
 /// Allow a project's configuration file to start its servers.
 ///
@@ -33,7 +58,7 @@ impl ApproveArgs {
 }
 
 /// What an approval would allow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Proposal {
     pub file: PathBuf,
     pub servers: Vec<Launch>,
@@ -44,7 +69,7 @@ pub struct Proposal {
 }
 
 /// One server of the file: its command or address as written there, or why it cannot be used.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Launch {
     pub name: String,
     #[serde(flatten, serialize_with = "command_or_problem")]
@@ -60,17 +85,10 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, Comman
         Some(path) => paths.start.join(path),
         None => config::project_file(&paths.start).ok_or_else(no_project_file)?,
     };
-    // Variables are not expanded, so that no secret is shown.
-    let settings = config::load(Some(&file), paths, &|name| Some(format!("${{{name}}}")));
-    context.output.diagnostics(&settings.diagnostics);
-    let mut found = settings.contents.iter().map(|content| content.file.clone());
-    if found.next().is_none() {
-        return Err(CommandError::failed(format!("{} contains nothing to approve", file.display())));
-    }
-    let found = found.collect();
-    let servers = settings.servers.iter().map(Launch::of).collect();
-    let besides = besides(&settings);
-    context.output.show(&Proposal { file: file.clone(), servers, besides, found });
+    let proposed = Proposed::of(&file, paths)
+        .ok_or_else(|| CommandError::failed(format!("{} contains nothing to approve", file.display())))?;
+    context.output.diagnostics(&proposed.diagnostics);
+    context.output.show(&proposed.proposal);
 
     if !args.yes {
         match context.output.ask("Approve it?") {
@@ -83,8 +101,8 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, Comman
         }
     }
     // Approves exactly the content that was shown, even if a file has changed since.
-    config::approve(paths, &settings.contents).map_err(|error| CommandError::failed(error.to_string()))?;
-    context.output.note(match settings.contents.len() {
+    config::approve(paths, &proposed.contents).map_err(|error| CommandError::failed(error.to_string()))?;
+    context.output.note(match proposed.contents.len() {
         1 => format!("approved {} with its present content", file.display()),
         _ => {
             format!("approved {} and the files that it includes, with their present content", file.display())

@@ -15,9 +15,15 @@ use crate::{
     settings,
 };
 
+/// Copy servers of hosts, other gateways, plugins or files.
+///
+/// The same server in two hosts becomes one. The table shows where each comes from, under which name it is
+/// written, and what it still needs. The files of the hosts stay as they are; `plugbay setup` changes them, too.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ImportArgs {
-    /// A host such as cursor, a gateway such as mcpzip, `plugins`, a file, or the folder of a plugin. Default: every host and gateway.
+    /// A host such as cursor, a gateway such as mcpzip, `plugins`, a file, or the folder of a plugin. Default: every
+    /// host and gateway.
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
     #[command(flatten)]
@@ -35,7 +41,7 @@ pub struct Consent {
     pub yes: bool,
 }
 
-pub const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   plugbay import                    # everything that hosts have, after a question
   plugbay import --dry-run          # only show it

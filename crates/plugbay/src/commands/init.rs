@@ -15,6 +15,9 @@ use crate::{
     settings,
 };
 
+/// Create the first configuration: import servers, or ask for them.
+///
+/// A file that exists is never changed. Without a terminal, the command writes an example, or imports with --yes.
 #[derive(Debug, clap::Args)]
 pub struct InitArgs {
     /// Import the servers of every host without asking.

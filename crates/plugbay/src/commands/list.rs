@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use plugbay_core::{
     era::Era,
     exposure::Mode,
+    failure::Failure,
     name::ServerName,
     server_state::ServerState,
     signature::first_sentence,
@@ -176,7 +177,7 @@ impl Look<'_> {
         let name = &server.name;
         let Cost { tools, tokens } = ledger.by_server().get(name).copied().unwrap_or_default();
         let trouble = match &server.spec {
-            Err(reason) => Some(StartFailure { reason: reason.clone(), stderr: Vec::new(), remedy: None }),
+            Err(reason) => Some(StartFailure::from(&Failure::new(reason, Vec::new()))),
             Ok(_) => self.failures.get(name).map(|failure| StartFailure::from(&**failure)),
         };
         let era = self.snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);

@@ -17,6 +17,9 @@ use crate::{
     settings,
 };
 
+/// Move the servers of Claude Code to plugbay, as in mcpzip.
+///
+/// The same as `plugbay setup --hosts claude-code`. `plugbay setup --undo` takes it back.
 #[derive(Debug, clap::Args)]
 pub struct MigrateArgs {
     /// Copy the servers of this file, and leave Claude Code as it is. Default: move those of ~/.claude.json.

@@ -1,9 +1,12 @@
 //! One file per command. A command makes data; `output` shows it.
 
+pub mod add;
 pub mod approve;
 pub mod call;
 pub mod completions;
 pub mod demo;
+pub mod doctor;
+pub mod get;
 pub mod hosts;
 pub mod import;
 pub mod init;
@@ -12,7 +15,9 @@ pub mod logs;
 pub mod man;
 pub mod migrate;
 pub mod permissions;
+pub mod place;
 pub mod plugin;
+pub mod remove;
 pub mod schema;
 pub mod search;
 pub mod serve;
@@ -20,6 +25,7 @@ pub mod setup;
 pub mod skill;
 mod start;
 pub mod status;
+pub mod switch;
 pub mod tokens;
 pub mod tools;
 

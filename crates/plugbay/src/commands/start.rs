@@ -68,7 +68,7 @@ pub(super) async fn start_visibly(
         lines.settled(name.as_str(), outcome, begun.elapsed());
     };
     let failures = start(app, wanted, report).await;
-    output.progress_done();
+    lines.finish();
     failures
 }
 

@@ -7,6 +7,7 @@ use std::{fmt, path::PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     pub severity: Severity,
+    pub kind: Kind,
     pub file: PathBuf,
     /// Absent when the file as a whole is meant.
     pub position: Option<Position>,
@@ -21,6 +22,26 @@ pub enum Severity {
     Error,
     /// Everything is used, but perhaps not as it was meant.
     Warning,
+}
+
+/// What kind of problem it is, for a program that can mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// A value that cannot be used, or a contradiction.
+    #[default]
+    Other,
+    /// The file cannot be read or parsed.
+    Unreadable,
+    /// A key that means nothing, and the known one that is nearest to it.
+    UnknownKey { key: String, near: Option<String> },
+    /// A key that belongs into the object of this name.
+    Misplaced { key: String, inner: String },
+    /// `${VAR}` without a value.
+    Unset { variable: String },
+    /// A reference that only another program can fill in.
+    Foreign,
+    /// A project's file without the user's approval.
+    Unapproved,
 }
 
 /// Counted from one; columns are characters.
@@ -48,8 +69,20 @@ impl Diagnostic {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> Self {
-        let help = Some(help.into());
-        Self { severity, file: file.into(), position: None, message: message.into(), help, snippet: None }
+        let (kind, help) = (Kind::default(), Some(help.into()));
+        Self {
+            severity,
+            kind,
+            file: file.into(),
+            position: None,
+            message: message.into(),
+            help,
+            snippet: None,
+        }
+    }
+
+    pub(super) fn of_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
     }
 
     /// The whole in one line, for places that show a server's failure.
@@ -124,6 +157,7 @@ mod tests {
     fn looks_like_a_compilers_message() {
         let diagnostic = Diagnostic {
             severity: Severity::Warning,
+            kind: Kind::Other,
             file: "config.jsonc".into(),
             position: Some(Position { line: 12, column: 3 }),
             message: "unknown key `comand`".into(),

@@ -9,7 +9,7 @@ use std::{
 use jsonc_parser::{CollectOptions, ParseOptions, ast::Value, common::Range, parse_to_ast};
 
 use super::{
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Kind, Severity},
     raw::ConfigFile,
     read::{Read, mismatch},
     report::Report,
@@ -35,8 +35,10 @@ impl<T> Document<T> {
 }
 
 /// The file's bytes; `None` when there is no such file.
-pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
-    let problem = |message: String, help: &str| Diagnostic::of_file(Severity::Error, path, message, help);
+pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
+    let problem = |message: String, help: &str| {
+        Box::new(Diagnostic::of_file(Severity::Error, path, message, help).of_kind(Kind::Unreadable))
+    };
     let unreadable =
         |error: io::Error| problem(format!("cannot be read: {error}"), "check the path and its permissions");
     let file = match File::open(path) {
@@ -54,7 +56,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Diagnostic> {
 
 /// `Err` holds why nothing of the file can be used.
 pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Document<T>, Vec<Diagnostic>> {
-    let source = Source::new(path, bytes).map_err(|problem| vec![problem])?;
+    let source = Source::new(path, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(&source);
     let config = tree(&source, &mut report);
     let diagnostics = report.finish();
@@ -67,6 +69,7 @@ pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Docu
 fn tree<T: Read + Default>(source: &Source, report: &mut Report<'_>) -> Option<T> {
     if let Some(problem) = source.scan.problem {
         report.error(problem.at, problem.message, problem.help);
+        report.was(Kind::Unreadable);
         return None;
     }
     let parsed = match parse_to_ast(&source.text, &CollectOptions::default(), &JSONC) {
@@ -74,6 +77,7 @@ fn tree<T: Read + Default>(source: &Source, report: &mut Report<'_>) -> Option<T
         Err(error) => {
             let help = "the file is JSON, with comments and trailing commas allowed";
             report.error(error.range(), uncapitalised(&error.kind().to_string()), help);
+            report.was(Kind::Unreadable);
             return None;
         }
     };

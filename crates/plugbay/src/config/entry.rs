@@ -12,7 +12,7 @@ use plugbay_upstream::spec::{HttpFlavour, HttpSpec, ServerSpec, StdioSpec, Timeo
 
 use super::{
     Env, ServerSettings,
-    diagnostic::quote,
+    diagnostic::{Kind, quote},
     expand::{ExpandError, expand},
     pass_env::PassEnv,
     raw::{self, Entry, Filter, Plugbay, Server},
@@ -264,12 +264,14 @@ pub(super) fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> 
             );
             let at = report.source.locate(text.at, &reference);
             report.error(at, format!("the variable {} is not set", quote(&variable)), help);
+            report.was(Kind::Unset { variable });
             None
         }
         Err(ExpandError::Foreign { reference }) => {
             let at = report.source.locate(text.at, &reference);
             let help = "use an environment variable: ${VAR}";
             report.error(at, format!("{} cannot be expanded here", quote(&reference)), help);
+            report.was(Kind::Foreign);
             None
         }
         Err(ExpandError::Unclosed) => {

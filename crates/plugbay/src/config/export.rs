@@ -51,7 +51,7 @@ pub fn servers_in(file: &Path, paths: &Paths) -> Listed {
 /// The entry in the form for all hosts; `None` if it does not say how its server is reached.
 fn describe(entry: &Entry, folder: &Path, origin: Origin) -> Option<plugbay_hosts::Entry> {
     let Entry { key, server, problem: None } = entry else { return None };
-    let Plugbay { allow, deny, start, timeout, .. } = tuning(server);
+    let Plugbay { allow, deny, start, timeout, pass_env, .. } = tuning(server);
     let mut described = plugbay_hosts::Entry::new(&key.value, launch(server, folder, origin)?);
     described.disabled = is_disabled(server);
     described.include = patterns(allow);
@@ -59,6 +59,7 @@ fn describe(entry: &Entry, folder: &Path, origin: Origin) -> Option<plugbay_host
     described.start_seconds = start.map(|Limit(time)| time.as_secs());
     let milliseconds = |Limit(time): Limit| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     described.call_milliseconds = timeout.map(milliseconds);
+    described.pass_env = pass_env.unwrap_or_default().sorted();
     Some(described)
 }
 

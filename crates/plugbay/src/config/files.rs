@@ -8,7 +8,7 @@ use std::{
 use super::{
     Settings,
     approve::{Approval, Content, approval},
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Kind, Severity},
     document::{self, Document},
     paths::{Paths, candidates, is_switchboard},
     switchboard::Switchboard,
@@ -28,6 +28,8 @@ pub(super) struct Files {
     pub(super) unreadable: bool,
     /// Servers that are started without the wrapper that took sentences for them, and its file.
     pub(super) unwrapped: BTreeMap<String, PathBuf>,
+    /// A file that counts with this content, whatever is on the disk.
+    draft: Option<(PathBuf, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,18 +57,33 @@ pub(super) enum Opened {
 }
 
 impl Files {
+    /// `explicit` alone if given, else the user's file and the project's.
+    pub(super) fn read(explicit: Option<&Path>, paths: &Paths) -> Self {
+        let mut files = Self::default();
+        if let Some(path) = explicit {
+            files.explicit(&paths.start.join(path), paths);
+        } else {
+            files.user(paths);
+            files.project(paths);
+        }
+        files
+    }
+
+    /// Nothing is read yet. This file will have this content, and be approved.
+    pub(super) fn with_draft(file: &Path, content: Vec<u8>) -> Self {
+        Self { draft: Some((file.into(), content)), ..Self::default() }
+    }
+
     pub(super) fn explicit(&mut self, path: &Path, paths: &Paths) {
         self.sources.push(path.into());
         match self.bytes(path) {
             Some(bytes) => self.parse(path, &bytes, Origin::Machine, paths),
             None if self.diagnostics.is_empty() => {
                 self.unreadable = true;
-                self.diagnostics.push(Diagnostic::of_file(
-                    Severity::Error,
-                    path,
-                    "there is no such file",
-                    "correct the path after `--config` in the host's entry for plugbay, or create the file",
-                ));
+                let help =
+                    "correct the path after `--config` in the host's entry for plugbay, or create the file";
+                let problem = Diagnostic::of_file(Severity::Error, path, "there is no such file", help);
+                self.diagnostics.push(problem.of_kind(Kind::Unreadable));
             }
             None => {}
         }
@@ -85,7 +102,7 @@ impl Files {
     pub(super) fn project(&mut self, paths: &Paths) {
         for path in candidates(&paths.start) {
             self.sources.push(path.clone());
-            if !path.is_file() {
+            if !path.is_file() && self.draft(&path).is_none() {
                 continue;
             }
             let approvals = paths.approvals();
@@ -93,7 +110,7 @@ impl Files {
             let Some(bytes) = self.bytes(&path) else {
                 return;
             };
-            if self.is_approved(&path, &bytes, "project file", paths) {
+            if self.draft(&path).is_some() || self.is_approved(&path, &bytes, "project file", paths) {
                 self.parse(&path, &bytes, Origin::Project, paths);
             }
             return;
@@ -112,7 +129,7 @@ impl Files {
             Ok(None) => return Opened::Absent,
             Err(problem) => {
                 let reason = problem.one_line();
-                self.diagnostics.push(problem);
+                self.diagnostics.push(*problem);
                 return Opened::Unreadable(reason);
             }
         };
@@ -133,13 +150,21 @@ impl Files {
             Approval::Missing => format!("this {what} is not approved; plugbay ignores it"),
         };
         let help = "read it, and if you trust it, run `plugbay approve`";
-        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, path, message, help));
+        let problem = Diagnostic::of_file(Severity::Warning, path, message, help);
+        self.diagnostics.push(problem.of_kind(Kind::Unapproved));
         false
     }
 
+    fn draft(&self, path: &Path) -> Option<&Vec<u8>> {
+        self.draft.as_ref().filter(|(file, _)| file == path).map(|(_, content)| content)
+    }
+
     fn bytes(&mut self, path: &Path) -> Option<Vec<u8>> {
+        if let Some(content) = self.draft(path) {
+            return Some(content.clone());
+        }
         let bytes = document::bytes(path).unwrap_or_else(|problem| {
-            self.diagnostics.push(problem);
+            self.diagnostics.push(*problem);
             self.unreadable = true;
             None
         });

@@ -15,6 +15,7 @@ use plugbay_core::{
 use super::{
     Env, Limits, ServerSettings, Settings,
     diagnostic::quote,
+    edit::{Editable, Layer},
     entry::{self, Surroundings},
     expand::with_folders,
     files::{Files, Origin},
@@ -24,24 +25,43 @@ use super::{
     read::Overlay,
     report::Report,
     units::Wait,
+    written::WrittenEntry,
 };
 
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
 /// Reads `explicit` alone if given, else the user's file and, over it, the project's.
 pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
-    let mut files = Files::default();
-    if let Some(path) = explicit {
-        files.explicit(&paths.start.join(path), paths);
-    } else {
-        files.user(paths);
-        files.project(paths);
+    settings(Files::read(explicit, paths), env)
+}
+
+/// The settings that a changed file would give, with the files below it, as if it were written and approved.
+pub fn preview(changed: &Editable, paths: &Paths, env: Env<'_>) -> Settings {
+    let mut files = Files::with_draft(&changed.file, changed.content());
+    match changed.layer {
+        Layer::Explicit => files.explicit(&changed.file, paths),
+        Layer::User => files.user(paths),
+        Layer::Project => {
+            files.user(paths);
+            files.project(paths);
+        }
     }
     settings(files, &with_folders(paths, env))
 }
 
+/// The entries that count, as they are written, sorted by name.
+pub fn entries(explicit: Option<&Path>, paths: &Paths) -> Vec<WrittenEntry> {
+    let used = Files::read(explicit, paths).used;
+    let mut reports: Vec<Report<'_>> =
+        used.iter().map(|(document, _)| Report::new(&document.source)).collect();
+    let entries =
+        used.iter().map(|(document, _)| document.config.servers.iter().flat_map(|servers| &servers.0));
+    let counting = effective(entries, &mut reports).into_iter();
+    counting.map(|(index, entry, denied)| WrittenEntry::of(&used[index].0, entry, denied.as_ref())).collect()
+}
+
 fn settings(files: Files, env: Env<'_>) -> Settings {
-    let Files { used, sources, folders, contents, mut diagnostics, unreadable, unwrapped } = files;
+    let Files { used, sources, folders, contents, mut diagnostics, unreadable, unwrapped, .. } = files;
     let common = Common::of(used.iter().map(|(document, _)| &document.config));
     let mut reports: Vec<Report<'_>> =
         used.iter().map(|(document, _)| Report::new(&document.source)).collect();

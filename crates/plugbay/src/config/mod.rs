@@ -12,6 +12,7 @@ mod approve;
 mod diagnostic;
 mod discover;
 mod document;
+mod edit;
 mod entry;
 mod expand;
 mod export;
@@ -35,6 +36,7 @@ mod switchboard;
 mod tests;
 mod units;
 mod word;
+mod written;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
@@ -47,14 +49,16 @@ use plugbay_core::{
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Content, approve, is_approved};
-pub use diagnostic::{Diagnostic, Position, Severity};
+pub use diagnostic::{Diagnostic, Kind, Position, Severity};
+pub use edit::{EditError, Editable, Layer};
 pub use expand::{unset_variables, with_folders};
 pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};
-pub use load::load;
+pub use load::{entries, load, preview};
 pub use paths::{Paths, project_file, project_folder};
 pub use schema::schema_json;
 pub use units::parse_duration;
+pub use written::{WrittenEntry, public_url};
 
 /// How `${VAR}` is looked up.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -106,6 +110,9 @@ impl Settings {
                 Severity::Error => tracing::error!("{}", problem.one_line()),
                 Severity::Warning => tracing::warn!("{}", problem.one_line()),
             }
+        }
+        if let Some(problem) = self.no_server() {
+            tracing::warn!("{problem}");
         }
     }
 }

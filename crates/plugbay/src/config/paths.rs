@@ -6,7 +6,10 @@ use std::{
 };
 
 /// The names of a project's file; the first that exists in a folder counts.
-const PROJECT_FILES: [&str; 3] = [".plugbay.jsonc", "plugbay.jsonc", SWITCHBOARD_FILE];
+const PROJECT_FILES: [&str; 3] = [PROJECT_FILE, "plugbay.jsonc", SWITCHBOARD_FILE];
+
+/// The name of a project's file that plugbay creates.
+pub(super) const PROJECT_FILE: &str = ".plugbay.jsonc";
 
 /// A file of this name is written for Switchboard.
 const SWITCHBOARD_FILE: &str = "switchboard.config.json";

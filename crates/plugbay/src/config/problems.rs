@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plugbay_core::surface::Problem;
+use plugbay_core::{name::ServerName, surface::Problem};
 
 use super::{Diagnostic, Settings, Severity};
 
@@ -18,10 +18,7 @@ impl Settings {
         let general = self.diagnostics.iter().filter(|diagnostic| !reasons.contains(&diagnostic.one_line()));
         let mut problems: Vec<Problem> = general.map(|diagnostic| self.problem(diagnostic)).collect();
         problems.sort_by_key(|problem| !problem.urgent);
-        let explained = self.diagnostics.iter().any(leaves_something_out);
-        if self.servers.is_empty() && !explained {
-            problems.insert(0, self.no_server());
-        }
+        problems.splice(0..0, self.no_server());
         problems
     }
 
@@ -35,10 +32,13 @@ impl Settings {
     }
 
     /// Nothing is wrong with any file, and yet there is no server.
-    fn no_server(&self) -> Problem {
+    pub(super) fn no_server(&self) -> Option<Problem> {
+        if !self.servers.is_empty() || self.diagnostics.iter().any(leaves_something_out) {
+            return None;
+        }
         let shown = |file: &std::path::PathBuf| file.to_string_lossy().into_owned();
         let files: Vec<String> = self.contents.iter().map(|content| shown(&content.file)).collect();
-        let names: Vec<&str> = self.disabled.iter().map(|name| name.as_str()).collect();
+        let names: Vec<&str> = self.disabled.iter().map(ServerName::as_str).collect();
         let (what, place, remedy) = if !names.is_empty() {
             let what = format!("every server is disabled: {}", names.join(", "));
             (what, files.join(", "), "run `plugbay enable NAME` in a terminal")
@@ -49,7 +49,7 @@ impl Settings {
             ("the configuration names no server".to_owned(), files.join(", "), SETUP)
         };
         let place = Some(place).filter(|place| !place.is_empty());
-        Problem { what, place, remedy: Some(remedy.to_owned()), urgent: true }
+        Some(Problem { what, place, remedy: Some(remedy.to_owned()), urgent: true })
     }
 
     /// These settings go on, although the files now say what `broken` was made of and cannot be used.

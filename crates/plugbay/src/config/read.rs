@@ -12,7 +12,10 @@ use jsonc_parser::{
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::json;
 
-use super::{diagnostic::quote, report::Report};
+use super::{
+    diagnostic::{Kind, quote},
+    report::Report,
+};
 
 /// The keys that hold servers.
 const SERVER_KEYS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
@@ -145,12 +148,14 @@ pub(super) fn unknown_key(property: &ObjectProp<'_>, known: &[&str], report: &mu
     } else {
         report.warning(key_range(property), message, help);
     }
+    report.was(Kind::UnknownKey { key: key.to_owned(), near: near.map(str::to_owned) });
 }
 
 pub(super) fn misplaced_key(property: &ObjectProp<'_>, inner: &str, report: &mut Report<'_>) {
     let key = quote(property.name.as_str());
     let help = format!("move it into the {} object", quote(inner));
     report.warning(key_range(property), format!("{key} has no effect here"), help);
+    report.was(Kind::Misplaced { key: property.name.as_str().to_owned(), inner: inner.to_owned() });
 }
 
 /// Reports that `value` is not what is `wanted`, with a help where the fix is clear.

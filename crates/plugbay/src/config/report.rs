@@ -3,7 +3,7 @@
 use jsonc_parser::common::Range;
 
 use super::{
-    diagnostic::{Diagnostic, Severity, quote},
+    diagnostic::{Diagnostic, Kind, Severity, quote},
     source::Source,
 };
 
@@ -35,6 +35,13 @@ impl<'a> Report<'a> {
 
     pub(super) fn warning(&mut self, at: Range, message: impl Into<String>, help: impl Into<String>) {
         self.add(Severity::Warning, at, message.into(), Some(help.into()));
+    }
+
+    /// Says what kind of problem was reported last.
+    pub(super) fn was(&mut self, kind: Kind) {
+        if let Some(last) = self.diagnostics.last_mut() {
+            last.kind = kind;
+        }
     }
 
     /// An error in the value of the key that is being read.

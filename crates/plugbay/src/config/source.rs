@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::common::Range;
 
 use super::{
-    diagnostic::{Diagnostic, Position, Severity, Snippet, printable},
+    diagnostic::{Diagnostic, Kind, Position, Severity, Snippet, printable},
     scan::{self, Scan},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Diagnostic> {
+    pub(super) fn new(path: &Path, bytes: &[u8]) -> Result<Self, Box<Diagnostic>> {
         // Windows editors put a byte order mark in front; it is not part of the text.
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -33,13 +33,19 @@ impl Source {
         let start = error.valid_up_to();
         let at = Range::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
         let help = Some("save the file as UTF-8".into());
-        Err(source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help))
+        let problem = source.diagnostic(Severity::Error, at, "this is not UTF-8 text".into(), help);
+        Err(Box::new(problem.of_kind(Kind::Unreadable)))
     }
 
     /// Where `needle` stands inside `within`, else `within` itself.
     pub(super) fn locate(&self, within: Range, needle: &str) -> Range {
         let found = self.text[within.start..within.end].find(needle);
         found.map_or(within, |at| Range::new(within.start + at, within.start + at + needle.len()))
+    }
+
+    /// The number of the line with this byte, counted from one.
+    pub(super) fn line(&self, byte: usize) -> usize {
+        self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
     }
 
     pub(super) fn diagnostic(
@@ -53,7 +59,7 @@ impl Source {
         let line_start = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let before = self.text[line_start..start].chars().count();
-        let line = self.text[..line_start].bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let line = self.line(line_start);
         let marked = self.text[start..at.end.clamp(start, line_end)].trim_end().chars().count();
 
         let whole = &self.text[line_start..line_end];
@@ -67,6 +73,7 @@ impl Source {
         };
         Diagnostic {
             severity,
+            kind: Kind::default(),
             file: self.path.clone(),
             position: Some(Position { line, column: before + 1 }),
             message,

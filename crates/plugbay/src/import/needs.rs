@@ -26,7 +26,9 @@ pub fn needs(entry: &Entry, env: Env<'_>) -> Needs {
         Launch::Remote(remote) => std::iter::once(&remote.url).chain(remote.headers.values()).collect(),
     };
     let mut variables: Vec<String> = texts.into_iter().flat_map(|text| unset_variables(text, env)).collect();
-    variables.extend(entry.pass_env.iter().filter(|name| env(name).is_none()).cloned());
+    // A pattern may well match nothing.
+    let passed = entry.pass_env.iter().filter(|name| !name.contains(['*', '?']));
+    variables.extend(passed.filter(|name| env(name).is_none()).cloned());
     variables.sort();
     variables.dedup();
     let login = matches!(&entry.launch, Launch::Remote(remote) if lacks_credentials(remote));
@@ -58,7 +60,8 @@ mod tests {
             );
         };
         check(&process("a", "npx ${B}${SET} ${A:-x} ${env:C} $D KEY=${B}"), &["B", "C"], false);
-        let passing = Entry { pass_env: vec!["SET".into(), "Z".into()], ..process("a", "npx") };
+        let passing =
+            Entry { pass_env: vec!["SET".into(), "Z".into(), "AWS_*".into()], ..process("a", "npx") };
         check(&passing, &["Z"], false);
         check(&remote("a", "https://a.example/mcp"), &[], true);
         check(&remote("a", "https://a.example/mcp?key=${KEY}"), &["KEY"], false);

@@ -49,7 +49,7 @@ impl Launch {
 }
 
 /// A word as a shell would take it, for reading: nothing of it may stay hidden.
-fn quote(word: &str) -> String {
+pub(super) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%^${}".contains(c);
     let word = visible(word);
     if !word.is_empty() && word.chars().all(plain) {

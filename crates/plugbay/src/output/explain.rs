@@ -70,13 +70,13 @@ pub(super) fn trouble(trouble: &StartFailure, indent: usize, style: Style) -> St
     };
     let room = style.width.map(|width| width.saturating_sub(indent).max(NARROWEST));
     let reason = table::wrap(&one_line(&trouble.reason), room.unwrap_or(usize::MAX)).join("\n");
-    let stderr = trouble
-        .stderr
-        .iter()
-        .enumerate()
-        .map(|(index, line)| labelled(&if index == 0 { label("stderr") } else { label("") }, line));
+    let said = |word: &'static str, lines: &[String]| -> Vec<String> {
+        let labels = [word].into_iter().chain(std::iter::repeat(""));
+        lines.iter().zip(labels).map(|(line, word)| labelled(&label(word), line)).collect()
+    };
+    let said = [said("stderr", &trouble.stderr), said("stdout", &trouble.stdout)].concat();
     let remedy = trouble.remedy.iter().map(|remedy| labelled(&label("try"), remedy));
-    let parts: Vec<String> = [reason, "\n".to_owned()].into_iter().chain(stderr).chain(remedy).collect();
+    let parts: Vec<String> = [reason, "\n".to_owned()].into_iter().chain(said).chain(remedy).collect();
     block(&parts.concat(), indent)
 }
 
@@ -148,6 +148,7 @@ error: server time does not work
         let reason = StartFailure {
             reason: "a reason that goes on for longer than the terminal is wide".to_owned(),
             stderr: vec![],
+            stdout: vec![],
             remedy: Some("a remedy that is not much shorter than that".to_owned()),
         };
         let text = trouble(&reason, 2, Style { colour: false, width: Some(50) });

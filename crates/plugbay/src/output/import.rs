@@ -77,10 +77,19 @@ fn result(row: &Row) -> Cell {
 }
 
 fn needs(needs: &Needs) -> Cell {
+    let variables = match needs.variables.as_slice() {
+        [] => None,
+        [one] if fits(one) => Some(format!("{one} (not set)")),
+        more => Some(plural(more.len(), "variable")),
+    };
     let login = needs.login.then(|| "perhaps a login".to_owned());
-    let variables = needs.variables.iter().map(|name| format!("{name} (not set)"));
-    let all: Vec<String> = variables.chain(login).collect();
+    let all: Vec<String> = variables.into_iter().chain(login).collect();
     Cell::painted(clean_line(&all.join(", ")), Style::warn)
+}
+
+/// A name that the table need not cut.
+fn fits(name: &str) -> bool {
+    name.len() <= 24
 }
 
 fn notes(row: &Row) -> Vec<String> {
@@ -101,7 +110,10 @@ fn notes(row: &Row) -> Vec<String> {
         ),
         Outcome::Added | Outcome::AlreadyThere => None,
     };
-    let all = renamed.into_iter().chain(result).chain(row.notes.iter().cloned());
+    let variables = &row.needs.variables;
+    let unset = (variables.len() > 1 || !variables.iter().all(|name| fits(name)))
+        .then(|| format!("these variables are not set: {}", variables.join(", ")));
+    let all = renamed.into_iter().chain(result).chain(unset).chain(row.notes.iter().cloned());
     all.map(|note| format!("{}: {note}", row.name)).collect()
 }
 
@@ -118,4 +130,35 @@ fn listed(title: &str, lines: impl IntoIterator<Item = String>, style: Style) ->
 
 fn shown(path: &Path) -> String {
     clean_line(&path.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_that_is_not_set_is_named_in_full() {
+        let row = |variables: &[&str]| Row {
+            name: "a".into(),
+            origins: Vec::new(),
+            result: Outcome::Added,
+            renamed: None,
+            disabled: false,
+            needs: Needs {
+                variables: variables.iter().map(|name| (*name).to_owned()).collect(),
+                login: true,
+            },
+            notes: Vec::new(),
+        };
+        let long = "A_VARIABLE_WITH_A_NAME_THAT_NO_COLUMN_OF_THE_TABLE_CAN_HOLD";
+        let servers = vec![row(&["KEY"]), row(&["KEY", "TOKEN"]), row(&[long])];
+        let file = FileReport { file: "/c".into(), new: true, project: None, servers, settings: Vec::new() };
+        let text = section(&file, Style { colour: false, width: Some(60) });
+        assert!(text.contains("KEY (not set), perhaps a login"), "{text}");
+        assert!(
+            text.contains("2 variables, perhaps a login") && text.contains("1 variable, perhaps"),
+            "{text}"
+        );
+        assert!(text.contains("are not set: KEY, TOKEN\n") && text.contains(long), "{text}");
+    }
 }

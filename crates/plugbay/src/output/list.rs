@@ -163,6 +163,7 @@ mod tests {
         let reason = StartFailure {
             reason: "exited with code 1\x1b[2J".to_owned(),
             stderr: vec!["no port".to_owned()],
+            stdout: vec![],
             remedy: Some("open it".to_owned()),
         };
         let broken = |name, tools, era| Row {

@@ -1,12 +1,15 @@
 //! The output of commands: the only module that writes to stdout and stderr. Commands produce data; this module
 //! turns it into text or JSON.
 
+mod add;
 mod approve;
 mod call;
 mod clean;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
+mod get;
 mod hosts;
 mod import;
 mod json;

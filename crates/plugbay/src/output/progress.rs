@@ -42,6 +42,14 @@ impl StartLines {
         self.show_waiting();
     }
 
+    /// In a terminal, a blank line parts these lines from the result.
+    pub fn finish(self) {
+        self.output.progress_done();
+        if self.output.watched {
+            self.output.tell("\n");
+        }
+    }
+
     fn show_waiting(&self) {
         let done = self.all - self.waiting.len();
         match self.waiting.as_slice() {

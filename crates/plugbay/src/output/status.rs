@@ -129,6 +129,7 @@ fn explained(problem: &Problem, style: Style) -> String {
     let reason = StartFailure {
         reason: format!("{}{place}", problem.what),
         stderr: Vec::new(),
+        stdout: Vec::new(),
         remedy: problem.remedy.clone(),
     };
     let title = if problem.urgent { style.bad("configuration") } else { style.warn("configuration") };
@@ -167,6 +168,7 @@ mod tests {
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
+                stdout: vec![],
                 remedy: Some("open it".to_owned()),
             }),
         };

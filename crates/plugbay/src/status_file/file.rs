@@ -97,6 +97,17 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
     Ok(found)
 }
 
+/// Status files of gateways that no longer run; unlike [`read`], this removes nothing.
+pub fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_dead = |path: &PathBuf| match path.extension().and_then(|extension| extension.to_str()) {
+        Some(EXTENSION) => File::open(path).is_ok_and(|file| file.try_lock_shared().is_ok()),
+        Some(DRAFT) => is_stale(path),
+        _ => false,
+    };
+    paths.filter(is_dead).collect()
+}
+
 /// The text of a status file; `None` if its gateway is dead, and then the file is removed.
 fn text_if_alive(path: &Path) -> io::Result<Option<Vec<u8>>> {
     loop {

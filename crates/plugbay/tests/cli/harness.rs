@@ -1,7 +1,9 @@
 //! A folder of its own for each test, and `plugbay` in it.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -25,7 +27,8 @@ pub struct Run {
 impl Harness {
     /// No configuration yet.
     pub fn empty() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder") }
+        // A path of one length on every machine: messages with it break at the same word.
+        Self { folder: tempfile::tempdir_in("/tmp").expect("a folder") }
     }
 
     /// The user's configuration names these servers.
@@ -52,7 +55,7 @@ impl Harness {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.path()).env_clear();
-        command.env("PATH", env::var_os("PATH").unwrap_or_default()).env("TMPDIR", self.path());
+        command.env("PATH", search_path()).env("TMPDIR", self.path());
         command.env("HOME", self.path());
         for folder in ["config", "cache", "state"] {
             command.env(format!("XDG_{}_HOME", folder.to_uppercase()), self.path().join(folder));
@@ -114,6 +117,13 @@ impl Run {
 
 pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_plugbay")
+}
+
+/// Where `plugbay` itself is found first.
+fn search_path() -> OsString {
+    let own = Path::new(program()).parent().map(Path::to_owned);
+    let others = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(own.into_iter().chain(env::split_paths(&others))).expect("a search path")
 }
 
 /// A server's entry that runs a sample.

@@ -1,8 +1,11 @@
 //! The commands as people type them, on the samples that live in the binary.
 
+mod add;
 mod approve;
 mod call;
 mod demo;
+mod doctor;
+mod entries;
 mod gateway;
 mod harness;
 mod import;

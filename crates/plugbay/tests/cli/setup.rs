@@ -240,7 +240,8 @@ fn permission_rules_of_another_project_get_their_counterparts_there() {
     fs::create_dir_all(home.path("other/.git")).unwrap();
     home.put("other/.claude/settings.local.json", r#"{"permissions":{"deny":["mcp__notes__add"]}}"#);
     let mut command = home.harness.command(&["setup", "--yes"]);
-    let status = command.current_dir(home.path("other")).env("PATH", "/usr/bin:/bin").output().unwrap().status;
+    let status =
+        command.current_dir(home.path("other")).env("PATH", "/usr/bin:/bin").output().unwrap().status;
     assert!(status.success());
     let rules = home.json("other/.claude/settings.local.json");
     assert_eq!(rules["permissions"]["deny"], json!(["mcp__notes__add", "mcp__plugbay__notes__add"]));

@@ -7,9 +7,18 @@ use serde_json::{Value, json};
 
 use crate::{
     gateway::Gateway,
-    harness::{Harness, sample, samples},
+    harness::Harness,
     snapshot::{snapshot, snapshot_with, snapshots},
 };
+
+/// A sample by a name that is the same on every machine.
+fn sample(name: &str) -> Value {
+    json!({ "command": "plugbay", "args": ["__sample", name] })
+}
+
+fn samples() -> Value {
+    json!({ "calc": sample("calc"), "clock": sample("clock"), "notes": sample("notes") })
+}
 
 /// One server that works, and four that do not.
 fn troubled() -> Value {

@@ -1,6 +1,7 @@
 //! The gateway as its users run it: `plugbay serve`, real pipes, scripted servers behind it.
 
 mod activate;
+mod add;
 mod agent;
 mod big;
 mod cache;

@@ -164,7 +164,7 @@ fn a_new_reason_of_a_failure_changes_the_notice() {
 fn a_server_that_works_but_does_not_run_is_idle() {
     let servers = failed(&catalog(&[("a", &[TOOL]), ("b", &[TOOL])]), "b", "exited");
     let snapshot = snapshot(&servers, with_servers(Mode::All, &["a", "b", "c"]));
-    let status = overview(&snapshot, &View::in_mode(Mode::All), |_| true);
-    let states: Vec<&str> = status.lines().map(|line| line.split([',', ';']).next().unwrap()).collect();
-    assert_eq!(states[..3], ["a: idle", "b: error: exited", "c: warming"], "{status}");
+    let told = overview(&snapshot, &View::in_mode(Mode::All), |_| true);
+    let states: Vec<&str> = told.lines().map(|line| line.split([',', ';']).next().unwrap()).collect();
+    assert_eq!(states[..3], ["a: idle", "b: error: exited", "c: warming"], "{told}");
 }

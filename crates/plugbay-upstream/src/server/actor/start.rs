@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use plugbay_core::{catalog::Dialect, era::Era, failure::Failure};
+use plugbay_core::{
+    catalog::Dialect,
+    era::Era,
+    failure::{Cause, Failure},
+};
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -146,7 +150,7 @@ impl Attempt {
 
 fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {
     let what = format!("did not answer within {} s of its start", spec.timeouts.start.as_secs_f32());
-    let mut failure = link.failure(what);
+    let mut failure = link.failure(what).because(Cause::OutOfTime);
     if failure.remedy.is_none() {
         let first = match &spec.transport {
             Transport::Stdio(_) => "run its command by hand",

@@ -230,7 +230,10 @@ impl Draft {
 }
 
 fn stays(reason: String) -> Fate {
-    Fate::Stays { reason: StartFailure { reason, stderr: Vec::new(), remedy: None }, needs: None }
+    Fate::Stays {
+        reason: StartFailure { reason, stderr: Vec::new(), stdout: Vec::new(), remedy: None },
+        needs: None,
+    }
 }
 
 fn origin(host: &SurveyedHost, found: &Found) -> import::Found {
@@ -290,7 +293,8 @@ impl Rules {
         let (moving, staying): (Vec<&Server>, Vec<&Server>) =
             servers.iter().partition(|server| server.fate.moves());
         let of = |server: &&Server, found: &Found| (found.entry.name.clone(), server.name.clone());
-        let moving = moving.iter().flat_map(|server| server.entries.iter().map(move |(_, found)| of(server, found)));
+        let moving =
+            moving.iter().flat_map(|server| server.entries.iter().map(move |(_, found)| of(server, found)));
         let stays = |name: &&String| staying.iter().any(|server| server.name == **name);
         let earlier = known.iter().filter(|name| !stays(name)).map(|name| (name.clone(), name.clone()));
         Self { host, names: earlier.chain(moving).collect() }
@@ -339,7 +343,7 @@ fn failed(entry: &Entry, failure: StartFailure) -> Fate {
     if let Some(name) = unset.into_iter().next() {
         let reason = format!("the variable {name} is not set");
         let remedy = Some(format!("set {name}, then run `plugbay setup` again"));
-        let reason = StartFailure { reason, remedy, stderr: Vec::new() };
+        let reason = StartFailure { reason, remedy, stderr: Vec::new(), stdout: Vec::new() };
         return Fate::Stays { reason, needs: Some(Need::Variable(name)) };
     }
     let refused = ["HTTP 401", "HTTP 403"].iter().any(|code| failure.reason.contains(code));

@@ -43,12 +43,13 @@ fn entries_are_exported_as_they_are_written() {
 #[test]
 fn limits_of_an_entry_are_exported() {
     let place = Place::new();
-    let text = r#"{ "mcpServers": { "a": { "command": "x", "includeTools": ["r"], "startup_timeout_sec": 7,
-        "plugbay": { "deny": ["d"], "timeout": "1500ms" } }, "h": { "type": "http", "url": "https://h.example" } } }"#;
+    let text = r#"{ "mcpServers": { "a": { "command": "x", "includeTools": ["r"], "startup_timeout_sec": 7, "env_vars": ["V"],
+        "plugbay": { "deny": ["d"], "timeout": "1500ms", "passEnv": ["A_*"] } }, "h": { "type": "http", "url": "https://h.example" } } }"#;
     place.write("project/c", text);
     let servers = servers_in(&place.path("project/c"), &place.paths()).servers;
     let entry = &servers[0];
     assert_eq!((entry.include.join(""), entry.exclude.join("")), ("r".to_owned(), "d".to_owned()));
     assert_eq!((entry.start_seconds, entry.call_milliseconds), (Some(7), Some(1500)));
+    assert_eq!(entry.pass_env, ["A_*", "V"]);
     assert!(matches!(&servers[1].launch, Launch::Remote(Remote { kind: RemoteKind::Http, .. })));
 }

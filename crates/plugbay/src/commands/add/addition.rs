@@ -1,0 +1,152 @@
+//! A server to add: its name and the members of its entry.
+
+use std::{collections::BTreeMap, path::Path};
+
+use plugbay_core::name::ServerName;
+use plugbay_hosts::{Entry, Launch, Remote, RemoteKind, jsonc::Input, own};
+
+use super::{
+    flags::{AddArgs, ConnectionFlags, Transport},
+    line::is_url,
+};
+use crate::commands::CommandError;
+
+/// A server to add, as it will be written.
+#[derive(Debug, Clone)]
+pub struct Addition {
+    pub name: ServerName,
+    /// The members of its entry, in order. Without a launch they can only change an existing entry.
+    pub members: Vec<(String, Input)>,
+}
+
+impl Addition {
+    /// Reads the options of `add`. The second value are notes for the user.
+    pub fn of(args: AddArgs, folder: &Path) -> Result<(Self, Vec<String>), CommandError> {
+        let name = server_name(&args.name)?;
+        let mut notes = args.without_effect.notes();
+        let mut words = args.launch;
+        if let Some(split) = whole_line(&words, folder) {
+            notes.push(format!("{:?} was one word; plugbay starts {} with arguments", words[0], split[0]));
+            words = split;
+        }
+        let relative = relative_path(&words, folder).filter(|_| args.connection.cwd.is_none());
+        let (launch, key) = launch(&args.name, words, args.connection, &mut notes)?;
+        if let (Some(path), Launch::Process { .. }) = (relative, &launch) {
+            notes.push(format!(
+                "{path} is relative, and hosts start plugbay in other folders: \
+                 write the whole path, or add --cwd \"$PWD\""
+            ));
+        }
+        let mut entry = Entry::new(name.as_str(), launch);
+        entry.include = args.tools.include_tools;
+        entry.exclude = args.tools.exclude_tools;
+        entry.call_milliseconds = args.tools.timeout;
+        let Input::Object(mut members) = own::value(&entry) else { return Err(no_launch(&args.name)) };
+        members.retain(|(member, _)| Some(member.as_str()) != key);
+        members.extend(args.tools.description.map(|text| ("description".to_owned(), Input::String(text))));
+        Ok((Self { name, members }, notes))
+    }
+
+    pub fn value(&self) -> Input {
+        Input::Object(self.members.clone())
+    }
+
+    /// Whether it says how the server is reached.
+    pub fn has_launch(&self) -> bool {
+        let reaches = |key: &str| ["command", "cmd", "url", "serverUrl", "uri", "httpUrl"].contains(&key);
+        self.members.iter().any(|(key, _)| reaches(key))
+    }
+}
+
+/// A name that plugbay can use.
+pub fn server_name(name: &str) -> Result<ServerName, CommandError> {
+    ServerName::parse(name).map_err(|error| {
+        let problem = CommandError::usage(format!("the server name {name:?} {error}"));
+        match ServerName::suggest(name) {
+            Some(near) => problem.hint(format!("for example: {near}")),
+            None => problem,
+        }
+    })
+}
+
+pub fn no_launch(name: &str) -> CommandError {
+    CommandError::usage(format!("how is {name} reached?"))
+        .hint(format!("a program: plugbay add {name} -- COMMAND [ARGUMENT]…"))
+        .hint(format!("an address: plugbay add {name} https://HOST/mcp"))
+}
+
+/// How the server is reached. Without an address or a program, the launch holds only the rest, and the second value
+/// names the member that is missing.
+fn launch(
+    name: &str,
+    mut words: Vec<String>,
+    flags: ConnectionFlags,
+    notes: &mut Vec<String>,
+) -> Result<(Launch, Option<&'static str>), CommandError> {
+    if let Some(url) = flags.url {
+        if !words.is_empty() {
+            return Err(CommandError::usage("give either a URL or a command, not both"));
+        }
+        words.push(url);
+    }
+    let mut headers: BTreeMap<String, String> = flags.header.into_iter().collect();
+    if let Some(variable) = flags.bearer_token_env_var {
+        headers.insert("Authorization".to_owned(), format!("Bearer ${{{variable}}}"));
+    }
+    let env: BTreeMap<String, String> = flags.env.into_iter().collect();
+    let is_remote = match (flags.transport, words.first()) {
+        (Some(transport), Some(_)) => transport != Transport::Stdio,
+        (_, Some(word)) => is_url(word),
+        (_, None) => !headers.is_empty(),
+    };
+    if is_remote {
+        if words.len() > 1 {
+            return Err(CommandError::usage(format!("{name} has a URL, which takes no arguments")));
+        }
+        if !env.is_empty() {
+            notes.push("--env has no effect on a server behind a URL".to_owned());
+        }
+        return Ok(remote(words.pop(), flags.transport, headers));
+    }
+    if !headers.is_empty() {
+        notes.push("headers have no effect on a server that is a program".to_owned());
+    }
+    let missing = words.is_empty().then_some("command");
+    let mut words = words.into_iter();
+    let command = words.next().unwrap_or_default();
+    Ok((Launch::Process { command, args: words.collect(), env, cwd: flags.cwd }, missing))
+}
+
+fn remote(
+    url: Option<String>,
+    transport: Option<Transport>,
+    headers: BTreeMap<String, String>,
+) -> (Launch, Option<&'static str>) {
+    let kind = match transport {
+        Some(Transport::Sse) => RemoteKind::Sse,
+        Some(Transport::Http) => RemoteKind::Http,
+        _ => RemoteKind::Unsaid,
+    };
+    let missing = url.is_none().then_some("url");
+    (Launch::Remote(Remote { url: url.unwrap_or_default(), kind, headers }), missing)
+}
+
+/// The words of a command line that was given as one word, as some READMEs do. Where a shell would do more than
+/// split it, or a file has that name, it stays one word.
+fn whole_line(words: &[String], folder: &Path) -> Option<Vec<String>> {
+    let [line] = words else { return None };
+    let is_plain =
+        line.contains(' ') && !line.contains(['"', '\'', '\\', '$', '|', '&', ';', '<', '>', '`', '*']);
+    let split = || line.split_whitespace().map(str::to_owned).collect();
+    (is_plain && !is_url(line) && !folder.join(line).exists())
+        .then(split)
+        .filter(|words: &Vec<_>| !words.is_empty())
+}
+
+/// The first word that means a file of this folder.
+fn relative_path(words: &[String], folder: &Path) -> Option<String> {
+    let is_meant = |word: &&String| {
+        word.contains(['/', '.']) && Path::new(word).is_relative() && folder.join(word).exists()
+    };
+    words.iter().find(is_meant).cloned()
+}

@@ -1,0 +1,65 @@
+//! Changes an existing entry by an addition.
+
+use plugbay_hosts::jsonc::Input;
+
+use super::addition::Addition;
+use crate::config::{EditError, Editable};
+
+/// Objects whose members are merged.
+const MERGED: [&[&str]; 3] = [&["env", "environment", "envs"], &["headers", "http_headers"], &["plugbay"]];
+const PROGRAM: [&str; 8] =
+    ["command", "cmd", "args", "env", "environment", "envs", "cwd", "workingDirectory"];
+const REMOTE: [&str; 8] = [
+    "url",
+    "serverUrl",
+    "uri",
+    "httpUrl",
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "bearer_token_env_var",
+];
+const KIND: [&str; 2] = ["type", "transport"];
+
+/// Changes the entry of this name: given members replace its own, variables and headers are merged. A program in
+/// place of an address, or the reverse, takes the other's members away.
+pub fn update(file: &mut Editable, written_name: &str, addition: &Addition) -> Result<(), EditError> {
+    let given = |key: &str| addition.members.iter().any(|(member, _)| member == key);
+    let has = |keys: &[&str]| keys.iter().any(|key| given(key));
+    if has(&PROGRAM[..2]) {
+        remove(file, written_name, REMOTE.iter().chain(&KIND).chain(&["args"]), &given)?;
+    }
+    if has(&REMOTE[..4]) {
+        remove(file, written_name, PROGRAM.iter().chain(&KIND), &given)?;
+    }
+    for (key, value) in &addition.members {
+        set(file, written_name, key, value)?;
+    }
+    Ok(())
+}
+
+fn remove<'k>(
+    file: &mut Editable,
+    name: &str,
+    keys: impl Iterator<Item = &'k &'k str>,
+    given: &dyn Fn(&str) -> bool,
+) -> Result<(), EditError> {
+    for key in keys.filter(|key| !given(key)) {
+        file.remove(&[name, key])?;
+    }
+    Ok(())
+}
+
+fn set(file: &mut Editable, name: &str, key: &str, value: &Input) -> Result<(), EditError> {
+    let present = |key: &str| file.entry(name).is_some_and(|entry| entry.get(key).is_some());
+    let family = [&["command", "cmd"], &REMOTE[..4], &KIND[..]].into_iter().chain(MERGED);
+    let spellings = family.into_iter().find(|keys| keys.contains(&key));
+    // The spelling that the entry already has; two of them would contradict each other.
+    let key = spellings.into_iter().flatten().copied().find(|key| present(key)).unwrap_or(key);
+    match value {
+        Input::Object(members) if MERGED.iter().any(|keys| keys.contains(&key)) && present(key) => {
+            members.iter().try_for_each(|(member, value)| file.set(&[name, key, member], value.clone()))
+        }
+        _ => file.set(&[name, key], value.clone()),
+    }
+}

@@ -1,0 +1,78 @@
+//! Starts servers before their entries are written, and shows what they offer.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use plugbay_core::{era::Era, name::ServerName, tokens::Ledger};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    commands::{Context, StartFailure, start::start},
+    config::{ServerSettings, Settings},
+    tokenizer,
+};
+
+/// What a server offers.
+#[derive(Debug, Serialize)]
+pub struct Offer {
+    pub era: Era,
+    pub tokens: usize,
+    pub tools: Vec<ToolCost>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ToolCost {
+    /// As hosts see it.
+    pub name: String,
+    pub tokens: usize,
+    pub description: String,
+}
+
+/// A first start may download a package, so it gets at least this much time.
+const FIRST_START: Duration = Duration::from_secs(120);
+
+pub type Trials = BTreeMap<ServerName, Result<Offer, StartFailure>>;
+
+/// Starts these servers of the settings, all at once, and no others.
+pub async fn try_out(context: &Context, mut settings: Settings, wanted: &[ServerName]) -> Trials {
+    settings.servers.retain(|server| wanted.contains(&server.name));
+    for spec in settings.servers.iter_mut().filter_map(|server| server.spec.as_mut().ok()) {
+        spec.timeouts.start = spec.timeouts.start.max(FIRST_START);
+    }
+    settings.natural_language = None;
+    settings.search.model = None;
+    tokenizer::prepare();
+    let app = App::assemble(&settings, context.environment.clone());
+    let names: Vec<String> = settings.servers.iter().map(|server| server.name.to_string()).collect();
+    context.output.progress(&format!("starting {}", names.join(", ")));
+    let failures = start(&app, |_| true, |_, _| {}).await;
+    context.output.progress("counting tokens");
+    let snapshot = app.snapshots().borrow().clone();
+    let ledger = Ledger::of(&snapshot.names, tokenizer::count);
+    let trial = |server: &ServerSettings| match (&server.spec, failures.get(&server.name)) {
+        (Err(reason), _) => Err(StartFailure { reason: reason.clone(), ..StartFailure::default() }),
+        (Ok(_), Some(failure)) => Err(StartFailure::from(&**failure)),
+        (Ok(_), None) => {
+            let known = snapshot.catalog.get(&server.name);
+            Ok(Offer::of(known.map_or(Era::Legacy, |known| known.offer.dialect.era), &ledger, &server.name))
+        }
+    };
+    let trials = settings.servers.iter().map(|server| (server.name.clone(), trial(server))).collect();
+    context.output.progress_done();
+    app.shut_down().await;
+    trials
+}
+
+impl Offer {
+    fn of(era: Era, ledger: &Ledger, server: &ServerName) -> Self {
+        let entries = ledger.entries.iter().filter(|entry| entry.server == *server);
+        let tools: Vec<ToolCost> = entries
+            .map(|entry| ToolCost {
+                name: entry.tool.name.clone(),
+                tokens: entry.tokens,
+                description: entry.tool.description().unwrap_or_default(),
+            })
+            .collect();
+        Self { era, tokens: tools.iter().map(|tool| tool.tokens).sum(), tools }
+    }
+}

@@ -1,0 +1,25 @@
+//! Checks of what a server that works offers.
+
+use super::super::{
+    examination::ServerFacts,
+    finding::{Code, Finding},
+};
+
+pub fn check(facts: &ServerFacts) -> Option<Finding> {
+    let offered = facts.offered()?;
+    match (offered.tools, offered.shown, offered.others) {
+        (0, _, 0) => {
+            let message = "It works, but offers no tools, resources or prompts.";
+            let remedy = "check its own settings: many servers offer tools only with a key or an argument";
+            Some(Finding::of(Code::NoTools, &facts.name, message, remedy))
+        }
+        (1.., 0, _) => {
+            let tools =
+                if offered.tools == 1 { "1 tool".to_owned() } else { format!("{} tools", offered.tools) };
+            let message = format!("It offers {tools}, and \"allow\" and \"deny\" hide all of them.");
+            let remedy = "check the patterns of \"allow\" and \"deny\" against the names of its tools";
+            Some(Finding::of(Code::ToolsHidden, &facts.name, message, remedy))
+        }
+        _ => None,
+    }
+}

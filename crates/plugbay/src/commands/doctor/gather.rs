@@ -1,0 +1,143 @@
+//! Gathers the facts: the one place of `doctor` that reads files and starts servers.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use plugbay_core::{failure::Failure, name::ServerName, surface::Snapshot};
+use plugbay_upstream::{Condition, process::find_program, spec::StdioSpec};
+
+use super::{
+    checks,
+    examination::{Examination, Offered, ServerFacts, Start},
+    hosts, places, words,
+};
+use crate::{
+    app::{App, Environment},
+    cache,
+    commands::{Context, approve::Proposed, start::start},
+    config::{self, Kind, ServerSettings, Settings},
+    output::{StartLines, Started},
+    settings, status_file,
+};
+
+/// Examines the configuration and these servers; all servers if none is named.
+pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) -> Examination {
+    let paths = &context.source.paths;
+    // Before servers start, because that moves damaged files aside.
+    let cache = context.environment.cache_folder.as_deref().map(cache::inspect).unwrap_or_default();
+    // Before gateways are read, because that removes the status files of dead ones.
+    let left_behind =
+        paths.status_folder().map(|folder| status_file::left_behind(&folder)).unwrap_or_default();
+    let ignored = settings.diagnostics.iter().any(|problem| problem.kind == Kind::Unapproved);
+    let project = config::project_file(&paths.start).filter(|_| ignored);
+    let starts = starts(context, &settings, wanted).await;
+    let server = |server: &ServerSettings| facts(server, &starts, context);
+    Examination {
+        entries: places::entries(&settings),
+        servers: settings.servers.iter().map(server).collect(),
+        variables: settings::variables(),
+        program: settings::own_program(&context.environment.program),
+        unapproved: project.and_then(|file| Proposed::of(&file, paths)),
+        cache,
+        left_behind,
+        hosts: hosts::gather(context),
+        gateways: hosts::gateways(context),
+        settings,
+    }
+}
+
+fn facts(server: &ServerSettings, starts: &BTreeMap<ServerName, Start>, context: &Context) -> ServerFacts {
+    let mut facts = ServerFacts {
+        name: server.name.to_string(),
+        spec: server.spec.clone(),
+        program: None,
+        elsewhere: Vec::new(),
+        substitute: None,
+        dead_paths: Vec::new(),
+        start: starts.get(&server.name).cloned(),
+    };
+    let Some(stdio) = facts.stdio().cloned() else { return facts };
+    let paths = &context.source.paths;
+    let folder = stdio.cwd.clone().unwrap_or_else(|| paths.start.clone());
+    let program = find_program(&stdio);
+    if program.is_err() {
+        facts.elsewhere = words::elsewhere(&stdio.command, paths.home.as_deref());
+        facts.substitute = words::substitute(&stdio.command).filter(|other| exists(&stdio, other));
+    }
+    // A server that works may name files that are not there yet.
+    if program.is_err() || facts.failure().is_some() {
+        let all = std::iter::once(&stdio.command).chain(&stdio.args);
+        facts.dead_paths = words::dead_paths(all, &folder, paths.home.as_deref());
+    }
+    facts.program = Some(program);
+    facts
+}
+
+fn exists(stdio: &StdioSpec, program: &str) -> bool {
+    find_program(&StdioSpec { command: program.to_owned(), ..stdio.clone() }).is_ok()
+}
+
+/// Starts servers all at once, without the cache: nothing that is on disk changes.
+async fn starts(context: &Context, settings: &Settings, wanted: &[String]) -> BTreeMap<ServerName, Start> {
+    let environment = Environment { cache_folder: None, ..context.environment.clone() };
+    let app = App::assemble(settings, environment);
+    let chosen: Vec<ServerName> = startable(settings, wanted).collect();
+    let begun = Instant::now();
+    let mut took = BTreeMap::new();
+    let mut lines = StartLines::new(context.output, chosen.iter().map(ToString::to_string).collect());
+    let snapshots = app.snapshots();
+    let report = |name: &ServerName, condition: &Condition| {
+        let outcome = match condition {
+            Condition::Ready => Started::Ready { tools: snapshots.borrow().names.of(name).count() },
+            Condition::Error(_) => Started::Failed,
+            Condition::Idle | Condition::Warming => return,
+        };
+        took.insert(name.clone(), begun.elapsed());
+        lines.settled(name.as_str(), outcome, begun.elapsed());
+    };
+    let failures = start(&app, |name| chosen.contains(name), report).await;
+    let snapshot = app.snapshots().borrow().clone();
+    app.shut_down().await;
+    context.output.progress_done();
+    let outcome = |name: &ServerName| outcome(name, &failures, &snapshot);
+    took.into_iter().map(|(name, took)| (name.clone(), Start { took, outcome: outcome(&name) })).collect()
+}
+
+/// The servers that are started: those that are wanted and do not start plugbay itself.
+fn startable<'a>(settings: &'a Settings, wanted: &'a [String]) -> impl Iterator<Item = ServerName> + 'a {
+    let sources: Vec<PathBuf> = settings.contents.iter().map(|content| content.file.clone()).collect();
+    let is_ours = move |file: &Path| sources.iter().any(|source| source.ends_with(file));
+    let chosen = settings.servers.iter().filter(move |server| {
+        let named =
+            wanted.is_empty() || wanted.iter().any(|name| name.eq_ignore_ascii_case(server.name.as_str()));
+        let itself = match server.spec.as_ref().map(|spec| &spec.transport) {
+            Ok(plugbay_upstream::spec::Transport::Stdio(stdio)) => checks::runs_itself(stdio, &is_ours),
+            _ => false,
+        };
+        named && !itself
+    });
+    chosen.map(|server| server.name.clone())
+}
+
+fn outcome(
+    name: &ServerName,
+    failures: &BTreeMap<ServerName, Arc<Failure>>,
+    snapshot: &Snapshot,
+) -> Result<Offered, Arc<Failure>> {
+    if let Some(failure) = failures.get(name) {
+        return Err(Arc::clone(failure));
+    }
+    let entry = snapshot.catalog.get(name);
+    let shown = snapshot.names.of(name).count();
+    let count =
+        |count: fn(&plugbay_core::catalog::Offer) -> usize| entry.map_or(0, |entry| count(&entry.offer));
+    Ok(Offered {
+        tools: count(|offer| offer.tools.len()),
+        shown,
+        others: count(|offer| offer.resources.len() + offer.templates.len() + offer.prompts.len()),
+    })
+}

@@ -1,0 +1,192 @@
+//! `plugbay doctor`: finds out why a server has no tools, or a host does not see them, and mends what it can.
+//!
+//! `gather` collects facts into an [`Examination`], `checks` turn facts into [`Finding`]s, and a finding may hold a
+//! [`Fix`]. Only `gather` reads and only a fix writes.
+
+mod checks;
+mod examination;
+mod finding;
+mod fix;
+mod gather;
+mod hosts;
+mod places;
+mod words;
+
+use std::{collections::BTreeSet, process::ExitCode};
+
+use serde::Serialize;
+
+use self::{
+    examination::{Examination, ServerFacts},
+    gather::gather,
+};
+pub use self::{
+    finding::{Finding, Severity, Subject},
+    fix::Fix,
+};
+use super::{CommandError, Context};
+use crate::config::Settings;
+
+/// Find out why a server or a host does not work, and mend it.
+///
+/// Starts every server and examines the configuration, the files of hosts, and the gateways that run. Each finding has
+/// a code that docs/doctor.md explains. The exit code is 1 if something does not work; warnings leave it at 0.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Examine only these servers.
+    #[arg(value_name = "SERVER")]
+    servers: Vec<String>,
+    /// Mend what can be mended, after showing how.
+    #[arg(long)]
+    fix: bool,
+    /// Mend without asking.
+    #[arg(long, requires = "fix")]
+    yes: bool,
+}
+
+/// What `doctor` found.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    pub findings: Vec<Finding>,
+    pub servers: Vec<Checked>,
+    pub summary: Summary,
+    /// What `--fix` did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fixed: Vec<String>,
+}
+
+/// A server that was examined.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    pub name: String,
+    pub works: bool,
+    /// Tools that hosts may use.
+    pub tools: usize,
+    /// How long its start took; absent if it was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub milliseconds: Option<u128>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    pub errors: usize,
+    pub warnings: usize,
+    pub notes: usize,
+    /// Findings that `--fix` mends.
+    pub fixable: usize,
+}
+
+/// Changes that are about to be made.
+#[derive(Debug, Serialize)]
+pub struct Plan<'a> {
+    pub fixes: Vec<&'a Fix>,
+}
+
+pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<ExitCode, CommandError> {
+    let first = diagnose(context, args).await?;
+    let diagnosis = if args.fix && first.summary.fixable > 0 {
+        if !context.output.is_json() {
+            context.output.show(&first);
+        }
+        let fixed = mend(context, args, &first)?;
+        Diagnosis { fixed, ..diagnose(context, args).await? }
+    } else {
+        first
+    };
+    context.output.show(&diagnosis);
+    Ok(if diagnosis.summary.errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, CommandError> {
+    let settings = context.source.load();
+    check_names(&settings, &args.servers)?;
+    let examination = gather(context, settings, &args.servers).await;
+    Ok(Diagnosis::of(&examination, &args.servers))
+}
+
+/// Fails if a name belongs to no server, unless its file may be the one that cannot be read.
+fn check_names(settings: &Settings, names: &[String]) -> Result<(), CommandError> {
+    let configured = settings.servers.iter().map(|server| &server.name).chain(&settings.disabled);
+    let known: BTreeSet<String> = configured.map(ToString::to_string).collect();
+    let is_known = |name: &&String| known.iter().any(|other| other.eq_ignore_ascii_case(name));
+    match names.iter().find(|name| !is_known(name)) {
+        Some(name) if settings.diagnostics.is_empty() => {
+            let error = CommandError::usage(format!("there is no server {name:?} in the configuration"));
+            let known: Vec<String> = known.into_iter().collect();
+            Err(match known.as_slice() {
+                [] => error.hint("run `plugbay setup`, which imports the servers of your hosts"),
+                known => error
+                    .hint(format!("these are there: {}", known.join(", ")))
+                    .hint("`plugbay import` takes over the servers of your hosts"),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Shows what would be changed, asks, and changes it.
+fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<Vec<String>, CommandError> {
+    let mut fixes: Vec<&Fix> = diagnosis.findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
+    fixes.sort_by_key(|fix| fix.rank());
+    fixes.dedup_by_key(|fix| fix.to_string());
+    let is_json = context.output.is_json();
+    if !is_json {
+        context.output.show(&Plan { fixes: fixes.clone() });
+    }
+    let agreed = args.yes || !is_json && context.output.ask("Do that?").unwrap_or_default();
+    if !agreed {
+        let error = CommandError::failed("nothing was changed");
+        return Err(error.hint("to change it without being asked: plugbay doctor --fix --yes"));
+    }
+    let mut done = Vec::new();
+    for fix in fixes {
+        match fix.apply(&context.source.paths) {
+            Ok(()) => done.push(fix.to_string()),
+            Err(problem) => context.output.note(format!("not done: {problem}")),
+        }
+    }
+    Ok(done)
+}
+
+impl Diagnosis {
+    fn of(examination: &Examination, servers: &[String]) -> Self {
+        let findings = relevant(checks::all(examination), servers);
+        let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+        let summary = Summary {
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            notes: count(Severity::Note),
+            fixable: findings.iter().filter(|finding| finding.fix.is_some()).count(),
+        };
+        let named = |facts: &&ServerFacts| {
+            servers.is_empty() || servers.iter().any(|name| name.eq_ignore_ascii_case(&facts.name))
+        };
+        let servers = examination.servers.iter().filter(named).map(Checked::of).collect();
+        Self { findings, servers, summary, fixed: Vec::new() }
+    }
+}
+
+/// The findings about these servers, and about files if a server is not found in them.
+fn relevant(findings: Vec<Finding>, servers: &[String]) -> Vec<Finding> {
+    if servers.is_empty() {
+        return findings;
+    }
+    let about = |finding: &Finding| match &finding.about {
+        Subject::Server(name) => servers.iter().any(|server| server.eq_ignore_ascii_case(name)),
+        Subject::File(_) => finding.severity == Severity::Error,
+        Subject::Host(_) => false,
+    };
+    findings.into_iter().filter(about).collect()
+}
+
+impl Checked {
+    fn of(facts: &ServerFacts) -> Self {
+        let offered = facts.offered();
+        Self {
+            name: facts.name.clone(),
+            works: offered.is_some(),
+            tools: offered.map_or(0, |offered| offered.shown),
+            milliseconds: facts.start.as_ref().map(|start| start.took.as_millis()),
+        }
+    }
+}

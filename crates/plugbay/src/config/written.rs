@@ -1,0 +1,101 @@
+//! Entries as they are written in the files, for people: nothing is expanded, and no secret is kept.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{
+    document::Document,
+    entry::{is_disabled, tuning},
+    raw::{Entry, Filter},
+    read::At,
+};
+
+/// An entry that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WrittenEntry {
+    pub name: String,
+    pub file: PathBuf,
+    pub line: usize,
+    pub disabled: bool,
+    /// The program and its arguments; empty for a server behind a URL.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Without the parts that may be secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Names only.
+    pub env: Vec<String>,
+    /// Names only.
+    pub headers: Vec<String>,
+    /// Patterns over tools; `None` allows all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    pub deny: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl WrittenEntry {
+    pub(super) fn of(document: &Document, entry: &Entry, denied: Option<&Filter>) -> Self {
+        let Entry { key, server, problem } = entry;
+        let own = tuning(server);
+        let words = server.command.iter().flat_map(|argv| &argv.0).chain(server.args.iter().flatten());
+        let patterns = |filter: Option<&Filter>| filter.and_then(|filter| filter.0.clone().ok());
+        let denied = [own.deny.as_ref(), denied].into_iter().filter_map(patterns).flatten();
+        Self {
+            name: key.value.clone(),
+            file: document.source.path.clone(),
+            line: document.source.line(key.at.start),
+            disabled: is_disabled(server),
+            command: words.map(|word| word.value.clone()).collect(),
+            url: server.url.as_ref().map(|url| public_url(&url.value)),
+            cwd: server.cwd.as_ref().map(|cwd| cwd.value.clone()),
+            env: server.env.iter().flat_map(|env| env.keys().cloned()).collect(),
+            headers: headers(entry),
+            allow: patterns(own.allow.as_ref()),
+            deny: denied.collect(),
+            problem: problem.clone(),
+        }
+    }
+}
+
+fn headers(entry: &Entry) -> Vec<String> {
+    let maps = [&entry.server.headers, &entry.server.env_headers];
+    let mut names: Vec<String> = maps.into_iter().flatten().flat_map(|map| map.keys().cloned()).collect();
+    if let Some(At { .. }) = &entry.server.bearer_token {
+        names.push("Authorization".to_owned());
+    }
+    names
+}
+
+/// An address without its query, its fragment and its user, where secrets may be.
+pub fn public_url(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (shown, hidden) = url.split_at(end);
+    let rest = if hidden.is_empty() { "" } else { "?…" };
+    let Some((scheme, place)) = shown.split_once("//") else { return format!("{shown}{rest}") };
+    let host_end = place.find('/').unwrap_or(place.len());
+    let host = place[..host_end].rsplit('@').next().unwrap_or_default();
+    format!("{scheme}//{host}{}{rest}", &place[host_end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_address_has_no_user_and_no_query() {
+        let cases = [
+            ("https://h.example/mcp", "https://h.example/mcp"),
+            ("https://h.example/mcp?key=1#x", "https://h.example/mcp?…"),
+            ("https://me:secret@h.example:1/a@b", "https://h.example:1/a@b"),
+            ("${URL}", "${URL}"),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(public_url(url), shown);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Files that plugbay keeps for itself.
+
+use std::{
+    fs::{self, File},
+    time::{Duration, SystemTime},
+};
+
+use super::clinic::Clinic;
+use crate::harness::sample;
+
+#[test]
+fn a_corrupt_cache_file_is_moved_aside() {
+    let clinic = Clinic::of(&sample("calc")).file("cache/plugbay/servers/x.json", "{\"format\":4,");
+    let file = clinic.path("cache/plugbay/servers/x.json");
+    clinic.mends("corrupt-cache").about("file", &file);
+    assert_eq!(fs::read_to_string(file.with_extension("json.corrupt")).unwrap(), "{\"format\":4,");
+}
+
+#[test]
+fn the_status_file_of_a_gateway_that_no_longer_runs_is_removed() {
+    let clinic = Clinic::of(&sample("calc")).file("state/plugbay/running/4194304-1.json", "{}");
+    clinic.finds("stale-lock").about("file", clinic.path("state/plugbay/running/4194304-1.json"));
+}
+
+#[test]
+fn a_draft_that_was_left_behind_is_removed() {
+    let clinic = Clinic::of(&sample("calc")).file("cache/plugbay/servers/.tmpAbCdEf", "");
+    let draft = clinic.path("cache/plugbay/servers/.tmpAbCdEf");
+    clinic.is_quiet(); // somebody may be writing it
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    File::options().write(true).open(&draft).unwrap().set_modified(old).unwrap();
+    clinic.mends("stale-lock").about("file", &draft);
+    assert!(!draft.exists());
+}
+
+#[test]
+fn a_lock_that_another_process_holds_is_found() {
+    let clinic = Clinic::of(&sample("calc")).file("cache/plugbay/servers/.lock", "");
+    let lock = clinic.path("cache/plugbay/servers/.lock");
+    let file = File::open(&lock).unwrap();
+    file.lock().unwrap();
+    clinic.finds("lock-held").about("file", &lock).remedy("fuser");
+}
