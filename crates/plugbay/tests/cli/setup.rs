@@ -1,127 +1,14 @@
 //! `plugbay setup`, `plugbay wire` and `plugbay unwire`, in homes with the files of several hosts.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    os::unix::fs::{PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+mod home;
+mod undo;
 
-use plugbay_testkit::{Script, scripted_server_path};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt};
+
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, Run, program, sample};
-
-const SECRET: &str = "sesame-4711";
-
-/// A home with four hosts. Every server in it works, except where a test says otherwise.
-struct Home {
-    harness: Harness,
-}
-
-impl Home {
-    fn new() -> Self {
-        let home = Self { harness: Harness::empty() };
-        fs::create_dir_all(home.path("work/.git")).unwrap();
-        let script = Script::new().result("greet", "{}").text();
-        let greeter =
-            json!({ "command": scripted_server_path(), "args": [script], "env": { "KEY": SECRET } });
-        let projects =
-            json!({ home.path("work").to_str().unwrap(): { "mcpServers": { "clock": sample("clock") } } });
-        let claude = json!({ "numStartups": 3, "mcpServers": { "calc": sample("calc"), "hello": greeter }, "projects": projects });
-        home.put(".claude.json", &format!("{claude:#}"));
-        home.put(
-            ".claude/settings.json",
-            r#"{ "permissions": { "deny": ["mcp__calc__evaluate"] }, "model": "x" }"#,
-        );
-        let notes = format!(
-            "[mcp_servers.notes]\ncommand = \"{}\"\nargs = [\"__sample\", \"notes\"] # mine\n",
-            program()
-        );
-        home.put(".codex/config.toml", &format!("# my model\nmodel = \"x\"\n\n{notes}"));
-        home.put(
-            ".gemini/settings.json",
-            &format!("{{\"theme\":\"x\",\"mcpServers\":{{\"sums\":{}}}}}", sample("calc")),
-        );
-        let line = json!([program(), "__sample", "clock"]);
-        let opencode = format!(
-            "{{\n  // by hand\n  \"mcp\": {{\n    \"clock\": {{ \"type\": \"local\", \"command\": {line}, \"enabled\": false }}, // off\n  }},\n}}\n"
-        );
-        home.put("config/opencode/opencode.jsonc", &opencode);
-        home
-    }
-
-    fn path(&self, file: &str) -> PathBuf {
-        self.harness.path().join(file)
-    }
-
-    fn put(&self, file: &str, text: &str) {
-        let file = self.path(file);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
-    }
-
-    fn text(&self, file: &str) -> String {
-        fs::read_to_string(self.path(file)).unwrap()
-    }
-
-    fn json(&self, file: &str) -> Value {
-        let text = self.text(file);
-        let text: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
-    }
-
-    /// Runs plugbay in the project `work`, with no host's program on the search path.
-    #[track_caller]
-    fn run(&self, arguments: &[&str]) -> Run {
-        self.run_with_path(arguments, "/usr/bin:/bin")
-    }
-
-    #[track_caller]
-    fn run_with_path(&self, arguments: &[&str], path: &str) -> Run {
-        let mut command = self.harness.command(arguments);
-        command.current_dir(self.path("work")).env("PATH", path).stdin(Stdio::null());
-        Run::of(command.output().unwrap())
-    }
-
-    /// Runs plugbay and expects success.
-    #[track_caller]
-    fn ok(&self, arguments: &[&str]) -> Run {
-        let run = self.run(arguments);
-        assert_eq!(run.code, Some(0), "{arguments:?}: {run:?}");
-        run
-    }
-
-    /// The content of all files outside plugbay's own state and cache.
-    fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut all = BTreeMap::new();
-        collect(self.harness.path(), &mut all);
-        all.retain(|path, _| !path.starts_with(self.path("state")) && !path.starts_with(self.path("cache")));
-        all
-    }
-}
-
-fn collect(folder: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            collect(&path, all);
-        } else {
-            all.insert(path.clone(), fs::read(&path).unwrap_or_default());
-        }
-    }
-}
-
-fn names(value: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    names.sort_unstable();
-    names
-}
-
-fn results(report: &Value) -> BTreeMap<&str, &str> {
-    let servers = report["servers"].as_array().unwrap().iter();
-    servers.map(|server| (server["name"].as_str().unwrap(), server["result"].as_str().unwrap())).collect()
-}
+use self::home::{Home, SECRET, names, results};
+use crate::harness::{Harness, program, sample};
 
 #[test]
 fn setup_moves_every_server_and_wires_every_host() {
@@ -223,71 +110,6 @@ fn a_second_setup_has_nothing_to_do() {
 }
 
 #[test]
-fn undo_restores_every_file_byte_for_byte() {
-    let home = Home::new();
-    let before = home.contents();
-    home.ok(&["setup", "--yes"]);
-    assert_ne!(home.contents(), before);
-    let run = home.ok(&["setup", "--undo"]);
-    assert_eq!(run.out.matches("as it was before, byte for byte").count(), 5, "{}", run.out);
-    assert_eq!(home.contents(), before);
-    assert!(
-        !home.path(".claude/skills").exists() && !home.path("config/plugbay").exists(),
-        "no folder is left"
-    );
-    assert!(home.ok(&["setup", "--undo"]).out.contains("Nothing to undo"));
-    assert!(home.ok(&["setup", "--show"]).out.contains("changed no file"));
-}
-
-#[test]
-fn undo_after_two_setups_restores_the_first_state() {
-    let home = Home::new();
-    let before = home.contents();
-    home.ok(&["setup", "--yes", "--hosts", "codex"]);
-    assert_eq!(home.text(".gemini/settings.json").as_bytes(), before[&home.path(".gemini/settings.json")]);
-    home.ok(&["setup", "--yes"]);
-    home.ok(&["setup", "--undo"]);
-    assert_eq!(home.contents(), before);
-}
-
-#[test]
-fn undo_keeps_what_the_user_changed_since() {
-    let home = Home::new();
-    home.ok(&["setup", "--yes"]);
-    let mut claude = home.json(".claude.json");
-    claude["numStartups"] = json!(4);
-    claude["mcpServers"]["later"] = sample("notes");
-    home.put(".claude.json", &format!("{claude:#}"));
-    home.put(".codex/config.toml", &home.text(".codex/config.toml").replace("\"x\"", "\"y\""));
-    let config = home.text("config/plugbay/config.jsonc").replacen('{', "{\n  \"mode\": \"all\",", 1);
-    home.put("config/plugbay/config.jsonc", &config);
-    let mut rules = home.json(".claude/settings.json");
-    rules["permissions"]["deny"].as_array_mut().unwrap().push(json!("Bash(rm *)"));
-    home.put(".claude/settings.json", &rules.to_string());
-
-    let run = home.ok(&["setup", "--undo"]);
-    assert_eq!(run.out.matches("plugbay's part is gone; later changes stay").count(), 4, "{}", run.out);
-    let claude = home.json(".claude.json");
-    assert_eq!(names(&claude["mcpServers"]), ["calc", "hello", "later"]);
-    assert_eq!(
-        (&claude["numStartups"], &claude["mcpServers"]["hello"]["env"]["KEY"]),
-        (&json!(4), &json!(SECRET))
-    );
-    let codex = home.text(".codex/config.toml");
-    assert!(
-        codex.contains("model = \"y\"")
-            && codex.contains("[mcp_servers.notes]")
-            && !codex.contains("plugbay]"),
-        "{codex}"
-    );
-    assert_eq!(home.json("config/plugbay/config.jsonc"), json!({ "mode": "all" }));
-    assert_eq!(
-        home.json(".claude/settings.json")["permissions"]["deny"],
-        json!(["mcp__calc__evaluate", "Bash(rm *)"])
-    );
-}
-
-#[test]
 fn a_server_that_does_not_work_stays_in_its_host() {
     let home = Home::new();
     let servers = json!({
@@ -344,98 +166,6 @@ fn the_servers_of_a_projects_own_file_stay() {
     let run = home.ok(&["setup", "--yes", "--hosts", "claude-code"]);
     assert!(run.out.contains("stays: it is in the project's file, which others use too"), "{}", run.out);
     assert_eq!(home.text("work/.mcp.json"), shared);
-}
-
-#[test]
-fn an_interrupted_setup_can_be_undone() {
-    let home = Home::new();
-    let before = home.contents();
-    home.ok(&["setup", "--yes"]);
-    // As if plugbay had been killed after it recorded its last change, and before it made it.
-    let file = home.path("config/opencode/opencode.jsonc");
-    fs::write(&file, &before[&file]).unwrap();
-    home.ok(&["setup", "--undo"]);
-    assert_eq!(home.contents(), before);
-}
-
-#[test]
-fn two_setups_do_not_run_at_once() {
-    let home = Home::new();
-    let folder = home.path("state/plugbay/setup");
-    fs::create_dir_all(&folder).unwrap();
-    let lock = fs::File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let run = home.run(&["setup", "--yes"]);
-    assert_eq!(run.code, Some(1));
-    assert!(run.err.contains("another plugbay is changing the files of hosts"), "{}", run.err);
-}
-
-#[test]
-fn setup_follows_a_link_and_keeps_the_mode_of_a_file() {
-    let home = Home::new();
-    let (real, link) = (home.path("dotfiles/gemini.json"), home.path(".gemini/settings.json"));
-    home.put("dotfiles/gemini.json", &home.text(".gemini/settings.json"));
-    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-    fs::remove_file(&link).unwrap();
-    symlink(&real, &link).unwrap();
-    let before = home.contents();
-    home.ok(&["setup", "--yes"]);
-    assert!(link.is_symlink() && home.text("dotfiles/gemini.json").contains("plugbay"));
-    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-    home.ok(&["setup", "--undo"]);
-    assert!(link.is_symlink());
-    assert_eq!(home.contents(), before);
-}
-
-/// A `claude` that writes down how it was called, and writes the whole file in its own form as the real one does.
-const CLAUDE: &str = r#"#!/bin/sh
-echo "$PWD: $*" >> "$HOME/calls"
-cp "$HOME/by-claude.json" "$HOME/.claude.json"
-"#;
-
-#[test]
-fn claude_code_is_changed_by_its_own_command() {
-    let home = Home::new();
-    home.put("bin/claude", CLAUDE);
-    fs::set_permissions(home.path("bin/claude"), fs::Permissions::from_mode(0o755)).unwrap();
-    let own = json!({ "command": program(), "args": ["serve"] });
-    let written = json!({ "bookkeeping": 1, "mcpServers": { "plugbay": own } });
-    home.put("by-claude.json", &written.to_string());
-    let before = home.contents();
-    let path = format!("{}:/usr/bin:/bin", home.path("bin").display());
-    let run = home.run_with_path(&["setup", "--yes", "--hosts", "claude-code"], &path);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.out.contains("(by `claude mcp`, which writes it in its own form)"), "{}", run.out);
-    let calls = home.text("calls");
-    assert!(calls.contains("mcp add-json --scope user plugbay {"), "{calls}");
-    assert!(
-        calls.contains("mcp remove --scope user hello")
-            && calls.contains("/work: mcp remove --scope local clock"),
-        "{calls}"
-    );
-    assert!(!calls.contains(SECRET), "a secret on a command line can be read by others: {calls}");
-    let claude = home.json(".claude.json");
-    assert_eq!(claude, written, "nobody but claude has written the file");
-
-    fs::remove_file(home.path("calls")).unwrap();
-    let run = home.run_with_path(&["setup", "--undo"], &path);
-    assert!(run.out.contains("byte for byte"), "{}", run.out);
-    assert_eq!(home.contents(), before);
-}
-
-#[test]
-fn undo_after_claude_code_has_run_restores_its_servers_alone() {
-    let home = Home::new();
-    home.ok(&["setup", "--yes", "--hosts", "claude-code"]);
-    let mut claude = home.json(".claude.json");
-    claude["numStartups"] = json!(17);
-    claude["tipsHistory"] = json!({ "a": 1 });
-    home.put(".claude.json", &format!("{claude:#}"));
-    home.ok(&["setup", "--undo"]);
-    let claude = home.json(".claude.json");
-    assert_eq!(names(&claude["mcpServers"]), ["calc", "hello"]);
-    assert_eq!(names(&claude["projects"][home.path("work").to_str().unwrap()]["mcpServers"]), ["clock"]);
-    assert_eq!((&claude["numStartups"], &claude["tipsHistory"]["a"]), (&json!(17), &json!(1)));
 }
 
 #[test]
@@ -501,4 +231,18 @@ fn a_host_whose_plugbay_does_not_answer_gets_its_files_back() {
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.out.contains("does not answer: exit code 7"), "{}", run.out);
     assert_eq!(home.text(".codex/config.toml"), codex);
+}
+
+#[test]
+fn permission_rules_of_another_project_get_their_counterparts_there() {
+    let home = Home::new();
+    home.ok(&["setup", "--yes"]);
+    fs::create_dir_all(home.path("other/.git")).unwrap();
+    home.put("other/.claude/settings.local.json", r#"{"permissions":{"deny":["mcp__notes__add"]}}"#);
+    let mut command = home.harness.command(&["setup", "--yes"]);
+    let status =
+        command.current_dir(home.path("other")).env("PATH", "/usr/bin:/bin").output().unwrap().status;
+    assert!(status.success());
+    let rules = home.json("other/.claude/settings.local.json");
+    assert_eq!(rules["permissions"]["deny"], json!(["mcp__notes__add", "mcp__plugbay__notes__add"]));
 }

@@ -9,7 +9,7 @@ use plugbay_hosts::{
     read::{self, Found},
 };
 
-use super::{Context, plan::HostPlan, survey::read_text, trial::try_uncached};
+use super::{Context, plan::HostPlan, survey::read_text, trial::try_quietly};
 use crate::import::leads_to_plugbay;
 
 /// Starts plugbay as hosts' entries say. Hosts with equal entries share one start.
@@ -57,7 +57,7 @@ fn configuration(entry: &Entry) -> Result<String, plugbay_hosts::jsonc::EditErro
 
 /// Sends `initialize` and `tools/list` to what the entry starts, with the small environment that servers get.
 async fn start(context: &Context, entry: &Entry, text: &str) -> Result<usize, String> {
-    let trial = try_uncached(context, text).await.map_err(|error| error.message)?;
+    let trial = try_quietly(context, text).await.map_err(|error| error.message)?;
     if let Some(failure) = trial.failures.values().next() {
         let program = match &entry.launch {
             Launch::Process { command, .. } => command.clone(),

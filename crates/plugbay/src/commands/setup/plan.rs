@@ -101,6 +101,8 @@ pub struct Draft {
     text: Option<String>,
     import: import::Plan,
     servers: Vec<Server>,
+    /// The servers that plugbay has already.
+    known: Vec<String>,
 }
 
 impl Edit {
@@ -122,7 +124,8 @@ impl Draft {
 
         let found = survey.hosts.iter().flat_map(|host| host.servers.iter().map(|found| origin(host, found)));
         let import = import::plan(found.collect(), &present);
-        let mut draft = Self { survey, configuration, text, import, servers: Vec::new() };
+        let known = present.names.clone();
+        let mut draft = Self { survey, configuration, text, import, servers: Vec::new(), known };
         draft.servers = draft.merged(&present);
         Ok(draft)
     }
@@ -145,7 +148,8 @@ impl Draft {
         let mut plan = Plan { configuration, hosts: Vec::new(), servers: Vec::new(), problems: Vec::new() };
         plan.problems.append(&mut self.survey.problems);
         for host in &self.survey.hosts {
-            match host_plan(host, &self.servers, own, places) {
+            let rules = Rules::of(host.host, &self.servers, &self.known);
+            match host_plan(host, &self.servers, own, &rules, places) {
                 Ok(host) => plan.hosts.push(host),
                 Err(problem) => plan.problems.push(problem),
             }
@@ -253,6 +257,7 @@ fn host_plan(
     surveyed: &SurveyedHost,
     servers: &[Server],
     own: &OwnEntry,
+    rules: &Rules,
     places: &Places,
 ) -> Result<HostPlan, FileProblem> {
     let SurveyedHost { host, file, text, .. } = surveyed;
@@ -269,27 +274,30 @@ fn host_plan(
         None => edit::wire(host, &old, own, &moved),
     };
     let new = new.map_err(|error| problem(error.to_string()))?;
-    let rules = Rules::of(host, servers);
     let servers_edit = Edit { path: file.clone(), old: text.clone(), new: rules.applied(file, new)? };
     let own = surveyed.own.is_none().then(|| own.clone());
     let permissions = rules.edits(file, places)?;
     Ok(HostPlan { host, servers: servers_edit, own, moved, permissions })
 }
 
-/// The permission rules of one host: a rule that names a tool of a moved server gets its counterpart.
+/// The permission rules of one host: a rule that names a tool of a server behind plugbay gets its counterpart.
 struct Rules {
     host: &'static Host,
-    /// The host's name of each moved server, and its name in plugbay.
+    /// The host's name of each server behind plugbay, and its name there.
     names: BTreeMap<String, String>,
 }
 
 impl Rules {
-    fn of(host: &'static Host, servers: &[Server]) -> Self {
-        let moved = servers.iter().filter(|server| server.fate.moves());
-        let names = moved.flat_map(|server| {
-            server.entries.iter().map(|(_, found)| (found.entry.name.clone(), server.name.clone()))
-        });
-        Self { host, names: names.collect() }
+    /// For servers that move now, and for those that moved earlier: another project may have rules for them.
+    fn of(host: &'static Host, servers: &[Server], known: &[String]) -> Self {
+        let (moving, staying): (Vec<&Server>, Vec<&Server>) =
+            servers.iter().partition(|server| server.fate.moves());
+        let of = |server: &&Server, found: &Found| (found.entry.name.clone(), server.name.clone());
+        let moving =
+            moving.iter().flat_map(|server| server.entries.iter().map(move |(_, found)| of(server, found)));
+        let stays = |name: &&String| staying.iter().any(|server| server.name == **name);
+        let earlier = known.iter().filter(|name| !stays(name)).map(|name| (name.clone(), name.clone()));
+        Self { host, names: earlier.chain(moving).collect() }
     }
 
     /// The text with the counterparts.

@@ -1,14 +1,14 @@
 //! Starts servers from a configuration that is not written yet.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use plugbay_core::surface::Snapshot;
-use plugbay_upstream::Condition;
 
 use super::{CommandError, Context};
 use crate::{
     app::{App, Environment},
-    commands::start::start,
+    commands::start::{Failures, start, start_visibly},
+    config::Settings,
     error::StartFailure,
     settings::Source,
 };
@@ -21,37 +21,32 @@ pub struct Trial {
     pub failures: BTreeMap<String, StartFailure>,
 }
 
-/// Starts every server of this configuration text, and stops them again. The cache learns their tools.
+/// Starts every server of this configuration text, prints a line about each, and stops them again. The cache learns
+/// their tools.
 pub async fn try_servers(context: &Context, text: &str) -> Result<Trial, CommandError> {
-    run(context, text, context.environment.clone()).await
+    let (settings, app) = assembled(text, context.environment.clone())?;
+    let failures = start_visibly(&app, context.output, |_| true).await;
+    Ok(finished(&settings, app, &failures).await)
 }
 
-/// The same without the cache: what answers is the server itself.
-pub async fn try_uncached(context: &Context, text: &str) -> Result<Trial, CommandError> {
-    run(context, text, Environment { cache_folder: None, ..context.environment.clone() }).await
+/// The same without the cache and without lines: what answers is the server itself.
+pub async fn try_quietly(context: &Context, text: &str) -> Result<Trial, CommandError> {
+    let environment = Environment { cache_folder: None, ..context.environment.clone() };
+    let (settings, app) = assembled(text, environment)?;
+    let failures = start(&app, |_| true, |_, _| {}).await;
+    Ok(finished(&settings, app, &failures).await)
 }
 
-async fn run(context: &Context, text: &str, environment: Environment) -> Result<Trial, CommandError> {
+fn assembled(text: &str, environment: Environment) -> Result<(Settings, App), CommandError> {
     let folder = tempfile::tempdir()?; // only its owner can enter it
     let file = folder.path().join("config.jsonc");
-    std::fs::write(&file, text)?;
+    fs::write(&file, text)?;
     let settings = Source::new(Some(file)).load();
     let app = App::assemble(&settings, environment);
-    let mut waiting: Vec<String> = app.servers().keys().map(ToString::to_string).collect();
-    let started = start(
-        &app,
-        |_| true,
-        |name, condition| {
-            if matches!(condition, Condition::Ready | Condition::Error(_)) {
-                waiting.retain(|other| other != name.as_str());
-            }
-            if !waiting.is_empty() {
-                context.output.progress(&format!("waiting for {}", waiting.join(", ")));
-            }
-        },
-    );
-    let started = started.await;
-    context.output.progress_done();
+    Ok((settings, app))
+}
+
+async fn finished(settings: &Settings, app: App, failures: &Failures) -> Trial {
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     let unusable = settings.servers.iter().filter_map(|server| {
@@ -61,7 +56,6 @@ async fn run(context: &Context, text: &str, environment: Environment) -> Result<
             StartFailure { reason, stderr: Vec::new(), stdout: Vec::new(), remedy: None },
         ))
     });
-    let failed = started.iter().map(|(name, failure)| (name.to_string(), StartFailure::from(&**failure)));
-    let failures = unusable.chain(failed).collect();
-    Ok(Trial { snapshot, failures })
+    let failed = failures.iter().map(|(name, failure)| (name.to_string(), StartFailure::from(&**failure)));
+    Trial { snapshot, failures: unusable.chain(failed).collect() }
 }
