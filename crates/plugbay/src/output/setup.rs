@@ -96,6 +96,9 @@ impl Report {
         if self.hosts.iter().any(|host| host.cost.as_ref().is_some_and(|cost| cost.defers)) {
             text.push_str(&style.dim("* this host hides tools itself: its model reads only their names\n"));
         }
+        if self.hosts.len() > 1 {
+            text.push_str(&style.dim("now: every host reaches the servers of all hosts\n"));
+        }
         text
     }
 
