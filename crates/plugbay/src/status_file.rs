@@ -18,7 +18,7 @@ use plugbay_upstream::{Condition, Status};
 use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::sleep};
 
-pub use file::{left_behind, read};
+pub use file::{left_behind, read, running};
 
 use self::file::StatusFile;
 use crate::{app::App, error::StartFailure, settings::Source};

@@ -32,7 +32,7 @@ const LIST_WAIT: Duration = Duration::from_secs(5);
 
 /// Reads `explicit` alone if given, else the user's file and, over it, the project's.
 pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
-    settings(Files::read(explicit, paths), env)
+    settings(Files::read(explicit, paths), &with_folders(paths, env))
 }
 
 /// The settings that a changed file would give, with the files below it, as if it were written and approved.

@@ -32,7 +32,8 @@ fn compare(
     if before == after {
         return;
     }
-    if now == after {
+    // The whole file is never replaced: it may have new comments.
+    if now == after && !path.is_empty() {
         edits.push((path.clone(), before.cloned()));
         return;
     }

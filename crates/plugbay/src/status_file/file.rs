@@ -97,6 +97,17 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
     Ok(found)
 }
 
+/// Every running gateway whose status file can be parsed; unlike [`read`], this removes nothing.
+pub fn running(folder: &Path) -> Vec<GatewayStatus> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let status = |path: PathBuf| {
+        let file = File::open(&path).ok()?;
+        let is_alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        serde_json::from_slice(&fs::read(&path).ok()?).ok().filter(|_| is_alive)
+    };
+    paths.filter(|path| path.extension().is_some_and(|end| end == EXTENSION)).filter_map(status).collect()
+}
+
 /// Status files of gateways that no longer run; unlike [`read`], this removes nothing.
 pub fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -27,9 +27,7 @@ use crate::{
 /// Examines the configuration and these servers; all servers if none is named.
 pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) -> Examination {
     let paths = &context.source.paths;
-    // Before servers start, because that moves damaged files aside.
     let cache = context.environment.cache_folder.as_deref().map(cache::inspect).unwrap_or_default();
-    // Before gateways are read, because that removes the status files of dead ones.
     let left_behind =
         paths.status_folder().map(|folder| status_file::left_behind(&folder)).unwrap_or_default();
     let ignored = settings.diagnostics.iter().any(|problem| problem.kind == Kind::Unapproved);

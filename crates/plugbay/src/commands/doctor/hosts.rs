@@ -38,13 +38,13 @@ pub fn gather(context: &Context) -> Vec<HostFacts> {
 /// The gateways that run.
 pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
     let folder = context.source.paths.status_folder();
-    let running = folder.and_then(|folder| status_file::read(&folder).ok()).unwrap_or_default();
+    let running = folder.map(|folder| status_file::running(&folder)).unwrap_or_default();
     let facts = |status: GatewayStatus| GatewayFacts {
         outdated: is_outdated(&status),
         parents: std::iter::successors(parent(status.pid), |pid| parent(*pid)).take(MOST_PARENTS).collect(),
         status,
     };
-    running.into_iter().flatten().map(facts).collect()
+    running.into_iter().map(facts).collect()
 }
 
 /// More processes above each other than this are a circle that came about while it was read.

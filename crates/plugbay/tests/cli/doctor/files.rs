@@ -19,7 +19,9 @@ fn a_corrupt_cache_file_is_moved_aside() {
 #[test]
 fn the_status_file_of_a_gateway_that_no_longer_runs_is_removed() {
     let clinic = Clinic::of(&sample("calc")).file("state/plugbay/running/4194304-1.json", "{}");
-    clinic.finds("stale-lock").about("file", clinic.path("state/plugbay/running/4194304-1.json"));
+    let file = clinic.path("state/plugbay/running/4194304-1.json");
+    clinic.mends("stale-lock").about("file", &file);
+    assert!(!file.exists());
 }
 
 #[test]
