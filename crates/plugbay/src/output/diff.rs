@@ -8,9 +8,12 @@ use crate::commands::setup::Diff;
 /// Some hosts keep their whole file on one line.
 const LONGEST_LINE: usize = 160;
 
-/// The file's name, then its changed lines.
+/// The file's name, a line about it, and its changed lines.
 pub(super) fn render(diff: &Diff, about: &str, style: Style) -> String {
-    let mut text = format!("{}{}\n", style.bold(&clean_line(&diff.file)), style.dim(about));
+    let mut text = format!("{}\n", style.bold(&clean_line(&diff.file)));
+    if !about.is_empty() {
+        let _ = writeln!(text, "{}", style.dim(about));
+    }
     for line in diff.text.lines() {
         let shown = cut(&clean_line(line), LONGEST_LINE);
         let painted = match line.chars().next() {

@@ -13,6 +13,7 @@ use crate::{
         UndoPreview, UndoReport,
         wire::{UnwireReport, WireReport, WiredHost},
     },
+    error::StartFailure,
     journal::{Outcome, Undone},
 };
 
@@ -20,7 +21,7 @@ impl View for Report {
     fn human(&self, style: Style) -> String {
         let mut parts = Vec::new();
         if self.stage == Stage::Planned {
-            parts.push(Changes(self).human(style));
+            parts.push(self.changes(style));
         }
         if !self.servers.is_empty() {
             parts.push(self.servers_table(style));
@@ -38,18 +39,21 @@ impl View for Report {
 
 impl View for Changes<'_> {
     fn human(&self, style: Style) -> String {
-        let Self(report) = self;
-        let diffs = report.diffs.iter().map(|one| diff::render(one, &report.about(&one.file), style));
-        diffs.collect::<Vec<_>>().join("\n")
+        format!("{}\n", self.0.changes(style))
     }
 }
 
 impl Report {
+    fn changes(&self, style: Style) -> String {
+        let diffs = self.diffs.iter().map(|one| diff::render(one, &self.about(&one.file), style));
+        diffs.collect::<Vec<_>>().join("\n")
+    }
+
     /// Who changes a file, if plugbay does not.
     fn about(&self, file: &str) -> String {
         let host = self.hosts.iter().find(|host| host.file.as_os_str() == file);
         let by = host.and_then(|host| host.by.as_ref());
-        by.map(|by| format!("  (by `{by}`, which writes it in its own form)")).unwrap_or_default()
+        by.map(|by| format!("changed by `{by}`, which writes it in its own form")).unwrap_or_default()
     }
 
     fn servers_table(&self, style: Style) -> String {
@@ -95,6 +99,9 @@ impl Report {
         let mut text = table.render(style);
         if self.hosts.iter().any(|host| host.cost.as_ref().is_some_and(|cost| cost.defers)) {
             text.push_str(&style.dim("* this host hides tools itself: its model reads only their names\n"));
+        }
+        if self.hosts.len() > 1 {
+            text.push_str(&style.dim("now: every host reaches the servers of all hosts\n"));
         }
         text
     }
@@ -152,8 +159,10 @@ impl HostReport {
 
 impl FileProblem {
     fn text(&self, style: Style) -> String {
-        let file = clean_line(&self.file.to_string_lossy());
-        format!("{}\n  {file}: {}\n  plugbay left it alone\n", style.bad(&self.host), one_line(&self.reason))
+        let file = style.bad(&clean_line(&self.file.to_string_lossy()));
+        let remedy = Some("fix it, then run the command again; plugbay has left it alone".to_owned());
+        let reason = StartFailure { reason: self.reason.clone(), remedy, ..StartFailure::default() };
+        format!("{file}\n{}", trouble(&reason, 2, style))
     }
 }
 
@@ -185,7 +194,7 @@ fn past(change: &Past, style: Style) -> String {
         UndoPreview::Merges => "changed since; --undo takes plugbay's part out",
         UndoPreview::Nothing => "as it was before",
     };
-    let about = format!("  {}, {} ago; {undo}", change.command, age(change.age));
+    let about = format!("{}, {} ago; {undo}", change.command, age(change.age));
     let shown =
         crate::commands::setup::Diff { file: change.file.display().to_string(), text: change.diff.clone() };
     diff::render(&shown, &about, style)
@@ -207,18 +216,25 @@ fn undone(files: &[Undone], style: Style) -> String {
     if files.is_empty() {
         return "Nothing to undo: plugbay has no entry there.\n".to_owned();
     }
-    let mut table = Table::new(vec![Column::left("FILE"), Column::flexible("NOW")]);
+    let mut table = Table::new(vec![Column::left("NOW"), Column::left("FILE")]);
     for file in files {
-        let (paint, what): (fn(Style, &str) -> String, String) = match &file.outcome {
-            Outcome::Restored => (Style::good, "as it was before, byte for byte".to_owned()),
-            Outcome::Removed => (Style::good, "removed; plugbay had created it".to_owned()),
-            Outcome::Unchanged => (Style::dim, "as it was before already".to_owned()),
-            Outcome::Merged => (Style::good, "plugbay's part is gone; later changes stay".to_owned()),
-            Outcome::Failed { reason } => (Style::bad, format!("not undone: {}", one_line(reason))),
+        let (what, paint): (&str, fn(Style, &str) -> String) = match &file.outcome {
+            Outcome::Restored => ("as before, byte for byte", Style::good),
+            Outcome::Removed => ("removed, as before", Style::good),
+            Outcome::Unchanged => ("as before already", Style::dim),
+            Outcome::Merged => ("without plugbay; later changes stay", Style::good),
+            Outcome::Failed { .. } => ("not undone", Style::bad),
         };
-        table.row(vec![clean_line(&file.path.to_string_lossy()).into(), Cell::painted(what, paint)]);
+        table.row(vec![Cell::painted(what, paint), clean_line(&file.path.to_string_lossy()).into()]);
     }
-    table.render(style)
+    let failures = files.iter().filter_map(|file| match &file.outcome {
+        Outcome::Failed { reason } => {
+            let path = clean_line(&file.path.to_string_lossy());
+            Some(format!("\n{}\n  {}\n", style.bad(&path), one_line(reason)))
+        }
+        _ => None,
+    });
+    std::iter::once(table.render(style)).chain(failures).collect()
 }
 
 impl View for WireReport {
@@ -236,10 +252,15 @@ fn wired(host: &WiredHost, style: Style) -> String {
         HostState::Planned if host.already => "has plugbay's entry already".to_owned(),
         HostState::Planned => "nothing has been changed".to_owned(),
         HostState::Wired { tools } => {
-            let had = if host.already { "had plugbay's entry already" } else { "is wired" };
-            format!("{had}; plugbay answers with {}; {}", plural(*tools, "tool"), host.restart)
+            let answers = format!("plugbay answers with {}", plural(*tools, "tool"));
+            if host.already {
+                format!("had plugbay's entry already; {answers}")
+            } else {
+                format!("is wired; {answers}\n  {}", host.restart)
+            }
         }
         HostState::Failed { reason } => format!("is not wired: {}", one_line(reason)),
     };
-    format!("{shown}{name} {state}\n")
+    let gap = if shown.is_empty() { "" } else { "\n" };
+    format!("{shown}{gap}{name} {state}\n")
 }

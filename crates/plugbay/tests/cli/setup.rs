@@ -1,6 +1,7 @@
 //! `plugbay setup`, `plugbay wire` and `plugbay unwire`, in homes with the files of several hosts.
 
 mod home;
+mod printed;
 mod undo;
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt};
@@ -142,7 +143,7 @@ fn a_broken_file_and_a_read_only_file_of_hosts_are_left_alone() {
     let run = home.run(&["setup", "--yes"]);
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(
-        run.out.contains("settings.json: this is not JSON") && run.out.contains("plugbay left it alone"),
+        run.out.contains("this is not JSON") && run.out.contains("plugbay has left it alone"),
         "{}",
         run.out
     );
@@ -240,8 +241,12 @@ fn permission_rules_of_another_project_get_their_counterparts_there() {
     fs::create_dir_all(home.path("other/.git")).unwrap();
     home.put("other/.claude/settings.local.json", r#"{"permissions":{"deny":["mcp__notes__add"]}}"#);
     let mut command = home.harness.command(&["setup", "--yes"]);
-    let status =
-        command.current_dir(home.path("other")).env("PATH", "/usr/bin:/bin").output().unwrap().status;
+    let status = command
+        .current_dir(home.path("other"))
+        .env("PATH", home.path("no-programs"))
+        .output()
+        .unwrap()
+        .status;
     assert!(status.success());
     let rules = home.json("other/.claude/settings.local.json");
     assert_eq!(rules["permissions"]["deny"], json!(["mcp__notes__add", "mcp__plugbay__notes__add"]));

@@ -41,7 +41,10 @@ pub use undo::{History, Past, UndoPreview, UndoReport};
 const OWN_NAME: &str = "plugbay";
 const COMMAND: &str = "plugbay setup";
 
-/// Move the servers of your hosts to plugbay, wire the hosts to it, and check that everything works.
+/// Move the servers of your hosts to plugbay, and back.
+///
+/// Tries every server, shows what will change in which file, wires the hosts to plugbay, and checks that plugbay answers
+/// there. A server that does not work stays in its host.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub struct SetupArgs {
@@ -170,7 +173,9 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
     let has_skills = plan.hosts.iter().any(|host| host.host.id == skill::HOST);
     let skill = if has_skills { Skill::missing(context) } else { None };
     let mut report = planned(context, &plan, skill.as_ref());
-    let costs = context_cost::costs(&plan.hosts, &plan.servers, &trial.snapshot);
+    // Without the servers that stay: hosts see nothing of them through plugbay.
+    let snapshot = trial::known_servers(context, &plan.configuration.new).await?;
+    let costs = context_cost::costs(&plan.hosts, &plan.servers, &snapshot);
     for (host, cost) in report.hosts.iter_mut().zip(costs) {
         host.cost = Some(cost);
     }

@@ -37,6 +37,12 @@ pub async fn try_quietly(context: &Context, text: &str) -> Result<Trial, Command
     Ok(finished(&settings, app, &failures).await)
 }
 
+/// What the servers of this configuration text offer, by the cache. Starts nothing.
+pub async fn known_servers(context: &Context, text: &str) -> Result<Snapshot, CommandError> {
+    let (settings, app) = assembled(text, context.environment.clone())?;
+    Ok(finished(&settings, app, &Failures::new()).await.snapshot)
+}
+
 fn assembled(text: &str, environment: Environment) -> Result<(Settings, App), CommandError> {
     let folder = tempfile::tempdir()?; // only its owner can enter it
     let file = folder.path().join("config.jsonc");

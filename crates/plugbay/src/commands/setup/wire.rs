@@ -18,7 +18,9 @@ use super::{
 };
 use crate::journal::{Change, Outcome, Undone, file};
 
-/// Add plugbay's entry to a host's file. Its servers stay where they are; `plugbay setup` moves them.
+/// Add plugbay's entry to a host's file.
+///
+/// The host's servers stay where they are; `plugbay setup` moves them.
 #[derive(Debug, clap::Args)]
 pub struct WireArgs {
     /// The hosts, such as `claude-code` or `codex`.
@@ -29,7 +31,9 @@ pub struct WireArgs {
     pub dry_run: bool,
 }
 
-/// Remove plugbay's entry from a host's file, and give the host back the servers that moved.
+/// Remove plugbay's entry from a host's file.
+///
+/// The host gets back the servers that `plugbay setup` moved, and everything else that it changed.
 #[derive(Debug, clap::Args)]
 pub struct UnwireArgs {
     /// The hosts, such as `claude-code` or `codex`.

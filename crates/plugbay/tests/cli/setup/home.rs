@@ -74,7 +74,7 @@ impl Home {
     /// Runs plugbay in the project `work`, with no host's program on the search path.
     #[track_caller]
     pub(super) fn run(&self, arguments: &[&str]) -> Run {
-        self.run_with_path(arguments, "/usr/bin:/bin")
+        self.run_with_path(arguments, &self.path("no-programs").to_string_lossy())
     }
 
     #[track_caller]
