@@ -56,11 +56,13 @@ impl Home {
         symlink(&program, bin.join("sample-server"))?;
         let home = Self { root, bin };
         let entry = |name: &str| {
-            format!(r#""{name}": {{ "command": "sample-server", "args": ["__sample", "{name}"] }}"#)
+            format!(
+                "    \"{name}\": {{ \"command\": \"sample-server\", \"args\": [\"__sample\", \"{name}\"] }}"
+            )
         };
         let file = |names: &[&str]| {
             let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
-            format!(r#"{{ "mcpServers": {{ {} }} }}"#, entries.join(", "))
+            format!("{{\n  \"mcpServers\": {{\n{}\n  }}\n}}\n", entries.join(",\n"))
         };
         let codex = "[mcp_servers.clock]\ncommand = \"sample-server\"\nargs = [\"__sample\", \"clock\"]\n";
         home.write(".claude.json", &file(&["notes", "issues", "shop"]))?;
