@@ -160,6 +160,7 @@ fn remedy_for_text(lines: &[String]) -> &'static str {
 /// Well-known last words of programs, and what to do about them.
 fn remedy_for(line: &str) -> Option<&'static str> {
     const KNOWN: &[(&str, &str)] = &[
+        ("No module named", "install the missing Python package in the environment of this command"),
         ("ModuleNotFoundError", "install the missing Python package in the environment of this command"),
         ("Cannot find module", "install the missing Node package, or correct the path of the script"),
         ("ERR_MODULE_NOT_FOUND", "install the missing Node package, or correct the path of the script"),
