@@ -183,11 +183,11 @@ mod tests {
             ambiguous: vec![],
         };
         let expected = "\
-SERVER  STATE   TOOLS  TOKENS  ERA
-calc    ready       6   1,200  legacy
-db      error       –       –  –
-files   error       2      24  modern
-total               8   1,224
+SERVER  STATE  TOOLS  TOKENS  ERA
+calc    ready      6   1,200  legacy
+db      error      –       –  –
+files   error      2      24  modern
+total              8   1,224
 
 db
   exited with code 1
