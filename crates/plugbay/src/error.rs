@@ -73,6 +73,9 @@ impl CommandError {
     pub fn down(server: impl std::fmt::Display, failure: &Failure) -> Self {
         let mut error = Self::failed(format!("server {server} does not work"));
         error.details.push(Detail::StartFailure(StartFailure::from(failure)));
+        if failure.remedy.is_none() {
+            error = error.hint(format!("`plugbay doctor {server}` looks for the cause"));
+        }
         error
     }
 

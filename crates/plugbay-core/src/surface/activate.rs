@@ -348,13 +348,20 @@ pub fn overview(snapshot: &Snapshot, view: &View, is_idle: impl Fn(&ServerName) 
             State::Active if count_on < count => {
                 writeln!(lines, ", {count_on} of {count} tools, ~{tokens_on} tokens")
             }
-            State::Active | State::Ready => writeln!(lines, ", {count} tools, ~{tokens} tokens"),
+            State::Active | State::Ready => {
+                writeln!(lines, ", {}, ~{tokens} tokens", tools_in_words(count))
+            }
         };
     }
     let listed = listed(snapshot, view);
     let saved = all.saturating_sub(listed);
     let _ = write!(lines, "in context: ~{listed} tokens; all tools: ~{all}, ~{saved} saved");
     lines
+}
+
+/// `1 tool`, `2 tools`.
+pub fn tools_in_words(count: usize) -> String {
+    format!("{count} tool{}", if count == 1 { "" } else { "s" })
 }
 
 fn problems(problems: &[Problem]) -> String {

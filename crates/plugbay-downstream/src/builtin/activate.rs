@@ -173,7 +173,10 @@ fn deactivated(session: &Session, switch: &Switch) -> String {
     }
     let off = match &switch.extent {
         Extent::Whole => format!("{server} is off"),
-        Extent::Tools(tools) => format!("{} tools of {server} are off", tools.len()),
+        Extent::Tools(tools) => {
+            let verb = if tools.len() == 1 { "is" } else { "are" };
+            format!("{} of {server} {verb} off", activate::tools_in_words(tools.len()))
+        }
     };
     let pinned =
         activate::visible(server, &snapshot, &view).into_iter().filter(|found| view.pins(found)).count();
@@ -279,7 +282,7 @@ fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String 
     };
     let tools: Vec<&Found> = snapshot.names.of(&switch.server).filter(fits).collect();
     let tokens = activate::cost(tools.iter().copied());
-    let mut text = format!("{}: {} tools, ~{tokens} tokens", switch.server, tools.len());
+    let mut text = format!("{}: {}, ~{tokens} tokens", switch.server, activate::tools_in_words(tools.len()));
     if session.host_view().shows_changes() {
         return text;
     }

@@ -77,11 +77,14 @@ impl TransportError {
     }
 
     pub(crate) fn failure_of(&self, spec: &ServerSpec) -> Failure {
-        let url = match &spec.transport {
-            Transport::Http(http) => Url::parse(&http.url).ok().as_ref().map(redacted),
-            Transport::Stdio(_) => None,
-        };
-        self.failure_at(&url.unwrap_or_default())
+        let Transport::Http(http) = &spec.transport else { return self.failure_at("") };
+        let url = Url::parse(&http.url).ok().as_ref().map(redacted);
+        let failure = self.failure_at(&url.unwrap_or_default());
+        let has_credentials = http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        match self {
+            Self::Status { code: 401, .. } if has_credentials => failure.with_remedy(REJECTED),
+            _ => failure,
+        }
     }
 
     /// The error of a request in a session: some servers answer an unknown session with status 400.
@@ -108,6 +111,9 @@ impl TransportError {
         matches!(self, Self::Status { code: 400 | 404 | 405, .. })
     }
 }
+
+/// The remedy where the server has got an `Authorization` header.
+const REJECTED: &str = "the server rejects the credentials in the \"Authorization\" header: check that they are whole and still hold";
 
 fn remedy(code: u16) -> Option<&'static str> {
     match code {

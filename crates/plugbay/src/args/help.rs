@@ -107,6 +107,17 @@ mod tests {
     }
 
     #[test]
+    fn no_example_of_a_command_is_broken_by_the_width_of_the_help() {
+        for sub in command().get_subcommands() {
+            for text in [sub.get_after_help(), sub.get_after_long_help()].into_iter().flatten() {
+                let text = text.to_string();
+                let wide = text.lines().find(|line| line.chars().count() > WIDTH);
+                assert_eq!(wide, None, "{}", sub.get_name());
+            }
+        }
+    }
+
+    #[test]
     fn every_command_has_a_section_in_the_docs() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
         let text = fs::read_to_string(file).unwrap();

@@ -44,16 +44,27 @@ pub struct InGateway {
 
 pub async fn get(context: &Context, args: &GetArgs) -> Result<ExitCode, CommandError> {
     let mut entries = context.source.entries();
+    if entries.is_empty() {
+        context.settings()?;
+    }
     let Some(index) = entries.iter().position(|entry| entry.name.eq_ignore_ascii_case(&args.name)) else {
         // The reason may be a file that plugbay does not use.
         context.output.diagnostics(&context.source.load().diagnostics);
         return Err(no_such_server(&args.name, entries.iter().map(|entry| entry.name.as_str())));
     };
-    let entry = entries.swap_remove(index);
+    let mut entry = entries.swap_remove(index);
+    entry.problem = entry.problem.or_else(|| problem(context, &entry.name));
     let tools = if entry.disabled { None } else { cached_tools(context, &entry.name).await };
     let gateways = in_gateways(context, &entry.name);
     context.output.show(&Details { entry, tools, gateways });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why plugbay cannot use the entry, such as a variable that is not set.
+fn problem(context: &Context, name: &str) -> Option<String> {
+    let servers = context.source.load().servers;
+    let server = servers.into_iter().find(|server| server.name.as_str().eq_ignore_ascii_case(name))?;
+    server.spec.err()
 }
 
 async fn cached_tools(context: &Context, name: &str) -> Option<CachedTools> {

@@ -43,7 +43,7 @@ pub struct Consent {
 
 const EXAMPLES: &str = "\
 Examples:
-  plugbay import                    # everything that hosts have, after a question
+  plugbay import                    # all that hosts have, after a question
   plugbay import --dry-run          # only show it
   plugbay import cursor zed
   plugbay import ./mcp.json

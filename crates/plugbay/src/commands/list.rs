@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use plugbay_core::{
     era::Era,
-    exposure::Mode,
     failure::Failure,
     name::ServerName,
     server_state::ServerState,
@@ -183,7 +182,7 @@ impl Look<'_> {
         let era = self.snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
         let state = match (&trouble, era) {
             (Some(_), _) => ServerState::Error,
-            (None, Some(_)) => working(server.exposure.mode.or(self.settings.mode)),
+            (None, Some(_)) => ServerState::Ready,
             (None, None) => ServerState::Warming,
         };
         Row {
@@ -195,14 +194,6 @@ impl Look<'_> {
             trouble,
             was_shown: self.names_all && server.spec.is_err(),
         }
-    }
-}
-
-/// What a server that works is for the host.
-fn working(mode: Option<Mode>) -> ServerState {
-    match mode {
-        None | Some(Mode::All) => ServerState::Active,
-        Some(Mode::Search | Mode::Activate | Mode::Suite) => ServerState::Ready,
     }
 }
 

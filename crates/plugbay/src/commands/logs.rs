@@ -1,12 +1,11 @@
 //! `plugbay logs`: what servers wrote to stderr, and what gateways logged.
 
-use std::{path::Path, process::ExitCode};
+use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
-use plugbay_core::name;
 use serde::Serialize;
 use tokio::signal;
 
-use super::{CommandError, Context, alternatives};
+use super::{CommandError, Context, place::no_such_server};
 use crate::{
     files,
     log_files::{self, Follower, Line},
@@ -87,15 +86,11 @@ async fn follow(context: &Context, follower: &mut Follower, of_one: bool) -> std
 fn known(context: &Context, folder: &Path, wanted: &str) -> Result<String, CommandError> {
     let logged = log_files::names(folder)?;
     let configured = context.source.load().servers.into_iter().map(|server| server.name.to_string());
-    let all: Vec<String> = logged.into_iter().chain(configured).collect();
+    let all: BTreeSet<String> = logged.into_iter().chain(configured).collect();
     if let Some(name) = all.iter().find(|name| name.eq_ignore_ascii_case(wanted)) {
         return Ok(name.clone());
     }
-    let error = CommandError::failed(format!("there is no server {wanted:?}, and no log of one"));
-    match name::nearest(wanted, all.iter().map(String::as_str)) {
-        near if near.is_empty() => Err(error.hint("`plugbay logs` shows the logs of all servers")),
-        near => Err(error.hint(format!("did you mean {}?", alternatives(&near)))),
-    }
+    Err(no_such_server(wanted, all.iter().map(String::as_str)))
 }
 
 fn nothing(server: Option<&str>) -> CommandError {

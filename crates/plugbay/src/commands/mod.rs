@@ -84,7 +84,7 @@ impl Context {
             }
             Some(file) => {
                 let message = format!("{} contains no servers; an example:", file.display());
-                CommandError::failed(message).example(EXAMPLE)
+                CommandError::failed(message).example(EXAMPLE).hint(SETUP).hint(ADD)
             }
             None => self.not_configured(),
         })
@@ -94,12 +94,14 @@ impl Context {
         let looked = self.source.paths.user_file.clone().unwrap_or_else(|| PathBuf::from("config.jsonc"));
         CommandError::failed("there is no configuration file yet")
             .hint(format!("plugbay looked for {}", looked.display()))
-            .hint("write one like this; entries of any MCP host's mcpServers can be pasted:")
-            .example(EXAMPLE)
-            .hint("or run `plugbay demo` first")
+            .hint(SETUP)
+            .hint(ADD)
+            .hint("`plugbay demo` shows plugbay with sample servers, and changes nothing")
     }
 }
 
+const SETUP: &str = "`plugbay setup` moves the servers of your hosts here";
+const ADD: &str = "`plugbay add NAME -- COMMAND` adds one server";
 const EXAMPLE: &str = r#"{
   "mcpServers": {
     "time": { "command": "uvx", "args": ["mcp-server-time"] }

@@ -89,6 +89,24 @@ pub(super) fn holding(
     }
 }
 
+/// The files that hold these servers, each with its servers. Fails if one of the servers does not exist.
+pub(super) fn holding_all(
+    context: &Context,
+    names: &[String],
+    scope: Option<Scope>,
+) -> Result<Vec<(Editable, Vec<String>)>, CommandError> {
+    let mut files: Vec<(Editable, Vec<String>)> = Vec::new();
+    for name in names {
+        let (file, written_name) = holding(context, name, scope)?;
+        match files.iter_mut().find(|(known, _)| known.file == file.file) {
+            Some((_, names)) if names.contains(&written_name) => {}
+            Some((_, names)) => names.push(written_name),
+            None => files.push((file, vec![written_name])),
+        }
+    }
+    Ok(files)
+}
+
 fn unknown(context: &Context, name: &str, files: &[Editable]) -> CommandError {
     let elsewhere = context.source.entries().into_iter().find(|entry| entry.name.eq_ignore_ascii_case(name));
     if let Some(entry) = elsewhere {
@@ -100,15 +118,20 @@ fn unknown(context: &Context, name: &str, files: &[Editable]) -> CommandError {
     no_such_server(name, names.iter().map(String::as_str))
 }
 
-/// Suggests the servers whose names are most alike.
+/// The error for a name that no server has. It suggests the names that are most alike, and names all servers.
 pub(super) fn no_such_server<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> CommandError {
     let names: Vec<&str> = names.collect();
     let error = CommandError::failed(format!("there is no server {name:?}"));
-    match name::nearest(name, names.iter().copied()) {
-        near if !near.is_empty() => error.hint(format!("did you mean {}?", alternatives(&near))),
-        _ if names.is_empty() => error.hint("no server is configured; `plugbay add` adds one"),
-        _ => error.hint(format!("configured: {}", names.join(", "))),
+    if names.is_empty() {
+        return error.hint(
+            "no server is configured: `plugbay setup` moves those of your hosts here, `plugbay add` adds one",
+        );
     }
+    let error = match name::nearest(name, names.iter().copied()) {
+        near if near.is_empty() => error,
+        near => error.hint(format!("did you mean {}?", alternatives(&near))),
+    };
+    error.hint(format!("configured: {}", names.join(", ")))
 }
 
 /// Writes the file. A project's file that nobody has approved stays unapproved, which the user should know.

@@ -1,4 +1,4 @@
-//! `plugbay remove`: takes a server's entry out of its configuration file.
+//! `plugbay remove`: takes servers' entries out of their configuration files.
 
 use std::process::ExitCode;
 
@@ -8,21 +8,27 @@ use super::{
     place::{self, FileChange, Verb},
 };
 
-/// Remove a server's entry.
+/// Remove servers' entries.
 #[derive(Debug, clap::Args)]
 pub struct RemoveArgs {
-    /// The name of the server.
-    name: String,
+    /// The names of the servers.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
     #[command(flatten)]
     scope: ScopeFlag,
 }
 
+/// Removes all of the servers, or none if one of them does not exist.
 pub fn remove(context: &Context, args: &RemoveArgs) -> Result<ExitCode, CommandError> {
-    let (mut file, written_name) = place::holding(context, &args.name, args.scope.scope)?;
-    file.remove(&[&written_name]).map_err(|error| place::failed(context, error))?;
-    place::write(context, &file)?;
-    let gateways = place::gateways(context, &file);
-    let change = FileChange { verb: Verb::Removed, servers: vec![written_name], file: file.file, gateways };
-    context.output.show(&change);
+    let mut changes = Vec::new();
+    for (mut file, servers) in place::holding_all(context, &args.names, args.scope.scope)? {
+        for server in &servers {
+            file.remove(&[server]).map_err(|error| place::failed(context, error))?;
+        }
+        place::write(context, &file)?;
+        let gateways = place::gateways(context, &file);
+        changes.push(FileChange { verb: Verb::Removed, servers, file: file.file, gateways });
+    }
+    context.output.show(&changes);
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ use plugbay_downstream::{
     stdio,
 };
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::{sleep, timeout},
 };
 
@@ -97,9 +97,11 @@ async fn serve_http(context: &Context, Http { address, access }: Http) -> Result
             .hint("choose another address, or port 0 for any free port")
     })?;
     let address = listener.address()?.to_string();
-    context.output.note(format!("serving MCP at {address}"));
     let limits = Limits::detect();
-    let hosts = |gateway| http::serve(gateway, listener, access, limits, stop_signal());
+    // Before the address is known, so that no signal of a reader of the address comes too early.
+    let stop = stop_signal();
+    context.output.note(format!("serving MCP at {address}"));
+    let hosts = |gateway| http::serve(gateway, listener, access, limits, stop);
     Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
 }
 
@@ -186,18 +188,25 @@ async fn reloaded(source: &Source) -> Settings {
     settings
 }
 
-async fn stop_signal() {
-    let wait = |kind| async move {
-        match signal(kind) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
+/// Catches the signals that end a gateway, from this call on; the future waits for the first of them.
+fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let [terminate, interrupt, hangup] = kinds.map(|kind| signal(kind).ok());
+    async move {
+        tokio::select! {
+            () = received(terminate) => {}
+            () = received(interrupt) => {}
+            () = received(hangup) => {}
         }
-    };
-    tokio::select! {
-        () = wait(SignalKind::terminate()) => {}
-        () = wait(SignalKind::interrupt()) => {}
-        () = wait(SignalKind::hangup()) => {}
+    }
+}
+
+/// Waits for ever if the signal cannot be caught.
+async fn received(signal: Option<Signal>) {
+    match signal {
+        Some(mut signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
     }
 }

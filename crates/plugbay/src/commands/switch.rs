@@ -32,16 +32,8 @@ pub fn disable(context: &Context, args: &SwitchArgs) -> Result<ExitCode, Command
 
 /// Changes all of the servers, or none if one of them does not exist.
 fn switch(context: &Context, args: &SwitchArgs, verb: Verb) -> Result<ExitCode, CommandError> {
-    let mut files: Vec<(Editable, Vec<String>)> = Vec::new();
-    for name in &args.names {
-        let (file, written_name) = place::holding(context, name, args.scope.scope)?;
-        match files.iter_mut().find(|(known, _)| known.file == file.file) {
-            Some((_, names)) => names.push(written_name),
-            None => files.push((file, vec![written_name])),
-        }
-    }
     let mut changes = Vec::new();
-    for (mut file, servers) in files {
+    for (mut file, servers) in place::holding_all(context, &args.names, args.scope.scope)? {
         let before = file.text.clone();
         for server in &servers {
             set(&mut file, server, verb).map_err(|error| place::failed(context, error))?;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use plugbay_core::{
     catalog::Tool,
     exposure::Mode,
-    name::{self, ServerName},
+    name::ServerName,
     signature::Signature,
     surface::{Snapshot, View},
     tokens::{Ledger, counted},
@@ -16,8 +16,9 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{
-    CommandError, Context, alternatives,
+    CommandError, Context,
     hosts::{chosen, rows, view},
+    place::no_such_server,
     start::start,
 };
 use crate::{app::App, config::Settings, tokenizer};
@@ -220,14 +221,10 @@ pub(super) fn find(settings: &Settings, wanted: &str) -> Result<ServerName, Comm
 
 pub(super) fn unknown_server(settings: &Settings, wanted: &str) -> CommandError {
     if settings.disabled.iter().any(|name| name.as_str().eq_ignore_ascii_case(wanted)) {
-        return CommandError::failed(format!("server {wanted} is disabled in the configuration"));
+        return CommandError::failed(format!("server {wanted} is disabled in the configuration"))
+            .hint(format!("`plugbay enable {wanted}` uses it again"));
     }
-    let names: Vec<&str> = settings.servers.iter().map(|server| server.name.as_str()).collect();
-    let error = CommandError::failed(format!("there is no server {wanted:?}"));
-    match name::nearest(wanted, names.iter().copied()) {
-        near if !near.is_empty() => error.hint(format!("did you mean {}?", alternatives(&near))),
-        _ => error.hint(format!("configured: {}", names.join(", "))),
-    }
+    no_such_server(wanted, settings.servers.iter().map(|server| server.name.as_str()))
 }
 
 impl ToolsArgs {

@@ -16,6 +16,8 @@ use crate::commands::demo::{
 /// The column at which answers begin: after an indent of two, a time and a gap.
 const ANSWER_INDENT: usize = 11;
 
+const NOTICE: &str = "  mode all lists gateway_status, too: it says which server fails, and why\n";
+
 impl View for Intro {
     fn human(&self, style: Style) -> String {
         let title = style.bold("Six servers start");
@@ -62,8 +64,11 @@ impl View for Costs {
                 percent(mode.total, all).into(),
             ]);
         }
+        // Beside the tools of the servers, a host gets one that explains why others are missing.
+        let has_notice = self.modes.first().is_some_and(|mode| mode.tools > self.tools);
+        let notice = if has_notice { style.dim(NOTICE) } else { String::new() };
         format!(
-            "\n{} (o200k tokens)\n{}\n{}\n{}",
+            "\n{} (o200k tokens)\n{}\n{}\n{}{notice}",
             style.bold("What the tools cost in a model's context"),
             servers.render(style),
             style.bold("What is left of it in each mode of plugbay, with the instructions"),

@@ -13,6 +13,8 @@ use crate::{
 /// `stderr` and `try` stand before what they name.
 const LABEL_WIDTH: usize = 8;
 const HINT_INDENT: usize = 2;
+/// The label before the help of a problem in a file.
+const HELP: &str = "= help: ";
 /// Text is not broken into shorter lines than this.
 const NARROWEST: usize = 40;
 
@@ -87,7 +89,25 @@ pub(super) fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
         Severity::Error => style.bad(&word),
         Severity::Warning => style.warn(&word),
     };
+    let text = within(&text, style.width);
     text.strip_prefix(&word).map_or(text.clone(), |rest| format!("{painted}{rest}"))
+}
+
+/// Breaks the message and the help of a problem between words. Its place and its snippet stay as they are.
+fn within(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let lines = text.lines().enumerate().map(|(number, line)| {
+        let indent = match line.find(HELP) {
+            Some(at) if line[..at].trim().is_empty() => at + HELP.len(),
+            _ if number == 0 => HINT_INDENT,
+            _ => return line.to_owned(),
+        };
+        // The first line begins at the margin.
+        let (label, rest) = if number == 0 { ("", line) } else { line.split_at(indent) };
+        let room = width.saturating_sub(indent).max(NARROWEST);
+        format!("{label}{}", table::wrap(rest, room).join(&format!("\n{:indent$}", "")))
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A problem of the configuration for programs.
@@ -141,6 +161,16 @@ error: server time does not work
     }
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_help_of_a_problem_is_broken_between_words_and_its_snippet_is_not() {
+        let text = "error: the variable `NOT_SET_ANYWHERE` is not set\n 7 | a line of the file that is longer than \
+                    the terminal is\n   = help: set it where plugbay is started, or give a default";
+        let expected = "error: the variable `NOT_SET_ANYWHERE` is not\n  set\n 7 | a line of the file that is longer \
+                        than the terminal is\n   = help: set it where plugbay is started, or give\n           a default";
+        assert_eq!(within(text, Some(50)), expected);
+        assert_eq!(within(text, None), text);
     }
 
     #[test]

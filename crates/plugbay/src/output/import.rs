@@ -44,11 +44,21 @@ fn section(file: &FileReport, style: Style) -> String {
     };
     let columns = ["SERVER", "FROM", "RESULT"].map(Column::left).into_iter();
     let mut table = Table::new(columns.chain([Column::flexible("NEEDS")]).collect());
-    for row in &file.servers {
+    // Every host that uses plugbay has an entry for it; one row says so for all.
+    let (own, others): (Vec<&Row>, Vec<&Row>) =
+        file.servers.iter().partition(|row| row.result == Outcome::Skipped(Skip::Plugbay));
+    for row in &others {
         let name = Cell::painted(clean_line(&row.name), Style::bold);
         table.row(vec![name, from(&row.origins).into(), result(row), needs(&row.needs)]);
     }
-    let mut notes: Vec<String> = file.servers.iter().flat_map(notes).collect();
+    let mut notes: Vec<String> = others.into_iter().flat_map(notes).collect();
+    if let [first, ..] = own.as_slice() {
+        let origins: Vec<&Origin> = own.iter().flat_map(|row| &row.origins).collect();
+        let name = Cell::painted(clean_line(&first.name), Style::bold);
+        table.row(vec![name, from(origins.iter().copied()).into(), result(first), "".into()]);
+        let hosts = hosts(origins).join(", ");
+        notes.push(format!("{}: leads to plugbay itself, in {hosts}", first.name));
+    }
     if !file.settings.is_empty() {
         notes.push(format!("the new file also gets {}", file.settings.join(", ")));
     }
@@ -56,10 +66,8 @@ fn section(file: &FileReport, style: Style) -> String {
 }
 
 /// The hosts of a server, the first by name.
-fn from(origins: &[Origin]) -> String {
-    let mut hosts: Vec<&str> = origins.iter().map(|origin| origin.host.as_str()).collect();
-    hosts.dedup();
-    match hosts.as_slice() {
+fn from<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> String {
+    match hosts(origins).as_slice() {
         [] => String::new(),
         [one] => clean_line(one),
         [one, other] => clean_line(&format!("{one}, {other}")),
@@ -67,10 +75,17 @@ fn from(origins: &[Origin]) -> String {
     }
 }
 
+fn hosts<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> Vec<&'o str> {
+    let mut hosts: Vec<&str> = origins.into_iter().map(|origin| origin.host.as_str()).collect();
+    hosts.dedup();
+    hosts
+}
+
+/// The table is shown before anything is written.
 fn result(row: &Row) -> Cell {
     match row.result {
-        Outcome::Added if row.disabled => Cell::painted("added, disabled", Style::warn),
-        Outcome::Added => Cell::painted("added", Style::good),
+        Outcome::Added if row.disabled => Cell::painted("new, disabled", Style::warn),
+        Outcome::Added => Cell::painted("new", Style::good),
         Outcome::AlreadyThere | Outcome::AlreadyThereChanged => Cell::painted("already there", Style::dim),
         Outcome::Skipped(_) => Cell::painted("skipped", Style::dim),
     }
@@ -100,7 +115,6 @@ fn notes(row: &Row) -> Vec<String> {
         Renamed::Taken(was) => format!("was {was:?}; another server has that name"),
     });
     let result = match row.result {
-        Outcome::Skipped(Skip::Plugbay) => Some("leads to plugbay itself".to_owned()),
         Outcome::Skipped(Skip::Gateway(id)) => {
             Some(format!("is another gateway; its servers: plugbay import {id}"))
         }
@@ -108,7 +122,7 @@ fn notes(row: &Row) -> Vec<String> {
             "has other variables, headers or another folder in the configuration; that entry stays"
                 .to_owned(),
         ),
-        Outcome::Added | Outcome::AlreadyThere => None,
+        Outcome::Added | Outcome::AlreadyThere | Outcome::Skipped(Skip::Plugbay) => None,
     };
     let variables = &row.needs.variables;
     let unset = (variables.len() > 1 || !variables.iter().all(|name| fits(name)))
@@ -135,6 +149,29 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn origin(host: &str) -> Origin {
+        Origin { host: host.to_owned(), file: "/f".into(), project: None }
+    }
+
+    #[test]
+    fn entries_for_plugbay_itself_are_one_row_and_one_note_with_their_hosts() {
+        let own = |host: &str| Row {
+            name: "plugbay".into(),
+            origins: vec![origin(host)],
+            result: Outcome::Skipped(Skip::Plugbay),
+            renamed: None,
+            disabled: false,
+            needs: Needs::default(),
+            notes: Vec::new(),
+        };
+        let servers = vec![own("codex"), own("cursor"), own("zed")];
+        let file = FileReport { file: "/c".into(), new: false, project: None, servers, settings: Vec::new() };
+        let text = section(&file, Style { colour: false, width: Some(80) });
+        assert!(text.contains("\nplugbay  codex and 2 more  skipped\n"), "{text}");
+        assert_eq!(text.matches("leads to plugbay itself, in codex, cursor, zed\n").count(), 1, "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains("plugbay")).count(), 2, "{text}");
+    }
 
     #[test]
     fn every_variable_that_is_not_set_is_named_in_full() {

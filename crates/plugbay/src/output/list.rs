@@ -172,7 +172,7 @@ mod tests {
         };
         let overview = Overview {
             servers: vec![
-                row("calc", ServerState::Active, 6, 1200, Some(Era::Legacy)),
+                row("calc", ServerState::Ready, 6, 1200, Some(Era::Legacy)),
                 broken("db", 0, None),
                 broken("files", 2, Some(Era::Modern)),
             ],
@@ -183,11 +183,11 @@ mod tests {
             ambiguous: vec![],
         };
         let expected = "\
-SERVER  STATE   TOOLS  TOKENS  ERA
-calc    active      6   1,200  legacy
-db      error       –       –  –
-files   error       2      24  modern
-total               8   1,224
+SERVER  STATE  TOOLS  TOKENS  ERA
+calc    ready      6   1,200  legacy
+db      error      –       –  –
+files   error      2      24  modern
+total              8   1,224
 
 db
   exited with code 1

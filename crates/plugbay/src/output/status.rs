@@ -63,9 +63,9 @@ impl GatewayStatus {
 
     fn host_table(&self, style: Style) -> String {
         let columns = vec![
-            Column::left("HOST"),
-            Column::left("VERSION"),
-            Column::left("PROFILE"),
+            Column::flexible("HOST"),
+            Column::flexible("VERSION"),
+            Column::flexible("PROFILE"),
             Column::left("ERA"),
             Column::left("MODE"),
             Column::flexible("WHY"),

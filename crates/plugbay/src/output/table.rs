@@ -5,8 +5,10 @@ use unicode_width::UnicodeWidthStr;
 use super::Style;
 
 const GAP: &str = "  ";
+/// The last flexible column is not cut below this while others can be cut.
+const NARROW: usize = 24;
 /// A column is never cut below this.
-const NARROWEST: usize = 24;
+const NARROWEST: usize = 12;
 
 pub(super) struct Table {
     columns: Vec<Column>,
@@ -17,7 +19,7 @@ pub(super) struct Table {
 pub(super) struct Column {
     title: &'static str,
     right: bool,
-    /// Cut when the terminal is too narrow.
+    /// Cut when the terminal is too narrow: the last such column first.
     flexible: bool,
 }
 
@@ -113,10 +115,17 @@ impl Table {
         }
         let gaps = GAP.len() * self.columns.len().saturating_sub(1);
         let whole = self.indent + gaps + widths.iter().sum::<usize>();
-        let excess = style.width.map_or(0, |limit| whole.saturating_sub(limit));
-        let flexible = self.columns.iter().position(|column| column.flexible);
-        if let Some(width) = flexible.map(|index| &mut widths[index]) {
-            *width = (*width).min(width.saturating_sub(excess).max(NARROWEST));
+        let mut excess = style.width.map_or(0, |limit| whole.saturating_sub(limit));
+        let flexible: Vec<usize> = (0..widths.len()).filter(|index| self.columns[*index].flexible).collect();
+        let last = flexible.last().map(|index| (*index, NARROW));
+        let all = flexible.iter().rev().map(|index| (*index, NARROWEST));
+        // The last column gives way first, and again when the others cannot.
+        let (others, again): (Vec<_>, Vec<_>) =
+            all.partition(|(index, _)| Some(*index) != last.map(|last| last.0));
+        for (index, least) in last.into_iter().chain(others).chain(again) {
+            let cut = excess.min(widths[index].saturating_sub(least));
+            widths[index] -= cut;
+            excess -= cut;
         }
         widths
     }
@@ -186,6 +195,23 @@ last
         let text = table().indented(2).render(Style { colour: false, width: Some(39) });
         assert!(text.contains("\n  日本      7  a sentence that goes on…\n"), "{text}");
         assert!(text.lines().all(|line| line.width() <= 39), "{text}");
+    }
+
+    #[test]
+    fn several_flexible_columns_share_a_narrow_terminal() {
+        let columns = vec![Column::flexible("HOST"), Column::left("MODE"), Column::flexible("WHY")];
+        let mut table = Table::new(columns);
+        let why = "all tools together are small enough for every turn";
+        table.row(vec!["a host with quite a long name".into(), "activate".into(), why.into()]);
+        let at = |width| table.render(Style { colour: false, width: Some(width) });
+        assert!(
+            at(70).contains("a host with quite a long name  activate  all tools together are"),
+            "{}",
+            at(70)
+        );
+        for width in [36, 50, 60, 70] {
+            assert!(at(width).lines().all(|line| line.width() <= width), "{}", at(width));
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn listings(listings: &[Listed], style: Style) -> String {
     let all = listings.first().map_or(0, |listed| listed.total);
     for listed in listings {
         table.row(vec![
-            listed.seen.clone().into(),
+            situation(&listed.seen).0.into(),
             listed.tools.to_string().into(),
             count(listed.tokens).into(),
             count(listed.instructions).into(),
@@ -44,8 +44,21 @@ fn listings(listings: &[Listed], style: Style) -> String {
             percent(listed.total, all).into(),
         ]);
     }
-    let legend = "TEXTS: definitions as models read them, and calls so far; tokens: o200k\n";
-    format!("{}{}", table.render(style), style.dim(legend))
+    let mut legend =
+        String::from("TEXTS: definitions as models read them, and calls so far; tokens: o200k\n");
+    if let Some(server) = listings.iter().find_map(|listed| situation(&listed.seen).1) {
+        let _ = writeln!(legend, "introspected, called, on and off: the server {}", one_line(server));
+    }
+    format!("{}{}", table.render(style), style.dim(&legend))
+}
+
+/// What is seen without the name of the server, which may be as wide as the rest of the table; and that name.
+fn situation(seen: &str) -> (String, Option<&str>) {
+    let parts = seen.split_once(", ").and_then(|(mode, rest)| Some((mode, rest.split_once(' ')?)));
+    match parts {
+        Some((mode, (server, what))) => (format!("{mode}, {what}"), Some(server)),
+        None => (seen.to_owned(), None),
+    }
 }
 
 /// What each host pays today, and behind plugbay in each mode.

@@ -77,7 +77,10 @@ fn a_server_that_does_not_start_is_not_written_unless_it_is_not_checked() {
     assert!(run.out.ends_with(&end), "{}", run.out);
     let unset = harness.run(&["add", "x", "-e", "T=${NOT_SET}", "--", program(), "__sample", "calc"]);
     assert_eq!(unset.code, Some(1));
-    assert!(unset.out.contains("the variable `NOT_SET` is not set"), "{}", unset.out);
+    assert!(unset.out.contains("the variable `NOT_SET` is not set\n  try     set it"), "{}", unset.out);
+    let secret =
+        harness.run(&["add", "x", "-e", "API_KEY=s3cr3t-value", "--", program(), "__sample", "broken"]);
+    assert_eq!((secret.code, secret.err.as_str()), (Some(1), ""), "no note on a file that was not written");
     for flag in ["--no-check", "--force"] {
         let run = add(&harness, &[flag, &flag[2..]], "broken");
         assert_eq!((run.code, run.out.lines().count()), (Some(0), 3), "{run:?}");

@@ -42,6 +42,18 @@ fn a_tool_result_with_is_error_fails_the_command() {
 }
 
 #[test]
+fn a_server_in_the_place_of_a_tool_gets_the_names_of_its_tools() {
+    let harness = Harness::with(&samples());
+    let error = "error: clock is a server; name one of its tools: clock.TOOL\n";
+    let unknown = format!("{error}  `plugbay tools --server clock` lists its tools\n");
+    harness.run(&["call", "clock"]).check(2, "", &unknown);
+    assert_eq!(harness.run(&["list"]).code, Some(0));
+    let run = harness.run(&["call", "clock"]);
+    assert!(run.err.starts_with(&format!("{error}  its tools are ")), "{}", run.err);
+    assert!(run.err.contains("weekday"), "{}", run.err);
+}
+
+#[test]
 fn unknown_tool_names_get_near_ones() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["call", "calc.evalute", "expression=1"]);
@@ -51,11 +63,16 @@ fn unknown_tool_names_get_near_ones() {
         "{}",
         run.err
     );
-    let expected = "error: there is no server \"clac\"\n  did you mean calc?\n";
+    let expected =
+        "error: there is no server \"clac\"\n  did you mean calc?\n  configured: calc, clock, notes\n";
     harness.run(&["call", "clac.evaluate"]).check(1, "", expected);
     // The server is in the cache by now, so a tool without its server can be found.
     let run = harness.run(&["call", "evaluate"]);
-    run.check(2, "", "error: \"evaluate\" does not name a server\n  did you mean calc.evaluate?\n");
+    run.check(
+        2,
+        "",
+        "error: \"evaluate\" names neither a server nor a tool\n  did you mean calc.evaluate?\n",
+    );
 }
 
 #[test]
@@ -73,7 +90,8 @@ fn the_call_command_follows_allow_and_deny() {
     harness.run(&["call", "calc.evaluate", "expression=1"]).check(0, "1\n", "");
     let run = harness.run(&["call", "calc.factorize", "number=4"]);
     assert!(run.err.starts_with("error: the configuration hides the tool \"factorize\" of calc\n"));
-    harness.run(&["call", "off.x"]).check(1, "", "error: server off is disabled in the configuration\n");
+    let off = "error: server off is disabled in the configuration\n  `plugbay enable off` uses it again\n";
+    harness.run(&["call", "off.x"]).check(1, "", off);
     let run = harness.run(&["call", "bad.x"]);
     assert_eq!(run.code, Some(1));
     assert!(run.err.starts_with("error: server bad does not work\n  exit code 3"), "{}", run.err);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::harness::{Harness, program, sample};
+use crate::harness::{Harness, program, sample, samples};
 
 #[test]
 fn get_shows_the_entry_that_counts_without_values_of_variables() {
@@ -35,7 +35,11 @@ fn get_shows_the_entry_that_counts_without_values_of_variables() {
         (&json["env"], &json["deny"], &json["tools"]["all"]),
         (&json!(["TOKEN"]), &json!(["list_*"]), &json!(6))
     );
-    harness.run(&["get", "clac"]).check(1, "", "error: there is no server \"clac\"\n  did you mean calc?\n");
+    harness.run(&["get", "clac"]).check(
+        1,
+        "",
+        "error: there is no server \"clac\"\n  did you mean calc?\n  configured: calc, remote\n",
+    );
 }
 
 #[test]
@@ -70,11 +74,59 @@ fn a_removed_server_leaves_every_other_line_and_comment() {
     let run = harness.run(&["remove", "a"]);
     run.check(0, &format!("removed a from {}\n", harness.user_file().display()), "");
     assert_eq!(fs::read_to_string(harness.user_file()).unwrap(), text(""));
-    harness.run(&["remove", "bb"]).check(1, "", "error: there is no server \"bb\"\n  did you mean b?\n");
+    harness.run(&["remove", "bb"]).check(
+        1,
+        "",
+        "error: there is no server \"bb\"\n  did you mean b?\n  configured: b\n",
+    );
     let json = harness.run(&["remove", "b", "--json"]).json();
-    assert_eq!((&json["change"], &json["servers"]), (&json!("removed"), &json!(["b"])));
+    assert_eq!((&json[0]["change"], &json[0]["servers"]), (&json!("removed"), &json!(["b"])));
     let run = harness.run(&["remove", "b"]);
-    assert!(run.err.ends_with("no server is configured; `plugbay add` adds one\n"), "{}", run.err);
+    assert!(run.err.contains("no server is configured: `plugbay setup` moves"), "{}", run.err);
+}
+
+#[test]
+fn several_servers_are_removed_at_once_or_none_of_them() {
+    let harness = Harness::with(&samples());
+    let before = fs::read_to_string(harness.user_file()).unwrap();
+    assert_eq!(harness.run(&["remove", "calc", "clok"]).code, Some(1));
+    assert_eq!(fs::read_to_string(harness.user_file()).unwrap(), before, "all or none");
+    let expected = format!("removed calc, clock from {}\n", harness.user_file().display());
+    harness.run(&["remove", "calc", "Clock", "calc"]).check(0, &expected, "");
+    assert_eq!(
+        harness.run(&["get", "clock"]).err,
+        "error: there is no server \"clock\"\n  configured: notes\n"
+    );
+}
+
+#[test]
+fn an_unknown_server_has_one_message_and_one_exit_code_in_all_commands() {
+    let harness = Harness::with(&samples());
+    let expected =
+        "error: there is no server \"clok\"\n  did you mean clock?\n  configured: calc, clock, notes\n";
+    let commands: [&[&str]; 9] = [
+        &["list", "clok"],
+        &["get", "clok"],
+        &["remove", "clok"],
+        &["disable", "clok"],
+        &["enable", "clok"],
+        &["logs", "clok"],
+        &["tools", "--server", "clok"],
+        &["tokens", "--server", "clok"],
+        &["call", "clok.now"],
+    ];
+    for command in commands {
+        let run = harness.run(command);
+        assert_eq!((run.code, run.err.as_str()), (Some(1), expected), "{command:?}");
+    }
+}
+
+#[test]
+fn an_entry_with_a_variable_that_is_not_set_is_shown_with_that_problem() {
+    let harness = Harness::with(&json!({ "s": { "command": "x", "env": { "TOKEN": "${NOT_SET}" } } }));
+    let run = harness.run(&["get", "s"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.out.contains("\n  problem  the variable `NOT_SET` is not set"), "{}", run.out);
 }
 
 #[test]

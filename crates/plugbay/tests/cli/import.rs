@@ -95,19 +95,19 @@ fn the_table_of_an_import_tells_origins_results_and_needs() {
     let expected = "\
 HOME/config/plugbay/config.jsonc is created with 5 servers
 
-SERVER         FROM                 RESULT           NEEDS
-calc           claude-code, cursor  added
-github         claude-code          added
-clock          codex                added, disabled
-team-docs-v2   codex                added            perhaps a login
-github-cursor  cursor               added            GITHUB_TOKEN (not set)
+SERVER         FROM                 RESULT         NEEDS
+calc           claude-code, cursor  new
+github         claude-code          new
+clock          codex                new, disabled
+team-docs-v2   codex                new            perhaps a login
+github-cursor  cursor               new            GITHUB_TOKEN (not set)
 plugbay        claude-code          skipped
 
 Notes
   calc: cursor calls it \"calculator\"
   team-docs-v2: was \"team docs.v2\"; names have letters, digits, `-` and single `_`, at most 32 characters
   github-cursor: was \"github\"; another server has that name
-  plugbay: leads to plugbay itself
+  plugbay: leads to plugbay itself, in claude-code
 
 Not imported
   HOME/config/zed/settings.json: `broken` has a `command` that is not a list

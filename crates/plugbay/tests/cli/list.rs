@@ -11,7 +11,7 @@ fn the_list_shows_every_server_and_its_tokens() {
     let run = Harness::with(&samples()).run(&["list"]);
     let lines: Vec<Vec<&str>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["SERVER", "STATE", "TOOLS", "TOKENS", "ERA"]);
-    assert_eq!((lines[1][0], lines[1][1], lines[1][2], lines[1][4]), ("calc", "active", "6", "legacy"));
+    assert_eq!((lines[1][0], lines[1][1], lines[1][2], lines[1][4]), ("calc", "ready", "6", "legacy"));
     assert_eq!(lines[4][..2], ["total", "19"]);
     assert_eq!((run.code, run.err.lines().count()), (Some(0), 3), "{}", run.err);
     assert!(run.err.lines().all(|line| line.starts_with("✓ ") && line.contains(" tools  ")), "{}", run.err);
@@ -34,7 +34,7 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
   try     start the service that this server wants to reach
 ";
     assert!(run.out.contains(explanation), "{}", run.out);
-    assert!(run.out.contains("\ncalc    active      6"), "{}", run.out);
+    assert!(run.out.contains("\ncalc    ready      6"), "{}", run.out);
     assert!(
         run.out.contains("\ngone\n  command not found: `no-such-program` is in none of the folders"),
         "{}",
@@ -47,7 +47,7 @@ fn a_server_that_fails_is_explained_and_the_others_are_shown() {
     let json = harness.run(&["list", "--json"]).json();
     let states: Vec<_> =
         json["servers"].as_array().unwrap().iter().map(|row| row["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["error", "active", "error", "error"]);
+    assert_eq!(states, ["error", "ready", "error", "error"]);
     assert_eq!(json["servers"][0]["stderr"][0], "broken: reading the settings");
     assert_eq!((&json["tools"], &json["disabled"]), (&json!(6), &json!(["off"])));
     harness.wait_for_processes();
@@ -69,7 +69,7 @@ fn tools_of_a_server_that_worked_once_are_still_counted() {
 }
 
 #[test]
-fn without_a_configuration_it_says_where_to_write_one() {
+fn without_a_configuration_every_command_names_the_ways_to_get_one() {
     let harness = Harness::empty();
     let run = harness.run(&["list"]);
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
@@ -77,7 +77,13 @@ fn without_a_configuration_it_says_where_to_write_one() {
     let expected =
         format!("error: there is no configuration file yet\n  plugbay looked for {}\n", path.display());
     assert!(run.err.starts_with(&expected), "{}", run.err);
-    assert!(run.err.contains("\n      \"mcpServers\": {\n"), "{}", run.err);
+    assert!(run.err.contains("\n  `plugbay setup` moves the servers of your hosts here\n"), "{}", run.err);
+    let commands: [&[&str]; 6] =
+        [&["tokens"], &["hosts"], &["tools"], &["search", "x"], &["call", "x.y"], &["get", "x"]];
+    for command in commands {
+        let other = harness.run(command);
+        assert_eq!((other.code, &other.err), (Some(1), &run.err), "{command:?}");
+    }
 
     harness.configure("{}");
     assert!(harness.run(&["list"]).err.contains("config.jsonc contains no servers"));

@@ -84,7 +84,10 @@ fn a_search_without_hits_says_how_to_ask() {
         run.err
     );
     let run = harness.run(&["search", "x", "--server", "clok"]);
-    assert_eq!(run.err, "error: there is no server \"clok\"\n  did you mean clock?\n");
+    assert_eq!(
+        run.err,
+        "error: there is no server \"clok\"\n  did you mean clock?\n  configured: calc, clock, notes\n"
+    );
 }
 
 #[test]

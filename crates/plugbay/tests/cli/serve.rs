@@ -1,5 +1,10 @@
 //! What surrounds `plugbay serve`, and the commands that need no server.
 
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
 use crate::harness::{Harness, samples};
 
 #[test]
@@ -23,4 +28,18 @@ fn help_names_every_command() {
     assert!(!run.out.contains("__"), "hidden commands stay hidden");
     assert!(Harness::empty().run(&["call", "--help"]).out.contains("\nExamples:\n"));
     assert_eq!(Harness::empty().run(&["frobnicate"]).code, Some(2));
+}
+
+#[test]
+fn a_signal_right_after_the_address_ends_serve_in_order() {
+    let harness = Harness::with(&samples());
+    let mut command = harness.command(&["serve", "--http", "127.0.0.1:0"]);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("plugbay serves");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("serving MCP at"));
+    let killed = Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
+    // The rest is read, so that the gateway can write it.
+    lines.for_each(drop);
+    assert!(said.is_some() && killed.success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }

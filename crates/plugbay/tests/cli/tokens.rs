@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, samples};
+use crate::harness::{Harness, Run, sample, samples};
 
 #[test]
 fn tokens_of_each_mode_are_counted_as_hosts_see_it() {
@@ -72,5 +72,20 @@ fn host_profiles_are_shown_with_their_modes() {
         wrong.err.starts_with("error: there is no profile of a host \"nobody\"\n  there are profiles of "),
         "{}",
         wrong.err
+    );
+}
+
+#[test]
+fn the_table_of_tokens_fits_80_columns_whatever_the_server_is_called() {
+    let name = "a-server-with-the-longest-name-1";
+    let harness = Harness::with(&json!({ name: sample("notes") }));
+    let run = Run::of(harness.command(&["tokens"]).env("COLUMNS", "80").output().expect("plugbay runs"));
+    let wide = run.out.lines().find(|line| line.chars().count() > 80);
+    assert_eq!((run.code, wide), (Some(0), None), "{}", run.out);
+    assert!(run.out.contains("\nsuite, introspected and called "), "{}", run.out);
+    assert!(
+        run.out.contains(&format!("\nintrospected, called, on and off: the server {name}\n")),
+        "{}",
+        run.out
     );
 }

@@ -62,7 +62,8 @@ fn the_tools_command_answers_from_the_cache() {
 #[test]
 fn an_unknown_server_name_gets_the_nearest() {
     let harness = Harness::with(&samples());
-    let expected = "error: there is no server \"clok\"\n  did you mean clock?\n";
+    let expected =
+        "error: there is no server \"clok\"\n  did you mean clock?\n  configured: calc, clock, notes\n";
     harness.run(&["tools", "--server", "clok"]).check(1, "", expected);
     let expected = "error: there is no server \"x\"\n  configured: calc, clock, notes\n";
     harness.run(&["tools", "--server", "x"]).check(1, "", expected);

@@ -159,7 +159,7 @@ fn the_status_overview_shows_the_saved_tokens() {
     let told = overview(&snapshot, &view, |_| false);
     let each = cost(snapshot.names.iter().take(1));
     let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines[0], format!("Chrome-DevTools: ready, 1 tools, ~{each} tokens"));
+    assert_eq!(lines[0], format!("Chrome-DevTools: ready, 1 tool, ~{each} tokens"));
     assert!(lines[1].starts_with("github: active, 1 of 3 tools, ~"), "{told}");
     assert!(lines[2].starts_with("gitlab: active, 2 tools, ~"), "{told}");
     assert_eq!(lines[3], "new: warming");

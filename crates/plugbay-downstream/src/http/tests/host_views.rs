@@ -48,7 +48,7 @@ async fn activated_tools_of_a_named_host_view_belong_to_its_caller_alone() {
     let harness = Harness::with(active_snapshot(), &["one", "two"]);
     let told = activate(&harness, "/mcp?desk=a", "one").await;
     // Nobody listens there, so it is not waited for, and the reply says what there is.
-    assert!(told.starts_with("s: 1 tools") && told.ends_with("fetched again:\ns__echo()"), "{told}");
+    assert!(told.starts_with("s: 1 tool,") && told.ends_with("fetched again:\ns__echo()"), "{told}");
     assert_eq!(tools(&harness, "/mcp?desk=a", "one").await, "s__echo");
     for (path, token) in [("/mcp?desk=a", "two"), ("/mcp?desk=b", "one")] {
         assert_eq!(tools(&harness, path, token).await, "", "{path} {token}");
@@ -123,7 +123,7 @@ async fn activation_waits_for_a_legacy_host_with_a_notification_stream() {
     assert_eq!(listening.hear().await["method"], "notifications/tools/list_changed");
     assert!(harness.ask(within(&session, &list(4))).await.body.contains("s__echo"));
     let told = host.reply().await.body;
-    assert!(told.contains("s: 1 tools") && !told.contains("s__echo"), "{told}");
+    assert!(told.contains("s: 1 tool,") && !told.contains("s__echo"), "{told}");
 }
 
 /// In auto mode.

@@ -124,7 +124,7 @@ async fn activation_waits_until_the_host_has_listed_tools_again() {
         host.harness.hear_nothing().await;
         assert_eq!(host.tools().await, format!("{THREE} chrome__navigate"));
         let (text, failed) = host.told().await;
-        assert!(text.starts_with("chrome: 1 tools, ~") && !failed, "{text}");
+        assert!(text.starts_with("chrome: 1 tool, ~") && !failed, "{text}");
 
         host.say("tools/call", json!({ "name": "chrome__navigate", "arguments": {} })).await;
         let forwarded = host.harness.forwarded().await;
@@ -198,7 +198,7 @@ async fn activation_waits_for_a_warming_server_with_progress() {
         host.is_told_of_a_change().await;
         assert!(host.tools().await.ends_with("chrome__navigate linear__tickets"));
         let (text, failed) = host.told().await;
-        assert!(text.contains("chrome: 1 tools") && text.contains("linear: 1 tools") && !failed, "{text}");
+        assert!(text.contains("chrome: 1 tool,") && text.contains("linear: 1 tool,") && !failed, "{text}");
     }
 }
 
@@ -212,7 +212,7 @@ async fn activation_of_single_tools_waits_for_a_warming_server() {
     host.harness.snapshots.send_replace(after(&cold, Change::Listed(name("linear"), offer("tickets"))));
     host.is_told_of_a_change().await;
     assert!(host.tools().await.ends_with(" linear__tickets"));
-    assert!(host.told().await.0.starts_with("linear: 1 tools"));
+    assert!(host.told().await.0.starts_with("linear: 1 tool,"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,12 +223,12 @@ async fn a_ready_server_is_activated_while_others_are_warming() {
     host.call_builtin("gateway_status", json!({})).await;
     assert!(host.told().await.0.contains("linear: warming"));
     host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
-    assert!(host.told().await.0.starts_with("chrome: 1 tools"));
+    assert!(host.told().await.0.starts_with("chrome: 1 tool,"));
     // What a strange name means may come with the next server.
     host.call_builtin("gateway_activate", json!({ "name": "tickets" })).await;
     host.harness.hear_nothing().await;
     host.harness.snapshots.send_replace(after(&ready, Change::Listed(name("linear"), offer("tickets"))));
-    assert!(host.told().await.0.starts_with("linear: 1 tools"));
+    assert!(host.told().await.0.starts_with("linear: 1 tool,"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,7 +306,7 @@ async fn activation_retries_a_failed_server() {
         host.harness.snapshots.send_replace(after(&second, Change::Listed(name("linear"), offer("tickets"))));
         host.is_told_of_a_change().await;
         assert!(host.tools().await.ends_with(" linear__tickets"));
-        assert!(host.told().await.0.starts_with("linear: 1 tools"));
+        assert!(host.told().await.0.starts_with("linear: 1 tool,"));
     }
 }
 
@@ -371,7 +371,7 @@ async fn a_crash_drops_the_tools_of_an_active_server_and_a_recovery_brings_them_
         let (text, _) = host.told().await;
         assert!(
             text.starts_with("chrome: error: was killed by SIGKILL; try: run `plugbay list`")
-                && text.contains("\ngithub: ready, 1 tools, ~"),
+                && text.contains("\ngithub: ready, 1 tool, ~"),
             "{text}"
         );
         host.harness
@@ -433,7 +433,7 @@ async fn slash_commands_are_prompts() {
         assert_eq!(text, "Call gateway_activate with the name \"git\", and tell me what came of it.");
         host.say("prompts/get", json!({ "name": "status" })).await;
         let text = host.harness.hear().await["result"]["messages"][0]["content"]["text"].clone();
-        assert!(text.as_str().unwrap().contains("chrome: ready, 1 tools"), "{text}");
+        assert!(text.as_str().unwrap().contains("chrome: ready, 1 tool,"), "{text}");
         host.say("prompts/get", json!({ "name": "search", "arguments": { "query": "merge" } })).await;
         let text = host.harness.hear().await["result"]["messages"][0]["content"]["text"].clone();
         assert!(text.as_str().unwrap().contains("github__merge - Does it."), "{text}");

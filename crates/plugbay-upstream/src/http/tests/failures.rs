@@ -117,6 +117,17 @@ async fn one_unusable_response_ends_one_call() {
 }
 
 #[tokio::test]
+async fn a_server_that_rejects_an_authorization_header_is_not_said_to_need_one() {
+    let headers = [("authorization".to_owned(), "Bearer s3cr3t".to_owned())].into();
+    let (harness, mut server) = Harness::legacy(Setup { headers, ..Setup::default() }).await;
+    let call = harness.call("a");
+    server.take_call("a").await.status(401);
+    let end = harness.calls.end(call).await;
+    assert!(end.contains("try: the server rejects the credentials in"), "{end}");
+    assert!(!end.contains("s3cr3t") && !end.contains("give it credentials"), "{end}");
+}
+
+#[tokio::test]
 async fn the_servers_own_error_response_is_forwarded() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
     for code in [200, 400, 403, 500] {

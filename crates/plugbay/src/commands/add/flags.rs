@@ -202,8 +202,11 @@ const USAGE: &str =
 const EXAMPLES: &str = "\
 Examples:
   plugbay add time -- uvx mcp-server-time
-  plugbay add github -e GITHUB_TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
-  plugbay add docs https://docs.example/mcp -H 'Authorization: Bearer ${DOCS_TOKEN}'
+  plugbay add github -e GITHUB_TOKEN='${GITHUB_TOKEN}' -- \\
+    npx -y @modelcontextprotocol/server-github
+  plugbay add docs https://docs.example/mcp \\
+    -H 'Authorization: Bearer ${DOCS_TOKEN}'
 
-A line for `claude mcp add`, `codex mcp add` or `gemini mcp add` works as it is behind `plugbay add`.
-plugbay starts the server first, and writes nothing if it fails. It never overwrites a server without --update.";
+A line for `claude mcp add`, `codex mcp add` or `gemini mcp add` works as it is
+behind `plugbay add`. plugbay starts the server first, and writes nothing if it
+fails. It never overwrites a server without --update.";

@@ -131,6 +131,9 @@ async fn put(
 
     let works = |plan: &&Plan| !matches!(trials.get(&plan.addition.name), Some(Err(_)));
     let working: Vec<Plan> = plans.iter().filter(works).cloned().collect();
+    for plan in &plans {
+        notes.extend(secrets::notes(&plan.written_name, &plan.addition.members, works(&plan)));
+    }
     let written = apply(&file, &working).map_err(|error| place::failed(context, error))?;
     if written.text != file.text {
         place::write(context, &written)?;
@@ -243,7 +246,7 @@ fn show_new_problems(context: &Context, file: &Editable, changed: &Settings) {
     context.output.diagnostics(&problems);
 }
 
-/// Notes on the scope, on secrets and on servers that are the same.
+/// Notes on the scope and on servers that are the same.
 fn remarks(
     context: &Context,
     flags: &WriteFlags,
@@ -259,7 +262,6 @@ fn remarks(
     }
     let others = context.source.entries();
     for Plan { addition, written_name, .. } in plans {
-        notes.extend(secrets::notes(written_name, &addition.members));
         notes.extend(same_launch(settings, &addition.name).map(|other| {
             format!("{other} starts the same program or has the same address as {written_name}")
         }));

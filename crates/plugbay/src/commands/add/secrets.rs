@@ -22,8 +22,8 @@ const BEGINNINGS: [&str; 12] = [
 ];
 const SHORTEST: usize = 8;
 
-/// Notes on the given `env` and `headers` of an entry.
-pub fn notes(server: &str, members: &[(String, Input)]) -> Vec<String> {
+/// Notes on the given `env` and `headers` of an entry; on secrets only if the file holds the entry.
+pub fn notes(server: &str, members: &[(String, Input)], is_written: bool) -> Vec<String> {
     let values = members.iter().flat_map(|(key, value)| {
         let kind = match key.as_str() {
             "env" | "environment" | "envs" => "env",
@@ -35,13 +35,13 @@ pub fn notes(server: &str, members: &[(String, Input)]) -> Vec<String> {
     });
     values
         .filter_map(|(kind, name, value)| match value {
-            Input::String(value) => note(server, kind, name, value),
+            Input::String(value) => note(server, kind, name, value, is_written),
             _ => None,
         })
         .collect()
 }
 
-fn note(server: &str, kind: &str, name: &str, value: &str) -> Option<String> {
+fn note(server: &str, kind: &str, name: &str, value: &str, is_written: bool) -> Option<String> {
     if value.contains("$(") {
         return Some(format!("{kind} {name} of {server} contains `$(…)`, which no shell will run"));
     }
@@ -57,7 +57,7 @@ fn note(server: &str, kind: &str, name: &str, value: &str) -> Option<String> {
         return Some(format!("{kind} {name} of {server} looks like a placeholder: give your own value"));
     }
     let is_token = BEGINNINGS.iter().any(|beginning| secret.starts_with(beginning));
-    if secret.len() < SHORTEST || !(is_named || is_token) || secret.contains(' ') {
+    if !is_written || secret.len() < SHORTEST || !(is_named || is_token) || secret.contains(' ') {
         return None;
     }
     let variable: String =
@@ -90,7 +90,7 @@ mod tests {
 
     fn notes(server: &str, entry: &serde_json::Value) -> Vec<String> {
         let Input::Object(members) = plugbay_hosts::jsonc::input(entry) else { unreachable!() };
-        super::notes(server, &members)
+        super::notes(server, &members, true)
     }
 
     #[test]
@@ -108,6 +108,17 @@ mod tests {
         );
         let values = ["s3cr3t", "ghp_0", "abcdef"];
         assert!(values.iter().all(|value| !notes.concat().contains(value)), "{notes:?}");
+    }
+
+    #[test]
+    fn a_secret_in_an_entry_that_was_not_written_is_not_noted() {
+        let members = |value: &str| {
+            let env = vec![("API_KEY".to_owned(), Input::String(value.to_owned()))];
+            vec![("env".to_owned(), Input::Object(env))]
+        };
+        assert_eq!(super::notes("s", &members("s3cr3t-value"), true).len(), 1);
+        assert!(super::notes("s", &members("s3cr3t-value"), false).is_empty());
+        assert_eq!(super::notes("s", &members("YOUR_API_KEY"), false).len(), 1, "a placeholder is the cause");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub async fn try_out(context: &Context, mut settings: Settings, wanted: &[Server
     let snapshot = app.snapshots().borrow().clone();
     let ledger = Ledger::of(&snapshot.names, tokenizer::count);
     let trial = |server: &ServerSettings| match (&server.spec, failures.get(&server.name)) {
-        (Err(reason), _) => Err(StartFailure { reason: reason.clone(), ..StartFailure::default() }),
+        (Err(reason), _) => Err(unusable(&settings, reason)),
         (Ok(_), Some(failure)) => Err(StartFailure::from(&**failure)),
         (Ok(_), None) => {
             let known = snapshot.catalog.get(&server.name);
@@ -61,6 +61,16 @@ pub async fn try_out(context: &Context, mut settings: Settings, wanted: &[Server
     context.output.progress_done();
     app.shut_down().await;
     trials
+}
+
+/// The failure of an entry that plugbay cannot use. It names no place: the entry is not in the file yet.
+fn unusable(settings: &Settings, reason: &str) -> StartFailure {
+    let problem = settings.diagnostics.iter().find(|problem| problem.one_line() == reason);
+    let (reason, remedy) = match problem {
+        Some(problem) => (problem.message.clone(), problem.help.clone()),
+        None => (reason.to_owned(), None),
+    };
+    StartFailure { reason, remedy, ..StartFailure::default() }
 }
 
 impl Offer {

@@ -111,7 +111,10 @@ async fn find(
         if let Plan::Forward(bare) = listing().plan(name.whole) {
             return Ok(bare.into_owned());
         }
-        let error = CommandError::usage(format!("{:?} does not name a server", name.whole));
+        if let Some(server) = server_named(app, name.whole) {
+            return Err(no_tool_named(&server, &names()));
+        }
+        let error = CommandError::usage(format!("{:?} names neither a server nor a tool", name.whole));
         let near = nearest(&listing(), name.whole);
         let hint =
             if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") };
@@ -177,6 +180,21 @@ fn unknown_tool(snapshot: &Snapshot, server: &ServerName, name: &Name<'_>) -> Co
     };
     let all = format!("`plugbay tools --server {server}` lists them all");
     if near.is_empty() { error.hint(all) } else { error.hint(format!("did you mean {near}?")).hint(all) }
+}
+
+fn server_named(app: &App, name: &str) -> Option<ServerName> {
+    let servers = app.snapshots().borrow().servers();
+    servers.into_iter().find(|server| server.as_str().eq_ignore_ascii_case(name))
+}
+
+/// The error for a server's name where that of a tool belongs.
+fn no_tool_named(server: &ServerName, names: &Names) -> CommandError {
+    let error = CommandError::usage(format!("{server} is a server; name one of its tools: {server}.TOOL"));
+    let tools: Vec<&str> = names.of(server).map(|found| found.target.tool.as_str()).collect();
+    match tools.as_slice() {
+        [] => error.hint(format!("`plugbay tools --server {server}` lists its tools")),
+        tools => error.hint(format!("its tools are {}", tools.join(", "))),
+    }
 }
 
 /// By the name that the host sees, else by the server's own name for a tool that the host may see, else by a name

@@ -233,7 +233,8 @@ fn decide_unclear(rules: &Rules, names: &[String], entry: &str) -> (Decision, St
 
 /// This command as a shell takes it, on the same configuration.
 fn hook_command(context: &Context, options: &PermissionsOptions) -> String {
-    let mut words = vec![context.environment.program.display().to_string(), "permissions".to_owned()];
+    let program = settings::own_program(&context.environment.program);
+    let mut words = vec![program.display().to_string(), "permissions".to_owned()];
     words.extend(["--hook", "--name", &options.entry].map(str::to_owned));
     words.extend(options.allow_reading.then(|| "--allow-reading".to_owned()));
     if let Some(file) = context.source.explicit() {
