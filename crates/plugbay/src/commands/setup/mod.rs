@@ -6,6 +6,7 @@ mod context_cost;
 mod diff;
 mod plan;
 mod program;
+mod rules;
 mod skill;
 mod survey;
 mod trial;
@@ -169,7 +170,9 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
     tokenizer::prepare();
     let draft = Draft::new(survey, configuration_file(context)?, &context.source.paths)?;
     let trial = trial::try_servers(context, &draft.candidate()?).await?;
-    let plan = draft.plan(&trial, &own_entry(context), &places)?;
+    let past = rules::Past::read(journal_folder(context)?);
+    let past = past.map_err(|error| CommandError::failed(error.to_string()))?;
+    let plan = draft.plan(&trial, &own_entry(context), &places, &past)?;
     let has_skills = plan.hosts.iter().any(|host| host.host.id == skill::HOST);
     let skill = if has_skills { Skill::missing(context) } else { None };
     let mut report = planned(context, &plan, skill.as_ref());
