@@ -4,6 +4,7 @@ mod apply;
 mod check;
 mod context_cost;
 mod diff;
+mod mask;
 mod plan;
 mod program;
 mod rules;
