@@ -1,6 +1,7 @@
 //! `plugbay setup`, `plugbay wire` and `plugbay unwire`, in homes with the files of several hosts.
 
 mod home;
+mod permissions;
 mod printed;
 mod undo;
 
@@ -232,22 +233,4 @@ fn a_host_whose_plugbay_does_not_answer_gets_its_files_back() {
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.out.contains("does not answer: exit code 7"), "{}", run.out);
     assert_eq!(home.text(".codex/config.toml"), codex);
-}
-
-#[test]
-fn permission_rules_of_another_project_get_their_counterparts_there() {
-    let home = Home::new();
-    home.ok(&["setup", "--yes"]);
-    fs::create_dir_all(home.path("other/.git")).unwrap();
-    home.put("other/.claude/settings.local.json", r#"{"permissions":{"deny":["mcp__notes__add"]}}"#);
-    let mut command = home.harness.command(&["setup", "--yes"]);
-    let status = command
-        .current_dir(home.path("other"))
-        .env("PATH", home.path("no-programs"))
-        .output()
-        .unwrap()
-        .status;
-    assert!(status.success());
-    let rules = home.json("other/.claude/settings.local.json");
-    assert_eq!(rules["permissions"]["deny"], json!(["mcp__notes__add", "mcp__plugbay__notes__add"]));
 }

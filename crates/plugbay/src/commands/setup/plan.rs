@@ -1,21 +1,18 @@
 //! What setup will change: which servers move, and the new text of every file.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use plugbay_hosts::{
     Entry,
     edit::{self, OwnEntry},
     known::{Host, Places},
-    permissions,
     read::Found,
 };
 use serde::Serialize;
 
 use super::{
-    CommandError, OWN_NAME,
+    CommandError,
+    rules::{Past, Rules},
     survey::{FileProblem, Survey, SurveyedHost, read_text},
     trial::Trial,
 };
@@ -70,6 +67,13 @@ pub struct Server {
     entries: Vec<(String, Found)>,
 }
 
+impl Server {
+    /// The entries that a host has for it.
+    pub fn of_host(&self, host: &Host) -> impl Iterator<Item = &Found> {
+        self.entries.iter().filter(|(id, _)| *id == host.id).map(|(_, found)| found)
+    }
+}
+
 /// What becomes of a server. Only a server that works through plugbay leaves its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "result")]
@@ -102,7 +106,7 @@ pub struct Draft {
     import: import::Plan,
     servers: Vec<Server>,
     /// The servers that plugbay has already.
-    known: Vec<String>,
+    present: Present,
 }
 
 impl Edit {
@@ -124,9 +128,8 @@ impl Draft {
 
         let found = survey.hosts.iter().flat_map(|host| host.servers.iter().map(|found| origin(host, found)));
         let import = import::plan(found.collect(), &present);
-        let known = present.names.clone();
-        let mut draft = Self { survey, configuration, text, import, servers: Vec::new(), known };
-        draft.servers = draft.merged(&present);
+        let mut draft = Self { survey, configuration, text, import, servers: Vec::new(), present };
+        draft.servers = draft.merged();
         Ok(draft)
     }
 
@@ -136,7 +139,13 @@ impl Draft {
     }
 
     /// The plan: what the trial showed to work moves.
-    pub fn plan(mut self, trial: &Trial, own: &OwnEntry, places: &Places) -> Result<Plan, CommandError> {
+    pub fn plan(
+        mut self,
+        trial: &Trial,
+        own: &OwnEntry,
+        places: &Places,
+        past: &Past,
+    ) -> Result<Plan, CommandError> {
         for server in &mut self.servers {
             if let (Fate::Moves, Some(failure)) = (&server.fate, trial.failures.get(&server.name)) {
                 server.fate = failed(&server.entries[0].1.entry, failure.clone());
@@ -148,7 +157,7 @@ impl Draft {
         let mut plan = Plan { configuration, hosts: Vec::new(), servers: Vec::new(), problems: Vec::new() };
         plan.problems.append(&mut self.survey.problems);
         for host in &self.survey.hosts {
-            let rules = Rules::of(host.host, &self.servers, &self.known);
+            let rules = Rules::of(host, &self.servers, &self.present.names, &self.earlier(host, past));
             match host_plan(host, &self.servers, own, &rules, places) {
                 Ok(host) => plan.hosts.push(host),
                 Err(problem) => plan.problems.push(problem),
@@ -170,12 +179,12 @@ impl Draft {
     }
 
     /// Each server once, with every entry that hosts have for it.
-    fn merged(&self, present: &Present) -> Vec<Server> {
+    fn merged(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
         let all =
             self.survey.hosts.iter().flat_map(|host| host.servers.iter().map(move |found| (host, found)));
         for (host, found) in all {
-            let (name, fate, notes) = self.counterpart(host, found, present);
+            let (name, fate, notes) = self.counterpart(host, found);
             let id = host.host.id.clone();
             let known = servers.iter().position(|server| server.name == name && server.fate == fate);
             let index = known.unwrap_or_else(|| {
@@ -191,15 +200,20 @@ impl Draft {
         servers
     }
 
+    /// The servers that an earlier setup moved out of this host: their names there and in plugbay.
+    fn earlier(&self, host: &SurveyedHost, past: &Past) -> Vec<(String, String)> {
+        let named = |found: Found| {
+            let alone = import::plan(vec![origin(host, &found)], &self.present);
+            let same = alone.same.into_iter().find(|same| !same.differs)?;
+            Some((found.entry.name, same.name))
+        };
+        past.servers_of(host.host).into_iter().filter_map(named).collect()
+    }
+
     /// The name of a host's server in plugbay, whether it can move, and what the user should know.
-    fn counterpart(
-        &self,
-        host: &SurveyedHost,
-        found: &Found,
-        present: &Present,
-    ) -> (String, Fate, Vec<String>) {
+    fn counterpart(&self, host: &SurveyedHost, found: &Found) -> (String, Fate, Vec<String>) {
         let name = found.entry.name.clone();
-        let alone = import::plan(vec![origin(host, found)], present);
+        let alone = import::plan(vec![origin(host, found)], &self.present);
         if let Some(skipped) = alone.skipped.first() {
             let reason = match skipped.why {
                 Skip::Plugbay => "it is plugbay itself".to_owned(),
@@ -261,11 +275,8 @@ fn host_plan(
     places: &Places,
 ) -> Result<HostPlan, FileProblem> {
     let SurveyedHost { host, file, text, .. } = surveyed;
-    let of_host = |server: &Server| {
-        let entries = server.entries.iter().filter(|(id, _)| *id == host.id);
-        entries.map(|(_, found)| found.clone()).collect::<Vec<_>>()
-    };
-    let moved: Vec<Found> = servers.iter().filter(|server| server.fate.moves()).flat_map(of_host).collect();
+    let moving = servers.iter().filter(|server| server.fate.moves());
+    let moved: Vec<Found> = moving.flat_map(|server| server.of_host(host).cloned()).collect();
     let problem = |reason: String| FileProblem { host: host.id.clone(), file: file.clone(), reason };
     let old = text.clone().unwrap_or_default();
     // The user may have settings of their own in an entry that is there already.
@@ -278,51 +289,6 @@ fn host_plan(
     let own = surveyed.own.is_none().then(|| own.clone());
     let permissions = rules.edits(file, places)?;
     Ok(HostPlan { host, servers: servers_edit, own, moved, permissions })
-}
-
-/// The permission rules of one host: a rule that names a tool of a server behind plugbay gets its counterpart.
-struct Rules {
-    host: &'static Host,
-    /// The host's name of each server behind plugbay, and its name there.
-    names: BTreeMap<String, String>,
-}
-
-impl Rules {
-    /// For servers that move now, and for those that moved earlier: another project may have rules for them.
-    fn of(host: &'static Host, servers: &[Server], known: &[String]) -> Self {
-        let (moving, staying): (Vec<&Server>, Vec<&Server>) =
-            servers.iter().partition(|server| server.fate.moves());
-        let of = |server: &&Server, found: &Found| (found.entry.name.clone(), server.name.clone());
-        let moving =
-            moving.iter().flat_map(|server| server.entries.iter().map(move |(_, found)| of(server, found)));
-        let stays = |name: &&String| staying.iter().any(|server| server.name == **name);
-        let earlier = known.iter().filter(|name| !stays(name)).map(|name| (name.clone(), name.clone()));
-        Self { host, names: earlier.chain(moving).collect() }
-    }
-
-    /// The text with the counterparts.
-    fn applied(&self, file: &Path, text: String) -> Result<String, FileProblem> {
-        let added = permissions::counterparts_for(self.host, &text, &self.names, OWN_NAME);
-        Ok(added.map_err(|error| self.problem(file, &error))?.unwrap_or(text))
-    }
-
-    /// The files that have rules and no servers.
-    fn edits(&self, wired: &Path, places: &Places) -> Result<Vec<Edit>, FileProblem> {
-        let mut edits = Vec::new();
-        for file in self.host.permission_files(places).into_iter().filter(|file| file.path != wired) {
-            let Some(old) = read_text(&file.path).map_err(|error| self.problem(&file.path, &error))? else {
-                continue;
-            };
-            let new = self.applied(&file.path, old.clone())?;
-            edits.push(Edit { path: file.path, old: Some(old), new });
-        }
-        edits.retain(Edit::changes);
-        Ok(edits)
-    }
-
-    fn problem(&self, file: &Path, error: &dyn std::fmt::Display) -> FileProblem {
-        FileProblem { host: self.host.id.clone(), file: file.to_owned(), reason: error.to_string() }
-    }
 }
 
 /// The entries that setup never moves.
