@@ -15,7 +15,7 @@ const INDENT: usize = 2;
 
 impl View for Diagnosis {
     fn human(&self, style: Style) -> String {
-        let mut text = String::new();
+        let mut text = self.done(style);
         let mut last = None;
         for finding in &self.findings {
             if last != Some(&finding.about) {
@@ -34,16 +34,38 @@ impl View for Plan<'_> {
         let mut text = format!("{}\n", style.bold("plugbay would"));
         for fix in &self.fixes {
             text.push_str(&labelled("-", &fix.to_string(), 2, style));
-            if let Fix::Approve(proposed) = fix {
-                let lines = proposed.proposal.human(style);
-                text.extend(lines.lines().flat_map(|line| ["      ", line, "\n"]));
-            }
+            text.push_str(&proposal(fix, style));
         }
         text
     }
 }
 
+/// The content that an approval is for.
+fn proposal(fix: &Fix, style: Style) -> String {
+    let Fix::Approve(proposed) = fix else { return String::new() };
+    let lines = proposed.proposal.human(style);
+    lines.lines().flat_map(|line| ["      ", line, "\n"]).collect()
+}
+
 impl Diagnosis {
+    /// What was mended, and how to take it back.
+    fn done(&self, style: Style) -> String {
+        if self.fixed.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("{}\n", style.bold("plugbay has"));
+        for fix in &self.fixed {
+            text.push_str(&labelled("-", &fix.done(), 2, style));
+            text.push_str(&proposal(fix, style));
+        }
+        if self.fixed.iter().any(Fix::is_edit) {
+            text.push_str(
+                "`plugbay setup --show` lists these changes, and `--undo` takes all changes back.\n",
+            );
+        }
+        text + "\n"
+    }
+
     fn closing(&self, style: Style) -> String {
         let working: Vec<&Checked> = self.servers.iter().filter(|server| server.works).collect();
         let failing = self.servers.len() - working.len();

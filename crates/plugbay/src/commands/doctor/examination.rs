@@ -9,6 +9,7 @@ use std::{
 
 use plugbay_core::failure::Failure;
 use plugbay_hosts::{
+    Entry,
     known::Host,
     read::{Found, Reading, is_own},
 };
@@ -32,6 +33,8 @@ pub struct Examination {
     pub settings: Settings,
     /// Where servers are written down. A later one replaces an earlier one of the same name.
     pub entries: Vec<EntryPlace>,
+    /// The servers of the user's own file as they are written there, without those that a project replaces.
+    pub written: Vec<Entry>,
     pub servers: Vec<ServerFacts>,
     pub variables: Variables,
     /// The executable of this plugbay.

@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use plugbay_hosts::jsonc;
+use plugbay_hosts::{jsonc, known::Host};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
     commands::approve::Proposed,
     config::{self, Content, Paths, Position},
-    files,
+    journal::{Journal, Part, Target},
 };
 
 /// A change to a file, with everything that is needed to show and to make it.
@@ -22,13 +22,14 @@ pub enum Fix {
     /// Sets members of a JSON file; comments and the rest stay.
     Set {
         file: PathBuf,
+        host: Option<&'static Host>,
         members: Vec<(Vec<String>, Value)>,
     },
-    /// Removes a member of a JSON file, and may keep a copy of the file.
+    /// Removes a member of a JSON file.
     Remove {
         file: PathBuf,
+        host: Option<&'static Host>,
         path: Vec<String>,
-        copy: bool,
     },
     /// Moves a member of a JSON file.
     Move {
@@ -66,7 +67,8 @@ impl Fix {
         }
     }
 
-    pub fn apply(&self, paths: &Paths) -> Result<(), String> {
+    /// Makes the change. The journal knows how to undo every edit of a file of the user.
+    pub fn apply(&self, paths: &Paths, journal: &mut Journal) -> Result<(), String> {
         match self {
             Self::Approve(proposed) => {
                 config::approve(paths, &proposed.contents).map_err(|error| error.to_string())
@@ -77,24 +79,52 @@ impl Fix {
             Self::Set { file, .. }
             | Self::Remove { file, .. }
             | Self::Move { file, .. }
-            | Self::RenameKey { file, .. } => self.edit_file(file, paths),
+            | Self::RenameKey { file, .. } => self.edit_file(file, paths, journal),
         }
     }
 
+    /// Is the change an edit, which `plugbay setup --undo` takes back?
+    pub fn is_edit(&self) -> bool {
+        matches!(self, Self::Set { .. } | Self::Remove { .. } | Self::Move { .. } | Self::RenameKey { .. })
+    }
+
+    /// What was done, in one line.
+    pub fn done(&self) -> String {
+        let line = self.to_string();
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let verb = match verb {
+            "write" => "wrote",
+            "make" => "made",
+            "remove" => "removed",
+            "move" => "moved",
+            "approve" => "approved",
+            verb => verb,
+        };
+        format!("{verb} {rest}")
+    }
+
     /// An approved file stays approved: its user has just agreed to the change.
-    fn edit_file(&self, file: &Path, paths: &Paths) -> Result<(), String> {
+    fn edit_file(&self, file: &Path, paths: &Paths, journal: &mut Journal) -> Result<(), String> {
         let text = fs::read_to_string(file).map_err(|error| of(file, &error))?;
         let approved = config::is_approved(paths, file, text.as_bytes());
         let edited = self.edit(&text).map_err(|error| of(file, &error))?;
-        if let Self::Remove { copy: true, .. } = self {
-            fs::copy(file, copy_of(file)).map_err(|error| of(file, &error))?;
-        }
-        files::replace(file, edited.as_bytes()).map_err(|error| of(file, &error))?;
+        let target = self.target(file);
+        journal.write(target, Some(text.as_bytes()), edited.as_bytes()).map_err(|error| error.to_string())?;
         if !approved {
             return Ok(());
         }
         let content = Content::of(file, edited.as_bytes());
         config::approve(paths, &[content]).map_err(|error| error.to_string())
+    }
+
+    fn target(&self, file: &Path) -> Target {
+        let host = match self {
+            Self::Set { host, .. } | Self::Remove { host, .. } => *host,
+            _ => None,
+        };
+        let part = if host.is_some() { Part::Servers } else { Part::Configuration };
+        let host = host.map(|host| host.id.clone());
+        Target { command: "plugbay doctor", host, part, path: file.to_owned() }
     }
 
     /// The text of the file after the change.
@@ -126,14 +156,13 @@ impl Fix {
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Set { file, members } => {
+            Self::Set { file, members, .. } => {
                 let set: Vec<String> =
                     members.iter().map(|(path, value)| format!("{} to {value}", path.join("."))).collect();
                 write!(f, "set {} in {}", set.join(" and "), file.display())
             }
-            Self::Remove { file, path, copy } => {
-                write!(f, "remove {} from {}", path.join("."), file.display())?;
-                if *copy { write!(f, " (a copy is kept in {})", copy_of(file).display()) } else { Ok(()) }
+            Self::Remove { file, path, .. } => {
+                write!(f, "remove {} from {}", path.join("."), file.display())
             }
             Self::Move { file, from, to } => {
                 write!(f, "move {} to {} in {}", from.join("."), to.join("."), file.display())
@@ -159,17 +188,9 @@ fn borrowed(path: &[String]) -> Vec<&str> {
     path.iter().map(String::as_str).collect()
 }
 
-fn copy_of(file: &Path) -> PathBuf {
-    with_suffix(file, ".before-doctor")
-}
-
 fn aside(file: &Path) -> PathBuf {
-    with_suffix(file, ".corrupt")
-}
-
-fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
+    name.push(".corrupt");
     file.with_file_name(name)
 }
 

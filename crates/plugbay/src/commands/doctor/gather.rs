@@ -8,6 +8,7 @@ use std::{
 };
 
 use plugbay_core::{failure::Failure, name::ServerName, surface::Snapshot};
+use plugbay_hosts::Entry;
 use plugbay_upstream::{Condition, process::find_program, spec::StdioSpec};
 
 use super::{
@@ -35,6 +36,7 @@ pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) ->
     let starts = starts(context, &settings, wanted).await;
     let server = |server: &ServerSettings| facts(server, &starts, context);
     Examination {
+        written: written(context, &settings),
         entries: places::entries(&settings),
         servers: settings.servers.iter().map(server).collect(),
         variables: settings::variables(),
@@ -46,6 +48,22 @@ pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) ->
         gateways: hosts::gateways(context),
         settings,
     }
+}
+
+/// A host's own file counts in every folder, and so does only the user's file of plugbay.
+fn written(context: &Context, settings: &Settings) -> Vec<Entry> {
+    let paths = &context.source.paths;
+    let explicit = context.source.explicit();
+    let project = config::project_file(&paths.start).filter(|_| explicit.is_none());
+    let replaced: Vec<String> = places::entries(settings)
+        .into_iter()
+        .filter(|place| Some(&place.file) == project.as_ref())
+        .map(|place| place.server.to_lowercase())
+        .collect();
+    let Some(file) = explicit.or_else(|| paths.user_file.clone()) else { return Vec::new() };
+    let mut servers = config::servers_in(&file, paths).servers;
+    servers.retain(|entry| !replaced.contains(&entry.name.to_lowercase()));
+    servers
 }
 
 fn facts(server: &ServerSettings, starts: &BTreeMap<ServerName, Start>, context: &Context) -> ServerFacts {

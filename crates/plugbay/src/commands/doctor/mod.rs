@@ -14,6 +14,7 @@ mod words;
 
 use std::{collections::BTreeSet, process::ExitCode};
 
+use plugbay_core::name;
 use serde::Serialize;
 
 use self::{
@@ -24,8 +25,8 @@ pub use self::{
     finding::{Finding, Severity, Subject},
     fix::Fix,
 };
-use super::{CommandError, Context};
-use crate::config::Settings;
+use super::{CommandError, Context, alternatives, setup::open_journal};
+use crate::config::{self, Settings};
 
 /// Find out why a server or a host does not work, and mend it.
 ///
@@ -52,7 +53,7 @@ pub struct Diagnosis {
     pub summary: Summary,
     /// What `--fix` did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fixed: Vec<String>,
+    pub fixed: Vec<Fix>,
 }
 
 /// A server that was examined.
@@ -85,7 +86,7 @@ pub struct Plan<'a> {
 pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<ExitCode, CommandError> {
     let first = diagnose(context, args).await?;
     let diagnosis = if args.fix && first.summary.fixable > 0 {
-        if !context.output.is_json() {
+        if !context.output.is_json() && !args.yes {
             context.output.show(&first);
         }
         let fixed = mend(context, args, &first)?;
@@ -99,38 +100,52 @@ pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<ExitCode, Co
 
 async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, CommandError> {
     let settings = context.source.load();
-    check_names(&settings, &args.servers)?;
+    check_names(context, &settings, &args.servers)?;
     let examination = gather(context, settings, &args.servers).await;
     Ok(Diagnosis::of(&examination, &args.servers))
 }
 
-/// Fails if a name belongs to no server, unless its file may be the one that cannot be read.
-fn check_names(settings: &Settings, names: &[String]) -> Result<(), CommandError> {
-    let configured = settings.servers.iter().map(|server| &server.name).chain(&settings.disabled);
-    let known: BTreeSet<String> = configured.map(ToString::to_string).collect();
+/// Fails if a name belongs to no server, unless its file is one that cannot be read.
+fn check_names(context: &Context, settings: &Settings, names: &[String]) -> Result<(), CommandError> {
+    let known = known_names(context, settings);
     let is_known = |name: &&String| known.iter().any(|other| other.eq_ignore_ascii_case(name));
     match names.iter().find(|name| !is_known(name)) {
-        Some(name) if settings.diagnostics.is_empty() => {
-            let error = CommandError::usage(format!("there is no server {name:?} in the configuration"));
-            let known: Vec<String> = known.into_iter().collect();
-            Err(match known.as_slice() {
-                [] => error.hint("run `plugbay setup`, which imports the servers of your hosts"),
-                known => error
-                    .hint(format!("these are there: {}", known.join(", ")))
-                    .hint("`plugbay import` takes over the servers of your hosts"),
-            })
-        }
+        Some(name) if !settings.unreadable => Err(unknown(name, &known)),
         _ => Ok(()),
     }
 }
 
-/// Shows what would be changed, asks, and changes it.
-fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<Vec<String>, CommandError> {
+/// The servers of the configuration, and of a project's file that is not approved.
+fn known_names(context: &Context, settings: &Settings) -> BTreeSet<String> {
+    let paths = &context.source.paths;
+    let configured = settings.servers.iter().map(|server| &server.name).chain(&settings.disabled);
+    let mut known: BTreeSet<String> = configured.map(ToString::to_string).collect();
+    if settings.diagnostics.iter().any(|problem| problem.kind == config::Kind::Unapproved) {
+        let file = config::project_file(&paths.start);
+        known.extend(file.into_iter().flat_map(|file| config::servers_in(&file, paths).names));
+    }
+    known
+}
+
+fn unknown(name: &str, known: &BTreeSet<String>) -> CommandError {
+    let error = CommandError::usage(format!("there is no server {name:?}"));
+    let near = name::nearest(name, known.iter().map(String::as_str));
+    let error =
+        if near.is_empty() { error } else { error.hint(format!("did you mean {}?", alternatives(&near))) };
+    if known.is_empty() {
+        return error.hint("run `plugbay setup`, which imports the servers of your hosts");
+    }
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    error.hint(format!("configured: {}", known.join(", ")))
+}
+
+/// Shows what would be changed, asks, and changes it. Returns what was done.
+fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<Vec<Fix>, CommandError> {
     let mut fixes: Vec<&Fix> = diagnosis.findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
     fixes.sort_by_key(|fix| fix.rank());
     fixes.dedup_by_key(|fix| fix.to_string());
     let is_json = context.output.is_json();
-    if !is_json {
+    if !is_json && !args.yes {
         context.output.show(&Plan { fixes: fixes.clone() });
     }
     let agreed = args.yes || !is_json && context.output.ask("Do that?").unwrap_or_default();
@@ -138,10 +153,11 @@ fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<V
         let error = CommandError::failed("nothing was changed");
         return Err(error.hint("to change it without being asked: plugbay doctor --fix --yes"));
     }
+    let mut journal = open_journal(context)?;
     let mut done = Vec::new();
     for fix in fixes {
-        match fix.apply(&context.source.paths) {
-            Ok(()) => done.push(fix.to_string()),
+        match fix.apply(&context.source.paths, &mut journal) {
+            Ok(()) => done.push(fix.clone()),
             Err(problem) => context.output.note(format!("not done: {problem}")),
         }
     }

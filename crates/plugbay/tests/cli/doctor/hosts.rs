@@ -9,7 +9,7 @@ use std::{
 use plugbay_testkit::{DEADLINE, wait_until, write_program};
 use serde_json::{Value, json};
 
-use super::clinic::{Clinic, serve, shell};
+use super::clinic::{Clinic, Finding, serve, shell};
 use crate::harness::{program, sample};
 
 /// Claude Code is installed, with these servers.
@@ -34,7 +34,7 @@ fn a_wired_host_is_no_finding() {
 #[test]
 fn hosts_that_do_not_start_plugbay_are_named() {
     let clinic = claude(&json!({ "other": { "command": "x" } }));
-    clinic.finds("no-host").about("host", "Claude Code").remedy("plugbay wire claude-code");
+    clinic.finds("no-host").about("host", "Claude Code").remedy("run `plugbay setup`");
 }
 
 #[test]
@@ -57,8 +57,74 @@ fn a_server_that_a_host_also_starts_itself_is_removed_there() {
     clinic.mends("double-entry").about("host", "Claude Code").says("plugbay serves it as it");
     let file = clinic.path(".claude.json");
     assert_eq!(servers_of(&file), json!({ "plugbay": own() }));
-    let copy = servers_of(&clinic.path(".claude.json.before-doctor"));
-    assert_eq!(copy["sums"], shell(&serve()), "a copy of the file is kept");
+}
+
+/// The host starts `sums` itself, and plugbay has `entry`, which starts the same program.
+#[track_caller]
+fn keeps_its_server(sums: &Value, entry: &Value, message: &str, remedy: &str) {
+    let clinic = claude(&json!({ "plugbay": own(), "sums": sums }));
+    clinic.harness.configure(&json!({ "mcpServers": { "it": entry } }).to_string());
+    let report = clinic.run(&["--json"]).json();
+    let findings = report["findings"].as_array().unwrap();
+    let double = findings.iter().find(|finding| finding["code"] == "double-entry").expect("a finding");
+    assert_eq!(double.get("fix"), None, "{double}");
+    Finding(double.clone()).says(message).remedy(remedy);
+    clinic.run(&["--fix", "--yes"]);
+    assert_eq!(&servers_of(&clinic.path(".claude.json"))["sums"], sums);
+}
+
+#[test]
+fn a_host_keeps_a_server_that_does_not_work_behind_plugbay() {
+    let broken = shell("exit 1");
+    keeps_its_server(&broken, &broken, "but it does not work", "`plugbay doctor it`");
+    let mut unset = shell(&serve());
+    unset["env"] = json!({ "KEY": "${NO_SUCH_KEY}" });
+    keeps_its_server(&unset, &unset, "but it does not work", "`plugbay doctor it`");
+}
+
+#[test]
+fn a_host_keeps_a_server_with_other_variables_than_plugbays() {
+    let with_key = |key: &str| {
+        let mut entry = shell(&serve());
+        entry["env"] = json!({ "KEY": key });
+        entry
+    };
+    keeps_its_server(&with_key("mine"), &with_key("YOUR_TOKEN"), "other variables", "`plugbay get it`");
+    keeps_its_server(&with_key("${HOME}"), &shell(&serve()), "other variables", "`plugbay get it`");
+}
+
+#[test]
+fn a_host_keeps_a_server_that_only_a_project_of_plugbay_has() {
+    let clinic = claude(&json!({ "plugbay": own(), "sums": shell(&serve()) }));
+    let project = json!({ "mcpServers": { "it": shell(&serve()) } }).to_string();
+    let clinic = clinic.file(".plugbay.jsonc", &project);
+    clinic.harness.configure("{}");
+    let approval = clinic.harness.command(&["approve", "--yes"]).output().unwrap();
+    assert!(approval.status.success(), "{approval:?}");
+    let finding = clinic.finds("double-entry");
+    assert_eq!(finding.0.get("fix"), None, "{finding:?}");
+}
+
+#[test]
+fn a_fix_of_a_host_is_in_the_journal_and_undone_with_setup() {
+    let clinic = claude(&json!({ "plugbay": own(), "sums": shell(&serve()) }));
+    let mut entry = shell(&serve());
+    entry["deny"] = json!(["evaluate"]);
+    let ours = json!({ "mcpServers": { "it": entry } }).to_string();
+    clinic.harness.configure(&ours);
+    let before = fs::read_to_string(clinic.path(".claude.json")).unwrap();
+    assert_eq!(clinic.run(&["--fix", "--yes"]).code, Some(0));
+    assert_eq!(servers_of(&clinic.path(".claude.json")), json!({ "plugbay": own() }));
+    assert_ne!(clinic.text(), ours);
+    let names = fs::read_dir(clinic.path("")).unwrap().map(|file| file.unwrap().file_name());
+    let copies: Vec<_> = names.filter(|name| name.to_string_lossy().contains("before")).collect();
+    assert!(copies.is_empty(), "{copies:?}");
+    let shown = clinic.harness.run(&["setup", "--show"]);
+    assert!(shown.out.contains(".claude.json") && shown.out.contains("plugbay doctor"), "{shown:?}");
+    let undone = clinic.harness.run(&["setup", "--undo"]);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert_eq!(fs::read_to_string(clinic.path(".claude.json")).unwrap(), before);
+    assert_eq!(clinic.text(), ours);
 }
 
 #[test]

@@ -39,6 +39,20 @@ fn a_server_that_is_not_configured_is_a_mistake_of_the_command_line() {
 }
 
 #[test]
+fn an_unknown_server_is_a_mistake_whatever_else_is_wrong_or_named() {
+    let unset = json!({ "command": "sh", "env": { "KEY": "${NO_SUCH_KEY}" } });
+    let clinic = Clinic::new(&json!({ "calc": sample("calc"), "unset": unset }));
+    for names in [&["nope"][..], &["nope", "calc"], &["calc", "nope"]] {
+        let run = clinic.run(names);
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{names:?}");
+        assert!(run.err.contains("there is no server \"nope\""), "{}", run.err);
+        assert!(run.err.contains("configured: calc, unset"), "{}", run.err);
+    }
+    let run = clinic.run(&["clac"]);
+    assert!(run.err.contains("did you mean calc?"), "{}", run.err);
+}
+
+#[test]
 fn a_server_in_a_broken_file_is_answered_with_the_file() {
     let clinic = Clinic::of(&sample("calc"));
     clinic.harness.configure("{ \"mcpServers\": { \"github\": ");
@@ -66,6 +80,21 @@ fn nothing_is_changed_without_consent() {
     assert!(run.out.contains("plugbay would\n  - set mcpServers.it.command to \"npx\""), "{}", run.out);
     assert!(run.err.contains("nothing was changed") && run.err.contains("--yes"), "{}", run.err);
     assert_eq!(clinic.text(), before);
+}
+
+#[test]
+fn a_fix_says_what_was_done_and_what_remains() {
+    let mut misplaced = sample("calc");
+    misplaced["deny"] = json!(["evaluate"]);
+    let clinic = Clinic::new(&json!({ "calc": misplaced, "sick": shell("echo boom >&2; exit 1") }));
+    let run = clinic.run(&["--fix", "--yes"]);
+    let file = clinic.harness.user_file();
+    let done = format!("moved mcpServers.calc.deny to mcpServers.calc.plugbay.deny in {}", file.display());
+    let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.starts_with(&format!("plugbay has - {done}")), "{}", run.out);
+    assert!(run.out.contains("plugbay setup --show"), "{}", run.out);
+    assert!(!run.out.contains("would") && !run.out.contains("misplaced-key"), "{}", run.out);
+    assert_eq!(run.out.matches("[server-failed]").count(), 1, "{}", run.out);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn both_launches(examination: &Examination, facts: &ServerFacts) -> Option<F
     let remedy = format!("remove \"{unused}\" if \"{used}\" is meant, else \"{used}\"");
     // A launch that works, or a type that names it, leaves no doubt.
     let settled = entry.text("type").or(entry.text("transport")).is_some() || facts.offered().is_some();
-    let fix = settled.then(|| Fix::Remove { file: entry.file.clone(), path: entry.key(unused), copy: false });
+    let fix = settled.then(|| Fix::Remove { file: entry.file.clone(), path: entry.key(unused), host: None });
     Some(Finding::of(Code::CommandAndUrl, &facts.name, message, remedy).fixed_by(fix))
 }
 
@@ -41,7 +41,7 @@ pub fn itself(examination: &Examination, facts: &ServerFacts) -> Option<Finding>
 }
 
 fn remove(entry: &EntryPlace) -> Fix {
-    Fix::Remove { file: entry.file.clone(), path: entry.path.clone(), copy: false }
+    Fix::Remove { file: entry.file.clone(), path: entry.path.clone(), host: None }
 }
 
 /// Whether a server is a gateway with the configuration of this one. Another file makes it another gateway.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plugbay_core::{exposure::Mode, profile::Profile};
 use plugbay_hosts::{
-    Launch,
+    Entry, Launch,
     known::Format,
     read::{Found, is_own},
 };
@@ -16,6 +16,7 @@ use super::super::{
     finding::{Code, Finding, Severity, Subject},
     fix::Fix,
 };
+use crate::import::{self, Relation};
 
 pub fn check(examination: &Examination) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -49,7 +50,7 @@ fn no_host(examination: &Examination) -> Option<Finding> {
     }
     let names: Vec<&str> = examination.hosts.iter().map(|facts| facts.host.name.as_str()).collect();
     let message = format!("No host starts plugbay yet. Installed: {}.", names.join(", "));
-    Some(of(Code::NoHost, first, message, format!("run `plugbay wire {}`", first.host.id)))
+    Some(of(Code::NoHost, first, message, "run `plugbay setup`, which moves its servers to plugbay"))
 }
 
 fn broken_file(facts: &HostFacts, file: &HostFileFacts) -> Option<Finding> {
@@ -67,7 +68,7 @@ fn missing_programs(facts: &HostFacts, file: &HostFileFacts, examination: &Exami
         let entry = facts.own().find(|(of, found)| of.path == file.path && command(found) == Some(program));
         let fix = entry.filter(|_| is_editable(facts, file)).map(|(_, found)| {
             let path = found.key.iter().cloned().chain(["command".to_owned()]).collect();
-            Fix::Set { file: file.path.clone(), members: vec![(path, json!(here))] }
+            Fix::Set { file: file.path.clone(), host: Some(facts.host), members: vec![(path, json!(here))] }
         });
         of(Code::HostProgramMissing, facts, message, remedy)
             .seen([file.path.display().to_string()])
@@ -93,25 +94,68 @@ fn is_editable(facts: &HostFacts, file: &HostFileFacts) -> bool {
 /// Servers that a host starts by itself although plugbay serves them: their tools are there twice.
 fn double_entries(facts: &HostFacts, examination: &Examination) -> Vec<Finding> {
     let direct = facts.entries().filter(|(_, found)| !is_own(&found.entry));
-    let doubled = direct.filter_map(|(file, found)| {
-        let server = examination.servers.iter().find(|server| is_same(&found.entry.launch, server))?;
-        Some((file, found, server))
-    });
-    let finding = |(file, found, server): (&HostFileFacts, &Found, &ServerFacts)| {
-        let name = &found.entry.name;
-        let message = format!(
-            "It starts {name} itself, and plugbay serves it as {}: its tools are loaded twice.",
-            server.name
-        );
-        let remedy = format!("remove {name} from {}", file.path.display());
-        let fix = is_editable(facts, file).then(|| Fix::Remove {
+    let doubled = direct.filter_map(|(file, found)| Some((file, found, twin(&found.entry, examination)?)));
+    let finding = |(file, found, twin): (&HostFileFacts, &Found, Twin<'_>)| {
+        let fix = (twin.replaces && is_editable(facts, file)).then(|| Fix::Remove {
             file: file.path.clone(),
+            host: Some(facts.host),
             path: found.key.clone(),
-            copy: true,
         });
+        let (message, remedy) = twin.words(&found.entry.name, file);
         of(Code::DoubleEntry, facts, message, remedy).fixed_by(fix)
     };
     doubled.map(finding).collect()
+}
+
+/// plugbay's server that starts what an entry of a host starts.
+struct Twin<'a> {
+    server: &'a ServerFacts,
+    /// It works, and does exactly what the host's entry does, in every folder.
+    replaces: bool,
+}
+
+fn twin<'a>(entry: &Entry, examination: &'a Examination) -> Option<Twin<'a>> {
+    let written = |server: &ServerFacts| {
+        examination.written.iter().find(|written| written.name.eq_ignore_ascii_case(&server.name))
+    };
+    let relation = |server: &ServerFacts| {
+        written(server).map_or(Relation::Different, |written| import::relation(written, entry))
+    };
+    let equal = |server: &&ServerFacts| {
+        let passes = written(server)
+            .is_some_and(|written| entry.pass_env.iter().all(|name| written.pass_env.contains(name)));
+        relation(server) == Relation::Same && passes
+    };
+    let similar =
+        |server: &&ServerFacts| relation(server) != Relation::Different || is_same(&entry.launch, server);
+    let works = |server: &&ServerFacts| server.offered().is_some();
+    let servers = || examination.servers.iter();
+    if let Some(server) = servers().filter(works).find(equal) {
+        return Some(Twin { server, replaces: true });
+    }
+    let server = servers().find(equal).or_else(|| servers().find(similar))?;
+    Some(Twin { server, replaces: false })
+}
+
+impl Twin<'_> {
+    /// The message and the remedy.
+    fn words(&self, name: &str, file: &HostFileFacts) -> (String, String) {
+        let (twin, file) = (&self.server.name, file.path.display());
+        let both = format!("It starts {name} itself, and plugbay serves it as {twin}");
+        if self.replaces {
+            (format!("{both}: its tools are loaded twice."), format!("remove {name} from {file}"))
+        } else if self.server.offered().is_some() {
+            let message = format!("{both} with other variables, headers or another folder.");
+            let remedy = format!(
+                "compare {name} in {file} with `plugbay get {twin}`, then remove the one that is wrong"
+            );
+            (message, remedy)
+        } else {
+            let message = format!("{both}, but {twin} does not work.");
+            let remedy = format!("keep {name} until `plugbay doctor {twin}` finds nothing wrong");
+            (message, remedy)
+        }
+    }
 }
 
 /// Whether an entry of a host starts the same as one of ours.
@@ -139,7 +183,11 @@ fn two_gateways(facts: &HostFacts) -> Option<Finding> {
     );
     let remedy = format!("remove one of them from {}", file.path.display());
     let same = first.entry.launch == second.entry.launch && is_editable(facts, file);
-    let fix = same.then(|| Fix::Remove { file: file.path.clone(), path: second.key.clone(), copy: true });
+    let fix = same.then(|| Fix::Remove {
+        file: file.path.clone(),
+        host: Some(facts.host),
+        path: second.key.clone(),
+    });
     Some(of(Code::TwoGateways, facts, message, remedy).fixed_by(fix))
 }
 

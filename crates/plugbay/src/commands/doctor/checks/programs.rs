@@ -82,7 +82,7 @@ fn separated(entry: &EntryPlace) -> Option<Fix> {
     let given = entry.value.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
     let args: Vec<Value> = words.map(Value::from).chain(given).collect();
     let members = vec![(entry.key(key), json!(program)), (entry.key("args"), Value::from(args))];
-    Some(Fix::Set { file: entry.file.clone(), members })
+    Some(Fix::Set { file: entry.file.clone(), host: None, members })
 }
 
 fn not_in_path(command: &str, facts: &ServerFacts, entry: Option<&EntryPlace>) -> Finding {
@@ -91,7 +91,11 @@ fn not_in_path(command: &str, facts: &ServerFacts, entry: Option<&EntryPlace>) -
     let message = format!("`{command}` is in none of the folders of PATH.");
     let set = |program: &str| {
         let entry = entry.filter(|entry| entry.text("command") == Some(command))?;
-        Some(Fix::Set { file: entry.file.clone(), members: vec![(entry.key("command"), json!(program))] })
+        Some(Fix::Set {
+            file: entry.file.clone(),
+            host: None,
+            members: vec![(entry.key("command"), json!(program))],
+        })
     };
     if let Some(other) = facts.substitute {
         let remedy = format!("write \"command\": \"{other}\", which is there");
@@ -127,6 +131,7 @@ pub fn corrected(finding: Finding, facts: &ServerFacts, entry: Option<&EntryPlac
 fn replaced(entry: &EntryPlace, word: &str, new: &str) -> Option<Fix> {
     let set = |key: &str, value: Value| Fix::Set {
         file: entry.file.clone(),
+        host: None,
         members: vec![(entry.key(key), value)],
     };
     if entry.text("command") == Some(word) {

@@ -126,7 +126,7 @@ fn not_passed(
     let fix = entry.map(|entry| {
         let passed = entry.value.get("passEnv").and_then(Value::as_array).cloned().unwrap_or_default();
         let names: Value = passed.into_iter().chain([json!(name)]).collect();
-        Fix::Set { file: entry.file.clone(), members: vec![(entry.key("passEnv"), names)] }
+        Fix::Set { file: entry.file.clone(), host: None, members: vec![(entry.key("passEnv"), names)] }
     });
     Some(
         Finding::of(Code::VariableNotPassed, &facts.name, message, remedy)
@@ -242,7 +242,7 @@ fn late(facts: &ServerFacts, failure: &Failure, entry: Option<&EntryPlace>) -> O
     let fix = entry.filter(|_| downloads).map(|entry| {
         let path = entry.key("plugbay").into_iter().chain(["start".to_owned()]).collect();
         let value = Value::from(format!("{}s", longer.as_secs()));
-        Fix::Set { file: entry.file.clone(), members: vec![(path, value)] }
+        Fix::Set { file: entry.file.clone(), host: None, members: vec![(path, value)] }
     });
     Some(Finding::of(code, &facts.name, message, remedy).seen(failure.stderr.last().cloned()).fixed_by(fix))
 }
