@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     io::Write,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     time::Duration,
 };
 
@@ -56,6 +56,18 @@ pub fn folder_of(file: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
+}
+
+/// The file itself, behind every symbolic link on the way to it. It need not exist, nor the folders above it.
+pub fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let path = destination(path)?;
+    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let Some((above, resolved)) = known else { return Ok(path) };
+    let rest = path.strip_prefix(above).unwrap_or(&path);
+    if rest.components().any(|part| part == Component::ParentDir) {
+        return Err(io::Error::other("its symbolic link leads through a folder that does not exist"));
+    }
+    Ok(if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) })
 }
 
 /// Whether this is a draft whose writer was interrupted.

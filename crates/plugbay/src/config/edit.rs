@@ -12,7 +12,7 @@ use super::{
     approve::{Approval, ApproveError, Content, approval, approve},
     diagnostic::Diagnostic,
     document::{self, Document},
-    paths::{PROJECT_FILE, Paths, is_switchboard, project_file},
+    paths::{PROJECT_FILE, Paths, is_switchboard, project_file, project_folder, within_project},
 };
 use crate::files;
 
@@ -48,6 +48,11 @@ pub enum EditError {
     NoFolder,
     #[error("{} is written for Switchboard; plugbay reads it and does not change it", .0.display())]
     Switchboard(PathBuf),
+    #[error(
+        "{} leads to {}, which is not in the project; nothing was changed: put a file in the place of the link",
+        file.display(), target.display()
+    )]
+    Outside { file: PathBuf, target: PathBuf },
     /// The file cannot be parsed.
     #[error("{} is broken; nothing was changed", file.display())]
     Broken { file: PathBuf, problems: Vec<Diagnostic> },
@@ -72,6 +77,10 @@ impl Editable {
         if is_switchboard(&file) {
             return Err(EditError::Switchboard(file));
         }
+        let is_below = |root: &&Path| file.starts_with(root);
+        let project = Some(root).filter(is_below).unwrap_or_else(|| project_folder(&paths.start));
+        within_project(&file, project, paths)
+            .map_err(|target| EditError::Outside { file: file.clone(), target })?;
         Self::read(&file, Layer::Project, paths)
     }
 
@@ -233,6 +242,33 @@ mod tests {
         foreign.set(&["b"], entry()).unwrap();
         foreign.write(&paths).unwrap();
         assert!(!Editable::project(&paths, &project).unwrap().is_used(), "nobody has read the rest of it");
+    }
+
+    #[test]
+    fn a_project_file_that_links_out_of_its_project_is_not_changed() {
+        let (root, paths) = place();
+        let project = root.path().join("p");
+        let link = project.join(PROJECT_FILE);
+        for target in ["../c/config.jsonc", "../elsewhere/new.jsonc", "../no/../c/config.jsonc"] {
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            assert!(
+                matches!(Editable::project(&paths, &project), Err(EditError::Outside { .. })),
+                "{target}"
+            );
+            fs::create_dir_all(root.path().join("c")).unwrap();
+            fs::write(root.path().join("c/config.jsonc"), "{}").unwrap();
+            assert!(
+                matches!(Editable::project(&paths, &project), Err(EditError::Outside { .. })),
+                "{target}"
+            );
+            fs::remove_dir_all(root.path().join("c")).unwrap();
+            fs::remove_file(&link).unwrap();
+        }
+        std::os::unix::fs::symlink("shared.jsonc", &link).unwrap();
+        let mut inside = Editable::project(&paths, &project).unwrap();
+        inside.set(&["a"], entry()).unwrap();
+        inside.write(&paths).unwrap();
+        assert!(project.join("shared.jsonc").is_file(), "a link within the project stays usable");
     }
 
     #[test]

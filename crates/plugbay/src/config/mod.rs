@@ -55,7 +55,7 @@ pub use expand::{unset_variables, with_folders};
 pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};
 pub use load::{entries, load, preview};
-pub use paths::{Paths, project_file, project_folder};
+pub use paths::{Paths, project_file, project_folder, within_project};
 pub use schema::schema_json;
 pub use units::parse_duration;
 pub use written::{WrittenEntry, public_url};

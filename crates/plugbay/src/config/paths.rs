@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::files;
+
 /// The names of a project's file; the first that exists in a folder counts.
 const PROJECT_FILES: [&str; 3] = [PROJECT_FILE, "plugbay.jsonc", SWITCHBOARD_FILE];
 
@@ -82,6 +84,15 @@ pub(super) fn is_switchboard(path: &Path) -> bool {
 /// The folder of the project in which plugbay was started: the root of its repository, else `start` itself.
 pub fn project_folder(start: &Path) -> &Path {
     start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(start)
+}
+
+/// Whether plugbay may write a project's file. The error is the file outside the project, or the user's own file, to
+/// which a symbolic link leads: a link that came with a repository must not have plugbay write there.
+pub fn within_project(file: &Path, project: &Path, paths: &Paths) -> Result<(), PathBuf> {
+    let target = files::resolve(file).map_err(|_| file.to_owned())?;
+    let user_file = paths.user_file.as_deref().and_then(|file| files::resolve(file).ok());
+    let is_inside = files::resolve(project).is_ok_and(|project| target.starts_with(project));
+    if is_inside && Some(&target) != user_file.as_ref() { Ok(()) } else { Err(target) }
 }
 
 /// Every file that could be the project file, the nearest first.

@@ -43,6 +43,11 @@ pub enum TargetError {
     /// The project has a file of Switchboard's, which has no place for entries.
     #[error("{} is written for Switchboard and has no place for servers of other hosts", .0.display())]
     Switchboard(PathBuf),
+    #[error(
+        "{} leads to {}, which is not in the project; nothing was changed: put a file in the place of the link",
+        file.display(), target.display()
+    )]
+    Outside { file: PathBuf, target: PathBuf },
 }
 
 /// The file for the user's servers: `--config`, or the user's own.
@@ -64,6 +69,8 @@ pub fn project_change(found: Vec<Found>, user: &Change, paths: &Paths) -> Result
     if file.ends_with(SWITCHBOARD_FILE) {
         return Err(TargetError::Switchboard(file));
     }
+    config::within_project(&file, project, paths)
+        .map_err(|target| TargetError::Outside { file: file.clone(), target })?;
     let mut beneath = servers_in(&user.file, paths).servers;
     beneath.extend(user.plan.added.iter().map(|added| added.entry.clone()));
     change(file, Some(project.to_owned()), found, &[], beneath, paths)
