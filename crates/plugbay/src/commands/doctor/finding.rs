@@ -160,6 +160,18 @@ impl Finding {
         self
     }
 
+    /// Whether `--yes` agrees to the fix. It never approves a file that may have come with a repository, and it hands
+    /// a variable only to a server that the command names.
+    pub fn is_covered_by_yes(&self, named: &[String]) -> bool {
+        match (self.code, &self.about) {
+            (Code::UnapprovedFile, _) => false,
+            (Code::VariableNotPassed, Subject::Server(server)) => {
+                named.iter().any(|name| name.eq_ignore_ascii_case(server))
+            }
+            _ => true,
+        }
+    }
+
     #[must_use]
     pub fn fixed_by(self, fix: impl Into<Option<Fix>>) -> Self {
         Self { fix: fix.into(), ..self }

@@ -141,7 +141,12 @@ fn unknown(name: &str, known: &BTreeSet<String>) -> CommandError {
 
 /// Shows what would be changed, asks, and changes it. Returns what was done.
 fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<Vec<Fix>, CommandError> {
-    let mut fixes: Vec<&Fix> = diagnosis.findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
+    let agreed_to = |finding: &&Finding| !args.yes || finding.is_covered_by_yes(&args.servers);
+    let fixable = diagnosis.findings.iter().filter(|finding| finding.fix.is_some());
+    for finding in fixable.clone().filter(|finding| !agreed_to(finding)) {
+        context.output.note(format!("--yes does not cover {}: {}", finding.code.as_str(), alone(finding)));
+    }
+    let mut fixes: Vec<&Fix> = fixable.filter(agreed_to).filter_map(|finding| finding.fix.as_ref()).collect();
     fixes.sort_by_key(|fix| fix.rank());
     fixes.dedup_by_key(|fix| fix.to_string());
     let is_json = context.output.is_json();
@@ -162,6 +167,14 @@ fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<V
         }
     }
     Ok(done)
+}
+
+/// How the user agrees to a fix that `--yes` does not cover.
+fn alone(finding: &Finding) -> String {
+    match &finding.about {
+        Subject::Server(server) => format!("run `plugbay doctor {server} --fix --yes`"),
+        _ => "run `plugbay approve`, which shows what it would start".to_owned(),
+    }
 }
 
 impl Diagnosis {

@@ -78,9 +78,15 @@ impl Clinic {
     /// `doctor` finds this code, `--fix` mends it, and nothing is wrong afterwards.
     #[track_caller]
     pub fn mends(&self, code: &str) -> Finding {
+        self.mends_when_named(code, &[])
+    }
+
+    /// The same for a fix that is made only if the command names these servers.
+    #[track_caller]
+    pub fn mends_when_named(&self, code: &str, servers: &[&str]) -> Finding {
         let finding = self.finds(code);
         assert!(finding.0["fix"].is_string(), "{finding:?}");
-        let run = self.run(&["--fix", "--yes", "--json"]);
+        let run = self.run(&[servers, &["--fix", "--yes", "--json"]].concat());
         assert_eq!(run.json()["fixed"], json!([finding.0["fix"]]), "{run:?}");
         self.is_quiet();
         finding

@@ -83,14 +83,15 @@ fn a_doubtful_value_is_found() {
 }
 
 #[test]
-fn an_unapproved_project_file_is_approved() {
+fn an_unapproved_project_file_is_shown_and_never_approved_by_yes() {
     let project = json!({ "mcpServers": { "theirs": sample("clock") } }).to_string();
     let clinic = Clinic::of(&sample("calc")).file("plugbay.jsonc", &project);
     let shown = clinic.run(&["--fix"]);
     assert!(shown.out.contains("__sample clock"), "the proposal is shown: {}", shown.out);
     assert_eq!(shown.code, Some(1));
-    clinic.mends("unapproved-file").about("file", clinic.path("plugbay.jsonc"));
-    assert!(clinic.run(&["theirs"]).out.starts_with("theirs works: "));
+    let run = clinic.run(&["--fix", "--yes"]);
+    assert!(run.err.contains("--yes does not cover unapproved-file: run `plugbay approve`"), "{}", run.err);
+    clinic.finds("unapproved-file").about("file", clinic.path("plugbay.jsonc"));
 }
 
 #[test]

@@ -207,7 +207,9 @@ fn a_variable_that_is_set_here_but_not_passed_on_is_passed_on() {
         serve()
     ));
     let clinic = Clinic::of(&entry).variable("MY_API_KEY", "hunter2");
-    let finding = clinic.mends("variable-not-passed");
+    let unnamed = clinic.run(&["--fix", "--yes"]);
+    assert!(unnamed.err.contains("run `plugbay doctor it --fix --yes`"), "{}", unnamed.err);
+    let finding = clinic.mends_when_named("variable-not-passed", &["it"]);
     finding
         .says("The variable is set here")
         .seen("MY_API_KEY is required")
