@@ -1,5 +1,7 @@
 //! What setup will change, what it has changed, and what undoing did.
 
+use plugbay_core::exposure::Mode;
+
 use super::{
     Style, View, clean_line, diff,
     explain::trouble,
@@ -9,8 +11,8 @@ use super::{
 };
 use crate::{
     commands::setup::{
-        Changes, Fate, FileProblem, History, HostReport, HostState, Need, Past, Report, Server, Stage,
-        UndoPreview, UndoReport,
+        Changes, Fate, FileProblem, History, HostCost, HostReport, HostState, Need, Past, Report, Server,
+        Stage, UndoPreview, UndoReport,
         wire::{UnwireReport, WireReport, WiredHost},
     },
     error::StartFailure,
@@ -101,7 +103,12 @@ impl Report {
             text.push_str(&style.dim("* this host hides tools itself: its model reads only their names\n"));
         }
         if self.hosts.len() > 1 {
-            text.push_str(&style.dim("now: every host reaches the servers of all hosts\n"));
+            text.push_str(&style.dim("before: the host's own servers; now: the servers of all hosts\n"));
+        }
+        let pays_more = |cost: &HostCost| cost.mode == Mode::All && cost.now > cost.before;
+        if self.hosts.iter().any(|host| host.cost.as_ref().is_some_and(pays_more)) {
+            let why = "more than before: with so few tools, listing all costs less than searching\n";
+            text.push_str(&style.dim(why));
         }
         text
     }
@@ -111,18 +118,29 @@ impl Report {
             Stage::NothingToDo => {
                 "Nothing to do: the hosts are wired, and have no other server that could move.\n".to_owned()
             }
-            Stage::Planned => style.dim("Nothing has been changed yet.\n"),
+            Stage::Planned => {
+                let next = self.next.as_ref().map(|next| format!("To change it: {next}\n"));
+                format!("{}{}", style.dim("Nothing has been changed yet.\n"), next.unwrap_or_default())
+            }
             Stage::Done => {
                 let wired = self.hosts.iter().filter(|host| matches!(host.state, HostState::Wired { .. }));
                 let mut orders: Vec<&str> = wired.map(|host| host.restart.as_str()).collect();
                 orders.dedup();
-                let next = orders.join("\n  ");
                 format!(
-                    "So that your hosts notice:\n  {next}\n\
-                     To see what changed: plugbay setup --show\nTo get back: plugbay setup --undo\n"
+                    "{}To see what changed: plugbay setup --show\nTo get back: plugbay setup --undo\n",
+                    restarts(&orders)
                 )
             }
         }
+    }
+}
+
+/// What the user does so that hosts notice.
+fn restarts(orders: &[&str]) -> String {
+    if orders.is_empty() {
+        String::new()
+    } else {
+        format!("So that your hosts notice:\n  {}\n", orders.join("\n  "))
     }
 }
 
@@ -202,17 +220,17 @@ fn past(change: &Past, style: Style) -> String {
 
 impl View for UndoReport {
     fn human(&self, style: Style) -> String {
-        undone(&self.files, style)
+        undone(&self.files, &self.restart, style)
     }
 }
 
 impl View for UnwireReport {
     fn human(&self, style: Style) -> String {
-        undone(&self.files, style)
+        undone(&self.files, &self.restart, style)
     }
 }
 
-fn undone(files: &[Undone], style: Style) -> String {
+fn undone(files: &[Undone], restart: &[&str], style: Style) -> String {
     if files.is_empty() {
         return "Nothing to undo: plugbay has no entry there.\n".to_owned();
     }
@@ -234,7 +252,9 @@ fn undone(files: &[Undone], style: Style) -> String {
         }
         _ => None,
     });
-    std::iter::once(table.render(style)).chain(failures).collect()
+    let notice = Some(restarts(restart)).filter(|notice| !notice.is_empty());
+    let notice = notice.map(|notice| format!("\n{notice}"));
+    std::iter::once(table.render(style)).chain(failures).chain(notice).collect()
 }
 
 impl View for WireReport {

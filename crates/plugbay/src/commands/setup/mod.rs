@@ -76,6 +76,9 @@ pub struct Report {
     pub diffs: Vec<Diff>,
     /// Files that plugbay left alone, and why.
     pub problems: Vec<FileProblem>,
+    /// The command that makes the changes, after a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// Only the changes of files.
@@ -132,8 +135,8 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
         return undo::undo(context, args);
     }
     if args.dry_run {
-        let prepared = prepare(context, args).await?;
-        context.output.show(&prepared.report);
+        let Prepared { report, .. } = prepare(context, args).await?;
+        context.output.show(&Report { next: Some(without_question(args)), ..report });
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes && !context.output.can_ask() {
@@ -151,6 +154,13 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     context.output.show(&report);
     let failed = report.hosts.iter().any(|host| matches!(host.state, HostState::Failed { .. }));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The command that makes what a dry run shows.
+fn without_question(args: &SetupArgs) -> String {
+    let hosts =
+        if args.hosts.is_empty() { String::new() } else { format!(" --hosts {}", args.hosts.join(",")) };
+    format!("{COMMAND} --yes{hosts}")
 }
 
 /// Everything that is known before the first change.
@@ -265,7 +275,7 @@ fn planned(context: &Context, plan: &Plan, skill: Option<&Skill>) -> Report {
     diffs.retain(|diff| !diff.text.is_empty());
     let stage = if diffs.is_empty() { Stage::NothingToDo } else { Stage::Planned };
     let hosts = plan.hosts.iter().map(|host| host_report(context, host)).collect();
-    Report { stage, servers: plan.servers.clone(), hosts, diffs, problems: plan.problems.clone() }
+    Report { stage, servers: plan.servers.clone(), hosts, diffs, problems: plan.problems.clone(), next: None }
 }
 
 fn host_report(context: &Context, plan: &HostPlan) -> HostReport {

@@ -55,6 +55,8 @@ pub enum UndoPreview {
 #[derive(Debug, Serialize)]
 pub struct UndoReport {
     pub files: Vec<Undone>,
+    /// What the user does so that the hosts notice.
+    pub restart: Vec<&'static str>,
 }
 
 /// Shows what plugbay has changed.
@@ -78,7 +80,8 @@ pub fn undo(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandErro
     let mut journal = open_journal(context)?;
     let files = undo_changes(&mut journal, wanted)?;
     let failed = files.iter().any(|file| matches!(file.outcome, Outcome::Failed { .. }));
-    context.output.show(&UndoReport { files });
+    let restart = restarts(&files);
+    context.output.show(&UndoReport { files, restart });
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -88,6 +91,19 @@ pub fn undo_changes(
     wanted: impl Fn(&Change) -> bool,
 ) -> Result<Vec<Undone>, CommandError> {
     journal.undo(wanted, &merge).map_err(|error| CommandError::failed(error.to_string()))
+}
+
+/// What the user does so that the hosts of changed files notice.
+pub fn restarts(files: &[Undone]) -> Vec<&'static str> {
+    let is_changed = |file: &&Undone| !matches!(file.outcome, Outcome::Unchanged | Outcome::Failed { .. });
+    let hosts = files.iter().filter(is_changed).filter_map(|file| known::by_id(file.host.as_deref()?));
+    let mut orders: Vec<&str> = Vec::new();
+    for order in hosts.map(|host| host.restart.as_str()) {
+        if !orders.contains(&order) {
+            orders.push(order);
+        }
+    }
+    orders
 }
 
 /// The present text of a file without plugbay's part.

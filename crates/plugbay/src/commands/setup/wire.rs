@@ -13,7 +13,7 @@ use super::{
     plan::{Edit, HostPlan},
     program::HostProgram,
     survey::{self, FileProblem, SurveyedHost, read_text},
-    undo::undo_changes,
+    undo::{restarts, undo_changes},
     wire_one,
 };
 use crate::journal::{Change, Outcome, Undone, file};
@@ -64,6 +64,8 @@ pub struct WiredHost {
 #[derive(Debug, Serialize)]
 pub struct UnwireReport {
     pub files: Vec<Undone>,
+    /// What the user does so that the hosts notice.
+    pub restart: Vec<&'static str>,
 }
 
 const COMMAND: &str = "plugbay wire";
@@ -113,7 +115,8 @@ pub fn unwire(context: &Context, args: &UnwireArgs) -> Result<ExitCode, CommandE
         files.extend(remove_entry(context, host)?);
     }
     let failed = files.iter().any(|file| matches!(file.outcome, Outcome::Failed { .. }));
-    context.output.show(&UnwireReport { files });
+    let restart = restarts(&files);
+    context.output.show(&UnwireReport { files, restart });
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
