@@ -45,10 +45,29 @@ pub struct Candidates {
     named: bool,
 }
 
-/// The names of all servers that hosts start themselves here.
+/// The names of all servers that hosts start themselves here; gateways are none.
 pub fn names<'a>(context: &'a Context, hosts: &'a [HostFacts]) -> impl Iterator<Item = String> + 'a {
     let found = hosts.iter().flat_map(move |host| direct(context, host));
-    found.map(|(_, found)| found.entry.name.clone())
+    let is_server = |(file, found): &(&HostFileFacts, &Found)| {
+        let origin = Origin { host: String::new(), file: file.path.clone(), project: None };
+        let alone = import::Found { entry: found.entry.clone(), origin };
+        import::plan(vec![alone], &Present::default()).skipped.is_empty()
+    };
+    found.filter(is_server).map(|(_, found)| found.entry.name.clone())
+}
+
+/// plugbay's names of the wanted servers that hosts have under names of their own.
+pub fn counterparts(
+    context: &Context,
+    ours: &Settings,
+    hosts: &[HostFacts],
+    wanted: &[String],
+) -> Vec<String> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let Candidates { user, project, .. } = find(context, ours, hosts, wanted);
+    user.same.into_iter().chain(project.same).map(|same| same.name).collect()
 }
 
 /// The wanted servers of all hosts; if none is named, those of hosts that start plugbay.

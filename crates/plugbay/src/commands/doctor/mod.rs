@@ -103,8 +103,10 @@ async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, Com
     let settings = context.source.load();
     let hosts = hosts::gather(context);
     check_names(context, &settings, &hosts, &args.servers)?;
-    let examination = gather(context, settings, hosts, &args.servers).await;
-    Ok(Diagnosis::of(&examination, &args.servers))
+    let mut servers = args.servers.clone();
+    servers.extend(left::counterparts(context, &settings, &hosts, &args.servers));
+    let examination = gather(context, settings, hosts, &servers).await;
+    Ok(Diagnosis::of(&examination, &servers))
 }
 
 /// Fails if a name belongs to no server, unless its file is one that cannot be read.

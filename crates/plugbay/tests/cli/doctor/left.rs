@@ -69,6 +69,16 @@ fn a_server_of_a_host_that_does_not_start_plugbay_is_examined_when_it_is_named()
 }
 
 #[test]
+fn a_name_that_only_a_host_has_leads_to_plugbays_server() {
+    let clinic = claude(&json!({ "theirs": shell("exit 1") }));
+    let servers = json!({ "ours": shell("exit 1"), "calc": sample("calc") });
+    clinic.harness.configure(&json!({ "mcpServers": servers }).to_string());
+    let run = clinic.run(&["theirs", "--json"]);
+    assert_eq!((run.code, codes(&run)), (Some(1), vec!["server-failed".to_owned()]), "{run:?}");
+    assert_eq!(run.json()["findings"][0]["about"]["name"], "ours");
+}
+
+#[test]
 fn a_server_of_a_project_file_is_named_and_not_started() {
     let clinic = claude(&json!({}));
     let marker = clinic.path("started");

@@ -11,8 +11,8 @@ use super::{
 
 pub fn check(examination: &Examination) -> Vec<Finding> {
     let left = examination.left.iter();
-    // Such a server is a finding of its own already.
-    let left = left.filter(|left| hosts::twin(&left.entry, examination).is_none());
+    // A twin is a finding of its own already.
+    let left = left.filter(|left| left.named || hosts::twin(&left.entry, examination).is_none());
     left.flat_map(|left| of(examination, left)).collect()
 }
 
