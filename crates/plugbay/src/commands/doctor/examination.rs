@@ -10,7 +10,7 @@ use std::{
 use plugbay_core::failure::Failure;
 use plugbay_hosts::{
     Entry,
-    known::Host,
+    known::{Host, Scope},
     read::{Found, Reading, is_own},
 };
 use plugbay_upstream::{
@@ -19,6 +19,7 @@ use plugbay_upstream::{
 };
 use serde_json::Value;
 
+use super::left::LeftServer;
 use crate::{
     cache::Inspection,
     commands::approve::Proposed,
@@ -46,6 +47,8 @@ pub struct Examination {
     pub left_behind: Vec<PathBuf>,
     /// The hosts that are installed.
     pub hosts: Vec<HostFacts>,
+    /// The servers that hosts start themselves.
+    pub left: Vec<LeftServer>,
     pub gateways: Vec<GatewayFacts>,
 }
 
@@ -64,6 +67,7 @@ pub struct HostFacts {
 #[derive(Debug)]
 pub struct HostFileFacts {
     pub path: PathBuf,
+    pub scope: Scope,
     pub reading: Result<Reading, String>,
     /// The programs of plugbay's own entries that do not exist.
     pub missing_programs: Vec<String>,

@@ -103,6 +103,7 @@ codes! {
     NoHost = "no-host", Note;
     HostFileBroken = "host-file-broken", Error;
     HostProgramMissing = "host-program-missing", Error;
+    LeftInHost = "left-in-host", Warning;
     DoubleEntry = "double-entry", Warning;
     TwoGateways = "two-gateways", Warning;
     HostNotRestarted = "host-not-restarted", Warning;

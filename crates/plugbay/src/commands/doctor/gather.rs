@@ -13,8 +13,8 @@ use plugbay_upstream::{Condition, process::find_program, spec::StdioSpec};
 
 use super::{
     checks,
-    examination::{Examination, Offered, ServerFacts, Start},
-    hosts, places, words,
+    examination::{Examination, HostFacts, Offered, ServerFacts, Start},
+    hosts, left, places, words,
 };
 use crate::{
     app::{App, Environment},
@@ -26,14 +26,21 @@ use crate::{
 };
 
 /// Examines the configuration and these servers; all servers if none is named.
-pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) -> Examination {
+pub async fn gather(
+    context: &Context,
+    settings: Settings,
+    hosts: Vec<HostFacts>,
+    wanted: &[String],
+) -> Examination {
     let paths = &context.source.paths;
     let cache = context.environment.cache_folder.as_deref().map(cache::inspect).unwrap_or_default();
     let left_behind =
         paths.status_folder().map(|folder| status_file::left_behind(&folder)).unwrap_or_default();
     let ignored = settings.diagnostics.iter().any(|problem| problem.kind == Kind::Unapproved);
     let project = config::project_file(&paths.start).filter(|_| ignored);
-    let starts = starts(context, &settings, wanted).await;
+    let candidates = left::find(context, &settings, &hosts, wanted);
+    let left = candidates.settings();
+    let starts = starts(context, &settings, wanted, &left).await;
     let server = |server: &ServerSettings| facts(server, &starts, context);
     Examination {
         written: written(context, &settings),
@@ -44,7 +51,8 @@ pub async fn gather(context: &Context, settings: Settings, wanted: &[String]) ->
         unapproved: project.and_then(|file| Proposed::of(&file, paths)),
         cache,
         left_behind,
-        hosts: hosts::gather(context),
+        left: candidates.examined(|name| left.iter().find(|left| left.name == *name).map(server)),
+        hosts,
         gateways: hosts::gateways(context),
         settings,
     }
@@ -98,10 +106,19 @@ fn exists(stdio: &StdioSpec, program: &str) -> bool {
 }
 
 /// Starts servers all at once, without the cache: nothing that is on disk changes.
-async fn starts(context: &Context, settings: &Settings, wanted: &[String]) -> BTreeMap<ServerName, Start> {
+async fn starts(
+    context: &Context,
+    settings: &Settings,
+    wanted: &[String],
+    left: &[ServerSettings],
+) -> BTreeMap<ServerName, Start> {
+    let chosen: Vec<ServerName> =
+        startable(settings, wanted).chain(left.iter().map(|server| server.name.clone())).collect();
+    let mut settings = settings.clone();
+    settings.servers.extend_from_slice(left);
+    settings.servers.sort_by(|one, other| one.name.cmp(&other.name));
     let environment = Environment { cache_folder: None, ..context.environment.clone() };
-    let app = App::assemble(settings, environment);
-    let chosen: Vec<ServerName> = startable(settings, wanted).collect();
+    let app = App::assemble(&settings, environment);
     let begun = Instant::now();
     let mut took = BTreeMap::new();
     let mut lines = StartLines::new(context.output, chosen.iter().map(ToString::to_string).collect());

@@ -54,7 +54,7 @@ fn file(file: &HostFile) -> Option<HostFileFacts> {
     let text = fs::read_to_string(&file.path).ok()?;
     let reading = read(file.host, &text).map_err(|error| error.to_string());
     let missing_programs = reading.as_ref().map(missing_programs).unwrap_or_default();
-    Some(HostFileFacts { path: file.path.clone(), reading, missing_programs })
+    Some(HostFileFacts { path: file.path.clone(), scope: file.scope, reading, missing_programs })
 }
 
 /// Programs with a path, of plugbay's own entries, that are not there.

@@ -9,6 +9,7 @@ mod finding;
 mod fix;
 mod gather;
 mod hosts;
+mod left;
 mod places;
 mod words;
 
@@ -18,7 +19,7 @@ use plugbay_core::name;
 use serde::Serialize;
 
 use self::{
-    examination::{Examination, ServerFacts},
+    examination::{Examination, HostFacts, ServerFacts},
     gather::gather,
 };
 pub use self::{
@@ -100,14 +101,23 @@ pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<ExitCode, Co
 
 async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, CommandError> {
     let settings = context.source.load();
-    check_names(context, &settings, &args.servers)?;
-    let examination = gather(context, settings, &args.servers).await;
-    Ok(Diagnosis::of(&examination, &args.servers))
+    let hosts = hosts::gather(context);
+    check_names(context, &settings, &hosts, &args.servers)?;
+    let mut servers = args.servers.clone();
+    servers.extend(left::counterparts(context, &settings, &hosts, &args.servers));
+    let examination = gather(context, settings, hosts, &servers).await;
+    Ok(Diagnosis::of(&examination, &servers))
 }
 
 /// Fails if a name belongs to no server, unless its file is one that cannot be read.
-fn check_names(context: &Context, settings: &Settings, names: &[String]) -> Result<(), CommandError> {
-    let known = known_names(context, settings);
+fn check_names(
+    context: &Context,
+    settings: &Settings,
+    hosts: &[HostFacts],
+    names: &[String],
+) -> Result<(), CommandError> {
+    let mut known = known_names(context, settings);
+    known.extend(left::names(context, hosts));
     let is_known = |name: &&String| known.iter().any(|other| other.eq_ignore_ascii_case(name));
     match names.iter().find(|name| !is_known(name)) {
         Some(name) if !settings.unreadable => Err(unknown(name, &known)),
@@ -190,7 +200,8 @@ impl Diagnosis {
         let named = |facts: &&ServerFacts| {
             servers.is_empty() || servers.iter().any(|name| name.eq_ignore_ascii_case(&facts.name))
         };
-        let servers = examination.servers.iter().filter(named).map(Checked::of).collect();
+        let left = examination.left.iter().filter(|left| left.named).filter_map(|left| left.facts.as_ref());
+        let servers = examination.servers.iter().filter(named).chain(left).map(Checked::of).collect();
         Self { findings, servers, summary, fixed: Vec::new() }
     }
 }

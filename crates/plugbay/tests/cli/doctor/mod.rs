@@ -4,6 +4,7 @@ mod clinic;
 mod configuration;
 mod files;
 mod hosts;
+mod left;
 mod programs;
 mod remote;
 mod shown;

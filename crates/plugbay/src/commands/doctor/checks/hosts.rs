@@ -108,13 +108,14 @@ fn double_entries(facts: &HostFacts, examination: &Examination) -> Vec<Finding> 
 }
 
 /// plugbay's server that starts what an entry of a host starts.
-struct Twin<'a> {
+pub struct Twin<'a> {
     server: &'a ServerFacts,
     /// It works, and does exactly what the host's entry does, in every folder.
     replaces: bool,
 }
 
-fn twin<'a>(entry: &Entry, examination: &'a Examination) -> Option<Twin<'a>> {
+/// The twin of a host's entry, the best one if there are several.
+pub fn twin<'a>(entry: &Entry, examination: &'a Examination) -> Option<Twin<'a>> {
     let written = |server: &ServerFacts| {
         examination.written.iter().find(|written| written.name.eq_ignore_ascii_case(&server.name))
     };

@@ -4,6 +4,7 @@ mod configuration;
 mod entries;
 mod files;
 mod hosts;
+mod left;
 mod offers;
 mod programs;
 mod remote;
@@ -25,6 +26,7 @@ pub fn all(examination: &Examination) -> Vec<Finding> {
     }
     found.extend(files::check(examination));
     found.extend(hosts::check(examination));
+    found.extend(left::check(examination));
     found.extend(unexplained(examination, &found));
     found.sort_by(|one, other| (&one.about, one.severity).cmp(&(&other.about, other.severity)));
     found
