@@ -244,7 +244,7 @@ fn drop_empty(tree: &mut Tree, container: &str) {
     let is_empty = |value: &Tree| match value {
         Tree::Object(members) => members.is_empty(),
         Tree::Leaf(value) => value.is_null(),
-        Tree::Array(_) => false,
+        Tree::Array(_) | Tree::Written { .. } => false,
     };
     members.retain(|(name, value)| name != container || !is_empty(value));
 }
@@ -258,7 +258,7 @@ fn sorted(tree: Tree) -> Tree {
             Tree::Object(members)
         }
         Tree::Array(items) => Tree::Array(items.into_iter().map(sorted).collect()),
-        leaf @ Tree::Leaf(_) => leaf,
+        leaf @ (Tree::Leaf(_) | Tree::Written { .. }) => leaf,
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     braced::{Braced, Comments, First, Layout},
     splice,
 };
+use crate::read::tree::toml_reason;
 use crate::{
     known::{Format, Members},
     read::tree::Tree,
@@ -141,7 +142,7 @@ fn container_of<'f>(file: &'f File<'_>, key: &str) -> Result<Container<'f>, Edit
 
 fn parse(text: &str) -> Result<File<'_>, EditError> {
     let parsed = Document::parse(text);
-    parsed.map_err(|error| EditError::Syntax { format: "TOML", message: error.message().to_owned() })
+    parsed.map_err(|error| EditError::Syntax { format: "TOML", message: toml_reason(text, &error) })
 }
 
 /// The lines of an entry of this table, as ranges in the order of the file; `None` if there is no such entry.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle};
 
 use super::EditError;
+use crate::read::yaml;
 
 /// A mapping with its entries in the order of the file.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ pub(super) fn root(text: &str) -> Result<Option<Mapping>, EditError> {
     let mut events = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) =
-            event.map_err(|error| EditError::Syntax { format: "YAML", message: error.to_string() })?;
+            event.map_err(|error| EditError::Syntax { format: "YAML", message: yaml::reason(&error) })?;
         events.push((event, span));
     }
     let mut starts =

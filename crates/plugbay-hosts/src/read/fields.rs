@@ -15,14 +15,14 @@ type Rejection = (ProblemKind, String);
 
 /// The server that a value describes.
 pub(super) fn entry(name: &str, value: &Tree, host: Option<&Host>, file: &Tree) -> Result<Entry, Rejection> {
-    let Value::Object(fields) = value.to_value() else {
+    let (Value::Object(fields), Value::Object(texts)) = (value.to_value(), value.to_texts()) else {
         return Err(broken("is not a table"));
     };
     if let Some(reason) = host_own(&fields) {
         return Err((ProblemKind::HostOwn, reason));
     }
-    let mut fields =
-        Fields { fields: &fields, names: Translator { host, inputs: inputs(file), notes: Vec::new() } };
+    let names = Translator { host, inputs: inputs(file), notes: Vec::new() };
+    let mut fields = Fields { fields: &fields, texts: &texts, names };
     let mut entry = Entry::new(name, fields.launch()?);
     fields.settings(&mut entry)?;
     fields.times(&mut entry, host);
@@ -78,6 +78,8 @@ fn inputs(file: &Tree) -> Vec<(String, String)> {
 
 struct Fields<'a> {
     fields: &'a Map<String, Value>,
+    /// The same fields, with the text of the file for numbers and flags.
+    texts: &'a Map<String, Value>,
     names: Translator<'a>,
 }
 
@@ -119,7 +121,7 @@ impl Fields<'_> {
         let path = fields.remove("path").ok_or_else(|| broken("has a `command` without `path`"))?;
         let names =
             Translator { host: self.names.host, inputs: self.names.inputs.clone(), notes: Vec::new() };
-        let mut nested = Fields { fields: &fields, names };
+        let mut nested = Fields { fields: &fields, texts: &fields, names };
         let launch = match path {
             Value::String(_) => nested.process(&path)?,
             _ => return Err(broken("has a `command` whose `path` is not text")),
@@ -152,7 +154,7 @@ impl Fields<'_> {
         entry.disabled = flag("disabled") == Some(true) || flag("enabled") == Some(false);
         entry.include = self.list(&["includeTools", "enabled_tools", "available_tools"])?;
         entry.exclude = self.list(&["excludeTools", "disabled_tools", "disabledTools"])?;
-        if let Some(tools @ Value::Array(_)) = self.fields.get("tools") {
+        if let Some(tools @ Value::Array(_)) = self.texts.get("tools") {
             let tools = self.strings("tools", &tools.clone())?;
             match tools.as_slice() {
                 [] => entry.exclude.push("*".to_owned()),
@@ -225,7 +227,7 @@ impl Fields<'_> {
 
     /// The first of the keys that is there and not null.
     fn first<'k>(&self, keys: &[&'k str]) -> Option<(&'k str, &Value)> {
-        keys.iter().find_map(|key| Some((*key, self.fields.get(*key).filter(|value| !value.is_null())?)))
+        keys.iter().find_map(|key| Some((*key, self.texts.get(*key).filter(|value| !value.is_null())?)))
     }
 
     fn text(&mut self, keys: &[&str]) -> Result<Option<String>, Rejection> {
@@ -314,6 +316,20 @@ mod tests {
         assert_eq!(process.pass_env, ["A", "B"]);
         assert_eq!(process.start_seconds, Some(2));
         assert!(matches!(process.launch, Launch::Process { cwd: Some(cwd), .. } if cwd == "/w"));
+    }
+
+    #[test]
+    fn numbers_without_quotes_keep_their_text_in_an_entry() {
+        let codex = "[mcp_servers.x]\ncommand = 'c'\nargs = [0x1F, true]\nenv = { V = 1.10, D = 2024-01-01 }\ntool_timeout_sec = 1.5\n";
+        let goose = "extensions:\n  off:\n    cmd: c\n    args: [0x1F, true]\n    envs: {V: 1.10, D: 2024-01-01}\n    timeout: 1.5\n    enabled: true\n";
+        for (host, text) in [("codex", codex), ("goose", goose)] {
+            let entry = only(host, text);
+            let Launch::Process { args, env, .. } = &entry.launch else { panic!("{entry:?}") };
+            assert_eq!(args, &["0x1F", "true"], "{host}");
+            assert_eq!((env["V"].as_str(), env["D"].as_str()), ("1.10", "2024-01-01"), "{host}");
+            assert_eq!(entry.call_milliseconds, Some(1500), "{host}");
+        }
+        assert_eq!(only("goose", goose).name, "off");
     }
 
     #[test]

@@ -3,8 +3,9 @@
 mod fields;
 pub(crate) mod tree;
 mod variables;
+pub(crate) mod yaml;
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use crate::{
     entry::{Entry, Launch},
@@ -145,10 +146,12 @@ fn read_container(
         Tree::Leaf(serde_json::Value::Null) => return Ok(()),
         _ => return Err(ReadError::Shape(container.to_owned())),
     };
+    let last: HashMap<&str, usize> =
+        members.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index)).collect();
     for (index, (name, value)) in members.iter().enumerate() {
         let key: Vec<String> =
             place.above.iter().cloned().chain([container.to_owned(), name.clone()]).collect();
-        if members[index + 1..].iter().any(|(later, _)| later == name) {
+        if last[name.as_str()] != index {
             let reason = "occurs twice; the last one counts".to_owned();
             reading.problems.push(Problem { name: name.clone(), key, kind: ProblemKind::Broken, reason });
             continue;

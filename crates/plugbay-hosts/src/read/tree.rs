@@ -2,9 +2,9 @@
 
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use serde_json::{Map, Value};
-use toml_edit::{Document, Item, TableLike, Value as TomlValue};
+use toml_edit::{Document, Item, TableLike, TomlError, Value as TomlValue};
 
-use super::ReadError;
+use super::{ReadError, yaml};
 use crate::known::Format;
 
 /// A value of a host's file. Members keep their order, and a key that occurs twice is there twice.
@@ -13,6 +13,11 @@ pub(crate) enum Tree {
     Object(Vec<(String, Tree)>),
     Array(Vec<Tree>),
     Leaf(Value),
+    /// A number, flag or time with the text that the file has for it: a user who leaves out quotes may mean the text.
+    Written {
+        value: Value,
+        text: String,
+    },
 }
 
 impl Tree {
@@ -22,11 +27,18 @@ impl Tree {
         match format {
             Format::Json => json(text),
             Format::Toml => toml(text),
-            Format::Yaml => yaml(text),
+            Format::Yaml => yaml::parse(text),
         }
     }
 
     pub(crate) fn members(&self) -> Option<&[(String, Self)]> {
+        match self {
+            Self::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    pub(super) fn into_members(self) -> Option<Vec<(String, Self)>> {
         match self {
             Self::Object(members) => Some(members),
             _ => None,
@@ -39,11 +51,38 @@ impl Tree {
     }
 
     pub(crate) fn to_value(&self) -> Value {
+        self.convert(&|value, _| value.clone())
+    }
+
+    /// Like [`Tree::to_value`], with the text of every value that has one.
+    pub(super) fn to_texts(&self) -> Value {
+        self.convert(&|_, text| text.into())
+    }
+
+    /// The text of a key.
+    pub(super) fn to_text(&self) -> String {
+        match self.to_texts() {
+            Value::String(text) => text,
+            other => other.to_string(),
+        }
+    }
+
+    /// How many values this is.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Object(members) => 1 + members.iter().map(|(_, value)| value.size()).sum::<usize>(),
+            Self::Array(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
+            Self::Leaf(_) | Self::Written { .. } => 1,
+        }
+    }
+
+    fn convert(&self, written: &dyn Fn(&Value, &str) -> Value) -> Value {
         match self {
             Self::Leaf(value) => value.clone(),
-            Self::Array(items) => Value::Array(items.iter().map(Self::to_value).collect()),
+            Self::Written { value, text } => written(value, text),
+            Self::Array(items) => Value::Array(items.iter().map(|item| item.convert(written)).collect()),
             Self::Object(members) => {
-                let members = members.iter().map(|(key, value)| (key.clone(), value.to_value()));
+                let members = members.iter().map(|(key, value)| (key.clone(), value.convert(written)));
                 Value::Object(members.collect::<Map<_, _>>())
             }
         }
@@ -76,110 +115,67 @@ fn json_value(value: &ast::Value<'_>) -> Tree {
 }
 
 fn toml(text: &str) -> Result<Tree, ReadError> {
-    let document = Document::parse(text).map_err(|error| syntax("TOML", &error.message()))?;
-    Ok(toml_table(document.as_table()))
+    let document = Document::parse(text).map_err(|error| syntax("TOML", &toml_reason(text, &error)))?;
+    Ok(toml_table(text, document.as_table()))
 }
 
-fn toml_table(table: &dyn TableLike) -> Tree {
-    Tree::Object(table.iter().map(|(key, item)| (key.to_owned(), toml_item(item))).collect())
+/// What the parser rejects and where, without the text of the file: it may hold secrets.
+pub(crate) fn toml_reason(text: &str, error: &TomlError) -> String {
+    let Some(place) = error.span().and_then(|span| text.get(..span.start)) else {
+        return error.message().to_owned();
+    };
+    let line = place.matches('\n').count() + 1;
+    let column = place.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message().lines().next().unwrap_or_default())
 }
 
-fn toml_item(item: &Item) -> Tree {
+fn toml_table(text: &str, table: &dyn TableLike) -> Tree {
+    Tree::Object(table.iter().map(|(key, item)| (key.to_owned(), toml_item(text, item))).collect())
+}
+
+fn toml_item(text: &str, item: &Item) -> Tree {
     match item {
         Item::None => Tree::Leaf(Value::Null),
-        Item::Value(value) => toml_value(value),
-        Item::Table(table) => toml_table(table),
-        Item::ArrayOfTables(tables) => Tree::Array(tables.iter().map(|table| toml_table(table)).collect()),
-    }
-}
-
-fn toml_value(value: &TomlValue) -> Tree {
-    match value {
-        TomlValue::String(text) => Tree::Leaf(text.value().clone().into()),
-        TomlValue::Integer(number) => Tree::Leaf((*number.value()).into()),
-        TomlValue::Float(number) => Tree::Leaf((*number.value()).into()),
-        TomlValue::Boolean(flag) => Tree::Leaf((*flag.value()).into()),
-        TomlValue::Datetime(time) => Tree::Leaf(time.value().to_string().into()),
-        TomlValue::Array(items) => Tree::Array(items.iter().map(toml_value).collect()),
-        TomlValue::InlineTable(table) => toml_table(table),
-    }
-}
-
-fn yaml(text: &str) -> Result<Tree, ReadError> {
-    if text.trim().is_empty() {
-        return Ok(Tree::Object(Vec::new()));
-    }
-    let tree: Option<YamlTree> = serde_saphyr::from_str(text).map_err(|error| syntax("YAML", &error))?;
-    Ok(tree.map_or(Tree::Object(Vec::new()), |tree| tree.0))
-}
-
-/// Deserialised from YAML, whose mappings serde would put in another order.
-struct YamlTree(Tree);
-
-impl<'de> serde::Deserialize<'de> for YamlTree {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(YamlVisitor).map(Self)
-    }
-}
-
-struct YamlVisitor;
-
-impl<'de> serde::de::Visitor<'de> for YamlVisitor {
-    type Value = Tree;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Leaf(Value::Null))
-    }
-
-    fn visit_none<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Leaf(Value::Null))
-    }
-
-    fn visit_some<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-
-    fn visit_bool<E>(self, flag: bool) -> Result<Tree, E> {
-        Ok(Tree::Leaf(flag.into()))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Tree, E> {
-        Ok(Tree::Leaf(number.into()))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Tree, E> {
-        Ok(Tree::Leaf(number.into()))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Tree, E> {
-        Ok(Tree::Leaf(number.into()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Tree, E> {
-        Ok(Tree::Leaf(text.into()))
-    }
-
-    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
-        let mut all = Vec::new();
-        while let Some(YamlTree(item)) = items.next_element()? {
-            all.push(item);
+        Item::Value(value) => toml_value(text, value),
+        Item::Table(table) => toml_table(text, table),
+        Item::ArrayOfTables(tables) => {
+            Tree::Array(tables.iter().map(|table| toml_table(text, table)).collect())
         }
-        Ok(Tree::Array(all))
     }
+}
 
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Tree, A::Error> {
-        let mut all = Vec::new();
-        while let Some((YamlTree(key), YamlTree(value))) = members.next_entry()? {
-            let key = match key {
-                Tree::Leaf(Value::String(key)) => key,
-                other => other.to_value().to_string(),
-            };
-            all.push((key, value));
+fn toml_value(text: &str, toml: &TomlValue) -> Tree {
+    let value = match toml {
+        TomlValue::String(text) => return Tree::Leaf(text.value().clone().into()),
+        TomlValue::Array(items) => {
+            return Tree::Array(items.iter().map(|item| toml_value(text, item)).collect());
         }
-        Ok(Tree::Object(all))
+        TomlValue::InlineTable(table) => return toml_table(text, table),
+        TomlValue::Integer(number) => (*number.value()).into(),
+        TomlValue::Float(number) => (*number.value()).into(),
+        TomlValue::Boolean(flag) => (*flag.value()).into(),
+        TomlValue::Datetime(time) => time.value().to_string().into(),
+    };
+    match toml.span().and_then(|span| text.get(span)) {
+        Some(text) => Tree::Written { value, text: text.to_owned() },
+        None => Tree::Leaf(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_any_format_tells_the_place_and_no_content() {
+        let broken = [
+            (Format::Json, "{\n \"KEY\": \"sesame\" ] }"),
+            (Format::Toml, "a = 1\nenv = { KEY = \"sesame\" TOKEN }\n"),
+            (Format::Yaml, "a:\n  KEY: \"sesame\" x\n  TOKEN: sesame\n"),
+        ];
+        for (format, text) in broken {
+            let message = Tree::parse(format, text).unwrap_err().to_string();
+            assert!(message.contains("line 2") && !message.contains("sesame"), "{message}");
+        }
     }
 }
