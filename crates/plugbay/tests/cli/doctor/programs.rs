@@ -10,7 +10,7 @@ use crate::harness::program;
 
 const NPM_404: &str = r"cat >&2 <<'END'
 npm error code E404
-npm error 404 Not Found - GET https://registry.npmjs.org/no-such-mcp-server
+npm error 404 Not Found - GET https://registry.example/no-such-mcp-server
 npm error 404
 npm error 404  The requested resource 'no-such-mcp-server@*' could not be found or you do not have permission to access it.
 npm error 404
@@ -32,8 +32,8 @@ exit 1";
 
 const UVX_PROXY: &str = r"cat >&2 <<'END'
 error: Request failed after 3 retries in 7.2s
-  cause: Failed to fetch: https://pypi.org/simple/mcp-server-time/
-  cause: error sending request for url (https://pypi.org/simple/mcp-server-time/)
+  cause: Failed to fetch: https://index.example/simple/mcp-server-time/
+  cause: error sending request for url (https://index.example/simple/mcp-server-time/)
   cause: client error (Connect)
   cause: tunnel error: failed to create underlying connection
   cause: tcp connect error
