@@ -113,3 +113,11 @@ fn command_line_errors_and_failures_have_different_exit_codes() {
         assert!(run.err.starts_with("error: "), "{}", run.err);
     }
 }
+
+#[test]
+fn a_call_of_a_server_that_crashes_without_a_word_names_the_doctor() {
+    let harness = Harness::with(&json!({ "shop": { "command": "sh", "args": ["-c", "exit 4"] } }));
+    let expected = "error: server shop does not work\n  exit code 4 before it answered\n  \
+                    `plugbay doctor shop` looks for the cause\n";
+    harness.run(&["call", "shop.x"]).check(1, "", expected);
+}
