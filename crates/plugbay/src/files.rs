@@ -89,7 +89,7 @@ fn draft(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
 }
 
 /// The file itself, behind all links that lead to it. It need not exist.
-fn destination(path: &Path) -> io::Result<PathBuf> {
+pub fn destination(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {

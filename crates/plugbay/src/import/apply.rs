@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Plan;
 
 /// The keys under which a configuration file may have its servers; the first is plugbay's own.
-const CONTAINERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
+pub const CONTAINERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
 
 /// The beginning of a new file.
 const NEW: &str = "\

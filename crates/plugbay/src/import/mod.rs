@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use plugbay_hosts::Entry;
 use serde::Serialize;
 
+pub use apply::CONTAINERS;
 pub use gateway::Setting;
 pub use launch::{Relation, leads_to_plugbay, relation};
 pub use needs::{Needs, needs};

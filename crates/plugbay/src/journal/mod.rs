@@ -16,7 +16,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::hex_digest;
+use crate::{config::hex_digest, files};
 pub use reverse::reverse;
 pub use undo::{Outcome, Present, Texts, Undone};
 
@@ -190,7 +190,7 @@ impl Journal {
         };
         let number = self.changes.iter().map(|change| change.number + 1).max().unwrap_or(1);
         self.keep(number, BEFORE, bytes.as_deref())?;
-        let folders = file::missing_folders(&path);
+        let folders = file::missing_folders(&place(part, &path).map_err(write)?);
         let command = command.to_owned();
         self.changes.push(Change { number, at: now(), command, host, part, path, before, after, folders });
         self.save()?;
@@ -263,6 +263,11 @@ impl State {
     fn of_bytes(bytes: &[u8]) -> Self {
         Self::File { sha256: hex_digest(bytes) }
     }
+}
+
+/// The file that a change is made to: the one behind all links, except for plugbay's skill, which is a link itself.
+fn place(part: Part, path: &Path) -> io::Result<PathBuf> {
+    if part == Part::Skill { Ok(path.to_owned()) } else { files::destination(path) }
 }
 
 /// Fails if a file has other content than the user was shown.

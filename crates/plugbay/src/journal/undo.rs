@@ -1,11 +1,16 @@
 //! Undoes recorded changes, the newest first.
 
-use std::path::PathBuf;
+use std::{
+    cmp::Reverse,
+    io,
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 
-use super::{Change, Journal, Part, State, copies, file, forget, remove_folders};
-use crate::journal::ChangeError;
+use super::{
+    BEFORE, Change, ChangeError, Journal, Part, State, copies, copy, file, forget, place, remove_folders,
+};
 
 /// How a file is now, compared with a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,48 +69,79 @@ impl Change {
             Present::Other
         }
     }
+
+    /// Whether somebody has deleted the file.
+    fn is_gone(&self) -> bool {
+        let found = self.place().and_then(|place| place.symlink_metadata());
+        found.is_err_and(|error| file::is_absent(&error))
+    }
+
+    fn place(&self) -> io::Result<PathBuf> {
+        place(self.part, &self.path)
+    }
 }
 
 impl Journal {
     /// Undoes the wanted changes, the newest first, and forgets those that are undone.
+    ///
+    /// plugbay's own configuration comes last, and stays while a host's list of servers could not be undone: the servers
+    /// that were moved out of it may be nowhere else.
     pub fn undo(
         &mut self,
         wanted: impl Fn(&Change) -> bool,
         merge: Merge<'_>,
     ) -> Result<Vec<Undone>, ChangeError> {
-        let mut numbers: Vec<u64> =
-            self.changes.iter().filter(|change| wanted(change)).map(|change| change.number).collect();
-        numbers.sort_unstable_by(|one, two| two.cmp(one));
+        let mut changes: Vec<Change> = self.changes.iter().filter(|change| wanted(change)).cloned().collect();
+        changes.sort_by_key(|change| (change.part == Part::Configuration, Reverse(change.number)));
         let mut undone = Vec::new();
-        for number in numbers {
-            let Some(index) = self.changes.iter().position(|change| change.number == number) else {
-                continue;
+        let mut stuck: Option<PathBuf> = None;
+        for change in changes {
+            let outcome = match &stuck {
+                Some(file) if change.part == Part::Configuration => needed(file),
+                _ => self.undo_one(&change, merge),
             };
-            let change = self.changes[index].clone();
-            let outcome = self.undo_one(&change, merge);
-            let failed = matches!(outcome, Outcome::Failed { .. });
-            if !failed {
-                remove_folders(&change.folders);
-                self.changes.remove(index);
-                self.save()?;
-                forget(&self.folder, number);
+            if !matches!(outcome, Outcome::Failed { .. }) {
+                self.undone(&change)?;
+            } else if change.part == Part::Servers {
+                stuck = Some(change.path.clone());
             }
             undone.push(Undone { path: change.path, host: change.host, outcome });
         }
         Ok(undone)
     }
 
+    /// Forgets a change that is undone.
+    fn undone(&mut self, change: &Change) -> Result<(), ChangeError> {
+        remove_folders(&change.folders);
+        self.changes.retain(|other| other.number != change.number);
+        self.save()?;
+        forget(&self.folder, change.number);
+        Ok(())
+    }
+
     fn undo_one(&self, change: &Change, merge: Merge<'_>) -> Outcome {
         let done = match change.present() {
             Present::Before => return Outcome::Unchanged,
             Present::After => self.restore(change),
+            // Somebody has deleted the file, and with it the only trace of the servers that were in it.
+            Present::Other if change.is_gone() => self.restore(change),
             Present::Other if change.part == Part::Skill => {
                 Err("it is not plugbay's link any more".to_owned())
             }
             Present::Other => self.merge(change, merge).map(|()| Outcome::Merged),
             Present::Unreadable => Err("it cannot be read".to_owned()),
         };
-        done.unwrap_or_else(|reason| Outcome::Failed { reason })
+        done.unwrap_or_else(|reason| Outcome::Failed { reason: self.with_backup(change, reason) })
+    }
+
+    /// The reason, and where the user finds the old content.
+    fn with_backup(&self, change: &Change, reason: String) -> String {
+        let backup = copy(&self.folder, change.number, BEFORE);
+        if backup.exists() {
+            format!("{reason}; its content before plugbay is in {}", backup.display())
+        } else {
+            reason
+        }
     }
 
     fn restore(&self, change: &Change) -> Result<Outcome, String> {
@@ -125,21 +161,31 @@ impl Journal {
 
     fn merge(&self, change: &Change, merge: Merge<'_>) -> Result<(), String> {
         let now = file::read(&change.path).map_err(|error| error.to_string())?;
-        // Somebody has deleted the file: nothing of plugbay's is in it.
-        let Some(now) = now else { return Ok(()) };
         let (before, after) = copies(&self.folder, change);
+        if before.is_none() && change.before != State::Absent {
+            return Err("its backup is gone".to_owned());
+        }
         let text = |bytes: Option<Vec<u8>>| {
             String::from_utf8(bytes.unwrap_or_default()).map_err(|_| "it is not UTF-8".to_owned())
         };
-        let (before, after, now) = (text(before)?, text(after)?, text(Some(now))?);
+        let (before, after, now) = (text(before)?, text(after)?, text(now)?);
         let merged = merge(change, Texts { before: &before, after: &after, now: &now })?;
         if merged == now {
             return Ok(());
+        }
+        if merged.is_empty() && change.before == State::Absent {
+            return remove(change);
         }
         file::replace(&change.path, merged.as_bytes()).map_err(|error| error.to_string())
     }
 }
 
+/// Removes what was created: for a link that led nowhere, the file behind it.
 fn remove(change: &Change) -> Result<(), String> {
-    file::remove(&change.path).map_err(|error| error.to_string())
+    change.place().and_then(|place| file::remove(&place)).map_err(|error| error.to_string())
+}
+
+fn needed(file: &Path) -> Outcome {
+    let reason = format!("{} still needs it: its servers are nowhere else", file.display());
+    Outcome::Failed { reason }
 }

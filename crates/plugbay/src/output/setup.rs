@@ -115,6 +115,7 @@ impl Report {
 
     fn end(&self, style: Style) -> String {
         match self.stage {
+            Stage::NothingToDo if self.hosts.is_empty() => "Nothing has been changed.\n".to_owned(),
             Stage::NothingToDo => {
                 "Nothing to do: the hosts are wired, and have no other server that could move.\n".to_owned()
             }
@@ -126,6 +127,9 @@ impl Report {
                 let wired = self.hosts.iter().filter(|host| matches!(host.state, HostState::Wired { .. }));
                 let mut orders: Vec<&str> = wired.map(|host| host.restart.as_str()).collect();
                 orders.dedup();
+                if orders.is_empty() {
+                    return "No host has been wired.\n".to_owned();
+                }
                 format!(
                     "{}To see what changed: plugbay setup --show\nTo get back: plugbay setup --undo\n",
                     restarts(&orders)

@@ -1,6 +1,7 @@
 //! `plugbay setup`, `plugbay wire` and `plugbay unwire`, in homes with the files of several hosts.
 
 mod home;
+mod left_alone;
 mod permissions;
 mod printed;
 mod undo;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     plan::{Edit, HostPlan},
-    program::HostProgram,
+    program::{Failure, HostProgram},
     skill::Skill,
 };
 use crate::journal::{ChangeError, Journal, Part, Target};
@@ -54,8 +54,18 @@ impl Writer<'_> {
         let Edit { path, old, .. } = &plan.servers;
         let target = self.target(Some(&plan.host.id), Part::Servers, path);
         let expected = old.as_deref().map(str::as_bytes);
-        let run = || program.wire(plan.own.as_ref(), &plan.moved);
-        self.journal.by_program(target, expected, run).map(drop)
+        let mut is_silent = false;
+        let run = || {
+            program.wire(plan.own.as_ref(), &plan.moved).map_err(|failure| {
+                is_silent = matches!(failure, Failure::Silent(_));
+                failure.to_string()
+            })
+        };
+        match self.journal.by_program(target, expected, run) {
+            // It has been killed, so plugbay changes the file itself, if it is still as the user has seen it.
+            Err(_) if is_silent => self.write(Some(&plan.host.id), Part::Servers, &plan.servers),
+            done => done.map(drop),
+        }
     }
 
     fn write(&mut self, host: Option<&String>, part: Part, edit: &Edit) -> Result<(), ChangeError> {

@@ -13,6 +13,7 @@ mod survey;
 mod trial;
 mod undo;
 pub mod wire;
+mod withdraw;
 
 use std::{
     path::{Path, PathBuf},
@@ -25,7 +26,7 @@ use serde::Serialize;
 use super::{CommandError, Context};
 use crate::{
     config,
-    journal::{Journal, OpenError},
+    journal::{self, Change, Journal, OpenError, Part},
     settings, tokenizer,
 };
 use apply::Writer;
@@ -145,15 +146,31 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     // Before anything is read, so that no other setup changes what is read.
     let mut journal = open_journal(context)?;
     let prepared = prepare(context, args).await?;
+    if is_lost(context, &prepared.plan, &journal)? {
+        return Err(no_server(&prepared.plan.configuration.path));
+    }
     if prepared.report.stage == Stage::NothingToDo {
         context.output.show(&prepared.report);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(prepared.report.exit_code());
     }
     confirm(context, args, &prepared.report)?;
     let report = carry_out(context, prepared, &mut journal).await?;
     context.output.show(&report);
-    let failed = report.hosts.iter().any(|host| matches!(host.state, HostState::Failed { .. }));
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(report.exit_code())
+}
+
+impl Report {
+    /// A failure if a host could not be wired.
+    fn exit_code(&self) -> ExitCode {
+        let is_wired = self.problems.is_empty() && !self.hosts.iter().any(HostReport::failed);
+        if is_wired { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+impl HostReport {
+    fn failed(&self) -> bool {
+        matches!(self.state, HostState::Failed { .. })
+    }
 }
 
 /// The command that makes what a dry run shows.
@@ -225,7 +242,9 @@ async fn carry_out(
     for (host, shown) in plan.hosts.iter().zip(&mut report.hosts) {
         shown.state = wire_one(context, &mut writer, &mut checker, host, first).await?;
     }
-    if let Some(skill) = skill {
+    withdraw::withdraw(&mut writer, &plan.configuration, &mut report, first)?;
+    let has_skills = |host: &HostReport| host.id == skill::HOST && !host.failed();
+    if let Some(skill) = skill.filter(|_| report.hosts.iter().any(has_skills)) {
         let installed = writer.skill(skill::HOST, &skill);
         report.problems.extend(installed.err().map(|error| FileProblem {
             host: skill::HOST.to_owned(),
@@ -252,9 +271,7 @@ async fn wire_one(
     Ok(match result {
         Ok(tools) => HostState::Wired { tools },
         Err(reason) => {
-            let own = |change: &crate::journal::Change| {
-                change.number >= first && change.host.as_ref() == Some(&plan.host.id)
-            };
+            let own = |change: &Change| change.number >= first && change.host.as_ref() == Some(&plan.host.id);
             undo::undo_changes(writer.journal, own)?;
             HostState::Failed { reason }
         }
@@ -351,6 +368,32 @@ pub(super) fn open_journal(context: &Context) -> Result<Journal, CommandError> {
         let error = CommandError::failed(error.to_string());
         if busy { error.hint("wait until it has ended, then try again") } else { error }
     })
+}
+
+/// Whether the hosts are wired, and the servers that moved are not in plugbay's configuration any more.
+fn is_lost(context: &Context, plan: &Plan, journal: &Journal) -> Result<bool, CommandError> {
+    let file = &plan.configuration.path;
+    let folder = journal_folder(context)?;
+    let has_servers = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        !read::read_any(file, &text).unwrap_or_default().found.is_empty()
+    };
+    let had_servers = |change: &Change| {
+        let (_, after) = journal::copies(&folder, change);
+        change.part == Part::Configuration
+            && change.path == *file
+            && after.as_deref().is_some_and(has_servers)
+    };
+    let is_wired = plan.hosts.iter().any(|host| host.own.is_none());
+    Ok(is_wired
+        && !has_servers(plan.configuration.new.as_bytes())
+        && journal.changes().iter().any(had_servers))
+}
+
+fn no_server(file: &Path) -> CommandError {
+    let file = file.display();
+    CommandError::failed(format!("your hosts are wired to plugbay, but {file} has no server any more"))
+        .hint("to give your hosts back their servers: plugbay setup --undo")
 }
 
 fn cannot_ask() -> CommandError {

@@ -121,6 +121,24 @@ impl Fate {
     }
 }
 
+impl Server {
+    /// Notes that the files of some hosts are as before. A server that no other host has does not move.
+    pub fn stay_in(&mut self, is_left: impl Fn(&str) -> bool) {
+        let (left, wired): (Vec<String>, Vec<String>) =
+            self.hosts.iter().cloned().partition(|id| is_left(id));
+        if !self.fate.moves() || left.is_empty() {
+            return;
+        }
+        if wired.is_empty() {
+            self.fate = stays("its host could not be wired".to_owned());
+            return;
+        }
+        self.notes.push(format!("stays in {}, which could not be wired", left.join(", ")));
+        self.entries.retain(|(id, _)| !is_left(id));
+        self.hosts = wired;
+    }
+}
+
 impl Draft {
     pub fn new(survey: Survey, configuration: PathBuf, paths: &Paths) -> Result<Self, CommandError> {
         let text = read_text(&configuration)?;
@@ -151,14 +169,15 @@ impl Draft {
                 server.fate = failed(&server.entries[0].1.entry, failure.clone());
             }
         }
+        let mut problems = std::mem::take(&mut self.survey.problems);
+        problems.extend(self.leave_alone(own, places, past));
         let moves = |name: &str| self.servers.iter().any(|server| server.name == name && server.fate.moves());
-        let new = self.configured(moves)?;
+        let nobody = self.survey.hosts.is_empty();
+        let new = if nobody { self.text.clone().unwrap_or_default() } else { self.configured(moves)? };
         let configuration = Edit { path: self.configuration.clone(), old: self.text.clone(), new };
-        let mut plan = Plan { configuration, hosts: Vec::new(), servers: Vec::new(), problems: Vec::new() };
-        plan.problems.append(&mut self.survey.problems);
+        let mut plan = Plan { configuration, hosts: Vec::new(), servers: Vec::new(), problems };
         for host in &self.survey.hosts {
-            let rules = Rules::of(host, &self.servers, &self.present.names, &self.earlier(host, past));
-            match host_plan(host, &self.servers, own, &rules, places) {
+            match self.host_plan(host, own, places, past) {
                 Ok(host) => plan.hosts.push(host),
                 Err(problem) => plan.problems.push(problem),
             }
@@ -166,6 +185,28 @@ impl Draft {
         plan.servers = self.servers;
         plan.servers.extend(self.survey.hosts.iter().flat_map(staying));
         Ok(plan)
+    }
+
+    /// Takes the hosts out whose files cannot be edited: their servers do not move.
+    fn leave_alone(&mut self, own: &OwnEntry, places: &Places, past: &Past) -> Vec<FileProblem> {
+        let hosts = self.survey.hosts.iter();
+        let problems: Vec<FileProblem> =
+            hosts.filter_map(|host| self.host_plan(host, own, places, past).err()).collect();
+        let is_left = |id: &str| problems.iter().any(|problem| problem.host == id);
+        self.survey.hosts.retain(|host| !is_left(&host.host.id));
+        self.servers.iter_mut().for_each(|server| server.stay_in(is_left));
+        problems
+    }
+
+    fn host_plan(
+        &self,
+        host: &SurveyedHost,
+        own: &OwnEntry,
+        places: &Places,
+        past: &Past,
+    ) -> Result<HostPlan, FileProblem> {
+        let rules = Rules::of(host, &self.servers, &self.present.names, &self.earlier(host, past));
+        host_plan(host, &self.servers, own, &rules, places)
     }
 
     fn configured(&self, wanted: impl Fn(&str) -> bool) -> Result<String, CommandError> {

@@ -103,13 +103,19 @@ fn read_host(
     let found = reading.found.into_iter().filter(|found| found.project.as_ref().is_none_or(here));
     let (mut own, servers): (Vec<Found>, Vec<Found>) =
         found.partition(|found| leads_to_plugbay(&found.entry));
+    own.sort_by_key(|found| found.entry.name != OWN_NAME);
+    let own = own.into_iter().find(|found| found.project.is_none());
+    let is_foreign = |found: &Found| found.project.is_none() && found.entry.name == OWN_NAME;
+    let is_taken = servers.iter().any(is_foreign) || reading.problems.iter().any(|one| one.name == OWN_NAME);
+    if own.is_none() && is_taken {
+        let reason = format!("its entry `{OWN_NAME}` does not start plugbay; rename that entry");
+        return Err(problem(reason));
+    }
     let broken = reading.problems.into_iter().filter(|problem| problem.kind == ProblemKind::Broken);
     let mut staying: Vec<Staying> = broken
         .map(|problem| Staying { name: problem.name, file: path.clone(), reason: problem.reason })
         .collect();
     staying.extend(elsewhere(host, &path, places));
-    own.sort_by_key(|found| found.entry.name != OWN_NAME);
-    let own = own.into_iter().find(|found| found.project.is_none());
     Ok(SurveyedHost { host, file: path, text, servers, own, staying })
 }
 

@@ -8,13 +8,17 @@ use std::{
 
 use plugbay_hosts::{
     Entry, edit,
-    known::{self, Format},
-    read,
+    jsonc::{self, EditError},
+    known::{self, Format, Host},
+    read::{self, Found},
 };
 use serde::Serialize;
 
 use super::{CommandError, Context, OWN_NAME, SetupArgs, diff::Diff, journal_folder, open_journal, survey};
-use crate::journal::{self, Change, Journal, Outcome, Part, Present, Texts, Undone};
+use crate::{
+    import::{CONTAINERS, leads_to_plugbay},
+    journal::{self, Change, Journal, Outcome, Part, Present, Texts, Undone},
+};
 
 /// The changes that plugbay has made and can take back.
 #[derive(Debug, Serialize)]
@@ -111,12 +115,55 @@ fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
     let host = change.host.as_deref().and_then(known::by_id);
     let reverse =
         |now: &str| journal::reverse(texts.before, texts.after, now).map_err(|error| error.to_string());
-    let (Part::Servers, Some(host)) = (change.part, host) else { return reverse(texts.now) };
+    let (Part::Servers, Some(host)) = (change.part, host) else {
+        let whole = with_whole_entries(texts).map_err(|error| error.to_string())?;
+        let merged = reverse(&whole)?;
+        let is_ours = merged == reverse(texts.after)?;
+        // Without the change, the file has nothing that it did not have before.
+        return Ok(if is_ours { texts.before.to_owned() } else { merged });
+    };
+    if let Some(name) = taken(host, texts) {
+        return Err(format!(
+            "it has another {name} since; rename or remove that one, then run `plugbay setup --undo` again"
+        ));
+    }
     let unwired = edit::unwire(host, texts.now, OWN_NAME, Some(texts.before));
     let unwired = unwired.map_err(|error| error.to_string())?;
     // Some hosts have their permission rules in the same file.
     let has_rules = host.rules.is_some() && host.format == Format::Json && !texts.after.is_empty();
     if has_rules { reverse(&unwired) } else { Ok(unwired) }
+}
+
+/// The present text with each entry that the change added as the change wrote it: an entry goes whole, whatever somebody has
+/// added to it since.
+fn with_whole_entries(texts: Texts<'_>) -> Result<String, EditError> {
+    let value = |text: &str| Ok::<_, EditError>(jsonc::get(text, &[])?.unwrap_or_default());
+    let (before, after, now) = (value(texts.before)?, value(texts.after)?, value(texts.now)?);
+    let mut text = texts.now.to_owned();
+    for container in CONTAINERS {
+        for (name, entry) in after[container].as_object().into_iter().flatten() {
+            let present = now[container].get(name);
+            let is_changed = present.is_some_and(|present| present != entry);
+            if before[container].get(name).is_none() && is_changed {
+                text = jsonc::set(&text, &[container, name], jsonc::input(entry))?;
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// A server that moved, and whose name the user has given to another one since.
+fn taken(host: &Host, texts: Texts<'_>) -> Option<String> {
+    // A program of the host was interrupted: nobody knows which servers it had moved.
+    if texts.after.is_empty() {
+        return None;
+    }
+    let servers = |text: &str| read::read(host, text).unwrap_or_default().found;
+    let (after, now) = (servers(texts.after), servers(texts.now));
+    let has = |all: &[Found], one: &Found| all.iter().any(|found| found.key == one.key);
+    let mut moved = servers(texts.before).into_iter().filter(|found| !has(&after, found));
+    let differs = |moved: &Found| now.iter().any(|now| now.key == moved.key && now.entry != moved.entry);
+    moved.find(|moved| !leads_to_plugbay(&moved.entry) && differs(moved)).map(|moved| moved.entry.name)
 }
 
 fn past(folder: &std::path::Path, change: &Change) -> Past {

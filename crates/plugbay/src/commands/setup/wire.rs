@@ -160,7 +160,7 @@ fn taken_out(
     name: &str,
 ) -> Result<(), String> {
     if let Some(program) = HostProgram::of(host, &context.source.paths.start) {
-        return program.remove(name);
+        return program.remove(name).map_err(|failure| failure.to_string());
     }
     let text = read_text(path).map_err(|error| error.to_string())?.unwrap_or_default();
     let edited = edit::unwire(host, &text, name, None).map_err(|error| error.to_string())?;

@@ -166,3 +166,79 @@ fn undo_after_claude_code_has_run_restores_its_servers_alone() {
     assert_eq!(names(&claude["projects"][home.path("work").to_str().unwrap()]["mcpServers"]), ["clock"]);
     assert_eq!((&claude["numStartups"], &claude["tipsHistory"]["a"]), (&json!(17), &json!(1)));
 }
+
+#[test]
+fn undo_restores_a_host_file_that_was_deleted() {
+    let home = Home::new();
+    let before = home.contents();
+    home.ok(&["setup", "--yes"]);
+    fs::remove_file(home.path(".gemini/settings.json")).unwrap();
+    home.ok(&["setup", "--undo"]);
+    assert_eq!(home.contents(), before);
+}
+
+#[test]
+fn undo_keeps_the_configuration_while_a_server_is_not_back() {
+    let home = Home::new();
+    let before = home.contents();
+    home.ok(&["setup", "--yes"]);
+    let (wired, own) = (home.text(".gemini/settings.json"), home.text("config/plugbay/config.jsonc"));
+    let mut other = home.json(".gemini/settings.json");
+    other["mcpServers"]["sums"] = json!({ "command": "other" });
+    for (text, reason) in [
+        ("{ broken".to_owned(), "this is not JSON"),
+        (other.to_string(), "it has another sums since; rename or remove that one"),
+    ] {
+        home.put(".gemini/settings.json", &text);
+        let run = home.run(&["setup", "--undo"]);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert!(run.out.contains(reason) && run.out.contains("its content before plugbay is in"), "{run:?}");
+        assert!(run.out.contains("still needs it"), "{run:?}");
+        assert_eq!(home.text(".gemini/settings.json"), text);
+        assert_eq!(home.text("config/plugbay/config.jsonc"), own);
+    }
+    home.put(".gemini/settings.json", &wired);
+    home.ok(&["setup", "--undo"]);
+    assert_eq!(home.contents(), before);
+}
+
+#[test]
+fn undo_without_the_backup_of_a_changed_file_leaves_its_host_wired() {
+    let home = Home::new();
+    home.ok(&["setup", "--yes", "--hosts", "gemini-cli"]);
+    let changed = home.text(".gemini/settings.json").replace("\"x\"", "\"y\"");
+    home.put(".gemini/settings.json", &changed);
+    for file in fs::read_dir(home.path("state/plugbay/setup")).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "before") {
+            fs::remove_file(file).unwrap();
+        }
+    }
+    let run = home.run(&["setup", "--undo"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.out.contains("its backup is gone"), "{run:?}");
+    assert_eq!(home.text(".gemini/settings.json"), changed);
+    assert_eq!(names(&home.json("config/plugbay/config.jsonc")["mcpServers"]), ["sums"]);
+}
+
+#[test]
+fn undo_keeps_a_link_that_led_nowhere_and_removes_the_file_behind_it() {
+    let home = Home::new();
+    let link = home.path(".gemini/settings.json");
+    fs::remove_file(&link).unwrap();
+    symlink("../dotfiles/gemini.json", &link).unwrap();
+    home.ok(&["setup", "--yes", "--hosts", "gemini-cli"]);
+    assert!(home.text("dotfiles/gemini.json").contains("plugbay"));
+    home.ok(&["setup", "--undo"]);
+    assert!(link.is_symlink(), "the user's link stays");
+    assert!(!home.path("dotfiles").exists());
+}
+
+#[test]
+fn undo_removes_an_entry_of_the_configuration_with_later_additions() {
+    let home = Home::new();
+    let before = home.contents();
+    home.ok(&["setup", "--yes"]);
+    home.ok(&["disable", "calc"]);
+    home.ok(&["setup", "--undo"]);
+    assert_eq!(home.contents(), before);
+}
