@@ -378,16 +378,14 @@ fn is_lost(context: &Context, plan: &Plan, journal: &Journal) -> Result<bool, Co
         let text = String::from_utf8_lossy(text);
         !read::read_any(file, &text).unwrap_or_default().found.is_empty()
     };
-    let had_servers = |change: &Change| {
+    let recorded = |change: &Change| {
         let (_, after) = journal::copies(&folder, change);
         change.part == Part::Configuration
             && change.path == *file
             && after.as_deref().is_some_and(has_servers)
     };
     let is_wired = plan.hosts.iter().any(|host| host.own.is_none());
-    Ok(is_wired
-        && !has_servers(plan.configuration.new.as_bytes())
-        && journal.changes().iter().any(had_servers))
+    Ok(is_wired && !has_servers(plan.configuration.new.as_bytes()) && journal.changes().iter().any(recorded))
 }
 
 fn no_server(file: &Path) -> CommandError {

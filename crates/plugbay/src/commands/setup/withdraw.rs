@@ -21,7 +21,9 @@ pub fn withdraw(
     }
     let Report { servers, hosts, .. } = report;
     let is_failed = |id: &str| hosts.iter().any(|host| host.id == id && host.failed());
-    servers.iter_mut().for_each(|server| server.stay_in(is_failed));
+    for server in servers.iter_mut() {
+        server.stay_in(is_failed);
+    }
     if hosts.iter().all(HostReport::failed) {
         let own = |change: &Change| change.number >= first && change.part == Part::Configuration;
         return undo_changes(writer.journal, own).map(drop);
