@@ -40,6 +40,8 @@ pub struct HostPlan {
     /// plugbay's entry, unless the host has it already.
     pub own: Option<OwnEntry>,
     pub moved: Vec<Found>,
+    /// plugbay's names of the servers that the host had before an earlier setup.
+    pub earlier: Vec<String>,
     pub permissions: Vec<Edit>,
 }
 
@@ -157,9 +159,13 @@ impl Draft {
         let mut plan = Plan { configuration, hosts: Vec::new(), servers: Vec::new(), problems: Vec::new() };
         plan.problems.append(&mut self.survey.problems);
         for host in &self.survey.hosts {
-            let rules = Rules::of(host, &self.servers, &self.present.names, &self.earlier(host, past));
+            let earlier = self.earlier(host, past);
+            let rules = Rules::of(host, &self.servers, &self.present.names, &earlier);
             match host_plan(host, &self.servers, own, &rules, places) {
-                Ok(host) => plan.hosts.push(host),
+                Ok(host) => {
+                    let earlier = earlier.into_iter().map(|(_, ours)| ours).collect();
+                    plan.hosts.push(HostPlan { earlier, ..host });
+                }
                 Err(problem) => plan.problems.push(problem),
             }
         }
@@ -288,7 +294,7 @@ fn host_plan(
     let servers_edit = Edit { path: file.clone(), old: text.clone(), new: rules.applied(file, new)? };
     let own = surveyed.own.is_none().then(|| own.clone());
     let permissions = rules.edits(file, places)?;
-    Ok(HostPlan { host, servers: servers_edit, own, moved, permissions })
+    Ok(HostPlan { host, servers: servers_edit, own, moved, earlier: Vec::new(), permissions })
 }
 
 /// The entries that setup never moves.
