@@ -1,5 +1,6 @@
 //! `plugbay setup`, `plugbay wire` and `plugbay unwire`, in homes with the files of several hosts.
 
+mod cost;
 mod home;
 mod left_alone;
 mod permissions;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plugbay_core::profile::Profiles;
 use plugbay_hosts::{
     Entry, Launch,
     known::Host,
@@ -12,7 +13,7 @@ use plugbay_hosts::{
 use super::{Context, plan::HostPlan, survey::read_text, trial::try_quietly};
 use crate::import::leads_to_plugbay;
 
-/// Starts plugbay as hosts' entries say. Hosts with equal entries share one start.
+/// Starts plugbay as hosts' entries say. Hosts with equal entries and no profile share one start.
 #[derive(Debug, Default)]
 pub struct Checker {
     started: BTreeMap<String, Result<usize, String>>,
@@ -21,7 +22,7 @@ pub struct Checker {
 impl Checker {
     /// The number of tools that the host sees, or why it sees none.
     pub async fn check(&mut self, context: &Context, plan: &HostPlan) -> Result<usize, String> {
-        let entry = own_entry(plan)?;
+        let entry = as_host(own_entry(plan)?, plan.host);
         let text = configuration(&entry).map_err(|error| error.to_string())?;
         if let Some(known) = self.started.get(&text) {
             return known.clone();
@@ -30,6 +31,18 @@ impl Checker {
         self.started.insert(text, result.clone());
         result
     }
+}
+
+/// The entry with the profile of its host, so that plugbay lists what this host gets.
+fn as_host(mut entry: Entry, host: &Host) -> Entry {
+    if let Launch::Process { args, .. } = &mut entry.launch
+        && args.iter().any(|arg| arg == "serve")
+        && !args.iter().any(|arg| arg.starts_with("--host"))
+        && Profiles::built_in(&host.id).is_some()
+    {
+        args.extend(["--host".to_owned(), host.id.clone()]);
+    }
+    entry
 }
 
 /// plugbay's entry as the file has it now. No entry that has moved may be there.

@@ -12,7 +12,7 @@ use crate::commands::{
 /// The tokens of one host (o200k).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostCost {
-    /// With its own servers in its own configuration.
+    /// With its own servers in its own configuration, those included that an earlier setup moved.
     pub before: usize,
     /// With all servers behind plugbay.
     pub now: usize,
@@ -24,15 +24,17 @@ pub struct HostCost {
 
 /// The costs of every host, with the servers that plugbay will have.
 pub fn costs(hosts: &[HostPlan], servers: &[Server], snapshot: &Snapshot) -> Vec<HostCost> {
-    hosts.iter().map(|plan| cost(&plan.host.id, servers, snapshot)).collect()
+    hosts.iter().map(|plan| cost(plan, servers, snapshot)).collect()
 }
 
-fn cost(host: &str, servers: &[Server], snapshot: &Snapshot) -> HostCost {
+fn cost(plan: &HostPlan, servers: &[Server], snapshot: &Snapshot) -> HostCost {
+    let host = &plan.host.id;
     let profiles = &snapshot.layout.hosts;
-    let profile = profiles.iter().find(|profile| profile.name == host).unwrap_or_else(|| profiles.unknown());
+    let profile = profiles.iter().find(|profile| profile.name == *host).unwrap_or_else(|| profiles.unknown());
     let has = |name: &ServerName| {
         let mut own = servers.iter().filter(|server| server.hosts.iter().any(|id| id == host));
         own.any(|server| server.name == name.as_str())
+            || plan.earlier.iter().any(|ours| ours == name.as_str())
     };
     let mode = chosen(profile, snapshot).0;
     let tools = snapshot.names.iter().count();

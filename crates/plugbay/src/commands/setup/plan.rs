@@ -40,6 +40,8 @@ pub struct HostPlan {
     /// plugbay's entry, unless the host has it already.
     pub own: Option<OwnEntry>,
     pub moved: Vec<Found>,
+    /// plugbay's names of the servers that the host had before an earlier setup.
+    pub earlier: Vec<String>,
     pub permissions: Vec<Edit>,
 }
 
@@ -205,8 +207,10 @@ impl Draft {
         places: &Places,
         past: &Past,
     ) -> Result<HostPlan, FileProblem> {
-        let rules = Rules::of(host, &self.servers, &self.present.names, &self.earlier(host, past));
-        host_plan(host, &self.servers, own, &rules, places)
+        let earlier = self.earlier(host, past);
+        let rules = Rules::of(host, &self.servers, &self.present.names, &earlier);
+        let plan = host_plan(host, &self.servers, own, &rules, places)?;
+        Ok(HostPlan { earlier: earlier.into_iter().map(|(_, ours)| ours).collect(), ..plan })
     }
 
     fn configured(&self, wanted: impl Fn(&str) -> bool) -> Result<String, CommandError> {
@@ -329,7 +333,7 @@ fn host_plan(
     let servers_edit = Edit { path: file.clone(), old: text.clone(), new: rules.applied(file, new)? };
     let own = surveyed.own.is_none().then(|| own.clone());
     let permissions = rules.edits(file, places)?;
-    Ok(HostPlan { host, servers: servers_edit, own, moved, permissions })
+    Ok(HostPlan { host, servers: servers_edit, own, moved, earlier: Vec::new(), permissions })
 }
 
 /// The entries that setup never moves.

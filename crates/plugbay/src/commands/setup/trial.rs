@@ -37,10 +37,12 @@ pub async fn try_quietly(context: &Context, text: &str) -> Result<Trial, Command
     Ok(finished(&settings, app, &failures).await)
 }
 
-/// What the servers of this configuration text offer, by the cache. Starts nothing.
+/// What the servers of this configuration text offer, by the cache. Starts only those that the cache does not know.
 pub async fn known_servers(context: &Context, text: &str) -> Result<Snapshot, CommandError> {
     let (settings, app) = assembled(text, context.environment.clone())?;
-    Ok(finished(&settings, app, &Failures::new()).await.snapshot)
+    let known = app.snapshots().borrow().clone();
+    let failures = start(&app, |name| known.catalog.get(name).is_none(), |_, _| {}).await;
+    Ok(finished(&settings, app, &failures).await.snapshot)
 }
 
 fn assembled(text: &str, environment: Environment) -> Result<(Settings, App), CommandError> {

@@ -136,7 +136,7 @@ fn entry_plan(context: &Context, surveyed: &SurveyedHost) -> Result<HostPlan, Fi
     };
     let servers = Edit { path: file.clone(), old: text.clone(), new: new.map_err(problem)? };
     let own = present.is_none().then_some(own);
-    Ok(HostPlan { host, servers, own, moved: Vec::new(), permissions: Vec::new() })
+    Ok(HostPlan { host, servers, own, moved: Vec::new(), earlier: Vec::new(), permissions: Vec::new() })
 }
 
 /// Removes an entry that the journal does not know: the user wrote it.
