@@ -2,8 +2,9 @@
 
 pub use jsonc_parser::cst::CstInputValue as Input;
 use jsonc_parser::{
-    ParseOptions,
+    CollectOptions, ParseOptions, ast,
     cst::{CstObject, CstRootNode},
+    parse_to_ast,
 };
 use serde_json::Value;
 
@@ -14,21 +15,37 @@ pub enum EditError {
     Syntax(String),
     #[error("`{0}` is not an object")]
     NotAnObject(String),
+    /// The last one counts, and an edit of the first would have no effect.
+    #[error("`{key}` occurs twice, again in line {line}; remove one of them")]
+    Duplicate { key: String, line: usize },
 }
 
 /// Sets the member at `path` (keys from the root), with all objects on the way; an existing value is replaced in place.
 pub fn set(text: &str, path: &[&str], value: Input) -> Result<String, EditError> {
     let Some((key, parents)) = path.split_last() else { return Ok(text.to_owned()) };
+    set_all(text, parents, vec![((*key).to_owned(), value)])
+}
+
+/// Sets several members of the object at `path`, like [`set`].
+pub fn set_all(text: &str, path: &[&str], members: Vec<(String, Input)>) -> Result<String, EditError> {
     let root = parse(text)?;
+    check_single(text, path, members.iter().map(|(key, _)| key.as_str()))?;
     let mut object =
         root.object_value_or_create().ok_or_else(|| EditError::NotAnObject("the file".into()))?;
-    for parent in parents {
+    for (index, parent) in path.iter().enumerate() {
+        // One value with all members is far quicker than many members one by one.
+        if index + 1 == path.len() && object.get(parent).is_none() {
+            object.append(parent, Input::Object(members));
+            return Ok(written(text, &root));
+        }
         let child = object.object_value_or_create(parent);
         object = child.ok_or_else(|| EditError::NotAnObject((*parent).to_owned()))?;
     }
-    match object.get(key) {
-        Some(member) => member.set_value(value),
-        None => drop(object.append(key, value)),
+    for (key, value) in members {
+        match object.get(&key) {
+            Some(member) => member.set_value(value),
+            None => drop(object.append(&key, value)),
+        }
     }
     Ok(written(text, &root))
 }
@@ -37,6 +54,7 @@ pub fn set(text: &str, path: &[&str], value: Input) -> Result<String, EditError>
 pub fn remove(text: &str, path: &[&str]) -> Result<Option<String>, EditError> {
     let root = parse(text)?;
     let Some((key, parents)) = path.split_last() else { return Ok(None) };
+    check_single(text, parents, [*key].into_iter())?;
     let Some(member) = object_at(&root, parents).and_then(|object| object.get(key)) else { return Ok(None) };
     member.remove();
     Ok(Some(written(text, &root)))
@@ -52,6 +70,39 @@ pub fn get(text: &str, path: &[&str]) -> Result<Option<Value>, EditError> {
 
 fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
     path.iter().try_fold(root.object_value()?, |object, key| object.object_value(key))
+}
+
+/// Makes sure that no key on the way to these members, and none of them, occurs twice.
+fn check_single<'k>(
+    text: &str,
+    path: &[&str],
+    mut keys: impl Iterator<Item = &'k str>,
+) -> Result<(), EditError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Ok(parsed) = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()) else {
+        return Ok(());
+    };
+    let Some(mut object) = parsed.value.as_ref().and_then(ast::Value::as_object) else { return Ok(()) };
+    for key in path {
+        match single(text, object, key)?.and_then(|member| member.value.as_object()) {
+            Some(child) => object = child,
+            None => return Ok(()),
+        }
+    }
+    keys.try_for_each(|key| single(text, object, key).map(drop))
+}
+
+/// The only member of this key.
+fn single<'o, 'a>(
+    text: &str,
+    object: &'o ast::Object<'a>,
+    key: &str,
+) -> Result<Option<&'o ast::ObjectProp<'a>>, EditError> {
+    let mut same = object.properties.iter().filter(|member| member.name.as_str() == key);
+    let first = same.next();
+    let Some(second) = same.next() else { return Ok(first) };
+    let line = text[..second.range.start].matches('\n').count() + 1;
+    Err(EditError::Duplicate { key: key.to_owned(), line })
 }
 
 /// The text after the edit, with the byte order mark that it began with.
@@ -103,6 +154,35 @@ mod tests {
         assert_eq!(get(&edited, &["mcpServers", "b"]).unwrap(), Some(json!({ "command": "x" })));
         assert_eq!(set("[]", &["a"], input(&json!(1))), Err(EditError::NotAnObject("the file".into())));
         assert!(matches!(set("{", &["a"], input(&json!(1))), Err(EditError::Syntax(_))));
+    }
+
+    #[test]
+    fn a_key_that_occurs_twice_is_not_edited() {
+        let text =
+            "\u{feff}{\n  \"a\": { \"x\": 1 },\n  \"b\": { \"y\": 1,\n    \"y\": 2 },\n  \"a\": {}\n}\n";
+        let twice = |key: &str, line| EditError::Duplicate { key: key.to_owned(), line };
+        for path in [&["a"][..], &["a", "x"], &["a", "new", "z"]] {
+            assert_eq!(set(text, path, Input::Null), Err(twice("a", 5)));
+            assert_eq!(remove(text, path), Err(twice("a", 5)));
+        }
+        assert_eq!(set(text, &["b", "y"], Input::Null), Err(twice("y", 4)));
+        assert!(set(text, &["b", "z"], Input::Null).is_ok(), "another key is safe to edit");
+    }
+
+    #[test]
+    fn members_that_are_set_together_look_like_members_that_are_set_one_by_one() {
+        let members = || {
+            let value = input(&json!({ "command": "x", "args": ["y"], "env": { "K": "v" } }));
+            ["a", "b", "c"].map(|name| (name.to_owned(), value.clone())).to_vec()
+        };
+        for text in
+            ["", "{}\n", "{\n  \"s\": {}\n}\n", "{\n  // x\n  \"s\": { \"b\": 1, \"z\": 2 } // y\n}\n"]
+        {
+            let one_by_one = members()
+                .into_iter()
+                .try_fold(text.to_owned(), |text, (name, value)| set(&text, &["s", &name], value));
+            assert_eq!(set_all(text, &["s"], members()), one_by_one, "{text}");
+        }
     }
 
     #[test]

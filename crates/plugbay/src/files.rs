@@ -1,8 +1,8 @@
-//! Writes files so that a reader, or a crash, finds the old content or the new one.
+//! Reads files that others write, and writes files so that a reader, or a crash, finds the old content or the new one.
 
 use std::{
     fs, io,
-    io::Write,
+    io::{Read as _, Write as _},
     path::{Component, Path, PathBuf},
     time::Duration,
 };
@@ -15,6 +15,30 @@ const DRAFT: &str = ".tmp";
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
 /// Links that lead to a file; more of them are a circle.
 const MOST_LINKS: usize = 40;
+
+/// More than any host's file has.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// The bytes of a file that a host or a repository has written.
+///
+/// Only a regular file is read, behind its symbolic links: a pipe could block, and a device has no end.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is larger than 16 MiB"));
+    }
+    Ok(bytes)
+}
+
+/// Like [`read`], for a file of text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "this is not UTF-8 text"))
+}
 
 /// Replaces the content of a file.
 ///
@@ -128,6 +152,22 @@ mod tests {
         replace(&file, b"new").unwrap();
         assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"new".to_vec(), 0o644));
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_device_a_folder_and_a_huge_file_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        symlink("/dev/zero", path("device")).unwrap();
+        fs::File::create(path("huge")).unwrap().set_len(LARGEST + 1).unwrap();
+        fs::File::create(path("large")).unwrap().set_len(LARGEST).unwrap();
+        fs::write(path("latin"), b"\xe9").unwrap();
+        let problem = |name: &str| read_text(&path(name)).unwrap_err().to_string();
+        assert_eq!([problem("device"), problem(".")], ["this is not a regular file"; 2]);
+        assert_eq!(problem("huge"), "the file is larger than 16 MiB");
+        assert_eq!(problem("latin"), "this is not UTF-8 text");
+        assert_eq!(read(&path("large")).unwrap().len() as u64, LARGEST);
+        assert_eq!(read(&path("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod toml;
 mod yaml;
 mod yaml_nodes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -51,8 +51,8 @@ pub fn wire(host: &Host, text: &str, own: &OwnEntry, moved: &[Found]) -> Result<
 /// Removes the entries that move to plugbay, for a host that has plugbay's entry already.
 pub fn take_out(host: &Host, text: &str, moved: &[Found]) -> Result<String, EditError> {
     let before = Tree::parse(host.format, text)?;
-    let is_moved = |key: &Vec<String>| moved.iter().any(|found| found.key == *key);
-    let gone: Vec<Vec<String>> = keys(host, &before).into_iter().filter(is_moved).collect();
+    let moved: HashSet<&Vec<String>> = moved.iter().map(|found| &found.key).collect();
+    let gone: Vec<Vec<String>> = keys(host, &before).into_iter().filter(|key| moved.contains(key)).collect();
     let mut out = text.to_owned();
     for key in &gone {
         out = with_mark(&out, |text| remove(host.format, text, key))?;
@@ -107,9 +107,10 @@ fn rewire(host: &Host, text: &str, own: &Own<'_>, moved: &[&[String]]) -> Result
     let mut out =
         if is_there { text.to_owned() } else { with_mark(text, |text| insert(host.format, text, own))? };
     // In the order of the file, so that the order in `moved` leaves no trace.
+    let moved: HashSet<&[String]> = moved.iter().copied().collect();
     let gone: Vec<Vec<String>> = keys(host, &before)
         .into_iter()
-        .filter(|key| *key != own_key && moved.contains(&key.as_slice()))
+        .filter(|key| *key != own_key && moved.contains(key.as_slice()))
         .collect();
     for key in &gone {
         out = with_mark(&out, |text| remove(host.format, text, key))?;
@@ -188,12 +189,13 @@ fn check(
 /// The keys of all entries, in the order of the file.
 fn keys(host: &Host, tree: &Tree) -> Vec<Vec<String>> {
     let mut keys = Vec::new();
+    let mut known = HashSet::new();
     let mut collect = |tree: &Tree, above: &[&String]| {
         let entries = tree.get(&host.container).and_then(Tree::members).unwrap_or_default();
         for (name, _) in entries {
             let above = above.iter().map(|key| (*key).clone());
             let key: Vec<String> = above.chain([host.container.clone(), name.clone()]).collect();
-            if !keys.contains(&key) {
+            if known.insert(key.clone()) {
                 keys.push(key);
             }
         }

@@ -22,7 +22,7 @@ pub(super) fn entry(name: &str, value: &Tree, host: Option<&Host>, file: &Tree) 
         return Err((ProblemKind::HostOwn, reason));
     }
     let names = Translator { host, inputs: inputs(file), notes: Vec::new() };
-    let mut fields = Fields { fields: &fields, texts: &texts, names };
+    let mut fields = Fields { values: &fields, texts: &texts, names };
     let mut entry = Entry::new(name, fields.launch()?);
     fields.settings(&mut entry)?;
     fields.times(&mut entry, host);
@@ -77,8 +77,8 @@ fn inputs(file: &Tree) -> Vec<(String, String)> {
 }
 
 struct Fields<'a> {
-    fields: &'a Map<String, Value>,
-    /// The same fields, with the text of the file for numbers and flags.
+    values: &'a Map<String, Value>,
+    /// The same, with the text of the file for numbers and flags.
     texts: &'a Map<String, Value>,
     names: Translator<'a>,
 }
@@ -121,7 +121,7 @@ impl Fields<'_> {
         let path = fields.remove("path").ok_or_else(|| broken("has a `command` without `path`"))?;
         let names =
             Translator { host: self.names.host, inputs: self.names.inputs.clone(), notes: Vec::new() };
-        let mut nested = Fields { fields: &fields, texts: &fields, names };
+        let mut nested = Fields { values: &fields, texts: &fields, names };
         let launch = match path {
             Value::String(_) => nested.process(&path)?,
             _ => return Err(broken("has a `command` whose `path` is not text")),
@@ -150,7 +150,7 @@ impl Fields<'_> {
     }
 
     fn settings(&mut self, entry: &mut Entry) -> Result<(), Rejection> {
-        let flag = |key: &str| self.fields.get(key).and_then(Value::as_bool);
+        let flag = |key: &str| self.values.get(key).and_then(Value::as_bool);
         entry.disabled = flag("disabled") == Some(true) || flag("enabled") == Some(false);
         entry.include = self.list(&["includeTools", "enabled_tools", "available_tools"])?;
         entry.exclude = self.list(&["excludeTools", "disabled_tools", "disabledTools"])?;
@@ -169,14 +169,14 @@ impl Fields<'_> {
 
     /// Settings that belong to the host and do not move with the entry.
     fn note_what_stays(&mut self) {
-        let is_set = |key: &&str| match self.fields.get(*key) {
+        let is_set = |key: &&str| match self.values.get(*key) {
             None | Some(Value::Null | Value::Bool(false)) => false,
             Some(Value::Array(items)) => !items.is_empty(),
             Some(_) => true,
         };
         let approvals = ["trust", "alwaysAllow", "autoApprove", "default_tools_approval_mode"];
         let mut approval = approvals.into_iter().find(is_set);
-        if matches!(self.fields.get("tools"), Some(Value::Object(tools)) if !tools.is_empty()) {
+        if matches!(self.values.get("tools"), Some(Value::Object(tools)) if !tools.is_empty()) {
             approval = approval.or(Some("tools"));
         }
         if let Some(key) = approval {
@@ -203,7 +203,7 @@ impl Fields<'_> {
     }
 
     fn times(&mut self, entry: &mut Entry, host: Option<&Host>) {
-        let number = |key: &str| self.fields.get(key).and_then(Value::as_f64).filter(|number| *number > 0.0);
+        let number = |key: &str| self.values.get(key).and_then(Value::as_f64).filter(|number| *number > 0.0);
         entry.start_seconds = number("startup_timeout_sec")
             .or_else(|| number("startup_timeout_ms").map(|milliseconds| milliseconds / 1000.0))
             .map(|seconds| whole(seconds.ceil()));

@@ -245,6 +245,19 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_file_with_a_doubled_key_is_not_edited() {
+        let (_root, paths) = place();
+        let text = "{ \"mcpServers\": { \"a\": {} },\n  \"mcpServers\": { \"a\": {} } }";
+        files::replace(paths.user_file.as_deref().unwrap(), text.as_bytes()).unwrap();
+        let mut editable = Editable::user(&paths).unwrap();
+        for problem in [editable.set(&["b"], entry()), editable.remove(&["a"])] {
+            let message = problem.unwrap_err().to_string();
+            assert!(message.contains("`mcpServers` occurs twice, again in line 2"), "{message}");
+        }
+        assert_eq!(editable.text, text);
+    }
+
+    #[test]
     fn a_project_file_that_links_out_of_its_project_is_not_changed() {
         let (root, paths) = place();
         let project = root.path().join("p");

@@ -22,9 +22,9 @@ impl Plan {
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let text = if text.trim().is_empty() { NEW } else { text };
         let container = container(text)?;
-        self.added.iter().try_fold(text.to_owned(), |text, added| {
-            jsonc::set(&text, &[container, &added.entry.name], own::value(&added.entry))
-        })
+        let members = self.added.iter().map(|added| (added.entry.name.clone(), own::value(&added.entry)));
+        let members: Vec<_> = members.collect();
+        if members.is_empty() { Ok(text.to_owned()) } else { jsonc::set_all(text, &[container], members) }
     }
 }
 

@@ -28,6 +28,20 @@ pub fn relation(one: &Entry, other: &Entry) -> Relation {
     }
 }
 
+/// Whether two entries start the same server.
+pub fn is_same(one: &Entry, other: &Entry) -> bool {
+    // Most entries differ here, and the whole comparison takes far longer.
+    let may_be_same = match (&one.launch, &other.launch) {
+        (Launch::Process { args, env, .. }, Launch::Process { args: other_args, env: other_env, .. }) => {
+            env == other_env
+                && args.last().is_none_or(|last| other_args.last().is_none_or(|other| last == other))
+        }
+        (Launch::Remote(one), Launch::Remote(other)) => one.headers.len() == other.headers.len(),
+        _ => false,
+    };
+    may_be_same && relation(one, other) == Relation::Same
+}
+
 /// The program and its arguments, or the URL; and what surrounds it. Spellings without a meaning are removed.
 fn parts(launch: &Launch) -> (Vec<String>, BTreeMap<String, String>) {
     match launch {

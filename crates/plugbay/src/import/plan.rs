@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Found, Origin, Relation,
-    launch::{leads_to_plugbay, other_gateway, relation},
+    launch::{is_same, leads_to_plugbay, other_gateway, relation},
 };
 
 /// What an import does to one configuration file.
@@ -128,7 +128,7 @@ impl Present {
     /// earlier import gave are recognised.
     fn counterpart(&self, entry: &Entry) -> Option<(&str, bool)> {
         let all = || self.servers.iter().chain(&self.beneath);
-        if let Some(same) = all().find(|other| relation(other, entry) == Relation::Same) {
+        if let Some(same) = all().find(|other| is_same(other, entry)) {
             return Some((&same.name, false));
         }
         let name = valid(&entry.name);
@@ -141,7 +141,7 @@ impl Present {
 
 impl Added {
     fn is_same(&self, entry: &Entry) -> bool {
-        relation(&self.entry, entry) == Relation::Same
+        is_same(&self.entry, entry)
     }
 
     /// Takes in the same server of another source. The notes of that entry are about another spelling of this launch.

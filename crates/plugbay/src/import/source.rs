@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -18,7 +18,7 @@ use super::{
     gateway::{self, Gateway},
     plugin,
 };
-use crate::config::Paths;
+use crate::{config::Paths, files};
 
 /// The source that stands for all installed plugins.
 pub const PLUGINS: &str = "plugins";
@@ -126,7 +126,7 @@ impl Sources<'_> {
             return Ok(());
         }
         let unreadable = |reason| SourceError::Unreadable { file: path.into(), reason };
-        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = files::read_text(path).map_err(|error| unreadable(error.to_string()))?;
         match Gateway::of(path, &text) {
             Some(gateway) => gateway.read(path, &text, self.paths, reading),
             None => reading.take(&Source::file(path), read::read_any(path, &text)),
@@ -158,7 +158,7 @@ impl Sources<'_> {
         let Some(projects) = host.projects.as_deref().filter(|_| *scope == Scope::User) else {
             return Vec::new();
         };
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let text = files::read_text(path).unwrap_or_default();
         let projects = jsonc::get(&text, &[projects]).ok().flatten().unwrap_or_default();
         let here =
             projects.as_object().into_iter().flatten().filter(|(path, _)| self.is_here(Path::new(path)));
@@ -213,7 +213,7 @@ impl<'a> Source<'a> {
 impl Reading {
     /// The text of a file that need not exist.
     pub(super) fn text(&mut self, file: &Path) -> Option<String> {
-        match fs::read_to_string(file) {
+        match files::read_text(file) {
             Ok(text) => Some(text),
             Err(error) if is_absent(&error) => None,
             Err(error) => {

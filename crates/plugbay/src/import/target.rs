@@ -10,6 +10,7 @@ use plugbay_hosts::jsonc;
 use super::{Found, Plan, Present, Setting, plan};
 use crate::{
     config::{self, ApproveError, Content, Paths},
+    files,
     journal::{ChangeError, Journal, Part, Target},
 };
 
@@ -143,7 +144,7 @@ fn servers_in(file: &Path, paths: &Paths) -> config::Listed {
 }
 
 fn read(file: &Path) -> Result<Option<String>, TargetError> {
-    match fs::read_to_string(file) {
+    match files::read_text(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(TargetError::Unreadable { file: file.to_owned(), source }),

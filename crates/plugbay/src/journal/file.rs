@@ -11,7 +11,7 @@ use crate::files;
 
 /// The bytes of a file; `None` if there is none.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match files::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),

@@ -240,6 +240,38 @@ fn servers_that_came_with_a_repository_wait_for_an_approval() {
 }
 
 #[test]
+fn a_repository_cannot_have_an_import_write_the_users_file() {
+    let harness = Harness::empty();
+    write(&harness, "shop/.git/HEAD", "");
+    write(&harness, "shop/.mcp.json", &json!({ "mcpServers": { "foreign": sample("calc") } }).to_string());
+    let link = harness.path().join("shop/.plugbay.jsonc");
+    std::os::unix::fs::symlink(harness.user_file(), link).unwrap();
+    for text in [None, Some("{ \"mcpServers\": {} }\n")] {
+        if let Some(text) = text {
+            fs::create_dir_all(harness.user_file().parent().unwrap()).unwrap();
+            fs::write(harness.user_file(), text).unwrap();
+        }
+        let run = run_in(&harness, "shop", &["import", "--yes"]);
+        assert!(run.err.contains("which is not in the project; nothing was changed"), "{}", run.err);
+        assert_eq!(fs::read_to_string(harness.user_file()).ok().as_deref(), text);
+    }
+}
+
+#[test]
+fn an_endless_or_blocking_file_of_a_host_is_a_problem_of_an_import() {
+    let harness = home();
+    write(&harness, "shop/.git/HEAD", "");
+    std::os::unix::fs::symlink("/dev/zero", harness.path().join("shop/.mcp.json")).unwrap();
+    fs::create_dir_all(harness.path().join(".qwen")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(harness.path().join(".qwen/settings.json")).status();
+    assert!(made.unwrap().success());
+    let run = run_in(&harness, "shop", &["import", "--yes"]);
+    let problems = [&run.out, &run.err].map(|text| text.matches("this is not a regular file").count());
+    assert_eq!(problems.iter().sum::<usize>(), 2, "{}{}", run.out, run.err);
+    assert!(names(&config(&harness)).contains(&"calc"));
+}
+
+#[test]
 fn a_server_that_the_user_rejected_in_a_repository_is_imported_disabled() {
     let harness = Harness::empty();
     let shop = harness.path().join("shop");

@@ -105,7 +105,7 @@ impl Fix {
 
     /// An approved file stays approved: its user has just agreed to the change.
     fn edit_file(&self, file: &Path, paths: &Paths, journal: &mut Journal) -> Result<(), String> {
-        let text = fs::read_to_string(file).map_err(|error| of(file, &error))?;
+        let text = files::read_text(file).map_err(|error| of(file, &error))?;
         let approved = config::is_approved(paths, file, text.as_bytes());
         let edited = self.edit(&text).map_err(|error| of(file, &error))?;
         let target = self.target(file);

@@ -15,6 +15,7 @@ use plugbay_hosts::{
 use super::examination::{GatewayFacts, HostFacts, HostFileFacts};
 use crate::{
     commands::Context,
+    files,
     settings::{self, Variables},
     status_file::{self, GatewayStatus},
 };
@@ -51,7 +52,7 @@ pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
 const MOST_PARENTS: usize = 100;
 
 fn file(file: &HostFile) -> Option<HostFileFacts> {
-    let text = fs::read_to_string(&file.path).ok()?;
+    let text = files::read_text(&file.path).ok()?;
     let reading = read(file.host, &text).map_err(|error| error.to_string());
     let missing_programs = reading.as_ref().map(missing_programs).unwrap_or_default();
     Some(HostFileFacts { path: file.path.clone(), scope: file.scope, reading, missing_programs })
@@ -70,7 +71,7 @@ fn missing_programs(reading: &Reading) -> Vec<String> {
 /// The variables that a host sets for itself.
 fn variables(host: &Host) -> Variables {
     let user = settings::claude_code().1.filter(|_| host.id == "claude-code");
-    let text = user.and_then(|folder| fs::read_to_string(folder.join("settings.json")).ok());
+    let text = user.and_then(|folder| files::read_text(&folder.join("settings.json")).ok());
     let env = text.and_then(|text| jsonc::get(&text, &["env"]).ok()??.as_object().cloned());
     let members = env.into_iter().flatten();
     Variables::of(

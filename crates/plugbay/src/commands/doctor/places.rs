@@ -1,6 +1,6 @@
 //! Finds the entries of servers in the configuration files, with their places.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use jsonc_parser::{
     CollectOptions, ParseOptions,
@@ -11,7 +11,10 @@ use jsonc_parser::{
 use plugbay_hosts::jsonc;
 
 use super::examination::EntryPlace;
-use crate::config::{Position, Settings};
+use crate::{
+    config::{Position, Settings},
+    files,
+};
 
 /// The keys under which servers stand.
 const SERVERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
@@ -22,7 +25,7 @@ pub fn entries(settings: &Settings) -> Vec<EntryPlace> {
 }
 
 fn of_file(file: &Path) -> Vec<EntryPlace> {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = files::read_text(file).unwrap_or_default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let Ok(parsed) = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()) else {
         return Vec::new();
@@ -60,6 +63,8 @@ fn position(text: &str, offset: usize) -> Position {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

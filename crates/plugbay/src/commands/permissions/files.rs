@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::rules::{Rules, Weight};
+use crate::files;
 
 /// For all that use this machine, as its organisation wants it.
 const MANAGED: &str =
@@ -64,7 +65,7 @@ impl Places {
 
 /// A file that is there and cannot be read may deny anything.
 fn with(rules: Rules, file: &Path, weight: Weight) -> Rules {
-    match fs::read_to_string(file) {
+    match files::read_text(file) {
         Ok(text) => rules.with(text, weight),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => rules,
         Err(_) => rules.with("", weight),

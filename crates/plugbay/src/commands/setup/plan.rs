@@ -276,8 +276,7 @@ impl Draft {
             };
             return (same.name.clone(), fate, Vec::new());
         }
-        let same =
-            |added: &&import::Added| import::relation(&added.entry, &found.entry) == import::Relation::Same;
+        let same = |added: &&import::Added| import::is_same(&added.entry, &found.entry);
         match self.import.added.iter().find(same) {
             Some(added) => {
                 let fate = if added.entry.disabled { Fate::MovesDisabled } else { Fate::Moves };

@@ -9,7 +9,7 @@ use plugbay_hosts::{Entry, Launch, jsonc, known::Places, read};
 use serde_json::{Value, json};
 
 use super::{Layout, Plugin, fill, set_variables};
-use crate::import::source::Reading;
+use crate::{files, import::source::Reading};
 
 const MANIFEST: &str = "plugin.json";
 const SERVERS: &str = "mcp.json";
@@ -172,6 +172,6 @@ fn schema(document: &Value) -> Option<&str> {
 }
 
 fn parse(file: &Path) -> Result<Value, String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("cannot be read: {error}"))?;
+    let text = files::read_text(file).map_err(|error| format!("cannot be read: {error}"))?;
     jsonc::get(&text, &[]).map_err(|error| error.to_string())?.ok_or_else(|| "is empty".to_owned())
 }

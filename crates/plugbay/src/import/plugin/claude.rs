@@ -1,12 +1,12 @@
 //! Plugins of Claude Code: `.mcp.json`, or `mcpServers` in `.claude-plugin/plugin.json`.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use plugbay_hosts::{jsonc, known::Places, read};
 use serde_json::{Value, json};
 
 use super::{Layout, Plugin, claude_folder, fill, set_variables};
-use crate::import::source::Reading;
+use crate::{files, import::source::Reading};
 
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 const SERVERS: &str = ".mcp.json";
@@ -89,6 +89,6 @@ pub(super) fn read(plugin: &Plugin, reading: &mut Reading) {
 
 /// A JSON file; null if it cannot be read, because a broken file of Claude Code is not the import's to report.
 fn parse(file: &Path) -> Value {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = files::read_text(file).unwrap_or_default();
     jsonc::get(&text, &[]).ok().flatten().unwrap_or_default()
 }
