@@ -1,5 +1,6 @@
 //! Edits of hosts' files that leave everything else as it was, byte for byte.
 
+pub mod allowed;
 pub(crate) mod braced;
 pub(crate) mod json;
 pub(crate) mod splice;

@@ -43,6 +43,9 @@ pub struct Host {
     /// The syntax of these rules.
     #[serde(default)]
     pub rules: Option<RuleSyntax>,
+    /// The keys of a list of the only servers that the host starts, for users who have written one.
+    #[serde(default)]
+    pub allowed: Vec<String>,
     /// Files and folders that show that the host is installed.
     signs: Vec<String>,
     /// What the user does so that the host notices a changed file, as an order: "start a new session of …".

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 pub use apply::CONTAINERS;
 pub use gateway::Setting;
-pub use launch::{Relation, is_same, leads_to_plugbay};
+pub use launch::{Relation, is_same, leads_to_plugbay, relation};
 pub use needs::{Needs, needs};
 pub use plan::{Added, Plan, Present, Renamed, Skip, plan};
 pub use source::{Elsewhere, Problem, Reading, SourceError, Sources};

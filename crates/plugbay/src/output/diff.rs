@@ -47,8 +47,9 @@ fn shown(line: &str, width: usize) -> Vec<String> {
     for char in line.chars() {
         let wide = char.width().unwrap_or(0);
         if used + wide > width {
-            lines.push(format!("{sign}{INDENT}"));
-            used = 1 + INDENT.len();
+            let full = lines.last_mut().map(|line| rest(line, width)).unwrap_or_default();
+            used = 1 + INDENT.len() + full.width();
+            lines.push(format!("{sign}{INDENT}{full}"));
         }
         used += wide;
         if let Some(last) = lines.last_mut() {
@@ -56,6 +57,12 @@ fn shown(line: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Takes the last word off a full line, unless it is most of the line.
+fn rest(line: &mut String, width: usize) -> String {
+    let word = line.rfind(' ').map(|space| space + 1).filter(|start| *start > width / 2);
+    line.split_off(word.unwrap_or(line.len()))
 }
 
 /// Shortens long lines that have become others: what both have in common is cut away from a change.

@@ -236,3 +236,15 @@ fn a_host_whose_plugbay_does_not_answer_gets_its_files_back() {
     assert!(run.out.contains("does not answer: exit code 7"), "{}", run.out);
     assert_eq!(home.text(".codex/config.toml"), codex);
 }
+
+#[test]
+fn plugbay_joins_the_allowed_servers_of_gemini() {
+    let home = Home::new();
+    let settings = json!({ "mcp": { "allowed": ["sums"] }, "mcpServers": { "sums": sample("calc") } });
+    home.put(".gemini/settings.json", &settings.to_string());
+    let before = home.text(".gemini/settings.json");
+    home.ok(&["setup", "--yes", "--hosts", "gemini-cli"]);
+    assert_eq!(home.json(".gemini/settings.json")["mcp"]["allowed"], json!(["sums", "plugbay"]));
+    home.ok(&["setup", "--undo"]);
+    assert_eq!(home.text(".gemini/settings.json"), before);
+}

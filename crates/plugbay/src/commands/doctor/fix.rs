@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::{
     commands::approve::Proposed,
     config::{self, Content, Paths, Position},
+    files,
     journal::{Journal, Part, Target},
 };
 

@@ -137,7 +137,8 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     }
     if args.dry_run {
         let Prepared { report, .. } = prepare(context, args).await?;
-        context.output.show(&Report { next: Some(without_question(args)), ..report });
+        let next = (report.stage == Stage::Planned).then(|| without_question(args));
+        context.output.show(&Report { next, ..report });
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes && !context.output.can_ask() {

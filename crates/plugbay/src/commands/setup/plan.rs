@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use plugbay_hosts::{
     Entry,
-    edit::{self, OwnEntry},
+    edit::{self, OwnEntry, allowed},
     known::{Host, Places},
     read::Found,
 };
 use serde::Serialize;
 
 use super::{
-    CommandError,
+    CommandError, OWN_NAME,
     rules::{Past, Rules},
     survey::{FileProblem, Survey, SurveyedHost, read_text},
     trial::Trial,
@@ -329,6 +329,8 @@ fn host_plan(
         None => edit::wire(host, &old, own, &moved),
     };
     let new = new.map_err(|error| problem(error.to_string()))?;
+    let allowed = allowed::with(host, &new, OWN_NAME).map_err(|error| problem(error.to_string()))?;
+    let new = allowed.unwrap_or(new);
     let servers_edit = Edit { path: file.clone(), old: text.clone(), new: rules.applied(file, new)? };
     let own = surveyed.own.is_none().then(|| own.clone());
     let permissions = rules.edits(file, places)?;

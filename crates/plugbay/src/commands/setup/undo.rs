@@ -7,7 +7,8 @@ use std::{
 };
 
 use plugbay_hosts::{
-    Entry, edit,
+    Entry,
+    edit::{self, allowed},
     jsonc::{self, EditError},
     known::{self, Format, Host},
     read::{self, Found},
@@ -129,6 +130,8 @@ fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
     }
     let unwired = edit::unwire(host, texts.now, OWN_NAME, Some(texts.before));
     let unwired = unwired.map_err(|error| error.to_string())?;
+    let listed = allowed::without(host, &unwired, OWN_NAME, Some(texts.before));
+    let unwired = listed.map_err(|error| error.to_string())?.unwrap_or(unwired);
     // Some hosts have their permission rules in the same file.
     let has_rules = host.rules.is_some() && host.format == Format::Json && !texts.after.is_empty();
     if has_rules { reverse(&unwired) } else { Ok(unwired) }

@@ -2,11 +2,14 @@
 
 use std::process::ExitCode;
 
-use plugbay_hosts::{edit, known::Host};
+use plugbay_hosts::{
+    edit::{self, allowed},
+    known::Host,
+};
 use serde::Serialize;
 
 use super::{
-    CommandError, Context, Diff, HostState,
+    CommandError, Context, Diff, HostState, OWN_NAME,
     apply::Writer,
     check::Checker,
     edit_diff, entries_of, open_journal, own_entry, places,
@@ -129,12 +132,10 @@ fn entry_plan(context: &Context, surveyed: &SurveyedHost) -> Result<HostPlan, Fi
         Some(_) => Ok(old),
         None => edit::wire(host, &old, &own, &[]),
     };
-    let problem = |error: edit::EditError| FileProblem {
-        host: host.id.clone(),
-        file: file.clone(),
-        reason: error.to_string(),
-    };
-    let servers = Edit { path: file.clone(), old: text.clone(), new: new.map_err(problem)? };
+    let problem = |reason: String| FileProblem { host: host.id.clone(), file: file.clone(), reason };
+    let new = new.map_err(|error| problem(error.to_string()))?;
+    let allowed = allowed::with(host, &new, OWN_NAME).map_err(|error| problem(error.to_string()))?;
+    let servers = Edit { path: file.clone(), old: text.clone(), new: allowed.unwrap_or(new) };
     let own = present.is_none().then_some(own);
     Ok(HostPlan { host, servers, own, moved: Vec::new(), earlier: Vec::new(), permissions: Vec::new() })
 }
