@@ -13,8 +13,14 @@ import { startWeather, world } from "./setup/world.mjs";
 import { HOSTS } from "./setup/wired.mjs";
 
 const { values: options } = parseArgs({
-    options: { plugbay: { type: "string", default: process.env.PLUGBAY_BIN ?? built() }, keep: { type: "boolean" } },
+    options: {
+        plugbay: { type: "string", default: process.env.PLUGBAY_BIN ?? built() },
+        host: { type: "string", multiple: true, default: HOSTS.map(({ id }) => id) },
+        keep: { type: "boolean" },
+    },
 });
+// The hosts that are started. All of them have files, and setup moves the servers of all.
+const driven = HOSTS.filter(({ id }) => options.host.includes(id));
 
 const home = mkdtempSync(join(tmpdir(), "plugbay-setup-"));
 process.on("exit", () => {
@@ -32,13 +38,13 @@ mkdirSync(join(home, "bin"));
 mkdirSync(join(home, "work"));
 symlinkSync(resolve(options.plugbay), join(home, "bin/plugbay"));
 const { files, names } = world({ home, model: model.url, weather, peers: process.env.PLUGBAY_E2E_DIR });
-for (const host of HOSTS) if (host.command) symlinkSync(host.path()[0], join(home, "bin", host.command));
+for (const host of driven) if (host.command) symlinkSync(host.path()[0], join(home, "bin", host.command));
 
-const rows = Object.fromEntries(HOSTS.map(({ name }) => [name, { host: name }]));
+const rows = Object.fromEntries(driven.map(({ name }) => [name, { host: name }]));
 const problems = [];
 
 // A host's first start writes bookkeeping into its own files; what is compared later is what it leaves.
-for (const host of HOSTS) {
+for (const host of driven) {
     const listed = await host.listed(at(host));
     rows[host.name].before = listed.names.length;
     expect(listed.names.length > 0 && !listed.names.includes("plugbay"), `${host.name} lists ${listed.output}`);
@@ -59,7 +65,7 @@ expect(read(".claude/settings.json").includes("mcp__plugbay__filesystem__write_f
 const again = JSON.parse((await plugbay("setup", "--yes", "--json")).output);
 expect(again.stage === "nothingToDo", `a second setup wants to change ${JSON.stringify(again.diffs)}`);
 
-for (const host of HOSTS) {
+for (const host of driven) {
     const row = rows[host.name];
     const { mode, before, now } = report.hosts.find(({ id }) => id === host.id).cost;
     Object.assign(row, { mode, tokens: `${before} → ${now}` });
@@ -81,7 +87,7 @@ for (const host of HOSTS) {
         if (members) added.push(...members);
         else problems.push(`${file} differs after the hosts have run and setup was undone:\n${read(file)}`);
     }
-    rows[host.name].restored = added.length === 0 ? "every byte" : `all; the host added ${added.join(", ")}`;
+    if (driven.includes(host)) rows[host.name].restored = added.length === 0 ? "every byte" : `all; the host added ${added.join(", ")}`;
 }
 for (const path of [".config/plugbay/config.jsonc", ".claude/skills/plugbay"]) {
     expect(!existsSync(join(home, path)), `${path} is left behind`);

@@ -61,7 +61,7 @@ mod real_hosts {
     tests! {
         claude_code: check_script("hosts.sh", &["--host", "claude-code", "--scenario", "activate"]);
         the_plugin_for_claude_code: check_script("plugin.sh", &[]);
-        setup_of_four_hosts_and_back: check_script("setup-hosts.sh", &[]);
+        setup_of_four_hosts_and_back: check_script("setup-hosts.sh", &["--host", "claude-code"]);
     }
 }
 
