@@ -13,8 +13,7 @@ const FOLDER: &str = "docs/pictures";
 const WIDTH: &str = "80";
 
 /// Each picture: the name of its file, and the command that it shows.
-const PICTURES: [(&str, &str); 3] =
-    [("setup", "plugbay setup --yes"), ("doctor", "plugbay doctor"), ("demo", "plugbay demo")];
+const PICTURES: [(&str, &str); 1] = [("setup", "plugbay setup --yes")];
 
 /// Makes all pictures, in a home folder of their own.
 pub(crate) fn make() -> Result<(), String> {
@@ -22,7 +21,7 @@ pub(crate) fn make() -> Result<(), String> {
 }
 
 fn build() -> io::Result<()> {
-    let status = Command::new("cargo").args(["build", "--release", "--locked", "-p", "plugbay"]).status()?;
+    let status = Command::new("cargo").args(["build", "--locked", "-p", "plugbay"]).status()?;
     if status.success() { Ok(()) } else { Err(io::Error::other("cargo build failed")) }
 }
 
@@ -50,7 +49,7 @@ impl Home {
     fn furnish(root: PathBuf) -> io::Result<Self> {
         let bin = root.join("bin");
         fs::create_dir_all(&bin)?;
-        let program = std::env::current_dir()?.join("target/release/plugbay");
+        let program = std::env::current_dir()?.join("target/debug/plugbay");
         symlink(&program, bin.join("plugbay"))?;
         // Under another name, since plugbay never imports itself.
         symlink(&program, bin.join("sample-server"))?;
