@@ -8,7 +8,7 @@ pub(crate) mod yaml;
 use std::{collections::HashMap, path::Path};
 
 use crate::{
-    entry::{Entry, Launch},
+    entry::Entry,
     known::{self, Format, Host},
 };
 use tree::Tree;
@@ -106,16 +106,6 @@ pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// Whether the entry runs plugbay itself: such an entry is never imported.
-pub fn is_own(entry: &Entry) -> bool {
-    match &entry.launch {
-        Launch::Process { command, args, .. } => {
-            is_plugbay(command) || (is_runner(command) && args.iter().any(|arg| is_plugbay(arg)))
-        }
-        Launch::Remote(_) => entry.name.eq_ignore_ascii_case("plugbay"),
-    }
-}
-
 /// Every key that some host has its servers under.
 const CONTAINERS: [&str; 7] =
     [SHARED, "servers", "mcp", "mcp_servers", "context_servers", "extensions", "amp.mcpServers"];
@@ -207,74 +197,4 @@ fn parse_any(path: &Path, text: &str) -> Result<(Format, Tree), ReadError> {
         }
     }
     Err(first.unwrap_or(ReadError::NoServers))
-}
-
-/// The last part of a path or of a package's name, without version and extension, is `plugbay`.
-fn is_plugbay(word: &str) -> bool {
-    let last = word.rsplit(['/', '\\']).next().unwrap_or(word);
-    let bare = last.split_once('@').map_or(last, |(name, _)| name);
-    let lower = bare.to_ascii_lowercase();
-    let stem = [".exe", ".cmd", ".bat", ".js"].iter().find_map(|end| lower.strip_suffix(end));
-    stem.unwrap_or(&lower) == "plugbay"
-}
-
-/// A program that runs another one that its arguments name.
-fn is_runner(command: &str) -> bool {
-    const RUNNERS: [&str; 16] = [
-        "npx", "bunx", "pnpm", "yarn", "npm", "bun", "node", "deno", "uvx", "cmd", "sh", "bash", "zsh",
-        "env", "docker", "podman",
-    ];
-    let last = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
-    let stem = last.strip_suffix(".exe").or_else(|| last.strip_suffix(".cmd")).unwrap_or(&last);
-    RUNNERS.contains(&stem)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::entry::{Remote, RemoteKind};
-
-    fn process(line: &str) -> Entry {
-        let mut words = line.split(' ').map(str::to_owned);
-        let command = words.next().unwrap();
-        Entry::new("x", Launch::Process { command, args: words.collect(), env: [].into(), cwd: None })
-    }
-
-    #[test]
-    fn an_entry_that_runs_plugbay_is_its_own() {
-        for line in [
-            "plugbay serve",
-            "/usr/local/bin/plugbay serve",
-            r"C:\bin\plugbay.exe serve",
-            "npx -y plugbay serve",
-            "npx -y plugbay@1.2.3 serve",
-            "cmd /c npx plugbay",
-            "node /opt/plugbay.js",
-            "docker run -i ghcr.example/plugbay",
-        ] {
-            assert!(is_own(&process(line)), "{line}");
-        }
-        for line in [
-            "notes plugbay",
-            "/home/plugbay/server",
-            "npx -y plugbay-notes",
-            "npx -y @me/notes --for=plugbay",
-        ] {
-            assert!(!is_own(&process(line)), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_url_is_plugbays_own_by_its_name_only() {
-        let remote = |name: &str| {
-            let remote = Remote {
-                url: "http://127.0.0.1:7777/mcp".into(),
-                kind: RemoteKind::Http,
-                headers: [].into(),
-            };
-            Entry::new(name, Launch::Remote(remote))
-        };
-        assert!(is_own(&remote("plugbay")));
-        assert!(!is_own(&remote("notes")));
-    }
 }

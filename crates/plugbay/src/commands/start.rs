@@ -60,16 +60,26 @@ pub(super) async fn start_visibly(
     let begun = Instant::now();
     let snapshots = app.snapshots();
     let report = |name: &ServerName, condition: &Condition| {
-        let outcome = match condition {
-            Condition::Ready => Started::Ready { tools: snapshots.borrow().names.of(name).count() },
-            Condition::Error(_) => Started::Failed,
-            Condition::Idle | Condition::Warming => return,
-        };
-        lines.settled(name.as_str(), outcome, begun.elapsed());
+        if let Some(outcome) = started(name, condition, &snapshots) {
+            lines.settled(name.as_str(), outcome, begun.elapsed());
+        }
     };
     let failures = start(app, wanted, report).await;
     lines.finish();
     failures
+}
+
+/// How the start of a server ended; `None` while it goes on.
+pub(super) fn started(
+    name: &ServerName,
+    condition: &Condition,
+    snapshots: &watch::Receiver<Snapshot>,
+) -> Option<Started> {
+    match condition {
+        Condition::Ready => Some(Started::Ready { tools: snapshots.borrow().names.of(name).count() }),
+        Condition::Error(_) => Some(Started::Failed),
+        Condition::Idle | Condition::Warming => None,
+    }
 }
 
 /// Sends the conditions of a server until it is ready or has failed.

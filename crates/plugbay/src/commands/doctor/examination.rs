@@ -11,7 +11,7 @@ use plugbay_core::failure::Failure;
 use plugbay_hosts::{
     Entry,
     known::{Host, Scope},
-    read::{Found, Reading, is_own},
+    read::{Found, Reading},
 };
 use plugbay_upstream::{
     process::SpawnError,
@@ -24,6 +24,7 @@ use crate::{
     cache::Inspection,
     commands::approve::Proposed,
     config::{Position, Settings},
+    import::leads_to_plugbay,
     settings::Variables,
     status_file::GatewayStatus,
 };
@@ -199,7 +200,7 @@ impl HostFacts {
 
     /// plugbay's own entries.
     pub fn own(&self) -> impl Iterator<Item = (&HostFileFacts, &Found)> {
-        self.entries().filter(|(_, found)| is_own(&found.entry))
+        self.entries().filter(|(_, found)| leads_to_plugbay(&found.entry))
     }
 }
 

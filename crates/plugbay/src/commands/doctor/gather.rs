@@ -19,9 +19,13 @@ use super::{
 use crate::{
     app::{App, Environment},
     cache,
-    commands::{Context, approve::Proposed, start::start},
+    commands::{
+        Context,
+        approve::Proposed,
+        start::{start, started},
+    },
     config::{self, Kind, ServerSettings, Settings},
-    output::{StartLines, Started},
+    output::StartLines,
     settings, status_file,
 };
 
@@ -124,11 +128,7 @@ async fn starts(
     let mut lines = StartLines::new(context.output, chosen.iter().map(ToString::to_string).collect());
     let snapshots = app.snapshots();
     let report = |name: &ServerName, condition: &Condition| {
-        let outcome = match condition {
-            Condition::Ready => Started::Ready { tools: snapshots.borrow().names.of(name).count() },
-            Condition::Error(_) => Started::Failed,
-            Condition::Idle | Condition::Warming => return,
-        };
+        let Some(outcome) = started(name, condition, &snapshots) else { return };
         took.insert(name.clone(), begun.elapsed());
         lines.settled(name.as_str(), outcome, begun.elapsed());
     };

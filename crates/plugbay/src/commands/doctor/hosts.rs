@@ -9,13 +9,14 @@ use std::{
 use plugbay_hosts::{
     Launch, jsonc,
     known::{self, Host, HostFile},
-    read::{Reading, is_own, read},
+    read::{Reading, read},
 };
 
 use super::examination::{GatewayFacts, HostFacts, HostFileFacts};
 use crate::{
     commands::Context,
     files,
+    import::leads_to_plugbay,
     settings::{self, Variables},
     status_file::{self, GatewayStatus},
 };
@@ -60,7 +61,7 @@ fn file(file: &HostFile) -> Option<HostFileFacts> {
 
 /// Programs with a path, of plugbay's own entries, that are not there.
 fn missing_programs(reading: &Reading) -> Vec<String> {
-    let own = reading.found.iter().filter(|found| is_own(&found.entry));
+    let own = reading.found.iter().filter(|found| leads_to_plugbay(&found.entry));
     let programs = own.filter_map(|found| match &found.entry.launch {
         Launch::Process { command, .. } => Some(command.clone()),
         Launch::Remote(_) => None,

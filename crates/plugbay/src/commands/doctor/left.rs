@@ -9,7 +9,7 @@ use plugbay_core::name::ServerName;
 use plugbay_hosts::{
     Entry,
     known::{self, Scope},
-    read::{Found, is_own},
+    read::Found,
 };
 
 use super::examination::{HostFacts, HostFileFacts, ServerFacts};
@@ -104,7 +104,7 @@ fn direct<'a>(
     let found = read.flat_map(|(file, reading)| reading.found.iter().map(move |found| (file, found)));
     found.filter(move |(_, found)| {
         let counts = !found.entry.disabled && found.project.as_ref().is_none_or(here);
-        counts && !is_own(&found.entry)
+        counts && !import::leads_to_plugbay(&found.entry)
     })
 }
 

@@ -3,11 +3,7 @@
 use std::collections::BTreeSet;
 
 use plugbay_core::{exposure::Mode, profile::Profile};
-use plugbay_hosts::{
-    Entry, Launch,
-    known::Format,
-    read::{Found, is_own},
-};
+use plugbay_hosts::{Entry, Launch, known::Format, read::Found};
 use plugbay_upstream::spec::Transport;
 use serde_json::json;
 
@@ -93,7 +89,7 @@ fn is_editable(facts: &HostFacts, file: &HostFileFacts) -> bool {
 
 /// Servers that a host starts by itself although plugbay serves them: their tools are there twice.
 fn double_entries(facts: &HostFacts, examination: &Examination) -> Vec<Finding> {
-    let direct = facts.entries().filter(|(_, found)| !is_own(&found.entry));
+    let direct = facts.entries().filter(|(_, found)| !import::leads_to_plugbay(&found.entry));
     let doubled = direct.filter_map(|(file, found)| Some((file, found, twin(&found.entry, examination)?)));
     let finding = |(file, found, twin): (&HostFileFacts, &Found, Twin<'_>)| {
         let fix = (twin.replaces && is_editable(facts, file)).then(|| Fix::Remove {
