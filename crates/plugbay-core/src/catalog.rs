@@ -1,6 +1,8 @@
 //! What every server offers: immutable, so that readers share it without a lock.
 
 mod header_parameters;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -137,6 +139,9 @@ pub struct Dialect {
     /// Over HTTP: by the transport of 2024-11-05.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sse: bool,
+    /// A remote gateway with the plain API alone: `GET /tools`, `POST /tools/call`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plain_api: bool,
     /// The day since 1970 on which it did not answer the server request whether it is modern, or died of it. It
     /// is not asked at every start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +150,7 @@ pub struct Dialect {
 
 impl From<Era> for Dialect {
     fn from(era: Era) -> Self {
-        Self { era, framing: Framing::Newline, sse: false, asked_in_vain: None }
+        Self { era, framing: Framing::Newline, sse: false, plain_api: false, asked_in_vain: None }
     }
 }
 
@@ -188,6 +193,16 @@ impl Catalog {
             }
         }
         Self { servers, failed }
+    }
+
+    /// The same with these servers alone.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(&ServerName) -> bool) -> Self {
+        let kept = |server: &ServerName| is_kept(server);
+        Self {
+            servers: self.servers.iter().filter(|(name, _)| kept(name)).map(cloned).collect(),
+            failed: self.failed.iter().filter(|(name, _)| kept(name)).map(cloned).collect(),
+        }
     }
 
     /// Why a server does not work, since it was last heard of.
@@ -248,6 +263,25 @@ impl Offer {
         Self { capabilities, resources, templates, prompts, ..self }
     }
 
+    /// Whether hosts see the same of both; how the server is spoken to does not count.
+    pub fn lists_same(&self, other: &Self) -> bool {
+        let Self {
+            dialect: _,
+            info,
+            instructions,
+            capabilities,
+            extensions,
+            tools,
+            resources,
+            templates,
+            prompts,
+        } = self;
+        *tools == other.tools
+            && (resources, templates, prompts) == (&other.resources, &other.templates, &other.prompts)
+            && (info, instructions) == (&other.info, &other.instructions)
+            && (capabilities, extensions) == (&other.capabilities, &other.extensions)
+    }
+
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok().map(|at| &self.tools[at])
     }
@@ -259,6 +293,10 @@ pub struct Items {
     pub resources: Vec<Item>,
     pub templates: Vec<Item>,
     pub prompts: Vec<Item>,
+}
+
+fn cloned<T>((server, value): (&ServerName, &Arc<T>)) -> (ServerName, Arc<T>) {
+    (server.clone(), Arc::clone(value))
 }
 
 fn in_order(mut items: Vec<Item>) -> Vec<Item> {
@@ -419,50 +457,4 @@ pub fn read_page(message: &Bytes, result: &Span, item_kind: ItemKind) -> (Vec<By
         .map(|span| message.slice(span))
         .filter(|cursor| cursor.starts_with(b"\"") && &cursor[..] != b"\"\"");
     (definitions.collect(), cursor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn offer(names: &[&str]) -> Arc<Offer> {
-        let tools = names
-            .iter()
-            .map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}","x":1.0}}"#))).unwrap());
-        Arc::new(Offer::new(Era::Legacy, None, None, tools.collect()))
-    }
-
-    #[test]
-    fn a_failing_server_keeps_what_it_offered() {
-        let name = ServerName::parse("a").unwrap();
-        let catalog = Catalog::default().apply(Change::Listed(name.clone(), offer(&["x"])));
-        let failure = Arc::new(Failure::new("gone", Vec::new()));
-        let failed = catalog.apply(Change::Failed(name.clone(), Arc::clone(&failure)));
-        assert_eq!(failed.get(&name).unwrap().freshness, Freshness::Stale);
-        assert_eq!((catalog.failure(&name), failed.failure(&name)), (None, Some(&failure)));
-        let recovered = failed.apply(Change::Listed(name.clone(), offer(&["x"])));
-        assert_eq!(recovered.failure(&name), None);
-        assert_eq!(failed.get(&name).unwrap().offer, offer(&["x"]));
-        assert!(failed.apply(Change::Forgotten(name.clone())).get(&name).is_none());
-        assert_eq!(catalog.get(&name).unwrap().freshness, Freshness::Fresh, "snapshots do not change");
-    }
-
-    #[test]
-    fn tools_stand_in_one_order_and_once() {
-        assert_eq!(offer(&["b", "a", "b"]), offer(&["a", "b"]));
-        assert!(offer(&["b", "a"]).tool("b").is_some());
-    }
-
-    #[test]
-    fn a_page_keeps_definitions_as_they_came() {
-        let message = Bytes::from_static(
-            br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"zeta":1.0,"name":"a","description":"x\u00e9"},{"nameless":1}],"nextCursor":"p2"}}"#,
-        );
-        let head = crate::wire::Head::read(&message).unwrap();
-        let (definitions, cursor) = read_page(&message, &head.payload.unwrap(), ItemKind::Tool);
-        let tools: Vec<Tool> = definitions.into_iter().filter_map(Tool::parse).collect();
-        assert_eq!(tools[0].definition, r#"{"zeta":1.0,"name":"a","description":"x\u00e9"}"#);
-        assert_eq!(tools[0].description().unwrap(), "xé");
-        assert_eq!((tools.len(), cursor), (1, Some(Bytes::from_static(b"\"p2\""))));
-    }
 }

@@ -87,6 +87,11 @@ pub struct Meta {
     pub client_info: Option<Span>,
     pub progress_token: Option<Span>,
     pub log_level: Option<Span>,
+    /// The W3C trace context of the request.
+    pub trace_parent: Option<Span>,
+    pub trace_state: Option<Span>,
+    /// The `traceparent` header of the HTTP request that carried this one.
+    pub trace_header: Option<Bytes>,
 }
 
 impl Meta {
@@ -100,6 +105,8 @@ impl Meta {
                 CLIENT_INFO_KEY => meta.client_info = Some(member.value),
                 LOG_LEVEL_KEY => meta.log_level = Some(member.value),
                 "progressToken" => meta.progress_token = Some(member.value),
+                "traceparent" => meta.trace_parent = Some(member.value),
+                "tracestate" => meta.trace_state = Some(member.value),
                 _ => {}
             }
         }

@@ -35,6 +35,11 @@ pub struct Ticket(pub u64);
 pub struct Tickets(AtomicU64);
 
 impl Tickets {
+    /// Goes on from this number: two processes that serve one host must not use the same numbers.
+    pub fn start_at(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
     pub fn next(&self) -> Ticket {
         Ticket(self.0.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -206,8 +211,18 @@ pub trait Servers: Send + Sync {
     /// Whether the server does not run, and starts at its next use.
     fn is_idle(&self, server: &ServerName) -> bool;
 
+    /// Whether no other session uses this instance of the server.
+    fn is_own(&self, _: &ServerName) -> bool {
+        true
+    }
+
     /// Starts the server if it is not running, however lately it has failed.
     fn warm(&self, server: &ServerName, warmed: Warmed);
+
+    /// A host may want the server soon: it starts when no other start is more urgent.
+    fn prepare(&self, server: &ServerName) {
+        let _ = server;
+    }
 
     /// Somebody has its tools in sight: it is not put to rest.
     fn hold(&self, server: &ServerName);

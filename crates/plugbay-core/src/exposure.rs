@@ -15,6 +15,8 @@ pub struct Exposure {
     /// Tools stand under their names alone, without `{server}__`, wherever that leaves no doubt whose
     /// they are.
     pub bare: bool,
+    /// A remote gateway: its tools stand under the names that it gives them, and a local tool of the same name wins.
+    pub remote: bool,
     /// The server's tool name → the name that replaces it.
     pub rename: BTreeMap<String, String>,
     /// The server's tool name → the description that replaces the server's.

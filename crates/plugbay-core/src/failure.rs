@@ -104,6 +104,10 @@ pub enum CallError {
     TooLarge { server: ServerName, limit: usize },
     #[error("server '{server}' sent an answer that cannot be forwarded: {fault}")]
     Malformed { server: ServerName, fault: String },
+    #[error(
+        "server '{server}' is busy: each session has an instance of its own, and all {limit} are in use by other sessions; try again, or raise \"instances\" in its \"plugbay\" settings"
+    )]
+    Busy { server: ServerName, limit: usize },
     #[error("the task was lost with server '{server}', which failed: {failure}")]
     TaskLost { server: ServerName, failure: Arc<Failure> },
 }

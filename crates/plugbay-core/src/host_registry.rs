@@ -1,6 +1,9 @@
 //! Who is there to be asked: the hosts that servers may turn to, and what they can do all together.
+//!
+//! Registries form a tree: that of a session counts in that of its gateway, and this one in that of each server which
+//! the gateway shares with others. Capabilities go up when they grow; hosts are looked up from above.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::{capabilities::ClientCapabilities, exchange::Caller, extension::Extensions, level::Level};
 
@@ -9,6 +12,8 @@ use crate::{capabilities::ClientCapabilities, exchange::Caller, extension::Exten
 pub struct HostRegistry {
     // A std mutex: held for a look or a push.
     hosts: Mutex<Hosts>,
+    /// The name of the session of these hosts towards remote gateways.
+    session_id: OnceLock<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -21,9 +26,26 @@ struct Hosts {
     reading: Vec<Weak<dyn Caller>>,
     /// From which level on they want the log, as far as they have said so.
     levels: Vec<(Weak<dyn Caller>, Level)>,
+    /// Registries whose hosts count here too.
+    members: Vec<Weak<HostRegistry>>,
+    /// Registries that know the capabilities of these hosts.
+    above: Vec<Weak<HostRegistry>>,
 }
 
 impl HostRegistry {
+    /// The hosts of `member` can be asked and notified from here too.
+    pub fn include(self: &Arc<Self>, member: &Arc<Self>) {
+        push_live(&mut self.lock().members, Arc::downgrade(member));
+        self.declare_for(member);
+    }
+
+    /// Servers of this registry are told what the hosts of `other` can do, now and later, but cannot ask them.
+    pub fn declare_for(self: &Arc<Self>, other: &Arc<Self>) {
+        push_live(&mut other.lock().above, Arc::downgrade(self));
+        self.can(other.client_capabilities());
+        self.knows(&other.extensions());
+    }
+
     /// What servers are told that they can ask for.
     pub fn client_capabilities(&self) -> ClientCapabilities {
         self.lock().client_capabilities
@@ -33,7 +55,12 @@ impl HostRegistry {
     pub fn can(&self, client_capabilities: ClientCapabilities) -> bool {
         let mut hosts = self.lock();
         let wider = hosts.client_capabilities.with(client_capabilities);
-        std::mem::replace(&mut hosts.client_capabilities, wider) != wider
+        let grown = std::mem::replace(&mut hosts.client_capabilities, wider) != wider;
+        drop(hosts);
+        if grown {
+            self.each_above(|above| _ = above.can(wider));
+        }
+        grown
     }
 
     /// What else they are told of, by names that only hosts and servers need to know.
@@ -43,13 +70,23 @@ impl HostRegistry {
 
     /// Hosts have declared this too. `false`: that was known.
     pub fn knows(&self, extensions: &Extensions) -> bool {
-        self.lock().extensions.join(extensions)
+        let grown = self.lock().extensions.join(extensions);
+        if grown {
+            self.each_above(|above| _ = above.knows(extensions));
+        }
+        grown
     }
 
     /// Whether a server that was told this has been told everything.
     pub fn is_told(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) -> bool {
         let hosts = self.lock();
         client_capabilities.covers(hosts.client_capabilities) && extensions.covers(&hosts.extensions)
+    }
+
+    /// The name of the session of these hosts towards remote gateways; `make` makes it when it is first needed. It
+    /// belongs to the hosts and not to a connection, so that a remote finds their data again.
+    pub fn session_id(&self, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
+        Arc::clone(self.session_id.get_or_init(make))
     }
 
     pub fn joined(&self, host: Weak<dyn Caller>) {
@@ -74,7 +111,8 @@ impl HostRegistry {
 
     /// From which level on anybody wants the log. The most curious decides.
     pub fn log_level(&self) -> Option<Level> {
-        self.lock().log_level()
+        let own = self.lock().log_level();
+        self.members().iter().filter_map(|member| member.log_level()).chain(own).min()
     }
 
     /// Whoever reads hears of everything; what concerns it, it knows itself.
@@ -85,17 +123,53 @@ impl HostRegistry {
     }
 
     pub fn each(&self, tell: impl Fn(&dyn Caller)) {
-        let reading: Vec<_> = self.lock().reading.iter().filter_map(Weak::upgrade).collect();
-        for host in reading {
+        for host in self.readers().into_iter().flatten() {
             tell(&*host);
+        }
+    }
+
+    /// The same if the hosts are all of one session; else nobody is told. For messages of which nothing says whom
+    /// they are meant for.
+    pub fn each_of_one_session(&self, tell: impl Fn(&dyn Caller)) {
+        if let [session] = &self.readers()[..] {
+            for host in session {
+                tell(&**host);
+            }
         }
     }
 
     /// The one that listens, if there is no other: among several nobody could tell who is meant.
     pub fn only(&self) -> Option<Arc<dyn Caller>> {
-        let hosts = self.lock();
-        let mut listening = hosts.listening.iter().filter_map(Weak::upgrade);
+        let mut listening = self.listening().into_iter();
         listening.next().filter(|_| listening.next().is_none())
+    }
+
+    fn listening(&self) -> Vec<Arc<dyn Caller>> {
+        let mut all: Vec<_> = self.lock().listening.iter().filter_map(Weak::upgrade).collect();
+        all.extend(self.members().iter().flat_map(|member| member.listening()));
+        all
+    }
+
+    /// The hosts that read notifications, by session: each registry that has hosts of its own is one.
+    fn readers(&self) -> Vec<Vec<Arc<dyn Caller>>> {
+        let own: Vec<_> = self.lock().reading.iter().filter_map(Weak::upgrade).collect();
+        let mut all: Vec<_> = self.members().iter().flat_map(|member| member.readers()).collect();
+        if !own.is_empty() {
+            all.push(own);
+        }
+        all
+    }
+
+    fn members(&self) -> Vec<Arc<Self>> {
+        self.lock().members.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Never under the lock: registries are locked one at a time.
+    fn each_above(&self, act: impl Fn(&Self)) {
+        let above: Vec<_> = self.lock().above.iter().filter_map(Weak::upgrade).collect();
+        for above in above {
+            act(&above);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Hosts> {
@@ -108,6 +182,12 @@ impl Hosts {
     fn log_level(&self) -> Option<Level> {
         self.levels.iter().map(|(_, level)| *level).min()
     }
+}
+
+/// Adds one that may be there already; those that have gone make room.
+fn push_live(registries: &mut Vec<Weak<HostRegistry>>, new: Weak<HostRegistry>) {
+    registries.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&new));
+    registries.push(new);
 }
 
 #[cfg(test)]
@@ -175,5 +255,43 @@ mod tests {
             host_registry.client_capabilities(),
             ClientCapabilities { form: true, roots: true, ..ClientCapabilities::NONE }
         );
+    }
+
+    #[test]
+    fn hosts_of_a_session_count_for_the_servers_that_it_uses() {
+        let [server, gateway, one, other] = [(); 4].map(|()| Arc::new(HostRegistry::default()));
+        one.can(ClientCapabilities { form: true, ..ClientCapabilities::NONE });
+        server.include(&gateway);
+        gateway.include(&one);
+        gateway.include(&other);
+        other.can(ClientCapabilities { roots: true, ..ClientCapabilities::NONE });
+        let both = ClientCapabilities { form: true, roots: true, ..ClientCapabilities::NONE };
+        assert_eq!(server.client_capabilities(), both, "known before and after");
+        assert!(!one.client_capabilities().roots, "another session's capabilities stay there");
+        let host: Arc<dyn Caller> = Arc::new(Host);
+        other.joined(Arc::downgrade(&host));
+        other.wants_log(&Arc::downgrade(&host), Some(Level::Info));
+        assert!(server.only().is_some_and(|only| Arc::ptr_eq(&only, &host)) && one.only().is_none());
+        assert_eq!((server.log_level(), one.log_level()), (Some(Level::Info), None));
+        drop(other);
+        assert!(server.only().is_none());
+    }
+
+    #[test]
+    fn a_notification_for_nobody_in_particular_reaches_one_session_and_of_several_none() {
+        let [server, one, other] = [(); 3].map(|()| Arc::new(HostRegistry::default()));
+        let hosts: [Arc<dyn Caller>; 3] = [Arc::new(Host), Arc::new(Host), Arc::new(Host)];
+        server.include(&one);
+        server.include(&other);
+        let told = || {
+            let count = std::cell::Cell::new(0);
+            server.each_of_one_session(|_| count.set(count.get() + 1));
+            count.get()
+        };
+        one.reads(Arc::downgrade(&hosts[0]));
+        one.reads(Arc::downgrade(&hosts[1]));
+        assert_eq!(told(), 2);
+        other.reads(Arc::downgrade(&hosts[2]));
+        assert_eq!(told(), 0);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod auto;
+pub mod bridge;
 pub mod capabilities;
 pub mod catalog;
 pub mod era;
@@ -12,14 +13,18 @@ pub mod failure;
 pub mod host_registry;
 pub mod level;
 pub mod lifecycle;
+pub mod limit;
 pub mod model;
 pub mod name;
+pub mod observe;
 pub mod pending;
 pub mod policy;
 pub mod profile;
+pub mod scope;
 pub mod search;
 pub mod server_state;
 pub mod signature;
+pub mod start;
 pub mod surface;
 pub mod suspended;
 pub mod task;

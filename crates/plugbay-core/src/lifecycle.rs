@@ -16,6 +16,8 @@ pub struct Patience {
     pub idle: Option<Duration>,
     pub first_retry: Duration,
     pub last_retry: Duration,
+    /// A server that has failed is started again without a call. Otherwise the next call does that.
+    pub comes_back: bool,
 }
 
 impl Default for Patience {
@@ -24,6 +26,7 @@ impl Default for Patience {
             idle: Some(Duration::from_secs(300)),
             first_retry: Duration::from_secs(1),
             last_retry: Duration::from_secs(300),
+            comes_back: true,
         }
     }
 }
@@ -117,6 +120,10 @@ impl Lifecycle {
         self.used(now);
     }
 
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
     fn used(&mut self, now: Instant) {
         if let State::Ready { idle_since } = &mut self.state {
             *idle_since = now;
@@ -153,7 +160,7 @@ impl Lifecycle {
     pub fn next_tick(&self) -> Option<Instant> {
         match &self.state {
             State::Ready { idle_since } => self.patience.idle.map(|idle| *idle_since + idle),
-            State::Error { retry_at, .. } => Some(*retry_at),
+            State::Error { retry_at, .. } => self.patience.comes_back.then_some(*retry_at),
             State::Idle | State::Warming => None,
         }
     }

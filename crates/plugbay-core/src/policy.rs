@@ -1,8 +1,10 @@
 //! May this tool be used? One server request, asked once for a listing and once on every forward.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::name::{self, ServerName};
 
 /// Which of a server's tools may be seen and called. `deny` wins over `allow`; an absent `allow`
 /// allows everything.
@@ -10,11 +12,83 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 pub struct Policy {
     pub allow: Option<Patterns>,
     pub deny: Patterns,
+    /// A pattern may also name a tool without the server's name in front: a remote gateway shows both as one name.
+    pub own_names: bool,
+    /// What the caller that this policy is for may use at most.
+    pub grant: Option<ServerGrant>,
 }
 
 impl Policy {
     pub fn may(&self, tool: &str) -> bool {
-        !self.deny.matches(tool) && self.allow.as_ref().is_none_or(|allow| allow.matches(tool))
+        !self.matches(&self.deny, tool)
+            && self.allow.as_ref().is_none_or(|allow| self.matches(allow, tool))
+            && self.grant.as_ref().is_none_or(|grant| grant.may(tool))
+    }
+
+    fn matches(&self, patterns: &Patterns, tool: &str) -> bool {
+        let own = name::split(tool).map(|(_, own)| own).filter(|_| self.own_names);
+        patterns.matches(tool) || own.is_some_and(|own| patterns.matches(own))
+    }
+}
+
+/// The tools that a caller may use, as patterns of exposed names: `github__get_*`, `files__*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolGrant(Arc<Patterns>);
+
+/// The part of a grant that is about one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerGrant {
+    patterns: Arc<Patterns>,
+    server: ServerName,
+    /// How its tools appear, as in its exposure.
+    rename: BTreeMap<String, String>,
+    bare: bool,
+    name_limit: usize,
+}
+
+impl ToolGrant {
+    pub fn compile<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, PatternError> {
+        Patterns::compile(globs).map(|patterns| Self(Arc::new(patterns)))
+    }
+
+    /// The patterns as they were written.
+    pub fn globs(&self) -> &[String] {
+        &self.0.globs
+    }
+
+    /// Whether the caller may use the server as a whole: what it has besides tools, and tools that it may get.
+    pub fn is_whole(&self, server: &ServerName) -> bool {
+        self.0.matches(&name::before(server))
+    }
+
+    /// Whether a pattern begins with the name of this server.
+    pub fn names(&self, server: &ServerName) -> bool {
+        let before = name::before(server);
+        self.globs().iter().any(|glob| glob.starts_with(&before))
+    }
+
+    /// The grant for one server, whose tools are renamed and shown like this.
+    pub fn of(
+        &self,
+        server: &ServerName,
+        rename: &BTreeMap<String, String>,
+        bare: bool,
+        name_limit: usize,
+    ) -> ServerGrant {
+        let (patterns, server, rename) = (Arc::clone(&self.0), server.clone(), rename.clone());
+        ServerGrant { patterns, server, rename, bare, name_limit }
+    }
+}
+
+impl ServerGrant {
+    /// Whether the caller may use this tool, by the server's own name for it.
+    pub fn may(&self, tool: &str) -> bool {
+        let visible = self.rename.get(tool).map_or(tool, String::as_str);
+        let full = |tool: &str| self.patterns.matches(&format!("{}{tool}", name::before(&self.server)));
+        let shown = || self.patterns.matches(&name::expose(&self.server, visible, self.name_limit));
+        // A bare name with the joint in it could pass for a tool of another server.
+        let bare = || self.bare && name::split(visible).is_none() && self.patterns.matches(visible);
+        full(tool) || full(visible) || shown() || bare()
     }
 }
 
@@ -82,6 +156,8 @@ mod tests {
         let policy = Policy {
             allow: Some(Patterns::compile(["get_*", "list_issues"]).unwrap()),
             deny: Patterns::compile(["get_secret*"]).unwrap(),
+            own_names: false,
+            grant: None,
         };
         let allowed = ["get_issue", "list_issues"].map(|tool| policy.may(tool));
         let denied = ["get_secrets", "delete_issue"].map(|tool| policy.may(tool));
@@ -91,8 +167,29 @@ mod tests {
 
     #[test]
     fn an_empty_allow_list_allows_nothing() {
-        let policy = Policy { allow: Some(Patterns::default()), deny: Patterns::default() };
+        let policy = Policy { allow: Some(Patterns::default()), ..Policy::default() };
         assert!(!policy.may("get_issue"));
+    }
+
+    #[test]
+    fn a_remote_tool_is_allowed_by_its_whole_name_or_by_its_own() {
+        let allow = Patterns::compile(["web_search", "memory__*", "db_{query,list}"]).unwrap();
+        let policy = Policy { allow: Some(allow), deny: Patterns::default(), own_names: true, grant: None };
+        let allowed = ["web_search", "web__web_search", "memory__store", "db__db_list"];
+        assert_eq!(allowed.map(|tool| policy.may(tool)), [true; 4]);
+        let denied = ["web__search", "web_search__x", "db__query", "store"];
+        assert_eq!(denied.map(|tool| policy.may(tool)), [false; 4]);
+        assert!(!Policy { own_names: false, ..policy }.may("web__web_search"));
+    }
+
+    #[test]
+    fn a_denied_tool_of_a_remote_is_denied_by_its_own_name_too() {
+        let deny = Patterns::compile(["drop_*"]).unwrap();
+        let policy = Policy { allow: None, deny, own_names: true, grant: None };
+        assert_eq!(
+            ["db__drop_all", "drop_all", "db__list"].map(|tool| policy.may(tool)),
+            [false, false, true]
+        );
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub struct Profile {
     /// Where a result has both text and structured content, what its model sees.
     #[serde(default)]
     pub shows: Shows,
+    /// A gateway itself: it lists every tool, whatever the modes are, and chooses a mode for its own hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gateway: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +69,7 @@ impl Profile {
             instructions_limit: None,
             result_limit: None,
             shows: Shows::Unknown,
+            gateway: false,
         }
     }
 
@@ -115,7 +119,7 @@ impl Profiles {
         if let Some(forced) = &self.forced {
             return forced;
         }
-        let known = client.and_then(|client| self.iter().find(|profile| profile.is(client)));
+        let known = client.and_then(|client| self.all().find(|profile| profile.is(client)));
         known.unwrap_or_else(|| self.unknown())
     }
 
@@ -124,8 +128,13 @@ impl Profiles {
         self.own.iter().find(|own| own.name == UNKNOWN.name).unwrap_or(&UNKNOWN)
     }
 
-    /// Of two with the same name, the first counts.
+    /// The hosts with a model of their own.
     pub fn iter(&self) -> impl Iterator<Item = &Profile> {
+        self.all().filter(|profile| !profile.gateway)
+    }
+
+    /// Of two with the same name, the first counts.
+    fn all(&self) -> impl Iterator<Item = &Profile> {
         let replaced = |known: &&Profile| !self.own.iter().any(|own| own.name == known.name);
         self.own.iter().chain(KNOWN.iter().filter(replaced))
     }

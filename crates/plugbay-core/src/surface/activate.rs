@@ -59,6 +59,29 @@ impl Active {
         self.0.is_empty()
     }
 
+    /// The state as text, for [`Active::restored`].
+    pub fn saved(&self) -> String {
+        let tools = |extent: &Extent| match extent {
+            Extent::Whole => serde_json::Value::Bool(true),
+            Extent::Tools(tools) => tools.iter().cloned().collect(),
+        };
+        let all = self.0.iter().map(|(server, extent)| (server.to_string(), tools(extent)));
+        serde_json::Value::Object(all.collect()).to_string()
+    }
+
+    /// The state that another daemon has saved. What cannot be read is left out.
+    pub fn restored(text: &str) -> Self {
+        let all: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+        let active = all.into_iter().filter_map(|(server, extent)| {
+            let extent = match extent {
+                serde_json::Value::Bool(true) => Extent::Whole,
+                tools => Extent::Tools(serde_json::from_value(tools).ok()?),
+            };
+            Some((ServerName::parse(&server).ok()?, extent))
+        });
+        Self(active.collect())
+    }
+
     /// Those of which anything is on.
     pub fn servers(&self) -> impl Iterator<Item = &ServerName> {
         self.0.keys()

@@ -71,6 +71,8 @@ pub enum Effect {
 
 /// Keeps a tool in sight of a model whose host hides tools behind a search of its own.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+/// Where a definition in the list of all tools tells its server and its own name.
+const SOURCE: &str = "plugbay/source";
 
 impl Found {
     /// The tool as a name leads to it.
@@ -92,7 +94,16 @@ impl Found {
 
     pub(super) fn write(&self, out: &mut BytesMut, always_load: bool) {
         let mut edits = vec![(self.tool.name_span.clone(), quoted(&self.exposed))];
-        edits.extend(always_load.then(|| mark(&self.tool)).flatten());
+        edits.extend(always_load.then(|| mark(&self.tool, ALWAYS_LOAD, "true")).flatten());
+        put_edited(out, &self.tool.definition, edits);
+    }
+
+    /// The definition with its server and its own name in `_meta`.
+    pub(super) fn write_with_source(&self, out: &mut BytesMut) {
+        let Target { server, tool, .. } = &self.target;
+        let source = format!(r#"{{"server":"{server}","tool":{}}}"#, quoted(tool));
+        let mut edits = vec![(self.tool.name_span.clone(), quoted(&self.exposed))];
+        edits.extend(mark(&self.tool, SOURCE, &source));
         put_edited(out, &self.tool.definition, edits);
     }
 
@@ -132,19 +143,19 @@ fn saying(tool: &Tool, text: &str) -> Option<Tool> {
     Tool::parse(definition.freeze())
 }
 
-/// Where the mark is put, unless the server has said something about it itself.
-fn mark(tool: &Tool) -> Option<(Span, String)> {
+/// A member for the tool's `_meta`, and where it is put, unless the server has said something about it itself.
+fn mark(tool: &Tool, key: &str, value: &str) -> Option<(Span, String)> {
     let definition = &tool.definition;
     let Some(meta) = Members::find(definition, &(0..definition.len()), "_meta") else {
         let end = tool.name_span.end;
-        return Some((end..end, format!(r#","_meta":{{"{ALWAYS_LOAD}":true}}"#)));
+        return Some((end..end, format!(r#","_meta":{{"{key}":{value}}}"#)));
     };
-    if definition[meta.start] != b'{' || Members::find(definition, &meta, ALWAYS_LOAD).is_some() {
+    if definition[meta.start] != b'{' || Members::find(definition, &meta, key).is_some() {
         return None;
     }
     let comma = if Members::of(definition, &meta).next().is_some() { "," } else { "" };
     let inside = meta.start + 1;
-    Some((inside..inside, format!(r#""{ALWAYS_LOAD}":true{comma}"#)))
+    Some((inside..inside, format!(r#""{key}":{value}{comma}"#)))
 }
 
 /// The server's own bytes, with nothing replaced but what must be.
@@ -189,6 +200,27 @@ mod tests {
         assert_eq!(marked(empty), r#"{"name":"s__t","_meta":{"anthropic/alwaysLoad":true}}"#);
         let settled = r#"{"name":"t","_meta":{"anthropic/alwaysLoad":false}}"#;
         assert_eq!(marked(settled), settled.replace("\"t\"", "\"s__t\""));
+    }
+
+    #[test]
+    fn the_source_of_a_tool_goes_beside_the_meta_of_its_server() {
+        let sourced = |definition| {
+            let mut out = BytesMut::new();
+            found(definition).write_with_source(&mut out);
+            String::from_utf8(out.to_vec()).unwrap()
+        };
+        let source = r#""plugbay/source":{"server":"s","tool":"t"}"#;
+        assert_eq!(
+            sourced(r#"{"name":"t","x":1.0}"#),
+            format!(r#"{{"name":"s__t","_meta":{{{source}}},"x":1.0}}"#)
+        );
+        assert_eq!(
+            sourced(r#"{"_meta":{"a":1},"name":"t"}"#),
+            format!(r#"{{"_meta":{{{source},"a":1}},"name":"s__t"}}"#)
+        );
+        for kept in [r#"{"name":"t","_meta":{"plugbay/source":7}}"#, r#"{"name":"t","_meta":null}"#] {
+            assert_eq!(sourced(kept), kept.replace("\"t\"", "\"s__t\""));
+        }
     }
 
     #[test]

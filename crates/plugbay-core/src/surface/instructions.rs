@@ -106,7 +106,8 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     });
     let purpose = |server: ServerName| {
         let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
-        let purpose = offer.map(|offer| purpose(offer));
+        let tools = snapshot.names.of(&server).map(|found| found.target.tool.as_str());
+        let purpose = offer.map(|offer| purpose(offer, tools));
         let failure = || failed_unlisted(snapshot, &server).map(|failure| one_line(&does_not_work(failure)));
         let purpose = purpose.or_else(failure).unwrap_or_default();
         (server, purpose)
@@ -161,12 +162,12 @@ fn some_names(servers: &[(ServerName, String)], room: usize) -> String {
     text
 }
 
-/// Its instructions, or what it calls itself, or what it has.
-pub(super) fn purpose(offer: &Offer) -> String {
+/// Its instructions, or what it calls itself, or those of its tools that may be used.
+pub(super) fn purpose<'a>(offer: &Offer, tools: impl Iterator<Item = &'a str>) -> String {
     let instructions = offer.instructions.as_deref().map(without_headings).filter(|text| !text.is_empty());
     instructions.or_else(|| told(offer, "description")).or_else(|| told(offer, "title")).unwrap_or_else(
         || {
-            let names: Vec<&str> = offer.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
+            let names: Vec<&str> = tools.take(8).collect();
             names.join(", ")
         },
     )

@@ -19,6 +19,7 @@ use crate::{
 
 /// How a host looks at the gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the host")]
 pub struct View {
     /// How servers are shown that have no mode of their own.
     pub mode: Mode,
@@ -33,6 +34,8 @@ pub struct View {
     pub name_limit: Option<usize>,
     /// A language model runs agent runs for this host.
     pub agents: bool,
+    /// The host is a gateway: it sees every tool, also of servers with a mode of their own.
+    pub whole: bool,
 }
 
 /// The tools that a host sees, ready to send.
@@ -170,9 +173,14 @@ impl View {
         Self { mode, ..Self::default() }
     }
 
+    /// The mode of a server for this host; `own` is the server's own mode.
+    pub fn mode_for(&self, own: Option<Mode>) -> Mode {
+        if self.whole { Mode::All } else { own.unwrap_or(self.mode) }
+    }
+
     /// What was pinned or switched on was not meant to be hidden again by the host.
     fn keeps_in_sight(&self, found: &Found) -> bool {
-        let switched_on = found.mode.unwrap_or(self.mode) == Mode::Activate;
+        let switched_on = self.mode_for(found.mode) == Mode::Activate;
         self.defers && (self.pins(found) || switched_on)
     }
 
@@ -184,7 +192,7 @@ impl View {
 
     pub(super) fn shows(&self, found: &Found, catalog: &Catalog) -> bool {
         let server = &found.target.server;
-        match found.mode.unwrap_or(self.mode) {
+        match self.mode_for(found.mode) {
             _ if self.pins(found) => true,
             Mode::All => true,
             Mode::Search | Mode::Suite => false,
@@ -209,7 +217,7 @@ impl Families {
             return Self::default();
         }
         let has = |mode| {
-            let modes = layout.exposures.values().map(|exposure| exposure.mode.unwrap_or(view.mode));
+            let modes = layout.exposures.values().map(|exposure| view.mode_for(exposure.mode));
             layout.exposures.is_empty() && view.mode == mode || modes.into_iter().any(|one| one == mode)
         };
         Self { search: has(Mode::Search), activate: has(Mode::Activate) }

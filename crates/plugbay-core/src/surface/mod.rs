@@ -3,6 +3,7 @@
 pub mod activate;
 mod builtin;
 mod found;
+mod granted;
 mod instructions;
 mod listing;
 mod names;
@@ -16,6 +17,7 @@ pub mod suite;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod tool_list;
 
 use std::{
     borrow::Cow,
@@ -34,6 +36,7 @@ pub use prompts::BuiltinPrompt;
 pub use resources::{Place, Resources};
 pub use search::ToolIndex;
 pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
+pub use tool_list::ToolList;
 
 use self::{
     listing::Listings,
@@ -229,13 +232,13 @@ impl Snapshot {
     }
 
     pub fn mode_of(&self, server: &ServerName, view: &View) -> Mode {
-        self.layout.exposures.get(server).and_then(|exposure| exposure.mode).unwrap_or(view.mode)
+        view.mode_for(self.layout.exposures.get(server).and_then(|exposure| exposure.mode))
     }
 
-    /// It need not run before it is called: it is one tool for every host, and known from an earlier run.
-    pub fn can_wait(&self, server: &ServerName) -> bool {
+    /// Hosts count on a warm server: in mode `activate` its tools appear at once.
+    pub fn promises_warmth(&self, server: &ServerName) -> bool {
         let mode = self.layout.exposures.get(server).and_then(|exposure| exposure.mode).or(self.layout.mode);
-        mode == Some(Mode::Suite) && self.catalog.get(server).is_some()
+        mode == Some(Mode::Activate)
     }
 
     /// Whether there is such a server, connected before or not.

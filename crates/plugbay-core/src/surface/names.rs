@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    BuiltinTool, Layout, ToolIndex,
+    BuiltinTool, Layout, ToolIndex, ToolList,
     activate::cost,
     found::{Found, Target, described},
     search::Index,
@@ -34,11 +34,16 @@ pub struct Names {
     pub collisions: Vec<String>,
     /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
     pub ambiguous: Vec<String>,
+    /// Names of remote tools that a local tool has; the remote ones have their remote's name in front.
+    pub shadowed: Vec<String>,
     /// Every server, whether it has listed its tools or not.
     servers: BTreeSet<ServerName>,
     /// Servers that have never listed their tools, and which of those may be called.
     unlisted: BTreeMap<ServerName, Policy>,
+    /// The remotes among them, whose tools have no prefix.
+    unlisted_remotes: Vec<ServerName>,
     undecided: OnceLock<Cost>,
+    list: OnceLock<ToolList>,
 }
 
 /// Definitions of more bytes than this are not read to be counted: the error is small by then.
@@ -52,6 +57,7 @@ impl Names {
         let mut shown: Vec<NamedTool> =
             numbered.map(|(number, allowed)| NamedTool::new(number, allowed, limit)).collect();
         let mut numbers = vec![None; shown.len()];
+        let shadowed = give_way_to_local(&mut shown, catalog, layout);
         let ambiguous = name_in_full(&mut shown, catalog, layout);
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| !collisions.contains(&one.found.exposed));
@@ -61,10 +67,25 @@ impl Names {
         let tools: Vec<Found> = shown.into_iter().map(|one| one.found).collect();
         let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
         let unlisted = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
+        let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
+        let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
         let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
         let servers =
             catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect();
-        Self { tools, places, numbers, collisions, ambiguous, servers, unlisted, undecided: OnceLock::new() }
+        let (undecided, list) = (OnceLock::new(), OnceLock::new());
+        Self {
+            tools,
+            places,
+            numbers,
+            collisions,
+            ambiguous,
+            shadowed,
+            servers,
+            unlisted,
+            unlisted_remotes,
+            undecided,
+            list,
+        }
     }
 
     pub fn get(&self, exposed: &str) -> Option<&Found> {
@@ -95,6 +116,16 @@ impl Names {
         self.tools.is_empty()
     }
 
+    /// All of them as one document, written once.
+    pub fn list(&self) -> &ToolList {
+        self.list.get_or_init(|| ToolList::of(self.iter()))
+    }
+
+    /// The tools that have this name at their servers.
+    pub fn own_named(&self, tool: &str) -> Vec<&Found> {
+        self.tools.iter().filter(|found| found.target.tool == tool).collect()
+    }
+
     /// The tools of one server.
     pub fn of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
         self.tools.iter().filter(move |found| found.target.server == *server)
@@ -120,17 +151,34 @@ impl Names {
 
     /// The tool that a name leads to. A call to a configured server that has never listed its tools goes there
     /// all the same: it may know the tool, and if it is broken the caller learns why.
-    pub(super) fn target(&self, name: &str) -> Option<Cow<'_, Target>> {
+    pub fn target(&self, name: &str) -> Option<Cow<'_, Target>> {
         let known = self.get(name).map(|found| Cow::Borrowed(&found.target));
         known.or_else(|| self.unlisted_target(name).map(Cow::Owned))
     }
 
     fn unlisted_target(&self, name: &str) -> Option<Target> {
+        let (server, tool) = self.unlisted_server(name).or_else(|| self.unlisted_remote(name))?;
+        let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
+        Some(Target { server, tool: tool.to_owned(), quoted })
+    }
+
+    fn unlisted_server<'n>(&self, name: &'n str) -> Option<(ServerName, &'n str)> {
         let (server, tool) = name::split(name)?;
         let server = ServerName::parse(server).ok()?;
         self.unlisted.get(&server).filter(|policy| policy.may(tool))?;
-        let quoted = Bytes::from(serde_json::Value::from(tool).to_string());
-        Some(Target { server, tool: tool.to_owned(), quoted })
+        Some((server, tool))
+    }
+
+    /// The remote that may have a tool of this name, if no other may. A name of a server here is no remote's.
+    fn unlisted_remote<'n>(&self, name: &'n str) -> Option<(ServerName, &'n str)> {
+        let of_server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
+        if of_server.is_some_and(|server| self.servers.contains(&server)) {
+            return None;
+        }
+        let may = |remote: &&ServerName| self.unlisted.get(*remote).is_some_and(|policy| policy.may(name));
+        let mut remotes = self.unlisted_remotes.iter().filter(may);
+        let only = remotes.next().filter(|_| remotes.next().is_none())?;
+        Some((only.clone(), name))
     }
 
     /// The tool of this name, though it be spelt differently, without its server, or as a host spells it; `None`
@@ -227,6 +275,7 @@ struct NamedTool {
     found: Found,
     /// Its name with its server's in front.
     full: String,
+    remote: bool,
     number: usize,
 }
 
@@ -234,7 +283,8 @@ impl NamedTool {
     fn new(number: usize, (server, tool, exposure): (&ServerName, &Tool, &Exposure), limit: usize) -> Self {
         let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
         let full = name::expose(server, visible, limit);
-        let exposed = if exposure.bare { name::expose_bare(visible, limit) } else { full.clone() };
+        let exposed =
+            if exposure.bare || exposure.remote { name::expose_bare(visible, limit) } else { full.clone() };
         let quoted = tool.definition.slice(tool.name_span.clone());
         let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
         let found = Found {
@@ -244,7 +294,7 @@ impl NamedTool {
             mode: exposure.mode,
             pinned: exposure.pin.matches(&tool.name),
         };
-        Self { found, full, number }
+        Self { found, full, remote: exposure.remote, number }
     }
 
     fn exposed(&self) -> &str {
@@ -254,6 +304,22 @@ impl NamedTool {
     fn is_bare(&self) -> bool {
         self.exposed() != self.full
     }
+}
+
+/// Gives remote tools their full names where a local tool has the name, or where the name reads like one of a local
+/// server: a remote must not be able to take a local tool's calls. Returns the names given up.
+fn give_way_to_local(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> Vec<String> {
+    let local: BTreeSet<String> =
+        shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_owned()).collect();
+    let gives_way = |one: &NamedTool| local.contains(one.exposed()) || reads_joined(one, catalog, layout);
+    let mut shadowed = Vec::new();
+    for one in shown.iter_mut().filter(|one| one.remote) {
+        if gives_way(one) {
+            shadowed.push(std::mem::replace(&mut one.found.exposed, one.full.clone()));
+        }
+    }
+    shadowed.sort();
+    shadowed
 }
 
 /// Gives bare tools their full names where two want the same one, or where the name reads like a tool

@@ -112,9 +112,10 @@ impl Resources {
         let plain = Exposure::default();
         let mut shown: BTreeMap<String, Vec<(&ServerName, &Item)>> = BTreeMap::new();
         for (server, entry) in catalog.iter() {
-            let bare = layout.exposures.get(server).unwrap_or(&plain).bare;
+            let exposure = layout.exposures.get(server).unwrap_or(&plain);
             for prompt in &entry.offer.prompts {
-                let exposed = if bare {
+                let of_remote = exposure.remote && is_of_remote_server(&prompt.key, layout);
+                let exposed = if exposure.bare || of_remote {
                     name::expose_bare(&prompt.key, layout.name_limit)
                 } else {
                     name::expose(server, &prompt.key, layout.name_limit)
@@ -175,6 +176,13 @@ fn place(server: &ServerName, item: &Item) -> Place {
 fn unmapped(uri: &str) -> Option<(ServerName, &str)> {
     let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
     Some((ServerName::parse(server).ok()?, own))
+}
+
+/// Whether a remote's prompt has the name of a server there, and of none here: the remote's own prompts, such as
+/// `status`, have none.
+fn is_of_remote_server(key: &str, layout: &Layout) -> bool {
+    let server = name::split(key).and_then(|(server, _)| ServerName::parse(server).ok());
+    server.is_some_and(|server| !layout.exposures.contains_key(&server))
 }
 
 fn scheme(uri: &str) -> Option<String> {

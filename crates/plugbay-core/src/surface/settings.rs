@@ -1,6 +1,6 @@
 //! Settings that a session reads anew whenever it needs them, so that a reload takes effect at once.
 
-use crate::arguments;
+use crate::{arguments, limit::CallLimits};
 
 /// The longest message accepted, in bytes, unless the configuration says otherwise.
 pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
@@ -18,6 +18,8 @@ pub struct LiveSettings {
     pub message_limit: usize,
     /// How many of the most used tools every mode lists; with 0 no use is counted.
     pub learn: usize,
+    /// How many calls each caller and each session may make.
+    pub call_limits: CallLimits,
 }
 
 impl Default for LiveSettings {
@@ -27,6 +29,7 @@ impl Default for LiveSettings {
             repair: arguments::Mode::Repair,
             message_limit: DEFAULT_MESSAGE_LIMIT,
             learn: 0,
+            call_limits: CallLimits::default(),
         }
     }
 }

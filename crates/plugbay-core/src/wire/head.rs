@@ -128,6 +128,19 @@ impl Head {
     }
 }
 
+/// Whether these bytes are one JSON object that can be the params of a message. That they are UTF-8 has been seen to
+/// before.
+pub fn check_params(bytes: &[u8]) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(bytes, 0);
+    let first = cursor.peek()?;
+    cursor.value(PARAMS_DEPTH)?;
+    cursor.end()?;
+    if first == b'{' { Ok(()) } else { Err(Fault::NotAnObject) }
+}
+
+/// How deep the params stand in their message.
+const PARAMS_DEPTH: u32 = 1;
+
 /// `{"jsonrpc":"2.0","id":…,"result":{` up to the payload, the first two in any order or absent.
 struct Leading {
     versioned: bool,
@@ -350,6 +363,17 @@ fn plain_text(bytes: &[u8], value: &Span) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn params_are_one_object_and_nothing_behind_it() {
+        assert_eq!(check_params(b" {\"a\":[1]} "), Ok(()));
+        assert_eq!(check_params(b"[]"), Err(Fault::NotAnObject));
+        for bytes in [&b""[..], b"{", b"{},\"id\":2", b"{}{}", b"{\"a\":01}"] {
+            assert!(matches!(check_params(bytes), Err(Fault::Json(_))), "{bytes:?}");
+        }
+        let deep = [b"{\"a\":".repeat(64), b"1".to_vec(), b"}".repeat(64)].concat();
+        assert_eq!(check_params(&deep), Err(Fault::Json(ScanError::TooDeep)));
+    }
 
     fn text<'a>(bytes: &'a str, span: &Span) -> &'a str {
         &bytes[span.clone()]

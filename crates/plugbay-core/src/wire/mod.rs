@@ -18,7 +18,7 @@ pub use cursor::{Member, Members, ScanError, elements, string_value};
 pub use draft::{Draft, Hole};
 pub use frame::Frame;
 pub use framing::{Framer, Framing, Incoming, as_message};
-pub use head::{Fault, Head, Kind, Malformed};
+pub use head::{Fault, Head, Kind, Malformed, check_params};
 pub use queue::Queue;
 pub use sse::{SseDecoder, SseItem};
 

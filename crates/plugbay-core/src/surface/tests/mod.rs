@@ -1,8 +1,10 @@
 //! What hosts see in each mode, and what their calls mean.
 
 mod activation;
+mod grants;
 mod naming;
 mod notices;
+mod remotes;
 mod suites;
 
 use std::sync::Arc;
@@ -60,7 +62,7 @@ fn the_user_filters_renames_and_describes_tools() {
         &[r#"{"name":"get","description":"old"}"#, r#"{"name":"put"}"#, r#"{"name":"del"}"#],
     )]);
     let exposure = Exposure {
-        policy: Policy { allow: None, deny: Patterns::compile(["d*"]).unwrap() },
+        policy: Policy { deny: Patterns::compile(["d*"]).unwrap(), ..Policy::default() },
         rename: [("get".to_owned(), "fetch".to_owned())].into(),
         describe: [("get".to_owned(), "new".to_owned()), ("put".to_owned(), "puts".to_owned())].into(),
         ..Exposure::default()

@@ -37,7 +37,7 @@ fn no_server_takes_the_tool_calls_of_another() {
         ("github", &[r#"{"name":"delete_repo"}"#, r#"{"name":"get-me"}"#]),
     ]);
     let denying = |pattern: &str| Exposure {
-        policy: Policy { allow: None, deny: Patterns::compile([pattern]).unwrap() },
+        policy: Policy { deny: Patterns::compile([pattern]).unwrap(), ..Policy::default() },
         ..Exposure::default()
     };
     let mut layout = layout("github", denying("delete_repo"));

@@ -15,7 +15,7 @@ fn suites() -> Snapshot {
         ("files", &[r#"{"name":"read"}"#]),
     ]);
     let suite = Suite { description: Some("What to remember.".to_owned()), ..Suite::default() };
-    let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).unwrap() };
+    let policy = Policy { deny: Patterns::compile(["wipe"]).unwrap(), ..Policy::default() };
     let mut layout = layout("notes", Exposure { policy, suite, ..Exposure::default() });
     let renamed = Suite { name: Some("documents".to_owned()), ..Suite::default() };
     let files = Exposure { suite: renamed, ..Exposure::default() };
@@ -52,20 +52,6 @@ fn a_suite_lists_a_server_as_one_tool() {
     assert_eq!(suite::introspect(&notes, &snapshot, &none), "notes has no tool like that");
     let one = suite::introspect(&notes, &snapshot, &suite::Wanted { most: 1, ..suite::Wanted::default() });
     assert!(one.starts_with("List-All() - Lists notes.\nand 1 more: "), "{one}");
-}
-
-#[test]
-fn a_known_suite_can_wait_for_its_first_call() {
-    let servers = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
-    let always = Exposure { mode: Some(Mode::All), ..Exposure::default() };
-    let mut layout = layout("b", always);
-    layout.exposures.insert(ServerName::parse("new").unwrap(), Exposure::default());
-    let waits = |mode: Option<Mode>| {
-        let snapshot = snapshot(&servers, Layout { mode, ..layout.clone() });
-        ["a", "b", "new"].map(|server| snapshot.can_wait(&ServerName::parse(server).unwrap()))
-    };
-    assert_eq!(waits(Some(Mode::Suite)), [true, false, false]);
-    assert_eq!(waits(None), [false; 3], "some host may see all of them");
 }
 
 #[test]

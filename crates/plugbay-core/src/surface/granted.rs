@@ -1,0 +1,41 @@
+//! What a caller sees that may use some tools only.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{Layout, Snapshot};
+use crate::{catalog::Catalog, exposure::Exposure, name::ServerName, policy::ToolGrant};
+
+impl Snapshot {
+    /// The same moment for a caller that may use these tools alone. A server of which it may use nothing is not
+    /// there at all.
+    #[must_use]
+    pub fn granted(&self, grant: &ToolGrant) -> Self {
+        let (catalog, layout) = narrowed(grant, &self.catalog, &self.layout);
+        Self::new(Arc::new(catalog), Arc::new(layout), self.settled)
+    }
+}
+
+fn narrowed(grant: &ToolGrant, catalog: &Catalog, layout: &Layout) -> (Catalog, Layout) {
+    let known = catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys());
+    let plain = Exposure::default();
+    let granted = known.filter_map(|server| {
+        let mut exposure = layout.exposures.get(server).unwrap_or(&plain).clone();
+        let narrowed = grant.of(server, &exposure.rename, exposure.bare, layout.name_limit);
+        exposure.policy.grant = Some(narrowed);
+        sees(grant, server, catalog, &exposure).then(|| (server.clone(), exposure))
+    });
+    let exposures: BTreeMap<ServerName, Exposure> = granted.collect();
+    let catalog = catalog.only(|server| exposures.contains_key(server));
+    // A problem of the configuration may name any server.
+    (catalog, Layout { exposures, problems: Vec::new(), ..layout.clone() })
+}
+
+/// Whether the caller may use something of this server. A server without tools must be granted as a whole; one
+/// that has never listed its tools may be named by the patterns of its tools.
+fn sees(grant: &ToolGrant, server: &ServerName, catalog: &Catalog, exposure: &Exposure) -> bool {
+    match catalog.get(server) {
+        Some(entry) if entry.offer.tools.is_empty() => grant.is_whole(server),
+        Some(entry) => entry.offer.tools.iter().any(|tool| exposure.policy.may(&tool.name)),
+        None => grant.is_whole(server) || grant.names(server),
+    }
+}

@@ -1,0 +1,77 @@
+//! The tools of remote gateways beside local ones.
+
+use super::*;
+use crate::policy::{Patterns, Policy};
+
+fn remotes(servers: &[&str], locals: &[&str]) -> Layout {
+    let remote = Exposure { remote: true, ..Exposure::default() };
+    let local = Exposure { bare: true, ..Exposure::default() };
+    let of = |names: &[&str], exposure: &Exposure| -> Vec<(ServerName, Exposure)> {
+        names.iter().map(|name| (ServerName::parse(name).unwrap(), exposure.clone())).collect()
+    };
+    let exposures = [of(servers, &remote), of(locals, &local)].concat();
+    Layout { exposures: exposures.into_iter().collect(), name_limit: 64, ..Layout::default() }
+}
+
+fn server_of(snapshot: &Snapshot, name: &str) -> Option<String> {
+    match snapshot.listing.plan(name) {
+        Plan::Forward(target) => Some(format!("{}: {}", target.server, target.tool)),
+        _ => None,
+    }
+}
+
+#[test]
+fn remote_tools_keep_the_names_that_their_remote_gives_them() {
+    let tools: &[&'static str] = &[r#"{"name":"memory__store"}"#, r#"{"name":"web_search"}"#];
+    let seen = snapshot(&catalog(&[("team", tools)]), remotes(&["team"], &[]));
+    assert_eq!(seen.listing.tools, r#"[{"name":"memory__store"},{"name":"web_search"}]"#);
+    assert_eq!(server_of(&seen, "memory__store").unwrap(), "team: memory__store");
+    assert!(seen.names.shadowed.is_empty() && seen.names.ambiguous.is_empty());
+}
+
+#[test]
+fn a_local_tool_wins_over_a_remote_tool_of_the_same_name() {
+    let local: &[&'static str] = &[r#"{"name":"read_file"}"#];
+    let remote: &[&'static str] = &[r#"{"name":"read_file"}"#, r#"{"name":"git__push"}"#];
+    let servers = catalog(&[("files", local), ("team", remote)]);
+    let seen = snapshot(&servers, remotes(&["team"], &["files", "git"]));
+    assert_eq!(server_of(&seen, "read_file").unwrap(), "files: read_file");
+    assert_eq!(server_of(&seen, "team__read_file").unwrap(), "team: read_file");
+    assert_eq!(server_of(&seen, "team__git__push").unwrap(), "team: git__push");
+    assert_eq!(server_of(&seen, "git__push").unwrap(), "git: push", "a local server has that name");
+    assert_eq!(seen.names.shadowed, ["git__push", "read_file"]);
+    assert!(seen.names.ambiguous.is_empty() && seen.names.collisions.is_empty());
+}
+
+#[test]
+fn remote_tools_that_two_remotes_have_get_the_names_of_their_remotes() {
+    let tools: &[&'static str] = &[r#"{"name":"memory__store"}"#];
+    let seen = snapshot(&catalog(&[("one", tools), ("two", tools)]), remotes(&["one", "two"], &[]));
+    assert_eq!(seen.listing.tools, r#"[{"name":"one__memory__store"},{"name":"two__memory__store"}]"#);
+    assert_eq!(seen.names.ambiguous, ["memory__store"]);
+}
+
+#[test]
+fn a_remote_that_never_listed_gets_the_tool_calls_that_only_it_may_have() {
+    let mut layout = remotes(&["team"], &["files"]);
+    let policy =
+        Policy { allow: Some(Patterns::compile(["store"]).unwrap()), own_names: true, ..Policy::default() };
+    layout.exposures.get_mut(&ServerName::parse("team").unwrap()).unwrap().policy = policy;
+    let seen = snapshot(&catalog(&[("files", &[r#"{"name":"read"}"#])]), layout);
+    assert_eq!(server_of(&seen, "memory__store").unwrap(), "team: memory__store");
+    assert_eq!(server_of(&seen, "memory__drop"), None, "not allowed");
+    assert_eq!(server_of(&seen, "files__store"), None, "a local server's name");
+    let two = snapshot(&catalog(&[]), remotes(&["one", "two"], &[]));
+    assert_eq!(server_of(&two, "memory__store"), None, "it could be either");
+}
+
+#[test]
+fn a_host_that_is_a_gateway_lists_every_tool_in_every_mode() {
+    let servers = catalog(&[("a", &[r#"{"name":"x"}"#]), ("b", &[r#"{"name":"y"}"#])]);
+    for mode in [Mode::Search, Mode::Activate, Mode::Suite] {
+        let suite = Exposure { mode: Some(Mode::Suite), ..Exposure::default() };
+        let snapshot = snapshot(&servers, Layout { mode: Some(mode), ..layout("b", suite) });
+        let whole = snapshot.seen_by(&View { whole: true, ..View::in_mode(Mode::All) });
+        assert_eq!(whole.listing.tools, r#"[{"name":"a__x"},{"name":"b__y"}]"#, "{mode}");
+    }
+}
