@@ -13,7 +13,10 @@ use plugbay_core::{
     wire::Draft,
 };
 
-use crate::server::{Command, Condition, ServerHandle};
+use crate::{
+    server::{Command, Condition, ServerHandle},
+    session_pool::SessionGroup,
+};
 
 /// All servers of the gateway. A reload replaces the whole set.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub struct Pool {
 #[derive(Debug, Default)]
 pub struct ServerSet {
     pub handles: BTreeMap<ServerName, ServerHandle>,
+    /// Those of which each session has an instance of its own; the handle of such a server only lists.
+    pub per_session: BTreeMap<ServerName, Arc<SessionGroup>>,
     /// Servers that cannot be started as they are configured, and why.
     pub invalid: BTreeMap<ServerName, Arc<Failure>>,
 }
@@ -40,7 +45,7 @@ impl Pool {
     /// Replaces the servers and returns the old ones.
     pub fn replace(&self, servers: ServerSet) -> Arc<ServerSet> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        for handle in held.keys().filter_map(|server| servers.handles.get(server)) {
+        for handle in held.keys().filter_map(|server| servers.lasting(server)) {
             handle.send(Command::Hold(true));
         }
         let mut place = self.servers.write().unwrap_or_else(PoisonError::into_inner);
@@ -55,9 +60,23 @@ impl Pool {
         if now > 0 {
             held.insert(server.clone(), now);
         }
-        if let Some(handle) = self.servers().handles.get(server).filter(|_| (before > 0) != (now > 0)) {
+        if let Some(handle) = self.servers().lasting(server).filter(|_| (before > 0) != (now > 0)) {
             handle.send(Command::Hold(now > 0));
         }
+    }
+
+    /// For commands that a server which is gone need not hear.
+    pub(crate) fn send(&self, server: &ServerName, command: Command) {
+        if let Some(handle) = self.servers().handles.get(server) {
+            handle.send(command);
+        }
+    }
+}
+
+impl ServerSet {
+    /// A server that hosts use: one that only lists for sessions is not kept running.
+    fn lasting(&self, server: &ServerName) -> Option<&ServerHandle> {
+        self.handles.get(server).filter(|_| !self.per_session.contains_key(server))
     }
 }
 
@@ -94,6 +113,12 @@ impl Servers for Pool {
         }
     }
 
+    fn prepare(&self, server: &ServerName) {
+        if let Some(handle) = self.servers().handles.get(server).filter(|_| self.is_idle(server)) {
+            handle.refresh();
+        }
+    }
+
     fn hold(&self, server: &ServerName) {
         self.change_holders(server, |count| count + 1);
     }
@@ -103,21 +128,15 @@ impl Servers for Pool {
     }
 
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft) {
-        if let Some(handle) = self.servers().handles.get(server) {
-            handle.send(Command::Cancel { ticket, notification });
-        }
+        self.send(server, Command::Cancel { ticket, notification });
     }
 
     fn reply(&self, server: &ServerName, server_request: Ticket, reply: Reply) {
-        if let Some(handle) = self.servers().handles.get(server) {
-            handle.send(Command::Reply { server_request, reply });
-        }
+        self.send(server, Command::Reply { server_request, reply });
     }
 
     fn notify(&self, server: &ServerName, notification: Bytes) {
-        if let Some(handle) = self.servers().handles.get(server) {
-            handle.send(Command::Notify(notification));
-        }
+        self.send(server, Command::Notify(notification));
     }
 
     fn roots_changed(&self, notification: Bytes) {
@@ -127,15 +146,11 @@ impl Servers for Pool {
     }
 
     fn watch(&self, server: &ServerName, what: SubscriptionTarget) {
-        if let Some(handle) = self.servers().handles.get(server) {
-            handle.send(Command::Subscribe(what));
-        }
+        self.send(server, Command::Subscribe(what));
     }
 
     fn unwatch(&self, server: &ServerName, what: SubscriptionTarget) {
-        if let Some(handle) = self.servers().handles.get(server) {
-            handle.send(Command::Unsubscribe(what));
-        }
+        self.send(server, Command::Unsubscribe(what));
     }
 
     fn log_level_changed(&self) {

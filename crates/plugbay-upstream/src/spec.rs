@@ -1,6 +1,14 @@
 //! How one server is started, and its timeouts: plain data, filled by the binary.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fmt,
+    hash::{Hash, Hasher},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use plugbay_core::name::ServerName;
 
@@ -30,6 +38,8 @@ pub struct HttpSpec {
     pub flavour: HttpFlavour,
     /// A PEM file with certificates that are trusted besides those of the system.
     pub ca_file: Option<PathBuf>,
+    /// A remote gateway: `url` is its base address, and requests carry the id of the hosts' session.
+    pub remote: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,12 +63,83 @@ pub struct StdioSpec {
     pub pass_env: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub framing: Framing,
+    /// Whose environment and folder it starts with.
+    pub origin: Origin,
+}
+
+/// The environment and the folder of the user's window for which a server starts. The default is this process.
+#[derive(Clone, Default)]
+pub struct Origin {
+    variables: Option<Arc<BTreeMap<OsString, OsString>>>,
+    /// Where a server without `cwd` starts.
+    pub folder: Option<PathBuf>,
+}
+
+/// Variables with their values.
+type Pairs<'a> = Vec<(&'a OsString, &'a OsString)>;
+
+/// Variables that name a terminal or a login. They differ between windows in which a server does the same.
+#[rustfmt::skip]
+const OF_A_LOGIN: &[&str] = &[
+    "TERM", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP", "XDG_SESSION_PATH",
+    "XDG_SEAT", "XDG_SEAT_PATH", "XDG_VTNR", "XDG_ACTIVATION_TOKEN", "XDG_GREETER_DATA_DIR", "WSL_INTEROP",
+];
+
+impl Origin {
+    /// `variables` are those that a server inherits, see [`crate::process::inherited`].
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>, folder: PathBuf) -> Self {
+        Self { variables: Some(Arc::new(variables.into_iter().collect())), folder: Some(folder) }
+    }
+
+    /// The same in the home folder, for a server that belongs to no folder.
+    #[must_use]
+    pub(crate) fn at_home(&self) -> Self {
+        let home = |all: &Arc<BTreeMap<OsString, OsString>>| all.get(OsStr::new("HOME")).map(PathBuf::from);
+        Self { folder: self.variables.as_ref().and_then(home), variables: self.variables.clone() }
+    }
+
+    /// The environment of the window, or of this process.
+    pub(crate) fn variables(&self) -> BTreeMap<OsString, OsString> {
+        match &self.variables {
+            Some(variables) => BTreeMap::clone(variables),
+            None => std::env::vars_os().collect(),
+        }
+    }
+
+    /// Everything that a server could notice.
+    fn lasting(&self) -> (Option<&PathBuf>, Option<Pairs<'_>>) {
+        let lasts = |name: &OsString| !OF_A_LOGIN.iter().any(|other| name == other);
+        let variables =
+            self.variables.as_ref().map(|all| all.iter().filter(|(name, _)| lasts(name)).collect());
+        (self.folder.as_ref(), variables)
+    }
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        self.lasting() == other.lasting()
+    }
+}
+
+impl Eq for Origin {}
+
+impl Hash for Origin {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.lasting().hash(state);
+    }
+}
+
+/// Without the variables, which may hold secrets.
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Origin").field("folder", &self.folder).finish_non_exhaustive()
+    }
 }
 
 /// How messages to the server are delimited. Messages of the server are recognised either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
-    /// Newlines first; after a start without any message of the server the other framing, and so on in turn.
+    /// Newlines, or the framing of the last opening. The other one is tried after silent starts.
     #[default]
     Auto,
     Newline,
@@ -101,6 +182,13 @@ impl fmt::Debug for StdioSpec {
 
 pub const DEFAULT_MESSAGE_LIMIT: usize = plugbay_core::surface::DEFAULT_MESSAGE_LIMIT;
 
+impl ServerSpec {
+    /// Whether it is a remote gateway.
+    pub fn is_remote(&self) -> bool {
+        matches!(&self.transport, Transport::Http(http) if http.remote)
+    }
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
@@ -110,5 +198,32 @@ impl Default for Timeouts {
             idle: Some(Duration::from_secs(300)),
             shutdown: Duration::from_secs(2),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_of_a_terminal_does_not_keep_two_windows_apart() {
+        let origin = |variables: &[(&str, &str)], folder: &str| {
+            Origin::new(variables.iter().map(|(name, value)| (name.into(), value.into())), folder.into())
+        };
+        let one = origin(&[("PATH", "/bin"), ("TERM", "xterm")], "/a");
+        assert_eq!(one, origin(&[("PATH", "/bin"), ("TERM", "dumb"), ("XDG_VTNR", "1")], "/a"));
+        assert_ne!(one, origin(&[("PATH", "/opt/bin"), ("TERM", "xterm")], "/a"));
+        assert_ne!(one, origin(&[("PATH", "/bin"), ("TERM", "xterm")], "/b"));
+        assert_ne!(one, Origin::default());
+        assert!(!format!("{one:?}").contains("xterm"));
+    }
+
+    #[test]
+    fn windows_in_two_folders_share_the_environment_of_a_server_at_home() {
+        let origin =
+            |folder: &str| Origin::new([("HOME".into(), "/home/ann".into())], folder.into()).at_home();
+        assert_eq!(origin("/a"), origin("/b"));
+        assert_eq!(origin("/a").folder, Some("/home/ann".into()));
+        assert_eq!(Origin::default().at_home(), Origin::default());
     }
 }

@@ -9,9 +9,14 @@ use reqwest::{
     redirect,
 };
 
+use super::remote;
 use crate::spec::HttpSpec;
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// A remote that is away must not hold up its hosts: a call learns it within 2 s.
+const REMOTE_CONNECT_PATIENCE: Duration = Duration::from_millis(1800);
+/// How long a connection to a remote may be silent before the system asks whether it still holds.
+const REMOTE_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long an unused connection is kept for the next request.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 const REDIRECTS: usize = 5;
@@ -25,17 +30,28 @@ pub(super) fn url(spec: &HttpSpec) -> Result<Url, Failure> {
         let what = format!("its address begins with \"{}:\", which is not HTTP", url.scheme());
         return Err(Failure::new(what, Vec::new()).with_remedy("write \"url\" as https://HOST/PATH"));
     }
-    Ok(url)
+    Ok(if spec.remote { remote::base(url) } else { url })
 }
 
-pub(super) fn build(spec: &HttpSpec, url: &Url) -> Result<Client, Failure> {
+/// `session_id` names the hosts' session to a remote gateway.
+pub(super) fn build(spec: &HttpSpec, url: &Url, session_id: Option<&str>) -> Result<Client, Failure> {
     install_crypto();
+    let mut headers = headers(spec)?;
+    if let Some(id) = session_id.and_then(|id| HeaderValue::from_str(id).ok())
+        && !headers.contains_key(remote::SESSION_ID)
+    {
+        headers.insert(remote::SESSION_ID, id);
+    }
+    let connect_patience = if spec.remote { REMOTE_CONNECT_PATIENCE } else { CONNECT_PATIENCE };
     let mut builder = Client::builder()
         .user_agent(concat!("plugbay/", env!("CARGO_PKG_VERSION")))
-        .default_headers(headers(spec)?)
-        .connect_timeout(CONNECT_PATIENCE)
+        .default_headers(headers)
+        .connect_timeout(connect_patience)
         .pool_idle_timeout(KEEP_ALIVE)
         .redirect(same_origin());
+    if spec.remote {
+        builder = builder.tcp_keepalive(REMOTE_KEEP_ALIVE);
+    }
     if is_loopback(url) {
         builder = builder.no_proxy(); // a proxy's loopback is not ours
     }

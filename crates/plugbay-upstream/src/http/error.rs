@@ -106,6 +106,11 @@ impl TransportError {
         }
     }
 
+    /// Whether a remote that has the plain API alone would answer a request to `/mcp` like this.
+    pub(crate) fn suggests_plain_api(&self) -> bool {
+        matches!(self, Self::Status { code: 404 | 405, .. })
+    }
+
     /// Whether a server that knows only the SSE transport would answer a POST like this.
     pub(crate) fn suggests_sse(&self) -> bool {
         matches!(self, Self::Status { code: 400 | 404 | 405, .. })

@@ -5,7 +5,9 @@ mod error;
 mod events;
 mod mirror;
 mod peer;
+mod plain_api;
 mod post;
+pub(crate) mod remote;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -29,7 +31,7 @@ use crate::{
         mirror::{Headers, Mirror},
         peer::Peer,
     },
-    link::{LinkEvent, TAIL_LINES},
+    link::{LinkEvent, Witness},
     process::StderrRing,
     spec::HttpSpec,
 };
@@ -85,8 +87,14 @@ enum HttpEvent {
 }
 
 impl HttpLink {
-    pub(crate) fn open(spec: &HttpSpec, flavour: Flavour, limit: usize) -> Result<Self, Failure> {
-        let peer = Arc::new(Peer::new(spec, flavour, limit)?);
+    /// `session_id` names the hosts' session to a remote gateway.
+    pub(crate) fn open(
+        spec: &HttpSpec,
+        flavour: Flavour,
+        limit: usize,
+        session_id: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let peer = Arc::new(Peer::new(spec, flavour, limit, session_id)?);
         let (to_link, inbox) = mpsc::channel(INBOX_CAPACITY);
         let (outbox, messages) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -109,9 +117,9 @@ impl HttpLink {
         })
     }
 
-    /// Sends a notification or a response; a modern server takes requests only.
+    /// Sends a notification or a response; a modern server takes requests only, and so does the plain API.
     pub(crate) fn send(&mut self, message: Bytes) {
-        if self.peer.is_modern() {
+        if self.peer.is_modern() || self.peer.flavour == Flavour::PlainApi {
             return;
         }
         self.peer.queued(message.len());
@@ -121,6 +129,12 @@ impl HttpLink {
     pub(crate) fn request(&mut self, ticket: Ticket, message: Bytes) {
         if self.lost.is_some() {
             return self.unsent.push((ticket, message));
+        }
+        if self.peer.flavour == Flavour::PlainApi {
+            let asking = plain_api::request(Arc::clone(&self.peer), ticket, message, self.to_link.clone());
+            let task = self.tasks.spawn(asking);
+            self.requests.insert(ticket, InFlight { task, lasting: false });
+            return;
         }
         let headers = if self.peer.is_legacy() {
             Headers::default() // also if the host is modern
@@ -180,6 +194,11 @@ impl HttpLink {
 
     /// A request that never reached the server may be sent again over another link.
     fn failed(&mut self, ticket: Ticket, message: Bytes, error: TransportError) -> Option<LinkEvent> {
+        if self.peer.remote && self.peer.is_open() && matches!(error, TransportError::Unreachable(_)) {
+            // The call fails now, and not after another attempt: its host waits.
+            self.lost.get_or_insert_with(|| error.failure(&self.peer));
+            return Some(LinkEvent::Failed { ticket, error });
+        }
         let alone = self.requests.values().all(|request| request.lasting);
         let reopen = match &error {
             TransportError::SessionGone => true,
@@ -204,8 +223,11 @@ impl HttpLink {
             let peer = Arc::clone(&self.peer);
             self.tasks.spawn(async move { peer.end_session(session).await });
         }
-        if version.is_some() && self.peer.flavour == Flavour::Streamable {
-            self.tasks.spawn(stream::listen(Arc::clone(&self.peer), self.to_link.clone()));
+        let (peer, to_link) = (Arc::clone(&self.peer), self.to_link.clone());
+        match self.peer.flavour {
+            Flavour::Streamable if version.is_some() => _ = self.tasks.spawn(stream::listen(peer, to_link)),
+            Flavour::PlainApi => _ = self.tasks.spawn(plain_api::poll(peer, to_link)),
+            Flavour::Streamable | Flavour::Sse => {}
         }
     }
 
@@ -265,7 +287,11 @@ impl HttpLink {
     }
 
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
-        Failure::new(what, self.unparsed.tail(TAIL_LINES))
+        self.witness().failure(what)
+    }
+
+    pub(crate) fn witness(&self) -> Witness {
+        Witness { stderr: self.unparsed.clone(), text: None }
     }
 
     pub(crate) fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {

@@ -19,6 +19,8 @@ use tokio::sync::watch;
 use super::{
     client,
     error::{TransportError, redacted},
+    plain_api::KnownTools,
+    remote,
 };
 use crate::{process::text::clean, spec::HttpSpec};
 
@@ -36,13 +38,17 @@ pub(crate) enum Flavour {
     Streamable,
     /// The transport of 2024-11-05.
     Sse,
+    /// The plain API of a remote gateway, without MCP.
+    PlainApi,
 }
 
 /// One HTTP server, shared by all requests of a link.
 pub(super) struct Peer {
-    client: Client,
+    pub(super) client: Client,
     pub(super) url: Url,
     pub(super) flavour: Flavour,
+    /// A remote gateway: one that cannot be reached is away as a whole.
+    pub(super) remote: bool,
     /// The longest message that is accepted from it.
     pub(super) limit: usize,
     // A std mutex: held for a copy, never across an await.
@@ -55,6 +61,8 @@ pub(super) struct Peer {
     outgoing: AtomicUsize,
     /// Bytes of notifications and responses that the server has not taken yet.
     untaken: AtomicUsize,
+    /// The tools of a remote with the plain API, as they were last read.
+    pub(super) known_tools: KnownTools,
 }
 
 /// What the opening has negotiated.
@@ -67,11 +75,18 @@ struct Negotiated {
 }
 
 impl Peer {
-    pub(super) fn new(spec: &HttpSpec, flavour: Flavour, limit: usize) -> Result<Self, Failure> {
+    pub(super) fn new(
+        spec: &HttpSpec,
+        flavour: Flavour,
+        limit: usize,
+        session_id: Option<&str>,
+    ) -> Result<Self, Failure> {
         let url = client::url(spec)?;
+        let client = client::build(spec, &url, session_id)?;
         Ok(Self {
-            client: client::build(spec, &url)?,
-            url,
+            client,
+            url: if spec.remote && flavour != Flavour::PlainApi { remote::mcp(&url) } else { url },
+            remote: spec.remote,
             flavour,
             limit,
             negotiated: Mutex::default(),
@@ -79,6 +94,7 @@ impl Peer {
             initialized: watch::channel(false).0,
             outgoing: AtomicUsize::new(0),
             untaken: AtomicUsize::new(0),
+            known_tools: KnownTools::default(),
         })
     }
 
@@ -132,7 +148,7 @@ impl Peer {
     /// Posts one message. The response has a status of success, or a JSON body.
     pub(super) async fn post(&self, message: Bytes, headers: HeaderMap) -> Result<Response, TransportError> {
         let url = match self.flavour {
-            Flavour::Streamable => self.url.clone(),
+            Flavour::Streamable | Flavour::PlainApi => self.url.clone(),
             Flavour::Sse => self.endpoint().await?,
         };
         let _counted = Outgoing::count(&self.outgoing, message.len());

@@ -41,6 +41,10 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
             Err(TransportError::Status { code: 429 | 502..=504, .. }) => {}
             // It has no GET stream, or not for us.
             Ok(_) | Err(TransportError::Status { .. } | TransportError::SessionGone) => return,
+            Err(error @ TransportError::Unreachable(_)) if peer.remote => {
+                let _ = to_link.send(HttpEvent::Lost(error)).await;
+                return;
+            }
             Err(_) => {}
         }
         sleep(resume_point.next_attempt()).await;

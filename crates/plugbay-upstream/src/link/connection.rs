@@ -80,6 +80,11 @@ impl Connection {
         self.framer.seen().is_some()
     }
 
+    /// Whether the peer gets headers and answers by lines.
+    pub(crate) fn answers_by_lines(&self) -> bool {
+        self.framing == Framing::ContentLength && self.framer.seen() == Some(Framing::Newline)
+    }
+
     /// The next item from the peer; `None` when it has closed its end or stopped reading for good.
     /// Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Incoming> {

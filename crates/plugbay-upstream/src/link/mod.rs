@@ -11,7 +11,10 @@ use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Inco
 pub(crate) use pipe::PipeLink;
 pub use pipe::{Launched, Launcher, StderrSinks, launcher};
 
-use crate::http::{HttpLink, TransportError};
+use crate::{
+    http::{HttpLink, TransportError},
+    process::StderrRing,
+};
 
 /// Something that a link has received.
 #[derive(Debug)]
@@ -168,6 +171,19 @@ impl Link {
         }
     }
 
+    /// What a failure of this server is made of, also while the link is in use.
+    pub(crate) fn witness(&self) -> Witness {
+        match self {
+            Self::Pipe(pipe) => pipe.witness(),
+            Self::Http(http) => http.witness(),
+        }
+    }
+
+    /// Whether messages to the server have headers and the server answers by lines.
+    pub(crate) fn answers_by_lines(&self) -> bool {
+        matches!(self, Self::Pipe(pipe) if pipe.connection.answers_by_lines())
+    }
+
     pub(crate) fn pid(&self) -> Option<i32> {
         match self {
             Self::Pipe(pipe) => pipe.pid(),
@@ -192,7 +208,26 @@ impl Link {
     }
 }
 
+/// The last lines that a server wrote. Clones show the same lines.
+#[derive(Clone)]
+pub(crate) struct Witness {
+    pub(crate) stderr: StderrRing,
+    /// Lines on stdout that are no messages.
+    pub(crate) text: Option<StderrRing>,
+}
+
+impl Witness {
+    /// A failure of a server that is still there.
+    pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
+        let failure = Failure::new(what, self.stderr.tail(TAIL_LINES));
+        match &self.text {
+            Some(text) => failure.with_stdout(text.tail(TEXT_LINES)),
+            None => failure,
+        }
+    }
+}
+
 /// How many of the last lines of stderr a failure is made of.
-pub(crate) const TAIL_LINES: usize = 40;
+const TAIL_LINES: usize = 40;
 /// How many lines on stdout that are no messages a failure holds.
 const TEXT_LINES: usize = 3;

@@ -10,7 +10,7 @@ use plugbay_core::{
 use tokio::time::timeout;
 
 use super::{
-    TAIL_LINES, TEXT_LINES,
+    Witness,
     connection::{Connection, Reader, Writer},
 };
 use crate::{
@@ -107,7 +107,11 @@ impl PipeLink {
 
     /// A failure of a server that is still there.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
-        Failure::new(what, self.stderr.tail(TAIL_LINES)).with_stdout(self.text.tail(TEXT_LINES))
+        self.witness().failure(what)
+    }
+
+    pub(crate) fn witness(&self) -> Witness {
+        Witness { stderr: self.stderr.clone(), text: Some(self.text.clone()) }
     }
 
     /// Closes its input and waits for its exit: TERM after `grace`, KILL after another.

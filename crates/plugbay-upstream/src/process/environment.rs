@@ -92,6 +92,13 @@ pub(super) fn for_child(
     environment
 }
 
+/// The part of an environment that servers get from it, and the number of gateways above it.
+pub fn inherited(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    variables.into_iter().filter(|(name, value)| is_inherited(name, value) || name == DEPTH)
+}
+
 /// How many gateways there are above the process that got this value.
 pub(super) fn depth(given: Option<&OsStr>) -> usize {
     given.and_then(OsStr::to_str).and_then(|depth| depth.parse().ok()).unwrap_or(0)

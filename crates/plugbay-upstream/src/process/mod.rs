@@ -25,7 +25,7 @@ use tokio::process::Command;
 
 pub use self::{
     child::Process,
-    environment::is_inherited,
+    environment::{inherited, is_inherited},
     error::SpawnError,
     exit::Exit,
     guard::Guard,
@@ -36,8 +36,8 @@ use crate::spec::StdioSpec;
 
 /// The program that [`spawn`] would start.
 pub fn find_program(spec: &StdioSpec) -> Result<PathBuf, SpawnError> {
-    let cwd = resolve::working_directory(spec.cwd.as_deref())?;
-    let environment = environment::for_child(std::env::vars_os(), &spec.env, "", 0);
+    let cwd = working_directory(spec)?;
+    let environment = environment::for_child(spec.origin.variables(), &spec.env, "", 0);
     let path = environment.get(OsStr::new(environment::PATH)).map(AsRef::as_ref);
     resolve::program(&spec.command, path, cwd.as_deref())
 }
@@ -49,12 +49,13 @@ const DEEPEST: usize = 4;
 ///
 /// The ring keeps the end of its stderr. The current span is the parent of what the child's stderr is logged under.
 pub fn spawn(spec: &StdioSpec, guard: &Guard, stderr: StderrRing) -> Result<Process, SpawnError> {
-    let cwd = resolve::working_directory(spec.cwd.as_deref())?;
-    let depth = environment::depth(std::env::var_os(environment::DEPTH).as_deref()) + 1;
+    let cwd = working_directory(spec)?;
+    let variables = spec.origin.variables();
+    let depth = environment::depth(variables.get(OsStr::new(environment::DEPTH)).map(AsRef::as_ref)) + 1;
     if depth > DEEPEST {
         return Err(SpawnError::TooDeep);
     }
-    let environment = environment::for_child(std::env::vars_os(), &spec.env, guard.instance(), depth);
+    let environment = environment::for_child(variables, &spec.env, guard.instance(), depth);
     let path = environment.get(OsStr::new(environment::PATH)).map(AsRef::as_ref);
     let program = resolve::program(&spec.command, path, cwd.as_deref())?;
 
@@ -72,4 +73,9 @@ pub fn spawn(spec: &StdioSpec, guard: &Guard, stderr: StderrRing) -> Result<Proc
         command.current_dir(cwd);
     }
     Process::start(command, guard, stderr).map_err(|reason| SpawnError::from_start(program, reason))
+}
+
+/// The folder in which the server starts: its own, or that of its origin.
+fn working_directory(spec: &StdioSpec) -> Result<Option<PathBuf>, SpawnError> {
+    resolve::working_directory(spec.cwd.as_deref().or(spec.origin.folder.as_deref()))
 }

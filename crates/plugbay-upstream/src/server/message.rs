@@ -1,14 +1,15 @@
 //! The commands that a server's actor takes, and what it reports.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::Offer,
+    catalog::{Dialect, Offer},
     era::Era,
     exchange::{Call, Reply, SubscriptionTarget, Ticket, Warmed},
     failure::Failure,
     server_state::ServerState,
+    start::Priority,
     wire::Draft,
 };
 use tokio::sync::oneshot;
@@ -37,13 +38,25 @@ pub(crate) enum Command {
     LogLevelChanged,
     ClientCapabilitiesGrew,
     /// Start the server if it is not up, and list again.
-    Refresh,
+    Refresh(Priority),
     /// Start the server if it is not up, and report the outcome.
     Warm(Warmed),
     /// Whether the server must not be stopped when it is idle.
     Hold(bool),
+    /// Since when the server has been idle; `None`: it is in use, or does not run.
+    IdleSince(oneshot::Sender<Option<Idle>>),
+    /// Stop the server if it is idle, and say whether it was.
+    Yield(oneshot::Sender<bool>),
     /// End the server and its actor; the sender fires when no process is left.
     Stop(oneshot::Sender<()>),
+}
+
+/// How dispensable an idle server is: the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Idle {
+    /// A host has its tools in sight.
+    pub(crate) held: bool,
+    pub(crate) since: Instant,
 }
 
 /// What a server offers, or why it failed. The spec says which server it was: after a reload another one
@@ -52,6 +65,8 @@ pub(crate) enum Command {
 pub struct Report {
     pub spec: Arc<ServerSpec>,
     pub outcome: Result<Arc<Offer>, Arc<Failure>>,
+    /// How the next start speaks to the server.
+    pub dialect: Dialect,
 }
 
 /// The state of a server, for people.
@@ -67,6 +82,8 @@ pub enum Condition {
     /// No process; the next call starts one.
     Idle,
     Warming,
+    /// It is still starting after its start time-out.
+    Slow(Arc<Failure>),
     Ready,
     Error(Arc<Failure>),
 }
@@ -75,7 +92,7 @@ impl Condition {
     pub fn server_state(&self) -> ServerState {
         match self {
             Self::Idle => ServerState::Idle,
-            Self::Warming => ServerState::Warming,
+            Self::Warming | Self::Slow(_) => ServerState::Warming,
             Self::Ready => ServerState::Ready,
             Self::Error(_) => ServerState::Error,
         }

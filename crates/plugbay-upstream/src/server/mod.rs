@@ -13,13 +13,20 @@ use std::sync::Arc;
 
 use plugbay_core::{
     catalog::Dialect, exchange::Tickets, failure::CallError, host_registry::HostRegistry, name::ServerName,
+    start::Priority,
 };
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
 pub use message::{Condition, Report, Status};
 
-use crate::{link::Launcher, spec::ServerSpec};
+use crate::{
+    link::Launcher,
+    observers::Observers,
+    slots::{SlotRequest, Slots},
+    spec::ServerSpec,
+    starts::Starts,
+};
 
 /// A handle to the actor of one server. Cheap to clone; [`ServerHandle::stop`] ends the actor.
 #[derive(Debug, Clone)]
@@ -29,23 +36,49 @@ pub struct ServerHandle {
     status: watch::Receiver<Status>,
 }
 
-/// What all servers share.
+/// What a server's actor works with.
 #[derive(Clone)]
 pub struct ServerContext {
     pub launcher: Launcher,
     pub tickets: Arc<Tickets>,
+    /// The queue of starts, and what is seen of them.
+    pub starts: Arc<Starts>,
     /// The hosts that can answer server requests, and their capabilities.
     pub host_registry: Arc<HostRegistry>,
-    pub reports: mpsc::UnboundedSender<Report>,
-    /// Notified when the [`Status`] of a server has changed.
-    pub status_changed: Arc<Notify>,
+    /// Who hears what the server offers, and that its [`Status`] has changed.
+    pub observers: Observers,
+    /// For an instance of one session: the slots that it needs one of to run.
+    pub(crate) slots: Option<SlotRequest>,
+}
+
+impl ServerContext {
+    pub fn new(
+        launcher: Launcher,
+        tickets: Arc<Tickets>,
+        starts: Arc<Starts>,
+        host_registry: Arc<HostRegistry>,
+        observers: Observers,
+    ) -> Self {
+        Self { launcher, tickets, starts, host_registry, observers, slots: None }
+    }
 }
 
 impl ServerHandle {
     /// Starts the actor, not yet the server. `known` is the dialect of the last opening.
     pub fn spawn(spec: ServerSpec, known: Option<Dialect>, context: ServerContext) -> Self {
-        let spec = Arc::new(spec);
+        Self::spawn_in(None, Arc::new(spec), known, context)
+    }
+
+    /// The same for an instance that runs only in one of these slots.
+    pub(crate) fn spawn_in(
+        slots: Option<Arc<Slots>>,
+        spec: Arc<ServerSpec>,
+        known: Option<Dialect>,
+        context: ServerContext,
+    ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
+        let slots = slots.map(|slots| SlotRequest { slots, commands: commands.downgrade() });
+        let context = ServerContext { slots, ..context };
         let (status_sender, status) = watch::channel(Status::default());
         let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);
         tokio::spawn(actor.run());
@@ -60,9 +93,14 @@ impl ServerHandle {
         self.status.clone()
     }
 
-    /// Starts the server if it is not up, and lists again.
+    /// Starts the server if it is not up, and lists again. Nobody waits for it.
     pub fn refresh(&self) {
-        let _ = self.commands.send(Command::Refresh);
+        self.refresh_for(Priority::Behind);
+    }
+
+    /// The same, with the urgency of a start.
+    pub fn refresh_for(&self, priority: Priority) {
+        let _ = self.commands.send(Command::Refresh(priority));
     }
 
     /// Ends the server and its actor; returns when no process is left.

@@ -24,9 +24,12 @@ use super::{
     soon,
 };
 use crate::{
+    Starts,
+    link::Launcher,
+    observers::Observers,
     server::{
         Command, Condition, Report, ServerContext, ServerHandle,
-        tests::harness::{holes, text_of},
+        tests::harness::{Scripted, holes, text_of},
     },
     spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
 };
@@ -38,6 +41,7 @@ pub(super) struct Setup {
     pub(super) known: Option<Dialect>,
     pub(super) headers: BTreeMap<String, String>,
     pub(super) message_limit: usize,
+    pub(super) remote: bool,
 }
 
 impl Default for Setup {
@@ -48,6 +52,7 @@ impl Default for Setup {
             known: Some(Dialect { asked_in_vain: Some(u64::MAX), ..Era::Legacy.into() }),
             headers: BTreeMap::new(),
             message_limit: DEFAULT_MESSAGE_LIMIT,
+            remote: false,
         }
     }
 }
@@ -59,6 +64,11 @@ impl Setup {
 
     pub(super) fn modern() -> Self {
         Self { known: Some(Era::Modern.into()), ..Self::default() }
+    }
+
+    /// A remote gateway of which nothing is known.
+    pub(super) fn remote() -> Self {
+        Self { remote: true, ..Self::unknown() }
     }
 
     pub(super) fn sse() -> Self {
@@ -75,19 +85,16 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(setup: Setup, url: &str) -> Self {
-        let Setup { timeouts, flavour, known, headers, message_limit } = setup;
+        let Setup { timeouts, flavour, known, headers, message_limit, remote } = setup;
         let (report_sender, reports) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
-        let context = ServerContext {
-            launcher: Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new()))),
-            tickets: Arc::clone(&tickets),
-            host_registry: Arc::default(),
-            reports: report_sender,
-            status_changed: Arc::default(),
-        };
-        let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None };
+        let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None, remote };
         let name = ServerName::parse("s").unwrap();
         let spec = ServerSpec { name, transport: Transport::Http(http), timeouts, message_limit };
+        let launcher: Launcher = Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new())));
+        let observers = Observers::reporting_to(report_sender, spec.clone());
+        let starts = Starts::with(1, Arc::new(Scripted::default()));
+        let context = ServerContext::new(launcher, Arc::clone(&tickets), starts, Arc::default(), observers);
         let handle = ServerHandle::spawn(spec, known, context);
         Self { handle, calls: Arc::default(), tickets, reports }
     }

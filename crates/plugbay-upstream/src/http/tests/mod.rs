@@ -12,6 +12,7 @@ mod legacy;
 mod message_limit;
 mod modern;
 mod peer;
+mod plain_api;
 mod redirects;
 mod resumption;
 mod secrets;

@@ -111,8 +111,9 @@ async fn debug_output_holds_no_secret_header() {
         headers: setup().headers,
         flavour: HttpFlavour::Auto,
         ca_file: None,
+        remote: false,
     };
-    let peer = Peer::new(&spec, Flavour::Streamable, 1000).unwrap();
+    let peer = Peer::new(&spec, Flavour::Streamable, 1000, None).unwrap();
     let posting = peer.post("{}".into(), reqwest::header::HeaderMap::new());
     let (posted, ()) = tokio::join!(posting, async {
         let headers = [("mcp-session-id", SECRET), ("content-type", "application/json")];

@@ -24,6 +24,7 @@ fn spec(command: &str, args: &[&str]) -> StdioSpec {
         pass_env: Vec::new(),
         cwd: None,
         framing: Framing::default(),
+        origin: crate::spec::Origin::default(),
     }
 }
 

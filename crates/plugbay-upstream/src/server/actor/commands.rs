@@ -7,6 +7,7 @@ use plugbay_core::{
     exchange::{Answer, Call, Ticket, Warmed},
     failure::CallError,
     lifecycle::Admission,
+    start::Priority,
     task::TaskRole,
     wire::Draft,
 };
@@ -30,9 +31,11 @@ impl Actor {
             Command::LogLevelChanged => self.log_level_changed(),
             Command::Notify(notification) => self.send_to_server(notification, RESPONSE_BACKLOG_LIMIT),
             Command::RootsChanged(notification) => self.roots_changed(notification),
-            Command::Refresh => self.refresh(),
+            Command::Refresh(priority) => self.refresh(priority),
             Command::Warm(warmed) => self.warm(warmed),
             Command::Hold(held) => self.lifecycle.held(held, self.now),
+            Command::IdleSince(reply) => _ = reply.send(self.idle_since()),
+            Command::Yield(reply) => _ = reply.send(self.give_way()),
             // `after_event` looks at the client capabilities; `run` handles the stop.
             Command::ClientCapabilitiesGrew | Command::Stop(_) => {}
         }
@@ -43,9 +46,12 @@ impl Actor {
         self.listen_if_due();
         match self.lifecycle.wanted(self.now) {
             Admission::Ready => self.send(call),
-            Admission::Wait => self.queue.push(call),
+            Admission::Wait => {
+                self.queue.push(call, self.now, self.spec.timeouts);
+                self.hurry();
+            }
             Admission::Start => {
-                self.queue.push(call);
+                self.queue.push(call, self.now, self.spec.timeouts);
                 self.start();
             }
             Admission::Refuse { failure, retry_in } => {
@@ -84,27 +90,37 @@ impl Actor {
 
     pub(super) fn cancel(&mut self, ticket: Ticket, notification: &Draft) {
         self.queue.cancel(ticket);
+        self.leave_if_unwanted();
         if self.pending.complete(ticket).is_some() {
             self.cancel_request(ticket, &notification.render(ticket.0));
         }
     }
 
-    fn refresh(&mut self) {
+    fn refresh(&mut self, priority: Priority) {
         match self.lifecycle.wanted(self.now) {
             Admission::Ready => self.list(),
-            Admission::Start => self.start(),
-            Admission::Wait | Admission::Refuse { .. } => {}
+            Admission::Start => {
+                self.queue.want(priority);
+                self.start();
+            }
+            Admission::Wait => {
+                self.queue.want(priority);
+                self.hurry();
+            }
+            Admission::Refuse { .. } => {}
         }
     }
 
     fn warm(&mut self, warmed: Warmed) {
-        if self.lifecycle.urged(self.now) == Admission::Start {
-            self.start();
-        }
+        let admission = self.lifecycle.urged(self.now);
         if self.links.up().is_some() && self.lists.has_listed() {
-            warmed.tell(Ok(()));
+            return warmed.tell(Ok(()));
+        }
+        self.queue.await_start(warmed);
+        if admission == Admission::Start {
+            self.start();
         } else {
-            self.queue.await_start(warmed);
+            self.hurry();
         }
     }
 }

@@ -2,15 +2,59 @@
 
 use std::time::SystemTime;
 
-use plugbay_core::{catalog::Dialect, era::Era, wire::Framing};
+use plugbay_core::{
+    catalog::Dialect,
+    era::Era,
+    start::{AttemptEnd, FramingTrial},
+    wire::Framing,
+};
 
 use crate::spec::{self, HttpFlavour, ServerSpec, Transport};
 
 /// For so many days a server that did not survive or answer `server/discover` is opened by `initialize`.
 const DISCOVER_PAUSE_DAYS: u64 = 7;
 
-/// The dialect for the first start; `known` is the one of the last opening.
-pub(super) fn configured(spec: &ServerSpec, known: Option<Dialect>) -> Dialect {
+/// How a server is spoken to, and what its starts have shown about it.
+pub(super) struct Speech {
+    pub(super) dialect: Dialect,
+    trial: FramingTrial,
+}
+
+impl Speech {
+    /// For the first start; `known` is the dialect of the last opening.
+    pub(super) fn new(spec: &ServerSpec, known: Option<Dialect>) -> Self {
+        let trial = FramingTrial::new(known.map_or(Framing::Newline, |known| known.framing));
+        Self { dialect: configured(spec, known), trial }
+    }
+
+    /// Whether the framing of the next start is only tried out.
+    pub(super) fn guesses_framing(&self, spec: &ServerSpec) -> bool {
+        finds_framing(spec) && self.trial.is_guess(self.dialect.framing)
+    }
+
+    pub(super) fn opened(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+        self.trial.opened(dialect.framing);
+    }
+
+    /// Chooses the dialect for the start after one that failed.
+    pub(super) fn start_failed(&mut self, spec: &ServerSpec, end: AttemptEnd) {
+        match &spec.transport {
+            Transport::Stdio(_) if finds_framing(spec) => {
+                self.dialect.framing = self.trial.failed(self.dialect.framing, end);
+            }
+            Transport::Http(http) if http.flavour == HttpFlavour::Auto => self.dialect.sse = false,
+            Transport::Stdio(_) | Transport::Http(_) => {}
+        }
+    }
+}
+
+/// Whether the framing is found out by trial.
+fn finds_framing(spec: &ServerSpec) -> bool {
+    matches!(&spec.transport, Transport::Stdio(stdio) if stdio.framing == spec::Framing::Auto)
+}
+
+fn configured(spec: &ServerSpec, known: Option<Dialect>) -> Dialect {
     let known = known.unwrap_or_else(|| Era::Legacy.into());
     let is_recent = |day: &u64| today().saturating_sub(*day) < DISCOVER_PAUSE_DAYS;
     let known = Dialect { asked_in_vain: known.asked_in_vain.filter(is_recent), ..known };
@@ -23,33 +67,19 @@ pub(super) fn configured(spec: &ServerSpec, known: Option<Dialect>) -> Dialect {
             };
             Dialect { framing, ..known }
         }
+        Transport::Http(http) if http.remote => Dialect { sse: false, ..known },
         Transport::Http(http) => {
             let sse = match http.flavour {
                 HttpFlavour::Sse => true,
                 HttpFlavour::Streamable => false,
                 HttpFlavour::Auto => known.sse,
             };
-            Dialect { sse, ..known }
+            Dialect { sse, plain_api: false, ..known }
         }
     }
 }
 
-/// The dialect for the start after one that failed; `silent`: the server ran but sent no message.
-pub(super) fn after_failed_start(dialect: Dialect, spec: &ServerSpec, silent: bool) -> Dialect {
-    match &spec.transport {
-        Transport::Stdio(stdio) if silent && stdio.framing == spec::Framing::Auto => {
-            let framing = match dialect.framing {
-                Framing::Newline => Framing::ContentLength,
-                Framing::ContentLength => Framing::Newline,
-            };
-            Dialect { framing, ..dialect }
-        }
-        Transport::Http(http) if http.flavour == HttpFlavour::Auto => Dialect { sse: false, ..dialect },
-        _ => dialect,
-    }
-}
-
-/// Whether the HTTP transport is found out by trial.
+/// Whether the HTTP transport is found out by trial, be it of a server or of a remote gateway.
 pub(super) fn tries_both_transports(spec: &ServerSpec) -> bool {
     matches!(&spec.transport, Transport::Http(http) if http.flavour == HttpFlavour::Auto)
 }

@@ -8,32 +8,105 @@ use plugbay_core::{
     exchange::{Answer, Ticket},
     failure::{CallError, Failure, Limit},
     lifecycle::{Due, State},
+    start::{GiveUp, Priority},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     super::{
         clock,
-        message::{Command, Condition, Report, Status},
+        message::{Command, Condition, Idle, Status},
         request,
         state::start_queue::Unsent,
     },
-    Actor, Waiting, dialect,
-    links::Current,
-    start::{self, StartError, Started},
+    Actor, Waiting,
+    links::{Current, Opening},
+    start::{self, Plan, StartError, Started},
+    start_watch::{Concern, Watch},
 };
-use crate::spec::Timeouts;
+use crate::spec::{Timeouts, Transport};
 
 impl Actor {
+    /// Starts the server when its turn comes. A server behind a URL costs this machine little: its turn is now.
     pub(super) fn start(&mut self) {
-        let opening = start::start(Arc::clone(&self.spec), self.context.clone(), self.dialect);
-        self.links.current = Current::Opening(Box::pin(opening));
+        match self.spec.transport {
+            Transport::Stdio(_) => {
+                let turn = self.context.starts.gate().enter(self.queue.priority());
+                self.links.current = Current::Queued(turn);
+            }
+            Transport::Http(_) => self.launch(),
+        }
+    }
+
+    pub(super) fn launch(&mut self) {
+        let turn = match std::mem::take(&mut self.links.current) {
+            Current::Queued(turn) => Some(turn),
+            Current::Down | Current::Opening(_) | Current::Up(_) => None,
+        };
+        let (slow, slow_inbox) = mpsc::unbounded_channel();
+        let plan = Plan {
+            dialect: self.speech.dialect,
+            guesses_framing: self.speech.guesses_framing(&self.spec),
+            watch: Watch::begin(&self.spec, &self.context.starts, turn),
+            slow,
+        };
+        let start = Box::pin(start::start(Arc::clone(&self.spec), self.context.clone(), plan));
+        self.links.current = Current::Opening(Opening { start, slow: slow_inbox });
+    }
+
+    /// A start that waits for its turn becomes as urgent as those who wait for it.
+    pub(super) fn hurry(&self) {
+        if let Current::Queued(turn) = &self.links.current {
+            turn.raise(self.queue.priority());
+        }
+    }
+
+    /// Leaves the queue of starts if nobody wants the server any more.
+    pub(super) fn leave_if_unwanted(&mut self) {
+        if matches!(self.links.current, Current::Queued(_)) && !self.queue.is_wanted() {
+            self.links.current = Current::Down;
+            self.lifecycle.stopped();
+        }
+    }
+
+    /// The start goes on after its time-out: lists and activations do not wait for it any more, calls do.
+    pub(super) fn start_is_slow(&mut self, failure: Failure) {
+        let failure = Arc::new(failure);
+        tracing::warn!(server = %self.spec.name, "{failure}");
+        self.links.slow = Some(Arc::clone(&failure));
+        self.queue.started(&Err(Arc::clone(&failure)));
+        self.report(&Err(failure));
+    }
+
+    /// Looks at a server that is open and has not listed yet.
+    fn watch_listing(&mut self) {
+        let Some(link) = self.links.up() else { return };
+        let (pid, witness) = (link.pid(), link.witness());
+        let Some(watch) = self.links.watch.as_mut().filter(|watch| watch.next_look() <= self.now) else {
+            return;
+        };
+        match watch.look(pid) {
+            None => {}
+            Some(Concern::Slow) => self.start_is_slow(start::slow_start(&self.spec, &witness)),
+            Some(Concern::GiveUp(GiveUp::Idle)) => {
+                let time = self.spec.timeouts.start.as_secs();
+                self.give_up(format!("did not list its tools within {time} s"));
+            }
+            Some(Concern::GiveUp(GiveUp::TooLong)) => {
+                let failure = start::too_long(&self.spec, &witness, watch);
+                self.end_link();
+                self.fail(failure, Vec::new());
+            }
+        }
     }
 
     pub(super) fn opened(&mut self, started: Started) {
-        let Started { link, opened, dialect } = started;
-        self.links.opened(link);
-        (self.dialect, self.opened) = (dialect, opened);
+        let Started { link, opened, dialect, watch, slot } = started;
+        self.links.opened(link, slot);
+        self.links.watch = Some(watch);
+        self.speech.opened(dialect);
+        self.opened = opened;
+        self.log_return();
         self.lists.restarted();
         self.subscriptions.restarted();
         self.lifecycle.started(self.now);
@@ -59,8 +132,49 @@ impl Actor {
     }
 
     pub(super) fn start_failed(&mut self, error: StartError) {
-        self.dialect = dialect::after_failed_start(self.dialect, &self.spec, error.silent);
+        if let Some(busy) = error.busy {
+            return self.no_slot(&busy);
+        }
+        self.speech.start_failed(&self.spec, error.end);
         self.fail(error.failure, Vec::new());
+    }
+
+    /// Other sessions use all instances: nothing is wrong with the server, and the next call tries again.
+    fn no_slot(&mut self, busy: &CallError) {
+        self.links.current = Current::Down;
+        self.lifecycle.stopped();
+        self.queue.started(&Err(Arc::new(Failure::new(busy.to_string(), Vec::new()))));
+        self.queue.fail_calls(busy);
+        for (ticket, _) in self.queue.take_unsent() {
+            if let Some(Waiting::Host(caller)) = self.pending.complete(ticket) {
+                caller.answered(ticket, Answer::Failed(busy.clone()));
+            }
+        }
+    }
+
+    /// Since when the server could be stopped without harm.
+    pub(super) fn idle_since(&self) -> Option<Idle> {
+        let State::Ready { idle_since } = self.lifecycle.state() else { return None };
+        let idle = self.links.up().is_some() && self.links.retired.is_empty() && !self.is_busy();
+        idle.then_some(Idle { held: self.lifecycle.is_held(), since: *idle_since })
+    }
+
+    /// Stops an idle server for the instance of another session.
+    pub(super) fn give_way(&mut self) -> bool {
+        let idle = self.idle_since().is_some();
+        if idle {
+            tracing::info!(server = %self.spec.name, "stopped an idle instance: another session needs one");
+            self.rest();
+        }
+        idle
+    }
+
+    /// Stops the server until it is used again.
+    fn rest(&mut self) {
+        self.lifecycle.stopped();
+        self.withdraw_all_requests();
+        self.pending.drain().for_each(drop);
+        self.end_link();
     }
 
     pub(super) async fn closed(&mut self) {
@@ -83,9 +197,11 @@ impl Actor {
     /// received are kept for its successor, unless it keeps failing.
     fn fail(&mut self, failure: Failure, unsent: Vec<Unsent>) {
         self.links.current = Current::Down;
+        self.links.slot = None;
+        self.links.start_ended();
         self.withdraw_all_requests();
         let failure = Arc::new(failure);
-        tracing::warn!(server = %self.spec.name, "{failure}");
+        self.log_failure(&failure);
         self.lifecycle.failed(self.now, Arc::clone(&failure));
         self.tasks.server_lost(&failure);
         self.queue.started(&Err(Arc::clone(&failure)));
@@ -99,7 +215,24 @@ impl Actor {
                 caller.answered(ticket, Answer::Failed(error.clone()));
             }
         }
-        self.report(Err(failure));
+        self.report(&Err(failure));
+    }
+
+    /// A remote that is away fails every few seconds: only the first failure is a warning.
+    fn log_failure(&mut self, failure: &Failure) {
+        let server = &self.spec.name;
+        if self.links.is_away && self.spec.is_remote() {
+            return tracing::debug!(%server, "{failure}");
+        }
+        self.links.is_away = true;
+        tracing::warn!(%server, "{failure}");
+    }
+
+    /// The counterpart of the warning of a remote that was away.
+    fn log_return(&mut self) {
+        if std::mem::take(&mut self.links.is_away) && self.spec.is_remote() {
+            tracing::warn!(server = %self.spec.name, "is back");
+        }
     }
 
     fn keep_for_successor(&mut self, unsent: Vec<Unsent>) {
@@ -115,21 +248,34 @@ impl Actor {
             self.list();
         }
         self.listen_if_due();
+        self.watch_listing();
+        self.expire_queued();
         let busy = self.is_busy(); // also with the calls that expire now
         for (ticket, waiting, after) in self.pending.expire(self.now) {
             self.expired(ticket, waiting, after);
         }
         self.links.trim(self.now, busy);
         match self.lifecycle.tick(self.now, busy) {
-            Some(Due::Start) => self.start(),
-            Some(Due::Stop) => {
-                self.lifecycle.stopped();
-                self.withdraw_all_requests();
-                self.pending.drain().for_each(drop);
-                self.end_link();
+            Some(Due::Start) => {
+                self.queue.want(Priority::Behind);
+                self.start();
             }
+            Some(Due::Stop) => self.rest(),
             None => {}
         }
+    }
+
+    /// Calls that have waited for the start for long enough.
+    fn expire_queued(&mut self) {
+        for (call, after) in self.queue.expire(self.now) {
+            let server = self.spec.name.clone();
+            let error = match &self.links.slow {
+                Some(failure) => CallError::Down { server, failure: Arc::clone(failure) },
+                None => CallError::TimedOut { server, after, limit: Limit::Settings },
+            };
+            call.caller.answered(call.ticket, Answer::Failed(error));
+        }
+        self.leave_if_unwanted();
     }
 
     fn expired(&mut self, ticket: Ticket, waiting: Waiting, after: Duration) {
@@ -161,13 +307,18 @@ impl Actor {
     }
 
     /// Opens a legacy server again when hosts have more capabilities than it was told at `initialize`. That
-    /// must not disturb a call.
+    /// must not disturb a call, and never happens to the instance of a session: it would forget.
     pub(super) fn reopen_when_idle(&mut self) {
-        if self.links.up().is_some() && !self.is_busy() && self.was_told_less() {
+        if self.context.slots.is_none()
+            && self.links.up().is_some()
+            && !self.is_busy()
+            && self.was_told_less()
+        {
             self.lifecycle.stopped();
             self.withdraw_all_requests();
             self.end_link();
             self.lifecycle.wanted(self.now);
+            self.queue.want(Priority::Behind);
             self.start();
         }
     }
@@ -204,7 +355,7 @@ impl Actor {
         let mut waiters = Vec::new();
         while let Ok(command) = self.inbox.try_recv() {
             match command {
-                Command::Forward(call) => self.queue.push(call),
+                Command::Forward(call) => self.queue.push(call, self.now, self.spec.timeouts),
                 Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
                 Command::Stop(done) => waiters.push(done),
                 Command::Reply { .. }
@@ -214,9 +365,11 @@ impl Actor {
                 | Command::Unsubscribe(_)
                 | Command::LogLevelChanged
                 | Command::ClientCapabilitiesGrew
-                | Command::Refresh
+                | Command::Refresh(_)
                 | Command::Warm(_)
-                | Command::Hold(_) => {}
+                | Command::Hold(_)
+                | Command::IdleSince(_)
+                | Command::Yield(_) => {}
             }
         }
         waiters
@@ -235,8 +388,8 @@ impl Actor {
             || !self.pending.iter().all(|waiting| matches!(waiting, Waiting::Subscription))
     }
 
-    pub(super) fn report(&self, outcome: Result<Arc<Offer>, Arc<Failure>>) {
-        let _ = self.context.reports.send(Report { spec: Arc::clone(&self.spec), outcome });
+    pub(super) fn report(&self, outcome: &Result<Arc<Offer>, Arc<Failure>>) {
+        self.context.observers.report(outcome, self.speech.dialect);
     }
 
     pub(super) fn publish_status(&self) {
@@ -244,17 +397,22 @@ impl Actor {
             State::Idle => Condition::Idle,
             State::Error { failure, .. } => Condition::Error(Arc::clone(failure)),
             State::Ready { .. } if self.lists.has_listed() => Condition::Ready,
-            State::Warming | State::Ready { .. } => Condition::Warming,
+            State::Warming | State::Ready { .. } => match &self.links.slow {
+                Some(failure) => Condition::Slow(Arc::clone(failure)),
+                None => Condition::Warming,
+            },
         };
         let pid = self.links.up().and_then(crate::link::Link::pid);
-        self.status.send_if_modified(|status| {
+        let changed = self.status.send_if_modified(|status| {
             let era = self.opened.era;
             let changed = status.condition != condition || status.pid != pid || status.era != era;
             if changed {
                 *status = Status { condition, pid, era };
-                self.context.status_changed.notify_one();
             }
             changed
         });
+        if changed {
+            self.context.observers.status_changed();
+        }
     }
 }

@@ -13,12 +13,14 @@ use plugbay_core::{
     exchange::{Caller, Ticket},
     failure::Failure,
 };
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
-use super::{Actor, Event, Waiting, start};
+use super::{Actor, Event, Waiting, start, start_watch::Watch};
 use crate::{
     http::TransportError,
     link::{Link, LinkEvent},
+    slots::Slot,
+    starts::Turn,
 };
 
 /// A response of this size makes the actor wait until its caller has room,
@@ -39,8 +41,16 @@ pub(super) struct Links {
     pub(super) slow_caller: Option<Arc<dyn Caller>>,
     /// When unused buffers are released.
     pub(super) trim_at: Option<Instant>,
+    /// The slot that the current link runs in, if it needs one.
+    pub(super) slot: Option<Slot>,
     /// Malformed messages since the last good one.
     pub(super) malformed: u32,
+    /// The start under way, once the server is open and until it has listed.
+    pub(super) watch: Option<Watch>,
+    /// Why the start under way is called slow.
+    pub(super) slow: Option<Arc<Failure>>,
+    /// The server has failed, and has not been opened again since.
+    pub(super) is_away: bool,
 }
 
 /// The link that calls are sent over.
@@ -48,8 +58,17 @@ pub(super) struct Links {
 pub(super) enum Current {
     #[default]
     Down,
-    Opening(Pin<Box<dyn Future<Output = Result<start::Started, start::StartError>> + Send>>),
+    /// Other servers start first.
+    Queued(Turn),
+    Opening(Opening),
     Up(Link),
+}
+
+/// A server that is being opened.
+pub(super) struct Opening {
+    pub(super) start: Pin<Box<dyn Future<Output = Result<start::Started, start::StartError>> + Send>>,
+    /// Tells that the start is slow.
+    pub(super) slow: mpsc::UnboundedReceiver<Failure>,
 }
 
 impl Links {
@@ -63,21 +82,32 @@ impl Links {
 
     /// Takes the link out, if it is up; nothing is up or being opened after this.
     pub(super) fn take(&mut self) -> Option<Link> {
+        self.start_ended();
         match std::mem::take(&mut self.current) {
             Current::Up(link) => Some(link),
-            Current::Down | Current::Opening(_) => None,
+            Current::Down | Current::Queued(_) | Current::Opening(_) => None,
         }
     }
 
-    pub(super) fn opened(&mut self, link: Link) {
+    /// The start is over, well or not: its slot is free.
+    pub(super) fn start_ended(&mut self) {
+        (self.watch, self.slow) = (None, None);
+    }
+
+    pub(super) fn opened(&mut self, link: Link, slot: Option<Slot>) {
         self.current = Current::Up(link);
+        self.slot = slot;
         self.malformed = 0;
     }
 
     /// Ends the current link in the background.
     pub(super) fn end(&mut self, grace: Duration) {
         if let Some(link) = self.take() {
-            self.ending.spawn(link.end(grace));
+            let slot = self.slot.take();
+            self.ending.spawn(async move {
+                link.end(grace).await;
+                drop(slot); // only now another instance may run
+            });
         }
     }
 
@@ -123,7 +153,15 @@ pub(super) async fn next(current: &mut Current, slow_caller: &mut Option<Arc<dyn
     }
     match current {
         Current::Down => pending().await,
-        Current::Opening(opening) => Event::Opened(opening.await),
+        Current::Queued(turn) => {
+            turn.granted().await;
+            Event::Turn
+        }
+        Current::Opening(Opening { start, slow }) => tokio::select! {
+            biased;
+            Some(failure) = slow.recv() => Event::Slow(failure),
+            outcome = start => Event::Opened(outcome),
+        },
         Current::Up(link) => link.next().await.map_or(Event::Closed, Event::Link),
     }
 }
@@ -165,7 +203,7 @@ impl Actor {
         self.queue.keep_unsent(unsent);
         match &self.links.current {
             Current::Up(_) => self.send_unsent(),
-            Current::Opening(_) => {}
+            Current::Queued(_) | Current::Opening(_) => {}
             Current::Down => {
                 for (ticket, _) in self.queue.take_unsent() {
                     self.undelivered(ticket, &TransportError::SessionGone);

@@ -1,6 +1,6 @@
 //! The lists of a server: requested, requested again when they change, and reported.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -49,11 +49,15 @@ impl Actor {
         let ticket = self.context.tickets.next();
         let meta = (self.opened.era == Some(Era::Modern)).then(request::modern_meta);
         link.request(ticket, request::write(ticket, listing.method(), &listing.params(meta.as_deref())));
-        let patience = self.spec.timeouts.start;
+        // The first listing is a part of the start, which is watched.
+        let patience = if self.links.watch.is_some() { Duration::MAX } else { self.spec.timeouts.start };
         self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
     }
 
     pub(super) fn page_received(&mut self, listing: Listing, message: &Bytes, head: &Head) {
+        if let Some(watch) = &mut self.links.watch {
+            watch.progressed();
+        }
         let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
         match (&head.kind, &head.payload, whole) {
             (Kind::Result { .. }, Some(result), Ok(_)) => {
@@ -85,12 +89,13 @@ impl Actor {
         let Some(link) = self.links.up_mut() else { return };
         let tools = link.callable(tools);
         let changed_meanwhile = self.lists.completed(self.now);
+        self.links.start_ended();
         self.links.trim_later(self.now);
         let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;
-        let offer = Offer::new(self.dialect, info.clone(), instructions.clone(), tools)
+        let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
             .with_items(*capabilities, stock)
             .extended(extensions.clone());
-        self.report(Ok(Arc::new(offer)));
+        self.report(&Ok(Arc::new(offer)));
         self.queue.started(&Ok(()));
         if changed_meanwhile {
             self.lists_changed();

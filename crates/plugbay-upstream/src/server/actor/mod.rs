@@ -11,21 +11,28 @@ mod listing;
 mod notifications;
 mod server_requests;
 mod start;
+mod start_watch;
 mod timer;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use plugbay_core::{
     catalog::Dialect,
     exchange::Caller,
+    failure::Failure,
     lifecycle::{Lifecycle, Patience},
     pending::Pending,
 };
 use tokio::sync::{mpsc, watch};
 
 use self::{
+    dialect::Speech,
     links::Links,
     start::{StartError, Started},
+    start_watch::Watch,
     timer::Timer,
 };
 use super::{
@@ -39,6 +46,9 @@ use super::{
 };
 use crate::{link::LinkEvent, spec::ServerSpec};
 
+/// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
+const REMOTE_RETRY: Duration = Duration::from_secs(3);
+
 pub(super) struct Actor {
     spec: Arc<ServerSpec>,
     context: ServerContext,
@@ -51,7 +61,7 @@ pub(super) struct Actor {
     lifecycle: Lifecycle,
     links: Links,
     /// How to speak to the server: remembered, or learnt when it was last opened.
-    dialect: Dialect,
+    speech: Speech,
     opened: Opened,
     queue: StartQueue,
     /// Requests that the server has not answered yet.
@@ -75,6 +85,10 @@ enum Waiting {
 /// Everything that can happen to a server.
 enum Event {
     Command(Option<Command>),
+    /// The server may start now.
+    Turn,
+    /// The start goes on after its time-out.
+    Slow(Failure),
     Opened(Result<Started, StartError>),
     Link(LinkEvent),
     Closed,
@@ -91,7 +105,12 @@ impl Actor {
         inbox: mpsc::UnboundedReceiver<Command>,
         status: watch::Sender<Status>,
     ) -> Self {
-        let patience = Patience { idle: spec.timeouts.idle, ..Patience::default() };
+        // Nobody may come back to the instance of a session: it is started again only for a call.
+        let comes_back = context.slots.is_none() || spec.is_remote();
+        let mut patience = Patience { idle: spec.timeouts.idle, comes_back, ..Patience::default() };
+        if spec.is_remote() {
+            patience.last_retry = REMOTE_RETRY;
+        }
         // Any number will do that differs from server to server.
         let seed =
             spec.name.as_str().bytes().fold(17u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
@@ -103,7 +122,7 @@ impl Actor {
             timer: Timer::default(),
             lifecycle: Lifecycle::new(patience, seed),
             links: Links::default(),
-            dialect: dialect::configured(&spec, known),
+            speech: Speech::new(&spec, known),
             opened: Opened::default(),
             queue: StartQueue::default(),
             pending: Pending::default(),
@@ -148,6 +167,8 @@ impl Actor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Command(Some(command)) => self.command(command),
+            Event::Turn => self.launch(),
+            Event::Slow(failure) => self.start_is_slow(failure),
             Event::Opened(Ok(started)) => self.opened(started),
             Event::Opened(Err(error)) => self.start_failed(error),
             Event::Link(event) | Event::Retired(_, Some(event)) => self.link_event(event),
@@ -172,6 +193,8 @@ impl Actor {
             .into_iter()
             .chain(self.pending.next_deadline())
             .chain(self.links.trim_at)
+            .chain(self.links.watch.as_ref().map(Watch::next_look))
+            .chain(self.queue.next_deadline())
             .chain(self.lists.next_deadline())
             .chain(self.subscriptions.next_deadline())
             .min();

@@ -30,9 +30,9 @@ impl Actor {
     }
 
     /// Forwards a notification that names nothing a host subscribes to. It goes to the call on whose stream
-    /// it came, else to the latest call in flight. Without a call, a log message goes to all hosts, and an
-    /// unknown notification to the only host. If the call has ended, or calls of several hosts are in
-    /// flight, nobody gets it.
+    /// it came, else to the latest call in flight. Without a call, a log message goes to all hosts if they are of
+    /// one session, and an unknown notification to the only host. If the call has ended, or calls of several hosts
+    /// are in flight, nobody gets it.
     pub(super) fn notify_hosts(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
         let recipient = match during {
             None => match self.in_flight() {
@@ -49,7 +49,7 @@ impl Actor {
             (None, Topic::Unknown) => {
                 registry.only().into_iter().for_each(|host| host.told(None, &notification));
             }
-            (None, _) => registry.each(|host| host.told(None, &notification)),
+            (None, _) => registry.each_of_one_session(|host| host.told(None, &notification)),
         }
     }
 

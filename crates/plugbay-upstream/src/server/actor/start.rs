@@ -5,9 +5,11 @@ use std::sync::Arc;
 use plugbay_core::{
     catalog::Dialect,
     era::Era,
-    failure::{Cause, Failure},
+    failure::{CallError, Cause, Failure},
+    start::{AttemptEnd, GiveUp},
+    wire::Framing,
 };
-use tokio::time::{Instant, timeout};
+use tokio::sync::mpsc;
 
 use super::{
     super::{
@@ -15,10 +17,12 @@ use super::{
         opening::{self, OpenError, Opened},
     },
     dialect::{today, tries_both_transports},
+    start_watch::Watch,
 };
 use crate::{
-    http::{Flavour, HttpLink},
-    link::{Link, PipeLink},
+    http::{Flavour, HttpLink, TransportError, remote},
+    link::{Link, PipeLink, Witness},
+    slots::Slot,
     spec::{ServerSpec, Transport},
 };
 
@@ -26,39 +30,68 @@ pub(super) struct Started {
     pub(super) link: Link,
     pub(super) opened: Opened,
     pub(super) dialect: Dialect,
+    /// Goes on until the first complete list.
+    pub(super) watch: Watch,
+    pub(super) slot: Option<Slot>,
 }
 
-/// Why a start failed. `silent`: the server ran but sent no message.
+/// Why a start failed, and what that tells about the framing.
 pub(super) struct StartError {
     pub(super) failure: Failure,
-    pub(super) silent: bool,
+    pub(super) end: AttemptEnd,
+    /// The server was not even started, because other sessions use all its instances.
+    pub(super) busy: Option<CallError>,
+}
+
+/// A start that is to begin: its dialect, its slot, and who hears that it is slow.
+pub(super) struct Plan {
+    pub(super) dialect: Dialect,
+    /// The framing is only tried out.
+    pub(super) guesses_framing: bool,
+    pub(super) watch: Watch,
+    pub(super) slow: mpsc::UnboundedSender<Failure>,
 }
 
 impl From<Failure> for StartError {
     fn from(failure: Failure) -> Self {
-        Self { failure, silent: false }
+        Self { failure, end: AttemptEnd::Unclear, busy: None }
     }
 }
 
-/// Connects to a server and opens it within its start timeout.
+impl From<CallError> for StartError {
+    fn from(busy: CallError) -> Self {
+        let failure = Failure::new(busy.to_string(), Vec::new());
+        Self { failure, end: AttemptEnd::Unclear, busy: Some(busy) }
+    }
+}
+
+/// Connects to a server and opens it, for as long as the start is worth waiting for.
 pub(super) async fn start(
     spec: Arc<ServerSpec>,
     context: ServerContext,
-    dialect: Dialect,
+    plan: Plan,
 ) -> Result<Started, StartError> {
-    let deadline = Instant::now() + spec.timeouts.start;
-    let mut attempt = Attempt { spec, dialect, first_failure: None };
+    let slot = match context.slots.clone() {
+        Some(request) => Some(request.slot().await?),
+        None => None,
+    };
+    let Plan { dialect, guesses_framing, mut watch, slow } = plan;
+    let mut attempt = Attempt { spec, dialect, guesses_framing, first_failure: None };
     loop {
         let mut link = attempt.connect(&context)?;
-        let opening = opening::open(&mut link, attempt.first_era(), &context.tickets, &context.host_registry);
-        match timeout(deadline - Instant::now(), opening).await {
-            Ok(Ok(opened)) => return Ok(attempt.started(link, opened)),
-            Ok(Err(error)) => attempt.failed(link, error).await?,
-            Err(_) => {
-                let error = out_of_time(&attempt.spec, &link);
-                attempt.end(link);
-                return Err(error);
+        let (pid, witness) = (link.pid(), link.witness());
+        let (first, guess) = (attempt.first_era(), attempt.guesses_framing);
+        let opening = opening::open(&mut link, first, guess, &context.tickets, &context.host_registry);
+        let is_slow = || {
+            let _ = slow.send(slow_start(&attempt.spec, &witness));
+        };
+        match watch.over(opening, pid, is_slow).await {
+            Ok(Ok(opened)) => {
+                watch.progressed();
+                return Ok(attempt.started(link, opened, watch, slot));
             }
+            Ok(Err(error)) => attempt.failed(link, error).await?,
+            Err(why) => return Err(attempt.given_up(link, why, &watch)),
         }
     }
 }
@@ -67,8 +100,17 @@ pub(super) async fn start(
 struct Attempt {
     spec: Arc<ServerSpec>,
     dialect: Dialect,
+    guesses_framing: bool,
     /// The failure of the HTTP transport that was tried first, once the other one is.
     first_failure: Option<Failure>,
+}
+
+/// The HTTP transport that is tried next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Other {
+    Streamable,
+    Sse,
+    PlainApi,
 }
 
 impl Attempt {
@@ -80,25 +122,32 @@ impl Attempt {
                 Ok(Link::Pipe(Box::new(PipeLink::new(launched, self.dialect.framing, limit))))
             }
             Transport::Http(http) => {
-                let flavour = if self.dialect.sse { Flavour::Sse } else { Flavour::Streamable };
-                Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit)?)))
+                let flavour = match self.dialect {
+                    Dialect { plain_api: true, .. } => Flavour::PlainApi,
+                    Dialect { sse: true, .. } => Flavour::Sse,
+                    _ => Flavour::Streamable,
+                };
+                let session_id =
+                    http.remote.then(|| context.host_registry.session_id(remote::new_session_id));
+                Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit, session_id.as_deref())?)))
             }
         }
     }
 
     fn first_era(&self) -> Era {
-        let legacy_first = self.dialect.sse || self.dialect.asked_in_vain.is_some();
+        let Dialect { sse, plain_api, .. } = self.dialect;
+        let legacy_first = sse || plain_api || self.dialect.asked_in_vain.is_some();
         if legacy_first { Era::Legacy } else { Era::Modern }
     }
 
-    fn started(mut self, link: Link, opened: Opened) -> Started {
+    fn started(mut self, link: Link, opened: Opened, watch: Watch, slot: Option<Slot>) -> Started {
         self.dialect.era = opened.era.unwrap_or(Era::Legacy);
         self.dialect.asked_in_vain = match (opened.asked_in_vain, opened.era) {
             (true, _) => Some(today()),
             (false, Some(Era::Legacy)) => self.dialect.asked_in_vain,
             (false, _) => None,
         };
-        Started { link, opened, dialect: self.dialect }
+        Started { link, opened, dialect: self.dialect, watch, slot }
     }
 
     /// Ok: another attempt is worth while, in the dialect that is set now.
@@ -113,29 +162,66 @@ impl Attempt {
             OpenError::Closed { probing: false } => {
                 let failure = link.post_mortem("before it answered", self.spec.timeouts.shutdown).await;
                 // It may have left the older transport since it was last opened.
-                if self.dialect.sse { self.try_transport(false, failure) } else { Err(self.report(failure)) }
+                if self.dialect.sse {
+                    self.try_transport(Other::Streamable, failure)
+                } else {
+                    Err(self.report(failure))
+                }
             }
             OpenError::Refused(text) => {
                 let failure = link.failure(format!("refused to be initialised: {text}"));
                 self.end(link);
                 Err(failure)
             }
+            // The next attempt writes lines.
+            OpenError::ReadsLines => {
+                (self.dialect.framing, self.guesses_framing) = (Framing::Newline, false);
+                self.end(link);
+                Ok(())
+            }
             OpenError::Undelivered(error) => {
                 self.end(link);
                 let failure = error.failure_of(&self.spec);
-                let other = !self.dialect.sse && error.suggests_sse();
-                if other { self.try_transport(true, failure) } else { Err(self.report(failure)) }
+                match self.other_transport(&error) {
+                    Some(other) => self.try_transport(other, failure),
+                    None => Err(self.report(failure)),
+                }
             }
         }
     }
 
-    fn try_transport(&mut self, sse: bool, failure: Failure) -> Result<(), Failure> {
+    /// The transport that this error suggests.
+    fn other_transport(&self, error: &TransportError) -> Option<Other> {
+        let Dialect { sse, plain_api, .. } = self.dialect;
+        match self.spec.is_remote() {
+            true if plain_api && error.suggests_plain_api() => Some(Other::Streamable),
+            true => error.suggests_plain_api().then_some(Other::PlainApi),
+            false => (!sse && error.suggests_sse()).then_some(Other::Sse),
+        }
+    }
+
+    fn try_transport(&mut self, other: Other, failure: Failure) -> Result<(), Failure> {
         if self.first_failure.is_some() || !tries_both_transports(&self.spec) {
             return Err(self.report(failure));
         }
-        self.dialect.sse = sse;
+        self.dialect.sse = other == Other::Sse;
+        self.dialect.plain_api = other == Other::PlainApi;
         self.first_failure = Some(failure);
         Ok(())
+    }
+
+    fn given_up(&self, link: Link, why: GiveUp, watch: &Watch) -> StartError {
+        let failure = match why {
+            GiveUp::Idle => out_of_time(&self.spec, &link.witness()),
+            GiveUp::TooLong => too_long(&self.spec, &link.witness(), watch),
+        };
+        let end = match why {
+            _ if link.has_sent() => AttemptEnd::Spoke,
+            GiveUp::Idle => AttemptEnd::Silent,
+            GiveUp::TooLong => AttemptEnd::Unclear,
+        };
+        self.end(link);
+        StartError { failure, end, busy: None }
     }
 
     /// Of two failures the first is reported: it is about the transport that was expected.
@@ -148,9 +234,26 @@ impl Attempt {
     }
 }
 
-fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {
+/// A start that is not over although its time is.
+pub(super) fn slow_start(spec: &ServerSpec, witness: &Witness) -> Failure {
+    let what = format!("slow: still starting after {} s", spec.timeouts.start.as_secs_f32());
+    with_remedy(spec, witness.failure(what))
+}
+
+/// A start that ended because the server did nothing.
+fn out_of_time(spec: &ServerSpec, witness: &Witness) -> Failure {
     let what = format!("did not answer within {} s of its start", spec.timeouts.start.as_secs_f32());
-    let mut failure = link.failure(what).because(Cause::OutOfTime);
+    with_remedy(spec, witness.failure(what))
+}
+
+/// A start that went on until the hard end.
+pub(super) fn too_long(spec: &ServerSpec, witness: &Witness, watch: &Watch) -> Failure {
+    let what = format!("was still starting after {}, so plugbay ended it", watch.hard_end());
+    with_remedy(spec, witness.failure(what))
+}
+
+fn with_remedy(spec: &ServerSpec, failure: Failure) -> Failure {
+    let mut failure = failure.because(Cause::OutOfTime);
     if failure.remedy.is_none() {
         let first = match &spec.transport {
             Transport::Stdio(_) => "run its command by hand",
@@ -158,5 +261,5 @@ fn out_of_time(spec: &ServerSpec, link: &Link) -> StartError {
         };
         failure.remedy = Some(format!("{first}, or raise \"start\" in its \"plugbay\" settings"));
     }
-    StartError { failure, silent: !link.has_sent() }
+    failure
 }

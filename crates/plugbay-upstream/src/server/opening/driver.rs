@@ -12,10 +12,11 @@ use super::{
 };
 use crate::link::{Link, LinkEvent};
 
-/// Opens a server, with the request of `first` at first.
+/// Opens a server, with the request of `first` at first. `guesses_framing`: the link's framing is only tried out.
 pub(in crate::server) async fn open(
     link: &mut Link,
     first: Era,
+    guesses_framing: bool,
     tickets: &Tickets,
     host_registry: &HostRegistry,
 ) -> Result<Opened, OpenError> {
@@ -30,6 +31,10 @@ pub(in crate::server) async fn open(
             Output::Agreed(version) => link.opened(version.as_deref()),
             Output::Wait(deadline) => {
                 let event = next_event(link, deadline).await;
+                let is_answer = matches!(&event, Event::Message(message) if opening.is_answer(message));
+                if guesses_framing && link.answers_by_lines() && !is_answer {
+                    return Err(OpenError::ReadsLines);
+                }
                 opening.handle(event, clock::now());
             }
             Output::Opened(opened) => return Ok(*opened),

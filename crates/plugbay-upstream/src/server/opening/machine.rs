@@ -188,6 +188,14 @@ impl<'a> Opening<'a> {
         }
     }
 
+    /// Whether the message answers a request of this opening.
+    pub(super) fn is_answer(&self, message: &[u8]) -> bool {
+        match Head::read(message).map(|head| head.kind) {
+            Ok(Kind::Result { id } | Kind::Error { id: Some(id) }) => self.method(&message[id]).is_some(),
+            _ => false,
+        }
+    }
+
     fn deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Discovering { deadline }

@@ -44,6 +44,8 @@ pub(super) enum OpenError {
     Closed { probing: bool },
     /// The server answered `initialize` with this error.
     Refused(String),
+    /// The server answers `Content-Length` headers by lines: it reads lines.
+    ReadsLines,
     /// The request was not delivered, or an intermediary rejected it.
     Undelivered(TransportError),
 }

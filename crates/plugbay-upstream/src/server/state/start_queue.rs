@@ -1,12 +1,19 @@
 //! Work that waits until a server is up.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use plugbay_core::{
     exchange::{Answer, Call, Ticket, Warmed},
     failure::{CallError, Failure},
+    start::Priority,
 };
+
+use crate::spec::Timeouts;
 
 /// A request that was rendered but never sent.
 pub(in crate::server) type Unsent = (Ticket, Bytes);
@@ -15,29 +22,77 @@ pub(in crate::server) type Unsent = (Ticket, Bytes);
 #[derive(Debug, Default)]
 pub(in crate::server) struct StartQueue {
     /// Calls that came while the server was being started.
-    calls: VecDeque<Call>,
+    calls: VecDeque<Queued>,
     warmed: Vec<Warmed>,
+    /// The start is wanted although no call waits for it, and how urgently.
+    wanted: Option<Priority>,
     /// Calls that a server ended without having received: its successor gets them.
     unsent: Vec<Unsent>,
 }
 
+#[derive(Debug)]
+struct Queued {
+    call: Call,
+    since: Instant,
+    patience: Duration,
+}
+
+impl Queued {
+    fn deadline(&self) -> Option<Instant> {
+        self.since.checked_add(self.patience)
+    }
+}
+
 impl StartQueue {
-    pub(in crate::server) fn push(&mut self, call: Call) {
-        self.calls.push_back(call);
+    /// A call waits for as long as it may take, and at least as long as a start.
+    pub(in crate::server) fn push(&mut self, call: Call, since: Instant, timeouts: Timeouts) {
+        let patience = call.timeout.unwrap_or(timeouts.call).max(timeouts.start);
+        self.calls.push_back(Queued { call, since, patience });
     }
 
     pub(in crate::server) fn pop(&mut self) -> Option<Call> {
-        self.calls.pop_front()
+        Some(self.calls.pop_front()?.call)
+    }
+
+    /// Takes out the calls that have waited for too long, with how long they have.
+    pub(in crate::server) fn expire(&mut self, now: Instant) -> Vec<(Call, Duration)> {
+        let is_over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
+        let (over, kept) = self.calls.drain(..).partition::<VecDeque<_>, _>(is_over);
+        self.calls = kept;
+        over.into_iter().map(|queued| (queued.call, queued.patience)).collect()
+    }
+
+    pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
+        self.calls.iter().filter_map(Queued::deadline).min()
+    }
+
+    /// The server shall start although no call waits for it.
+    pub(in crate::server) fn want(&mut self, priority: Priority) {
+        self.wanted = self.wanted.max(Some(priority));
+    }
+
+    /// Whether anybody still wants the start.
+    pub(in crate::server) fn is_wanted(&self) -> bool {
+        self.wanted.is_some() || self.is_awaited()
+    }
+
+    /// How urgent the start is.
+    pub(in crate::server) fn priority(&self) -> Priority {
+        if self.is_awaited() { Priority::Called } else { self.wanted.unwrap_or(Priority::Behind) }
+    }
+
+    fn is_awaited(&self) -> bool {
+        !(self.calls.is_empty() && self.warmed.is_empty() && self.unsent.is_empty())
     }
 
     /// Drops a call without an answer.
     pub(in crate::server) fn cancel(&mut self, ticket: Ticket) {
-        self.calls.retain(|call| call.ticket != ticket);
+        self.calls.retain(|queued| queued.call.ticket != ticket);
     }
 
     /// Answers every call that waits with this error.
     pub(in crate::server) fn fail_calls(&mut self, error: &CallError) {
-        for call in self.calls.drain(..) {
+        for Queued { call, .. } in self.calls.drain(..) {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
         }
     }
@@ -46,8 +101,9 @@ impl StartQueue {
         self.warmed.push(warmed);
     }
 
-    /// The start has ended like this.
+    /// The start has ended like this, or is not waited for any longer.
     pub(in crate::server) fn started(&mut self, outcome: &Result<(), Arc<Failure>>) {
+        self.wanted = None;
         for warmed in self.warmed.drain(..) {
             warmed.tell(outcome.clone());
         }
@@ -98,7 +154,7 @@ mod tests {
         let (counts, caller) = TestCaller::new();
         let mut queue = StartQueue::default();
         for number in 1..=4 {
-            queue.push(call(number, &caller));
+            queue.push(call(number, &caller), Instant::now(), Timeouts::default());
         }
         queue.cancel(Ticket(2));
         assert_eq!(queue.pop().map(|call| call.ticket), Some(Ticket(1)));
@@ -106,6 +162,28 @@ mod tests {
         queue.fail_calls(&CallError::Gone(ServerName::parse("s").unwrap()));
         assert!(queue.pop().is_none());
         assert_eq!(counts.answers(), 1, "the call that was left");
+    }
+
+    #[test]
+    fn a_call_waits_for_a_start_for_its_own_time_and_at_least_that_of_a_start() {
+        let (_, caller) = TestCaller::new();
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut queue = StartQueue::default();
+        assert!(!queue.is_wanted());
+        for (number, seconds) in [(1, None), (2, Some(1)), (3, Some(600))] {
+            let timeout = seconds.map(Duration::from_secs);
+            queue.push(Call { timeout, ..call(number, &caller) }, now, Timeouts::default());
+        }
+        assert_eq!((queue.priority(), queue.next_deadline()), (Priority::Called, Some(now + 30 * second)));
+        assert!(queue.expire(now + 29 * second).is_empty());
+        let expired = queue.expire(now + 120 * second);
+        let expired: Vec<_> =
+            expired.into_iter().map(|(call, after)| (call.ticket.0, after.as_secs())).collect();
+        assert_eq!(expired, [(1, 120), (2, 30)]);
+        assert_eq!(queue.pop().map(|call| call.ticket), Some(Ticket(3)));
+        queue.want(Priority::Listed);
+        queue.want(Priority::Behind);
+        assert_eq!((queue.priority(), queue.is_wanted()), (Priority::Listed, true));
     }
 
     #[test]

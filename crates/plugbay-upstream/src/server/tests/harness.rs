@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -28,7 +31,9 @@ use super::{
     soon,
 };
 use crate::{
+    Starts, Vitals,
     link::{Launched, Launcher},
+    observers::Observers,
     spec::{DEFAULT_MESSAGE_LIMIT, Framing, ServerSpec, StdioSpec, Timeouts, Transport},
 };
 
@@ -42,6 +47,8 @@ pub(super) struct Setup {
     pub(super) message_limit: usize,
     /// Which launches fail at once, counted from 0.
     pub(super) broken: fn(usize) -> bool,
+    /// How many servers may start at a time, and what is seen of them.
+    pub(super) starts: Arc<Starts>,
 }
 
 impl Default for Setup {
@@ -53,7 +60,33 @@ impl Default for Setup {
             pipe: 64 * 1024,
             message_limit: DEFAULT_MESSAGE_LIMIT,
             broken: |_| false,
+            starts: Starts::with(4, Arc::new(Scripted::default())),
         }
+    }
+}
+
+/// What tests say that the system tells: by default an idle server on an idle machine.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    /// How much processor time the server uses between two looks, in seconds.
+    pub(crate) uses: AtomicU64,
+    used: AtomicU64,
+    /// Not 0: no processor is free.
+    pub(crate) saturated: AtomicU64,
+}
+
+impl Vitals for Scripted {
+    fn cpu(&self, _: i32) -> Option<Duration> {
+        self.cpu_without_process()
+    }
+
+    fn cpu_without_process(&self) -> Option<Duration> {
+        let uses = self.uses.load(Relaxed);
+        Some(Duration::from_secs(self.used.fetch_add(uses, Relaxed) + uses))
+    }
+
+    fn is_saturated(&self) -> bool {
+        self.saturated.load(Relaxed) > 0
     }
 }
 
@@ -73,7 +106,7 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(setup: Setup) -> Self {
-        let Setup { timeouts, framing, known, pipe, message_limit, broken } = setup;
+        let Setup { timeouts, framing, known, pipe, message_limit, broken, starts } = setup;
         let (arrivals, peers) = mpsc::unbounded_channel();
         let (report_sender, reports) = mpsc::unbounded_channel();
         let launches = Arc::new(Mutex::new(Vec::new()));
@@ -90,14 +123,9 @@ impl Harness {
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });
         let tickets = Arc::new(Tickets::default());
-        let context = ServerContext {
-            launcher,
-            tickets,
-            host_registry: Arc::default(),
-            reports: report_sender,
-            status_changed: Arc::default(),
-        };
         let spec = ServerSpec { timeouts, message_limit, ..spec(framing) };
+        let observers = Observers::reporting_to(report_sender, spec.clone());
+        let context = ServerContext::new(launcher, tickets, starts, Arc::default(), observers);
         let handle = ServerHandle::spawn(spec, known, context.clone());
         Self { handle, calls: Arc::default(), context, peers, launches, reports }
     }
@@ -162,6 +190,12 @@ impl Harness {
         report.outcome.expect("an offer")
     }
 
+    /// The next report, which must be a failure, and the dialect of the next start.
+    pub(super) async fn failure(&mut self) -> (Arc<Failure>, Dialect) {
+        let report = soon("a report", self.reports.recv()).await.expect("the task reports");
+        (report.outcome.expect_err("a failure"), report.dialect)
+    }
+
     /// Waits for the status to be so.
     pub(super) async fn condition(&self, wanted: impl Fn(&Condition) -> bool) {
         let mut status = self.handle.status();
@@ -170,7 +204,7 @@ impl Harness {
     }
 }
 
-pub(super) fn spec(framing: Framing) -> ServerSpec {
+pub(crate) fn spec(framing: Framing) -> ServerSpec {
     let stdio = StdioSpec {
         command: "scripted".to_owned(),
         args: Vec::new(),
@@ -178,6 +212,7 @@ pub(super) fn spec(framing: Framing) -> ServerSpec {
         pass_env: Vec::new(),
         cwd: None,
         framing,
+        origin: crate::spec::Origin::default(),
     };
     ServerSpec {
         name: ServerName::parse("s").unwrap(),

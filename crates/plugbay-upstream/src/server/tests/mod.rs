@@ -7,6 +7,7 @@ mod eras;
 pub(crate) mod harness;
 mod host;
 mod idle;
+mod instances;
 mod listing;
 mod messages;
 mod notifications;
@@ -14,6 +15,7 @@ mod peer;
 mod restart;
 mod server_requests;
 mod simulation;
+mod slow_start;
 mod start;
 mod tasks;
 

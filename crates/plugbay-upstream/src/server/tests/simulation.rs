@@ -4,29 +4,26 @@
 use std::{
     collections::{BTreeMap, HashMap},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use plugbay_core::{
     era::Era,
-    exchange::{Servers, Ticket, Tickets},
+    exchange::{Servers, Ticket},
     failure::Failure,
     name::ServerName,
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     MINUTE, SECOND,
-    harness::{Calls, cancellation, spec},
+    harness::{Calls, Scripted, cancellation, spec},
     peer::{Peer, page},
 };
 use crate::{
-    Pool, ServerContext, ServerHandle, ServerSet,
+    Observers, Pool, ServerContext, ServerHandle, ServerSet, Starts,
     link::{Launched, Launcher},
     spec::{Framing, ServerSpec, Timeouts},
 };
@@ -142,20 +139,18 @@ impl Stage {
             let (reader, writer) = tokio::io::split(ours);
             Ok(Launched { reader: Box::new(reader), writer: Box::new(writer), process: None })
         });
-        let (reports, _) = mpsc::unbounded_channel();
-        let context = ServerContext {
-            launcher,
-            tickets: Arc::new(Tickets::default()),
-            host_registry: Arc::default(),
-            reports,
-            status_changed: Arc::default(),
-        };
+        let vitals = Scripted::default();
+        vitals.uses.store(dice.roll(2), Relaxed);
+        // One at a time: a start often waits for another.
+        let starts = Starts::with(1, Arc::new(vitals));
+        let context =
+            ServerContext::new(launcher, Arc::default(), starts, Arc::default(), Observers::default());
         let stage = Self { pool: Pool::default(), context, delivered };
         let running = SERVERS.map(|name| {
             let name = ServerName::parse(name).unwrap();
             (name.clone(), stage.spawn(name, dice))
         });
-        stage.pool.replace(ServerSet { handles: running.into(), invalid: BTreeMap::new() });
+        stage.pool.replace(ServerSet { handles: running.into(), ..ServerSet::default() });
         stage
     }
 
@@ -171,7 +166,7 @@ impl Stage {
     async fn reload(&self, name: &ServerName, dice: &mut Dice) {
         let mut running = self.pool.servers().handles.clone();
         let old = running.insert(name.clone(), self.spawn(name.clone(), dice)).expect("it was there");
-        self.pool.replace(ServerSet { handles: running, invalid: BTreeMap::new() });
+        self.pool.replace(ServerSet { handles: running, ..ServerSet::default() });
         old.stop().await;
     }
 }

@@ -1,14 +1,16 @@
 //! Starts: timeouts, retries, and what happens to calls meanwhile.
 
-use plugbay_core::{era::Era, wire};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use plugbay_core::{catalog::Dialect, era::Era, wire};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
-    harness::{Harness, Setup, silent},
+    harness::{Harness, Scripted, Setup, silent},
 };
-use crate::spec::Framing;
+use crate::{Starts, Vitals, spec::Framing};
 
 /// Each pause is at most this, and at least three quarters of it.
 fn longest_pause(failures: usize) -> f64 {
@@ -129,14 +131,14 @@ async fn a_server_that_never_answers_tools_list_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_start_tries_the_other_framing_unless_configured() {
+async fn silent_starts_try_the_other_framing_unless_configured() {
     use wire::Framing::{ContentLength, Newline};
     let cases = [
-        (Framing::Auto, "", [Newline, ContentLength, Newline]),
-        (Framing::Auto, "Loading the model ...", [Newline, ContentLength, Newline]),
-        (Framing::Auto, r#"{"jsonrpc":"2.0","method":"loading"}"#, [Newline, Newline, Newline]),
-        (Framing::Newline, "", [Newline, Newline, Newline]),
-        (Framing::ContentLength, "", [ContentLength, ContentLength, ContentLength]),
+        (Framing::Auto, "", [Newline, Newline, ContentLength, Newline, Newline, ContentLength]),
+        (Framing::Auto, "Loading ...", [Newline, Newline, ContentLength, Newline, Newline, ContentLength]),
+        (Framing::Auto, r#"{"jsonrpc":"2.0","method":"loading"}"#, [Newline; 6]),
+        (Framing::Newline, "", [Newline; 6]),
+        (Framing::ContentLength, "", [ContentLength; 6]),
     ];
     for (framing, word, expected) in cases {
         let mut harness = Harness::new(Setup { framing, known: None, ..Setup::default() });
@@ -156,12 +158,70 @@ async fn a_silent_start_tries_the_other_framing_unless_configured() {
 async fn the_framing_that_worked_is_kept() {
     let mut harness = Harness::new(Setup::default());
     harness.handle.refresh();
-    let _silent = harness.launched().await;
+    let _silent = (harness.launched().await, harness.launched().await);
     for _ in 0..2 {
         let mut peer = harness.launched().await;
         peer.open(Era::Legacy).await;
         peer.list(&["echo"]).await;
         assert_eq!(peer.framing(), Some(wire::Framing::ContentLength));
         harness.condition(|condition| *condition == crate::Condition::Ready).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_content_length_with_an_error_gets_lines_at_once() {
+    let answers = [
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"Invalid JSON"}}"#,
+    ];
+    for answer in answers {
+        let mut harness = Harness::new(Setup::default());
+        harness.handle.refresh();
+        let _silent = (harness.launched().await, harness.launched().await);
+        let mut peer = harness.launched().await;
+        peer.expect("initialize").await;
+        assert_eq!(peer.framing(), Some(wire::Framing::ContentLength));
+        let asked = Instant::now();
+        peer.say(answer).await;
+        let mut peer = harness.launched().await;
+        peer.open(Era::Legacy).await;
+        assert_eq!((peer.framing(), asked.elapsed() < SECOND), (Some(wire::Framing::Newline), true));
+        peer.list(&["echo"]).await;
+        harness.condition(|condition| *condition == crate::Condition::Ready).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn remembered_content_length_framing_goes_back_to_lines_when_a_start_fails() {
+    use wire::Framing::{ContentLength, Newline};
+    let known = Some(Dialect { framing: ContentLength, ..silent() });
+    let mut harness = Harness::new(Setup { known, ..Setup::default() });
+    harness.handle.refresh();
+    for expected in [ContentLength, Newline, ContentLength, Newline] {
+        let mut peer = harness.launched().await;
+        peer.expect("initialize").await;
+        assert_eq!(peer.framing(), Some(expected));
+        if expected == ContentLength {
+            drop(peer); // it exits: that is no reason to try the same again
+        } else {
+            peer.expect_end().await;
+        }
+        let next = if expected == ContentLength { Newline } else { ContentLength };
+        assert_eq!(harness.failure().await.1.framing, next);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_machine_is_no_reason_to_try_another_framing() {
+    let vitals = Arc::new(Scripted::default());
+    let starts = Starts::with(4, Arc::clone(&vitals) as Arc<dyn Vitals>);
+    let mut harness = Harness::new(Setup { starts, ..Setup::default() });
+    vitals.saturated.store(1, Relaxed);
+    harness.handle.refresh();
+    for _ in 0..4 {
+        let mut peer = harness.launched().await;
+        peer.expect("initialize").await;
+        assert_eq!(peer.framing(), Some(wire::Framing::Newline));
+        peer.expect_end().await;
     }
 }

@@ -1,0 +1,253 @@
+//! The running servers of all gateways in this process: gateways that want the same one share it.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use plugbay_core::{catalog::Dialect, exchange::Tickets, host_registry::HostRegistry};
+
+use crate::{
+    http::remote::new_session_id,
+    link::Launcher,
+    observers::{Observer, Observers, Observing},
+    server::{ServerContext, ServerHandle},
+    session_pool::SessionGroup,
+    slots::Slots,
+    spec::{ServerSpec, Transport},
+    starts::Starts,
+};
+
+/// How long a server that only lists for sessions stays when it has listed.
+const LISTER_IDLE: Duration = Duration::from_secs(1);
+
+/// Starts servers and shares them between the gateways of one process.
+pub struct Instances {
+    pub launcher: Launcher,
+    /// One number names a call in the whole process.
+    pub tickets: Arc<Tickets>,
+    /// A few servers start at a time, of all gateways together.
+    pub starts: Arc<Starts>,
+    // A std mutex: held for look-ups, never across an await.
+    shared: Mutex<Vec<(Key, Weak<Instance>)>>,
+    /// The slots of servers of which each session has an instance of its own.
+    slots: Mutex<Vec<(ServerSpec, Weak<Slots>)>>,
+}
+
+/// What makes two gateways share a process: the launch with its environment and time-outs, and the folder if the
+/// scope needs it.
+#[derive(PartialEq, Eq)]
+struct Key {
+    spec: ServerSpec,
+    folder: Option<PathBuf>,
+}
+
+/// Who uses one process of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sharing {
+    /// Every gateway of this process.
+    Everybody,
+    /// Every gateway that serves this folder.
+    Folder,
+    /// One gateway, because it is one session.
+    Gateway,
+    /// Nobody: it lists for sessions, each of which has an instance of its own.
+    Sessions {
+        /// How many of them may run.
+        limit: usize,
+        /// For a server that keeps its data in a file: each session has its own.
+        file: Option<SessionFile>,
+    },
+}
+
+/// The file in which a server keeps its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFile {
+    /// The environment variable that tells the server its file.
+    pub variable: String,
+    /// Where the files of sessions are if none is configured.
+    pub folder: PathBuf,
+}
+
+/// A gateway, or a session, as the servers see it that it uses.
+#[derive(Debug, Clone)]
+pub struct User {
+    pub host_registry: Arc<HostRegistry>,
+    pub observer: Observer,
+}
+
+/// One actor, and what all who use it share.
+#[derive(Debug)]
+struct Instance {
+    handle: ServerHandle,
+    observers: Observers,
+    host_registry: Arc<HostRegistry>,
+}
+
+/// A gateway's part in an instance. The last one to be dropped ends the server.
+#[derive(Debug)]
+pub struct Attached {
+    /// The server as the gateway has configured it.
+    pub spec: Arc<ServerSpec>,
+    pub sharing: Sharing,
+    /// If each session has an instance of its own: how to make one.
+    pub sessions: Option<Arc<SessionGroup>>,
+    observing: Observing,
+    instance: Arc<Instance>,
+}
+
+impl Instances {
+    pub fn new(launcher: Launcher) -> Arc<Self> {
+        Arc::new(Self {
+            launcher,
+            tickets: Arc::default(),
+            starts: Starts::new(),
+            shared: Mutex::default(),
+            slots: Mutex::default(),
+        })
+    }
+
+    /// Takes part in the server that fits, which starts at its first use. `folder` is the folder of the gateway;
+    /// `known` the dialect of the last opening.
+    pub fn attach(
+        &self,
+        spec: &ServerSpec,
+        folder: &Path,
+        sharing: Sharing,
+        known: Option<Dialect>,
+        user: &User,
+    ) -> Attached {
+        let launch = launch(spec, folder, &sharing);
+        let sessions = match sharing {
+            Sharing::Sessions { limit, ref file } => Some(self.group(&launch, limit, file.clone(), known)),
+            _ => None,
+        };
+        let instance = match sharing {
+            Sharing::Everybody => self.find(Key { spec: launch, folder: None }, known),
+            Sharing::Folder => self.find(Key { spec: launch, folder: Some(folder.to_owned()) }, known),
+            Sharing::Gateway => self.start(launch, known),
+            Sharing::Sessions { .. } => self.start(lister(launch), known),
+        };
+        if sessions.is_some() {
+            // It belongs to no session, so that it can ask no host.
+            instance.host_registry.declare_for(&user.host_registry);
+        } else {
+            instance.host_registry.include(&user.host_registry);
+        }
+        if sharing == Sharing::Gateway && spec.is_remote() {
+            // One session of hosts has one id at all remotes, also after a reload.
+            let id = user.host_registry.session_id(new_session_id);
+            instance.host_registry.session_id(|| id);
+        }
+        let spec = Arc::new(spec.clone());
+        let observing = instance.observers.add(&spec, &user.observer);
+        Attached { spec, sharing, sessions, observing, instance }
+    }
+
+    fn find(&self, key: Key, known: Option<Dialect>) -> Arc<Instance> {
+        let mut shared = lock(&self.shared);
+        shared.retain(|(_, instance)| instance.strong_count() > 0);
+        let found = shared.iter().find(|(other, _)| *other == key).and_then(|(_, found)| found.upgrade());
+        found.unwrap_or_else(|| {
+            let instance = self.start(key.spec.clone(), known);
+            shared.push((key, Arc::downgrade(&instance)));
+            instance
+        })
+    }
+
+    fn start(&self, spec: ServerSpec, known: Option<Dialect>) -> Arc<Instance> {
+        let (observers, host_registry) = (Observers::default(), Arc::new(HostRegistry::default()));
+        let context = self.context(Arc::clone(&host_registry), observers.clone());
+        Arc::new(Instance { handle: ServerHandle::spawn(spec, known, context), observers, host_registry })
+    }
+
+    pub(crate) fn context(&self, host_registry: Arc<HostRegistry>, observers: Observers) -> ServerContext {
+        let (launcher, tickets) = (Arc::clone(&self.launcher), Arc::clone(&self.tickets));
+        ServerContext::new(launcher, tickets, Arc::clone(&self.starts), host_registry, observers)
+    }
+
+    fn group(
+        &self,
+        launch: &ServerSpec,
+        limit: usize,
+        file: Option<SessionFile>,
+        known: Option<Dialect>,
+    ) -> Arc<SessionGroup> {
+        let mut all = lock(&self.slots);
+        all.retain(|(_, slots)| slots.strong_count() > 0);
+        let found = all.iter().find(|(spec, _)| spec == launch).and_then(|(_, slots)| slots.upgrade());
+        let slots = found.unwrap_or_else(|| {
+            let slots = Arc::new(Slots::new(launch.name.clone(), limit));
+            all.push((launch.clone(), Arc::downgrade(&slots)));
+            slots
+        });
+        drop(all);
+        slots.set_limit(limit);
+        Arc::new(SessionGroup::new(Arc::new(launch.clone()), slots, file, known))
+    }
+}
+
+impl Attached {
+    pub fn handle(&self) -> &ServerHandle {
+        &self.instance.handle
+    }
+
+    /// Whether it is the server that is wanted now. Another limit of instances applies at once.
+    pub fn fits(&self, spec: &ServerSpec, sharing: &Sharing) -> bool {
+        let same = match (&self.sharing, sharing) {
+            (Sharing::Sessions { file: now, .. }, Sharing::Sessions { file: wanted, .. }) => now == wanted,
+            (now, wanted) => now == wanted,
+        };
+        let fits = same && *self.spec == *spec;
+        if let (true, Sharing::Sessions { limit, .. }, Some(sessions)) = (fits, sharing, &self.sessions) {
+            sessions.set_limit(*limit);
+        }
+        fits
+    }
+
+    /// How many processes of the server run for all who share it.
+    pub fn running(&self) -> usize {
+        let own = usize::from(self.instance.handle.status().borrow().pid.is_some());
+        own + self.sessions.as_ref().map_or(0, |sessions| sessions.running())
+    }
+
+    /// Ends the gateway's part; returns when no process is left, if it was the last.
+    pub async fn detach(self) {
+        let Self { observing, instance, .. } = self;
+        drop(observing);
+        if let Some(instance) = Arc::into_inner(instance) {
+            instance.handle.stop().await;
+        }
+    }
+}
+
+/// The server as it is started for this folder. A server that everybody uses belongs to no folder.
+fn launch(spec: &ServerSpec, folder: &Path, sharing: &Sharing) -> ServerSpec {
+    let mut spec = spec.clone();
+    if let Transport::Stdio(stdio) = &mut spec.transport {
+        if *sharing != Sharing::Everybody {
+            stdio.cwd.get_or_insert_with(|| folder.to_owned());
+        }
+        stdio.origin = stdio.origin.at_home();
+    }
+    spec
+}
+
+/// The server that lists for sessions: it stops when it has listed.
+fn lister(mut spec: ServerSpec) -> ServerSpec {
+    spec.timeouts.idle = Some(spec.timeouts.idle.unwrap_or(LISTER_IDLE).min(LISTER_IDLE));
+    spec
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing can panic half-way through a change, so a poisoned table is still whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Instances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instances").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,126 @@
+//! Who hears of one server: each gateway or session that uses it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use plugbay_core::{
+    catalog::{Dialect, Offer},
+    failure::Failure,
+};
+use tokio::sync::Notify;
+
+use crate::{server::Report, spec::ServerSpec};
+
+/// Takes the reports of a server.
+pub type Reports = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// Somebody who hears of servers.
+#[derive(Clone)]
+pub struct Observer {
+    pub reports: Reports,
+    /// Notified when the status of a server has changed.
+    pub status_changed: Arc<Notify>,
+}
+
+/// The observers of one server, and what it last offered or why it failed.
+#[derive(Debug, Clone, Default)]
+pub struct Observers(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    observers: Vec<(u64, Arc<ServerSpec>, Observer)>,
+    next: u64,
+    offer: Option<Arc<Offer>>,
+    /// How it was last spoken to.
+    dialect: Option<Dialect>,
+    /// Why it does not work now.
+    failure: Option<Arc<Failure>>,
+}
+
+/// Keeps an observer in its place.
+#[derive(Debug)]
+pub(crate) struct Observing {
+    observers: Observers,
+    number: u64,
+}
+
+impl Observers {
+    /// Adds an observer, for as long as the result lives. It hears at once what the others have heard. `spec` is the
+    /// server as this observer has configured it.
+    pub(crate) fn add(&self, spec: &Arc<ServerSpec>, observer: &Observer) -> Observing {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        let known = [state.offer.clone().map(Ok), state.failure.clone().map(Err)];
+        let dialect = state.dialect;
+        state.observers.push((number, Arc::clone(spec), observer.clone()));
+        drop(state);
+        for (outcome, dialect) in known.into_iter().flatten().zip(dialect.into_iter().cycle()) {
+            (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect });
+        }
+        Observing { observers: self.clone(), number }
+    }
+
+    /// Observers of which one sends its reports here.
+    #[cfg(test)]
+    pub(crate) fn reporting_to(
+        reports: tokio::sync::mpsc::UnboundedSender<Report>,
+        spec: ServerSpec,
+    ) -> Self {
+        let reports: Reports = Arc::new(move |report| _ = reports.send(report));
+        let observer = Observer { reports, status_changed: Arc::default() };
+        let observers = Self::default();
+        observers.lock().observers.push((0, Arc::new(spec), observer));
+        observers
+    }
+
+    pub(crate) fn report(&self, outcome: &Result<Arc<Offer>, Arc<Failure>>, dialect: Dialect) {
+        let mut state = self.lock();
+        state.dialect = Some(dialect);
+        match outcome {
+            Ok(offer) => (state.offer, state.failure) = (Some(Arc::clone(offer)), None),
+            Err(failure) => state.failure = Some(Arc::clone(failure)),
+        }
+        let observers = state.observers.clone();
+        drop(state);
+        for (_, spec, observer) in observers {
+            (observer.reports)(Report { spec, outcome: outcome.clone(), dialect });
+        }
+    }
+
+    pub(crate) fn status_changed(&self) {
+        for (_, _, observer) in &self.lock().observers {
+            observer.status_changed.notify_one();
+        }
+    }
+
+    /// How the server was last spoken to.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        self.lock().dialect
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing can panic half-way through a change, so a poisoned list is still whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Observing {
+    fn drop(&mut self) {
+        self.observers.lock().observers.retain(|(number, ..)| *number != self.number);
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} observers", self.observers.len())
+    }
+}
