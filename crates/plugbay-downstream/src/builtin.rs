@@ -10,11 +10,11 @@ use std::{borrow::Cow, ops::Range, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    arguments::{self, Envelope, NoCall},
+    arguments::{self, CheckedArguments, Envelope, NoCall},
     name::{self, ServerName},
     search::reply,
     surface::{BuiltinTool, Found, Snapshot, Target, failed_unlisted},
-    wire::{Head, write},
+    wire::{Head, Span, write},
 };
 
 use self::call_arguments::Arguments;
@@ -130,22 +130,31 @@ fn inner_route<T>(
     let (Some(name), Some(outer)) = (request.name.clone(), request.arguments.clone()) else {
         return Err("\"arguments\" are missing".to_owned());
     };
-    let arguments = match call.arguments {
-        Cow::Borrowed(arguments) => shared(&request.message, arguments),
-        Cow::Owned(arguments) => sendable(on_one_line(arguments))?,
-    };
-    let repaired = serde_json::to_string(&call.repairs).ok().filter(|_| !call.repairs.is_empty());
-    let inner = InnerCall {
-        arguments: (outer, arguments),
-        timeout: call.timeout.map(|timeout| timeout.min(LONGEST_CALL)),
-        repairs: repaired.map(|repairs| Bytes::from(format!(r#""{REPAIRS_KEY}":{repairs}"#))),
-    };
+    let checked = CheckedArguments { arguments: call.arguments, repairs: call.repairs };
+    let timeout = call.timeout.map(|timeout| timeout.min(LONGEST_CALL));
+    let inner = InnerCall { timeout, ..inner_call(request, outer, checked)? };
     Ok(Route {
         server: target.server.clone(),
         subject: Some((name, target.quoted.clone())),
         role: tasks::role_of_call(request, era, snapshot, target),
         inner: Some(inner),
     })
+}
+
+/// A call with these arguments instead of those that stand at `outer`.
+pub(crate) fn inner_call(
+    request: &Request,
+    outer: Span,
+    checked: CheckedArguments<'_>,
+) -> Result<InnerCall, String> {
+    let CheckedArguments { arguments, repairs } = checked;
+    let arguments = match arguments {
+        Cow::Borrowed(arguments) => shared(&request.message, arguments),
+        Cow::Owned(arguments) => sendable(on_one_line(arguments))?,
+    };
+    let repaired = serde_json::to_string(&repairs).ok().filter(|_| !repairs.is_empty());
+    let repairs = repaired.map(|repairs| Bytes::from(format!(r#""{REPAIRS_KEY}":{repairs}"#)));
+    Ok(InnerCall { arguments: (outer, arguments), timeout: None, repairs })
 }
 
 /// `part` as a slice of the message, if it stands there: empty arguments may stand nowhere.

@@ -1,6 +1,6 @@
 //! The hosts that are connected, with their `clientInfo` and mode, for `plugbay status`.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use plugbay_core::{era::Era, exposure::Mode};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,11 @@ const LONGEST: usize = 64;
 
 /// The number of connected hosts of each kind. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct ConnectedHosts(watch::Sender<BTreeMap<ConnectedHost, usize>>);
+pub struct ConnectedHosts {
+    counts: watch::Sender<BTreeMap<ConnectedHost, usize>>,
+    /// Counts the same hosts among others.
+    all: Option<Arc<ConnectedHosts>>,
+}
 
 /// A kind of connected host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,7 +36,33 @@ pub struct ConnectedHost {
 
 impl ConnectedHosts {
     pub fn watch(&self) -> watch::Receiver<BTreeMap<ConnectedHost, usize>> {
-        self.0.subscribe()
+        self.counts.subscribe()
+    }
+
+    /// Counts the hosts of one connection, which count here too.
+    #[must_use]
+    pub fn of_connection(&self) -> Self {
+        Self { counts: watch::Sender::default(), all: Some(Arc::new(self.clone())) }
+    }
+
+    fn add(&self, host: &ConnectedHost) {
+        self.counts.send_modify(|all| *all.entry(host.clone()).or_default() += 1);
+        if let Some(all) = &self.all {
+            all.add(host);
+        }
+    }
+
+    fn remove(&self, host: &ConnectedHost) {
+        self.counts.send_modify(|all| {
+            let Some(count) = all.get_mut(host) else { return };
+            *count -= 1;
+            if *count == 0 {
+                all.remove(host);
+            }
+        });
+        if let Some(all) = &self.all {
+            all.remove(host);
+        }
     }
 }
 
@@ -74,7 +104,7 @@ impl Presence {
     }
 
     fn new(connected_hosts: ConnectedHosts, host: ConnectedHost) -> Self {
-        connected_hosts.0.send_modify(|all| *all.entry(host.clone()).or_default() += 1);
+        connected_hosts.add(&host);
         Self { connected_hosts, host }
     }
 
@@ -95,13 +125,7 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.connected_hosts.0.send_modify(|all| {
-            let Some(count) = all.get_mut(&self.host) else { return };
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.host);
-            }
-        });
+        self.connected_hosts.remove(&self.host);
     }
 }
 

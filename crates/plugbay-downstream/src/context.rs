@@ -58,7 +58,7 @@ impl<'a> RequestContext<'a> {
     }
 
     pub(crate) fn refuse(&self, refusal: &Refusal) {
-        self.answer(respond::error(self.request.id(), refusal));
+        self.sink.refuse(self.request.id(), refusal);
     }
 
     // --- later

@@ -24,12 +24,13 @@ use crate::{
     lists::{self, Kind, ListFilter},
     message::{Message, Notification, Request, Response},
     outbox::Outbox,
+    rate::Limited,
     refusal::Refusal,
     respond,
     route::{self, FindDestination},
     session::Session,
     subscriptions::ItemSubscription,
-    suspended::HostCall,
+    suspended::{HostCall, Observed},
 };
 
 /// Handles one message from a host. Never waits: slow work is spawned, and its answer goes to `sink`.
@@ -37,7 +38,7 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes
     match Message::read(message) {
         Ok(Message::Request(request)) => {
             if let Err(refusal) = serve(session, sink, &request) {
-                sink.answer(respond::error(request.id(), &refusal));
+                sink.refuse(request.id(), &refusal);
             }
         }
         Ok(Message::Notification(notification)) => receive_notification(session, &notification),
@@ -145,7 +146,7 @@ fn list(context: RequestContext<'_>, item_kind: ItemKind) {
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         return context.refuse(&Refusal::InvalidParams("unknown cursor: the list has one page".to_owned()));
     }
-    if item_kind == ItemKind::Tool && era == Era::Legacy && !session.is_alone() {
+    if item_kind == ItemKind::Tool && era == Era::Legacy && !session.has_stream() {
         session.host_view().note_first_list();
     }
     let now = context.snapshot();
@@ -167,7 +168,7 @@ pub(crate) fn call_tool(context: RequestContext<'_>) {
 }
 
 /// Routes a request to one server, or to a built-in tool or prompt.
-fn route_request(context: RequestContext<'_>, find: FindDestination) {
+pub(crate) fn route_request(context: RequestContext<'_>, find: FindDestination) {
     let snapshot = context.snapshot();
     match find(context, &snapshot) {
         Ok(destination) => handle(context, destination),
@@ -203,6 +204,12 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
         Ok(false) => {}
         Err(refusal) => return context.refuse(&refusal),
     }
+    if !may_use(context, route, &snapshot) {
+        return context.refuse(&unknown_tool(request));
+    }
+    if let Err(limited) = context.gateway().principal.admit(snapshot.layout.settings.call_limits) {
+        return refuse_limited(context, route, &snapshot, limited);
+    }
     let ticket = context.gateway().tickets.next();
     if !session.reserve(request.message.slice(request.id.clone()), ticket, &route.server) {
         return context.refuse(&Refusal::IdInUse);
@@ -213,8 +220,12 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
         session.wants_log(Some(level));
     }
-    let draft = draft(request, route);
-    let call = HostCall::begin(context, route, server_era, &draft);
+    let observed = Observed::begin(context, route, &snapshot);
+    let mut draft = draft(request, route);
+    if let Some(observed) = &observed {
+        draft = observed.propagate(draft, request, era, server_era);
+    }
+    let call = HostCall::begin(context, route, server_era, &draft, observed);
     context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,
@@ -226,6 +237,30 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
         task_role: route.role.task_role(),
     };
     context.gateway().servers.forward(&route.server, call);
+}
+
+/// The last guard of a caller's grant, whatever route the request took.
+fn may_use(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> bool {
+    if !context.gateway().principal.is_restricted() {
+        return true;
+    }
+    let Some(exposure) = snapshot.layout.exposures.get(&route.server) else { return false };
+    let tool = route.subject.as_ref().filter(|_| context.request.method() == b"tools/call");
+    tool.is_none_or(|(_, name)| string_value(name).is_some_and(|tool| exposure.policy.may(&tool)))
+}
+
+/// A tool outside the grant does not exist for its caller.
+fn unknown_tool(request: &Request) -> Refusal {
+    let name = request.subject().unwrap_or_default().into_owned();
+    Refusal::Unknown { what: "tool", name, nearest: Vec::new() }
+}
+
+fn refuse_limited(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot, limited: Limited) {
+    let refusal = Refusal::Limited(limited);
+    if let Some(observed) = Observed::begin(context, route, snapshot) {
+        observed.refused(&refusal);
+    }
+    context.refuse(&refusal);
 }
 
 /// The host's bytes with holes for the server's names and the ticket.

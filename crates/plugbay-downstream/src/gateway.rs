@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use plugbay_core::{
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
+    name::ServerName,
+    scope::SessionKey,
     search::EmbeddingTable,
     surface::{Learned, LiveSettings, Snapshot},
     usage_counts::UsageCounts,
@@ -12,7 +14,8 @@ use plugbay_core::{
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    agent_settings::Agents, connected_hosts::ConnectedHosts, ranking::Ranker, suspended::SuspendedCalls,
+    agent_settings::Agents, connected_hosts::ConnectedHosts, principal::Principal, ranking::Ranker,
+    suspended::SuspendedCalls,
 };
 
 /// The way to the servers and the latest view of what they offer.
@@ -43,11 +46,44 @@ pub struct Gateway {
     pub ranker: Arc<Ranker>,
     /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
+    /// Gives each session servers of its own; `None`: all sessions have the same.
+    pub session_views: Option<SessionViews>,
+    /// The sender of the requests; over HTTP each session has its own.
+    pub principal: Principal,
+}
+
+/// Makes the view of a session. Two views of one key have the same servers, which stop some time after the last
+/// view of it was dropped.
+pub type SessionViews = Arc<dyn Fn(&SessionKey) -> SessionView + Send + Sync>;
+
+/// What one session sees of the gateway: its servers, what they offer, and the hosts that they may ask.
+pub struct SessionView {
+    pub servers: Arc<dyn Servers>,
+    pub snapshots: watch::Receiver<Snapshot>,
+    pub host_registry: Arc<HostRegistry>,
+    /// The calls of the session's hosts: what is due for one of them goes to the servers of this session.
+    pub suspended: Arc<SuspendedCalls>,
 }
 
 impl Gateway {
+    /// The gateway as this session sees it.
+    #[must_use]
+    pub fn enter(&self, session: &SessionKey) -> Self {
+        let Some(views) = &self.session_views else { return self.clone() };
+        let SessionView { servers, snapshots, host_registry, suspended } = views(session);
+        let principal = self.principal.clone().within(session);
+        Self { servers, snapshots, host_registry, suspended, principal, ..self.clone() }
+    }
+
+    /// The catalog as the sender of the requests may see it.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.snapshots.borrow().clone()
+        let now = self.snapshots.borrow();
+        self.principal.narrowed(&now).unwrap_or_else(|| now.clone())
+    }
+
+    /// Whether the sender of the requests may know of this server.
+    pub(crate) fn sees(&self, server: &ServerName) -> bool {
+        !self.principal.is_restricted() || self.principal.sees(server, &self.snapshots.borrow())
     }
 
     /// The settings as they are now: a reload may change them at any time.

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -33,6 +33,17 @@ pub(crate) struct HostView {
     pub(crate) listed: Notify,
     /// Number of live [`ListChangeListener`]s.
     listeners: AtomicUsize,
+    /// Takes the active tools after each change, if somebody keeps them.
+    keeper: OnceLock<Keeper>,
+}
+
+/// Takes the active tools of a host, saved as text.
+pub(crate) struct Keeper(pub(crate) Box<dyn Fn(String) + Send + Sync>);
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keeper")
+    }
 }
 
 /// A connection on which the host gets `list_changed` notifications, as long as this lives.
@@ -79,6 +90,8 @@ pub(crate) enum Persistence {
     Named,
     /// For one request: plugbay cannot tell which host sends the next one.
     None,
+    /// Nothing can be activated: a client of the plain API sees every tool under its full name, in every mode.
+    Plain,
 }
 
 #[derive(Debug)]
@@ -127,6 +140,8 @@ struct ChosenMode {
     mode: Mode,
     /// The automatic choice, unless the mode is configured.
     choice: Option<Choice>,
+    /// The servers that the host may activate have been started.
+    has_prepared: bool,
 }
 
 impl ChosenMode {
@@ -152,7 +167,18 @@ impl HostView {
             chosen: None,
             seen: None,
         };
-        Self { persistence, state: Mutex::new(state), listed: Notify::new(), listeners: AtomicUsize::new(0) }
+        Self {
+            persistence,
+            state: Mutex::new(state),
+            listed: Notify::new(),
+            listeners: AtomicUsize::new(0),
+            keeper: OnceLock::new(),
+        }
+    }
+
+    /// From now on, `keeper` takes the active tools after each change.
+    pub(crate) fn keep_active(&self, keeper: Keeper) {
+        let _ = self.keeper.set(keeper);
     }
 
     /// Takes the host's `clientInfo` name; without one the host keeps its former name. The tools of `learned`
@@ -201,6 +227,11 @@ impl HostView {
         }
     }
 
+    /// The name in the host's `clientInfo`.
+    pub(crate) fn client(&self) -> Option<String> {
+        self.lock().client.clone()
+    }
+
     pub(crate) fn host(&self) -> Profile {
         self.lock().host.clone()
     }
@@ -236,7 +267,7 @@ impl HostView {
     }
 
     pub(crate) fn is_persistent(&self) -> bool {
-        self.persistence != Persistence::None
+        !matches!(self.persistence, Persistence::None | Persistence::Plain)
     }
 
     /// Several connections may share this view.
@@ -246,6 +277,9 @@ impl HostView {
 
     /// The current snapshot in this view.
     pub(crate) fn snapshot(&self, now: &Snapshot) -> Snapshot {
+        if self.persistence == Persistence::Plain {
+            return now.clone(); // names lead where they lead, and a listing would be written for nobody
+        }
         let mut state = self.lock();
         if let Some(seen) = state.seen.as_ref().filter(|seen| seen.is_same_moment(now)) {
             return seen.clone();
@@ -271,6 +305,15 @@ impl HostView {
         (view, state.chosen.as_ref().and_then(|chosen| chosen.choice.clone()))
     }
 
+    /// True once, if `auto` has chosen mode `activate`, which promises warm servers. Configured modes keep that promise
+    /// from the start.
+    pub(crate) fn owes_warm_servers(&self) -> bool {
+        let mut state = self.lock();
+        let owes = |chosen: &&mut ChosenMode| chosen.configured.is_none() && chosen.mode == Mode::Activate;
+        let chosen = state.chosen.as_mut().filter(owes);
+        chosen.is_some_and(|chosen| !std::mem::replace(&mut chosen.has_prepared, true))
+    }
+
     pub(crate) fn switch(&self, servers: &Arc<dyn Servers>, change: impl FnOnce(&mut Active)) {
         if !self.is_persistent() {
             return;
@@ -283,6 +326,11 @@ impl HostView {
             held.entry(server.clone()).or_insert_with(|| HeldServer::new(servers, server));
         }
         *seen = None;
+        let saved = self.keeper.get().map(|Keeper(keep)| (keep, active.saved()));
+        drop(state);
+        if let Some((keep, saved)) = saved {
+            keep(saved);
+        }
     }
 
     fn view(&self, state: &mut State, now: &Snapshot) -> View {
@@ -301,6 +349,7 @@ impl HostView {
                 AgentAccess::Everybody => true,
                 AgentAccess::Lenders => state.has_sampling_tools,
             },
+            whole: state.host.gateway,
         }
     }
 
@@ -308,7 +357,7 @@ impl HostView {
     /// in the middle of a conversation would cost more than a wrong choice; only the user's configuration changes it.
     /// Without a session the choice holds as long as the catalog has about the same size.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
-        let configured = now.layout.mode;
+        let configured = if state.host.gateway { Some(Mode::All) } else { now.layout.mode };
         let lasts = configured.is_some() || self.is_persistent();
         let holds = |chosen: &&ChosenMode| {
             chosen.configured == configured && (lasts || chosen.sizes.are_about(now.names.undecided().tokens))
@@ -325,7 +374,7 @@ impl HostView {
             if let Some(choice) = &choice {
                 tracing::info!("mode for {}: {choice}", state.host.name);
             }
-            let chosen = ChosenMode { configured, sizes, mode, choice };
+            let chosen = ChosenMode { configured, sizes, mode, choice, has_prepared: false };
             if let Some(presence) = &mut state.presence {
                 presence.set_mode(chosen.mode_and_reason());
             }
@@ -341,7 +390,13 @@ impl HostView {
 
 #[cfg(test)]
 mod tests {
-    use plugbay_core::{profile::Profiles, surface::LiveSettings};
+    use plugbay_core::{
+        catalog::{Catalog, Change, Offer, Tool},
+        era::Era,
+        profile::Profiles,
+        surface::LiveSettings,
+    };
+    use serde_json::json;
 
     use super::*;
 
@@ -360,6 +415,35 @@ mod tests {
         let other = HostView::new(Persistence::Session);
         other.identify(None, &forced, Arc::default);
         assert_eq!(other.host().name, "codex");
+    }
+
+    /// Many small servers, for which `auto` picks mode `activate` if the host lists again.
+    fn many_servers(layout: Layout) -> Snapshot {
+        let tool = |name: &str| {
+            let words = "sends one more word ".repeat(25);
+            let definition =
+                json!({ "name": name, "description": words, "inputSchema": { "type": "object" } });
+            Tool::parse(definition.to_string().into()).unwrap()
+        };
+        let add = |catalog: Catalog, number: usize| {
+            let server = ServerName::parse(&format!("s{number}")).unwrap();
+            let offer = Offer::new(Era::Legacy, None, None, vec![tool("one"), tool("two")]);
+            catalog.apply(Change::Listed(server, Arc::new(offer)))
+        };
+        Snapshot::new(Arc::new((0..40).fold(Catalog::default(), add)), Arc::new(layout), true)
+    }
+
+    #[test]
+    fn an_automatic_mode_activate_promises_warm_servers_once() {
+        let host_view = HostView::new(Persistence::Session);
+        host_view.identify(Some("opencode"), &Layout::default(), Arc::default);
+        assert!(!host_view.owes_warm_servers(), "no mode is chosen yet");
+        let (view, _) = host_view.view_of(&many_servers(Layout::default()));
+        assert_eq!(view.mode, Mode::Activate);
+        assert!(host_view.owes_warm_servers() && !host_view.owes_warm_servers());
+        let configured = HostView::new(Persistence::Session);
+        configured.view_of(&many_servers(Layout { mode: Some(Mode::Activate), ..Layout::default() }));
+        assert!(!configured.owes_warm_servers(), "the gateway has started them");
     }
 
     #[test]

@@ -14,7 +14,9 @@ pub mod http;
 mod lists;
 mod message;
 mod outbox;
+mod principal;
 pub mod ranking;
+mod rate;
 mod refusal;
 mod respond;
 mod route;
@@ -29,5 +31,6 @@ mod suspended;
 mod tasks;
 
 pub use connected_hosts::{ConnectedHost, ConnectedHosts};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, SessionView, SessionViews};
+pub use principal::{Grant, Principal};
 pub use suspended::SuspendedCalls;

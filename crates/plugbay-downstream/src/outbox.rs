@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use plugbay_core::wire::Frame;
 use tokio::{sync::Notify, time::sleep};
 
-use crate::budget::Budget;
+use crate::{budget::Budget, refusal::Refusal, respond};
 
 /// From this many unread bytes on, plugbay reads no requests of the host and drops notifications.
 const HIGH: usize = 8 * 1024 * 1024;
@@ -32,6 +32,8 @@ pub(crate) struct Outbox {
     answers_only: bool,
     /// The outbox of the outer request, which takes the server requests of this one.
     outer: Option<Arc<Outbox>>,
+    /// Why plugbay itself answered with an error, for a transport that says it in another form.
+    refusal: OnceLock<Refusal>,
     /// Counts the queued bytes; none on stdio, where there is only one host.
     budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
@@ -95,6 +97,19 @@ impl Outbox {
         if self.for_one {
             self.close();
         }
+    }
+
+    /// Answers a request of this raw id with an error of plugbay.
+    pub(crate) fn refuse(&self, id: &[u8], refusal: &Refusal) {
+        if self.for_one {
+            let _ = self.refusal.set(refusal.clone()); // before the answer, which wakes the reader
+        }
+        self.answer(respond::error(id, refusal));
+    }
+
+    /// The error of plugbay that is the answer; `None` if the answer is a server's.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.get()
     }
 
     /// Sends a message that must not be dropped.

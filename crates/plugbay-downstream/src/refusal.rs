@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use plugbay_core::{
+    arguments,
     era::{self, Era},
     failure::CallError,
     suspended::{Interruption, ResumeError},
@@ -11,8 +12,13 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 
+use crate::rate::Limited;
+
+/// The code of a call that exceeds a limit. Its `data` has `retryAfter`, in seconds.
+pub(crate) const RATE_LIMITED: i32 = -32029;
+
 /// Why a request is not served.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Refusal {
     Malformed(Malformed),
     UnknownMethod,
@@ -24,6 +30,13 @@ pub(crate) enum Refusal {
         name: String,
         nearest: Vec<String>,
     },
+    /// A tool's own name, without its server, that several servers have.
+    Ambiguous {
+        name: String,
+        candidates: Vec<String>,
+    },
+    /// The arguments do not fit the tool's schema.
+    InvalidArguments(arguments::Refusal),
     UnknownResource {
         uri: String,
         era: Era,
@@ -39,6 +52,10 @@ pub(crate) enum Refusal {
     Unacceptable(Cow<'static, str>),
     /// A limit is reached; the request may succeed later.
     Busy(&'static str),
+    /// The caller or the session has made too many calls.
+    Limited(Limited),
+    /// The token of the caller was revoked, or has expired.
+    Revoked,
     /// The server sent a request that the host cannot be sent, and why.
     HostCannotAnswer(String),
     /// The host answered a server request of its own call with this error.
@@ -56,15 +73,19 @@ impl Refusal {
             Self::UnknownMethod => -32601,
             Self::InvalidParams(_)
             | Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::InvalidArguments(_)
             | Self::UnknownResource { era: Era::Modern, .. } => -32602,
             Self::UnknownResource { era: Era::Legacy, .. } => -32002,
             Self::HeaderMismatch(_) => -32020,
             Self::MissingTasks => -32021,
             Self::UnsupportedVersion(_) => -32022,
+            Self::Limited(_) => RATE_LIMITED,
             Self::Call(_)
             | Self::ShuttingDown
             | Self::TooMuchUnread
             | Self::Busy(_)
+            | Self::Revoked
             | Self::HostCannotAnswer(_)
             | Self::HostFailed(_) => -32000,
         }
@@ -80,6 +101,10 @@ impl Refusal {
             Self::Unknown { what, name, nearest } => {
                 format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
             }
+            Self::Ambiguous { name, candidates } => {
+                format!("Several servers have a tool {name}: call one of {}", candidates.join(", "))
+            }
+            Self::InvalidArguments(refusal) => refusal.to_string(),
             Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
             Self::ShuttingDown => "plugbay is shutting down and waits no longer for the answer".to_owned(),
@@ -89,6 +114,11 @@ impl Refusal {
             Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
             Self::Unacceptable(what) => what.clone().into_owned(),
             Self::Busy(what) => (*what).to_owned(),
+            Self::Limited(limited) => {
+                let Limited { what, limit, .. } = limited;
+                format!("{what} is reached: {limit}; try again in {} s", limited.seconds())
+            }
+            Self::Revoked => "the token of this caller was revoked or has expired".to_owned(),
             Self::HostCannotAnswer(why) => {
                 format!("the server sent a request that the host cannot answer: {why}")
             }
@@ -106,6 +136,9 @@ impl Refusal {
                 let legacy = era::LEGACY_VERSIONS.into_iter().rev();
                 let supported: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
                 Some(json!({ "supported": supported, "requested": requested }))
+            }
+            Self::Limited(limited) => {
+                Some(json!({ "retryAfter": limited.seconds(), "limit": limited.limit.to_string() }))
             }
             Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
             Self::MissingTasks => {

@@ -146,7 +146,12 @@ fn of_task(
 }
 
 /// Routes `tasks/list`: each page is that of one server, and its cursor names the server of the next.
-pub(crate) fn task_list(request: &Request, snapshot: &Snapshot) -> Result<(Request, Destination), Refusal> {
+/// Servers that other sessions use too would list the tasks of all.
+pub(crate) fn task_list(
+    request: &Request,
+    snapshot: &Snapshot,
+    is_own: impl Fn(&ServerName) -> bool,
+) -> Result<(Request, Destination), Refusal> {
     let unknown = || Refusal::InvalidParams("unknown cursor".to_owned());
     let (mut from, mut subject) = (None, None);
     if let Some((text, span)) = request.cursor()? {
@@ -156,7 +161,7 @@ pub(crate) fn task_list(request: &Request, snapshot: &Snapshot) -> Result<(Reque
         subject = (!server_cursor.is_empty()).then(|| (span, tasks::quoted(server_cursor)));
     }
     let mut servers = tasks::listing_servers(&snapshot.catalog)
-        .filter(|server| from.as_ref().is_none_or(|from| *server >= from));
+        .filter(|server| is_own(server) && from.as_ref().is_none_or(|from| *server >= from));
     let server = servers.next().cloned().ok_or(Refusal::UnknownMethod)?;
     let next = servers.next().cloned();
     // If the server was removed meanwhile, the next one is listed from the beginning.

@@ -29,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Gateway, connected_hosts::ConnectedHosts};
+use crate::{Gateway, Principal, connected_hosts::ConnectedHosts};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -62,6 +62,8 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
+        session_views: None,
+        principal: Principal::default(),
     };
     (gateway, snapshots, Servers { events, held })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
 use hmac::{Hmac, Mac, digest::KeyInit};
-use plugbay_core::{exchange::Ticket, wire::Span};
+use plugbay_core::{exchange::Ticket, scope::SessionKey, wire::Span};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -14,6 +14,17 @@ use crate::message::Request;
 /// The caller that a `requestState` belongs to: the holder of a token over HTTP, the only host on stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Owner(pub(crate) [u8; 32]);
+
+impl Owner {
+    /// The same caller in one of its sessions: its calls and tasks are not those of the others.
+    pub(crate) fn within(self, session: &SessionKey) -> Self {
+        let mut mac =
+            <Hmac<Sha256> as KeyInit>::new_from_slice(&self.0).expect("a key of any length will do");
+        mac.update(b"session ");
+        mac.update(session.as_bytes());
+        Self(mac.finalize().into_bytes().into())
+    }
+}
 
 /// The subject of a request; the request that resumes it must have the same.
 #[derive(Debug, Clone, PartialEq, Eq)]

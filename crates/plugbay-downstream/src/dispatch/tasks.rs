@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use plugbay_core::{
     era::Era,
+    name::ServerName,
     task,
     wire::{Members, Span, elements, string_value, write},
 };
@@ -72,7 +73,8 @@ pub(super) fn list(context: RequestContext<'_>) -> Result<(), Refusal> {
 }
 
 fn page(context: RequestContext<'_>) {
-    match route::task_list(context.request, &context.snapshot()) {
+    let is_own = |server: &ServerName| context.gateway().servers.is_own(server);
+    match route::task_list(context.request, &context.snapshot(), is_own) {
         Ok((request, destination)) => handle(context.with_request(&request), destination),
         Err(refusal) => context.refuse(&refusal),
     }

@@ -3,7 +3,7 @@
 //! A web page can make its visitor's browser send requests to any address, ours too, by letting its own
 //! name point there. The name in `Host` and the page in `Origin` give such a request away.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use hyper::{
     HeaderMap, StatusCode, Uri,
@@ -12,13 +12,19 @@ use hyper::{
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::{listen::Address, negotiate::single, reject::Rejection};
-use crate::seal::Owner;
+use super::{
+    callers::{Callers, Known, NamedTokens},
+    listen::Address,
+    negotiate::single,
+    reject::Rejection,
+};
+use crate::{principal::Account, seal::Owner};
 
 /// The holder of a token, or the only caller if there are no tokens. A session belongs to its caller.
 ///
-/// It is a digest of the caller's token and all others: every process with these tokens computes the same, and
-/// the holder of one token cannot compute it, so cannot forge what is sealed with it.
+/// Without a name it is a digest of the caller's token and all others that have none; the store gives that of a named
+/// one. Every process with these tokens has the same, and the holder of one token cannot compute it, so cannot forge
+/// what is sealed with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Caller(Option<[u8; 32]>);
 
@@ -39,6 +45,7 @@ pub struct Access {
     tokens: Vec<[u8; 32]>,
     /// The digest of them all, in an order of their own.
     together: [u8; 32],
+    callers: Callers,
 }
 
 /// The names by which we are known without being told.
@@ -62,7 +69,20 @@ impl Access {
         origins: Vec<String>,
         tokens: &[String],
     ) -> Result<Self, Unguarded> {
-        if tokens.is_empty() && !address.is_local() {
+        Self::with_callers(address, hosts, origins, tokens, None, false)
+    }
+
+    /// The same with tokens that have names. `guarded`: a token is needed even while there is none.
+    pub fn with_callers(
+        address: &Address,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+        tokens: &[String],
+        callers: Option<NamedTokens>,
+        guarded: bool,
+    ) -> Result<Self, Unguarded> {
+        let callers = Callers::new(callers, guarded || !tokens.is_empty());
+        if !callers.is_guarded() && !address.is_local() {
             return Err(Unguarded);
         }
         let names = match address {
@@ -74,7 +94,7 @@ impl Access {
         tokens.sort_unstable();
         tokens.dedup();
         let together = Sha256::digest(tokens.concat()).into();
-        Ok(Self { names, hosts, origins, tokens, together })
+        Ok(Self { names, hosts, origins, tokens, together, callers })
     }
 
     /// For every route.
@@ -96,7 +116,7 @@ impl Access {
 
     /// For every route that is not about our own health.
     pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
-        if self.tokens.is_empty() {
+        if !self.callers.is_guarded() {
             return Ok(Caller(None));
         }
         let value = single(headers, AUTHORIZATION.as_str()).ok().flatten().unwrap_or_default();
@@ -104,11 +124,23 @@ impl Access {
         let given: [u8; 32] = Sha256::digest(token.trim()).into();
         // All are compared, so that the time tells nothing of which it was.
         let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
-        if scheme.eq_ignore_ascii_case("bearer") && bool::from(known) {
-            Ok(self.caller(given))
-        } else {
-            Err(Rejection::unauthorized())
+        let named = self.callers.find(&given);
+        match named {
+            _ if !scheme.eq_ignore_ascii_case("bearer") => Err(Rejection::unauthorized()),
+            Known::Caller(owner) => Ok(Caller(Some(owner))),
+            Known::Expired => Err(Rejection::expired()),
+            Known::Unknown if bool::from(known) => Ok(self.caller(given)),
+            Known::Unknown => Err(Rejection::unauthorized()),
         }
+    }
+
+    /// What the gateway knows of a caller.
+    pub(super) fn account(&self, caller: Caller) -> Arc<Account> {
+        self.callers.account(caller)
+    }
+
+    pub(super) fn callers(&self) -> Callers {
+        self.callers.clone()
     }
 
     fn caller(&self, given: [u8; 32]) -> Caller {

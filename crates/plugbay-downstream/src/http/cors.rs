@@ -40,7 +40,10 @@ impl Cors {
         if let Some(origin) = self.0 {
             let headers = response.headers_mut();
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Mcp-Session-Id"));
+            headers.insert(
+                ACCESS_CONTROL_EXPOSE_HEADERS,
+                HeaderValue::from_static("Mcp-Session-Id, ETag, Retry-After"),
+            );
             headers.insert(VARY, HeaderValue::from_static("Origin"));
         }
         response

@@ -75,7 +75,8 @@ impl HostViews {
     }
 }
 
-fn named(uri: &Uri) -> Option<&str> {
+/// The name that `?desk=NAME` gives.
+pub(super) fn named(uri: &Uri) -> Option<&str> {
     let values = uri.query()?.split('&').filter_map(|pair| pair.strip_prefix("desk="));
     values.into_iter().find(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
 }

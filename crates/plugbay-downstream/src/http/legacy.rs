@@ -13,7 +13,7 @@ use super::{
     negotiate::{Wants, accepts_stream, single},
     reject::Rejection,
     reply::{self, Body, Start},
-    sessions::SESSION,
+    sessions::{SESSION, random_id},
     stream::EventId,
 };
 use crate::{
@@ -32,15 +32,18 @@ const LAST_EVENT: &str = "last-event-id";
 pub(super) fn open(
     shared: &Arc<Shared>,
     caller: Caller,
+    headers: &HeaderMap,
     request: &Request,
 ) -> Result<Response<Body>, Rejection> {
+    let id = random_id()?;
+    let gateway = shared.enter_new(caller, headers, &id)?;
     let budget = shared.sessions.share();
     let sink = Arc::new(Outbox::for_request(&budget));
-    let session = Session::shared(caller.owner(), shared.gateway.clone(), Outbox::for_notifications(&budget));
+    let session = Session::shared(caller.owner(), gateway, Outbox::for_notifications(&budget));
     dispatch::serve(&session, &sink, request)
         .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
     shared.live_sessions.add(&session);
-    let id = shared.sessions.add(caller, session, budget)?;
+    shared.sessions.add(id.clone(), caller, session, budget)?;
     // `initialize` is answered by ourselves, and so at once.
     let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::ShuttingDown));
     let mut response = reply::json(StatusCode::OK, &answer);

@@ -2,22 +2,27 @@
 
 mod access;
 mod body;
+mod callers;
 mod connection;
 mod cors;
 mod host_views;
 mod legacy;
 mod listen;
 mod live_sessions;
+mod metrics;
 mod mirrored;
 mod modern;
 mod negotiate;
+mod openapi;
 mod reject;
 mod reply;
 mod route;
+mod session_key;
 mod sessions;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod tools_api;
 mod write_timeout;
 
 use std::{io, sync::Arc, time::Duration};
@@ -30,12 +35,15 @@ use tokio::{
 };
 
 pub use access::{Access, Unguarded};
+pub use callers::{NamedToken, NamedTokens};
 pub use listen::{Accept, Address, AddressError, Listener, Stream};
+pub use metrics::{MetricsPage, serve_metrics};
 
-use crate::{budget::Budget, gateway::Gateway, session::Session};
+use crate::{budget::Budget, gateway::Gateway, seal::Owner, session::Session};
 use host_views::HostViews;
 use live_sessions::LiveSessions;
 use sessions::Sessions;
+use tools_api::InFlight;
 
 /// How long calls in flight may go on after we are told to stop.
 const LAST_ANSWERS: Duration = Duration::from_secs(30);
@@ -52,7 +60,25 @@ struct Shared {
     sessions: Sessions,
     host_views: HostViews,
     live_sessions: LiveSessions,
+    /// Calls by the plain API.
+    in_flight: InFlight,
     budget: Arc<Budget>,
+}
+
+impl Shared {
+    /// Ends what callers do whose tokens do not count any more.
+    fn revoke(&self, callers: &[Owner]) {
+        if callers.is_empty() {
+            return;
+        }
+        tracing::info!("{} callers may not connect any more: their sessions end", callers.len());
+        self.sessions.revoke(callers);
+        self.live_sessions.each(|session| {
+            if callers.contains(&session.owner()) {
+                session.revoke();
+            }
+        });
+    }
 }
 
 /// What hosts may use of this machine, all together.
@@ -93,12 +119,14 @@ pub async fn serve(
         sessions,
         host_views: HostViews::default(),
         live_sessions: LiveSessions::default(),
+        in_flight: InFlight::default(),
         budget,
     });
     let slots = Arc::new(Semaphore::new(limits.connections));
     let (drain, draining) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut snapshots = shared.gateway.snapshots.clone();
+    let mut callers = shared.access.callers();
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stop = std::pin::pin!(stop);
@@ -121,6 +149,7 @@ pub async fn serve(
             Some(_) = open.join_next() => {}
             Ok(()) = snapshots.changed() => shared.live_sessions.each(Session::catalog_changed),
             () = shared.gateway.switched.notified() => shared.live_sessions.each(Session::catalog_changed),
+            () = callers.changed() => shared.revoke(&callers.gone()),
             _ = sweep.tick() => {
                 shared.sessions.sweep(Instant::now());
                 shared.host_views.sweep(Instant::now());

@@ -35,8 +35,9 @@ pub(super) async fn serve(
     };
     let client = request.client();
     let host_view = shared.host_views.of(caller.owner(), uri, client.as_deref());
-    let snapshot = shared.gateway.snapshot();
-    host_view.identify(client.as_deref(), &snapshot.layout, || (shared.gateway.learned)());
+    let gateway = shared.enter_modern(caller, headers, uri, client.as_deref())?;
+    let snapshot = gateway.snapshot();
+    host_view.identify(client.as_deref(), &snapshot.layout, || (gateway.learned)());
     let snapshot = host_view.snapshot(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {
@@ -54,7 +55,7 @@ pub(super) async fn serve(
     host_view.register(&ClientInfo::of(request, Era::Modern), &shared.gateway.connected_hosts);
     let sink = Arc::new(Outbox::for_request(&shared.budget));
     let outbox = Outbox::for_notifications(&shared.budget);
-    let session = Session::stateless(caller.owner(), shared.gateway.clone(), host_view, outbox);
+    let session = Session::stateless(caller.owner(), gateway, host_view, outbox);
     shared.live_sessions.add(&session);
     let waiting = AbandonOnDrop(session);
     dispatch::serve(&waiting.0, &sink, request).map_err(refuse)?;

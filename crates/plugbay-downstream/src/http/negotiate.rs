@@ -60,13 +60,17 @@ pub(super) struct Wants {
 
 impl Wants {
     pub(super) fn read(headers: &HeaderMap) -> Result<Self, Rejection> {
-        let wants = Self { json: accepts(headers, "application/json"), stream: accepts_stream(headers) };
+        let wants = Self { json: accepts_json(headers), stream: accepts_stream(headers) };
         if wants.json || wants.stream {
             return Ok(wants);
         }
         let why = "answers are application/json or text/event-stream: accept both";
         Err(Rejection::new(StatusCode::NOT_ACCEPTABLE, why))
     }
+}
+
+pub(super) fn accepts_json(headers: &HeaderMap) -> bool {
+    accepts(headers, "application/json")
 }
 
 pub(super) fn accepts_stream(headers: &HeaderMap) -> bool {

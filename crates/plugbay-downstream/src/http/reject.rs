@@ -2,26 +2,50 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use hyper::{
-    Response, StatusCode,
+    HeaderMap, Response, StatusCode,
     header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use plugbay_core::wire::Frame;
 
-use super::reply::{self, Body};
+use super::{
+    reply::{self, Body},
+    tools_api::error::ApiError,
+};
 use crate::{refusal::Refusal, respond};
 
 /// Boxed: most requests are let in, and should not carry the room for this along.
-pub(super) struct Rejection(Box<Response<Body>>);
+pub(super) struct Rejection(Box<Rejected>);
+
+struct Rejected {
+    status: StatusCode,
+    answer: Answer,
+    headers: HeaderMap,
+}
+
+/// A JSON-RPC message, or what becomes one or an error of the plain API.
+enum Answer {
+    Written(Frame),
+    /// The answer to a request of this raw id.
+    Refusal {
+        id: Bytes,
+        refusal: Refusal,
+    },
+}
 
 impl Rejection {
     /// The answer to a request of this raw id.
     pub(super) fn of(status: StatusCode, id: &[u8], refusal: &Refusal) -> Self {
-        Self::with(status, &respond::error(id, refusal))
+        Self::made(status, Answer::Refusal { id: Bytes::copy_from_slice(id), refusal: refusal.clone() })
     }
 
     pub(super) fn with(status: StatusCode, answer: &Frame) -> Self {
-        Self(Box::new(reply::json(status, answer)))
+        Self::made(status, Answer::Written(answer.clone()))
+    }
+
+    fn made(status: StatusCode, answer: Answer) -> Self {
+        Self(Box::new(Rejected { status, answer, headers: HeaderMap::new() }))
     }
 
     pub(super) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
@@ -32,6 +56,12 @@ impl Rejection {
         let why = "send the token of this gateway: \"Authorization: Bearer TOKEN\"";
         Self::new(StatusCode::UNAUTHORIZED, why)
             .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"plugbay\""))
+    }
+
+    pub(super) fn expired() -> Self {
+        let why = "this token has expired; `plugbay token create` makes a new one";
+        let challenge = "Bearer realm=\"plugbay\", error=\"invalid_token\", error_description=\"expired\"";
+        Self::new(StatusCode::UNAUTHORIZED, why).header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
     pub(super) fn method(allowed: &'static str) -> Self {
@@ -50,11 +80,30 @@ impl Rejection {
     }
 
     fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.0.headers_mut().insert(name, value);
+        self.0.headers.insert(name, value);
         self
     }
 
+    /// As MCP hosts understand it.
     pub(super) fn into_response(self) -> Response<Body> {
-        *self.0
+        let Rejected { status, answer, headers } = *self.0;
+        let message = match answer {
+            Answer::Written(message) => message,
+            Answer::Refusal { id, refusal } => respond::error(&id, &refusal),
+        };
+        let mut response = reply::json(status, &message);
+        response.headers_mut().extend(headers);
+        response
+    }
+
+    /// As clients of the plain API understand it.
+    pub(super) fn into_api_response(self) -> Response<Body> {
+        let Rejected { status, answer, headers } = *self.0;
+        let mut response = match answer {
+            Answer::Written(message) => reply::json(status, &message),
+            Answer::Refusal { refusal, .. } => ApiError::of_status(status, &refusal).into_response(),
+        };
+        response.headers_mut().extend(headers);
+        response
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
+use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode, body::Incoming};
 
 use super::{
@@ -9,24 +10,31 @@ use super::{
     access::Caller,
     body,
     cors::Cors,
-    legacy, modern,
+    legacy, metrics, modern,
     negotiate::{self, Era, Wants},
+    openapi,
     reject::Rejection,
     reply::{self, Body},
+    tools_api,
 };
 use crate::message::Message;
+
+/// The W3C trace context of a request.
+const TRACE_PARENT: &str = "traceparent";
 
 pub(super) async fn answer(
     shared: Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
+    let is_api = tools_api::serves(request.uri().path());
+    let reject = if is_api { Rejection::into_api_response } else { Rejection::into_response };
     if let Err(rejection) = shared.access.check_place(request.uri(), request.headers()) {
-        return Ok(rejection.into_response());
+        return Ok(reject(rejection));
     }
     let cors = Cors::of(request.headers());
     let response = match cors.preflight(request.method(), request.headers()) {
         Some(allowed) => allowed,
-        None => admit(&shared, request).await.unwrap_or_else(Rejection::into_response),
+        None => admit(&shared, request).await.unwrap_or_else(reject),
     };
     Ok(cors.allow(response))
 }
@@ -38,9 +46,25 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         _ => {}
     }
     let caller = shared.access.check_token(request.headers())?;
-    if request.uri().path() != "/mcp" {
-        return Err(Rejection::new(StatusCode::NOT_FOUND, "there is nothing here; MCP is served at /mcp"));
+    let (method, headers) = (request.method(), request.headers());
+    match request.uri().path() {
+        "/mcp" => mcp(shared, caller, request).await,
+        "/metrics" => metrics::beside(shared, caller, method),
+        tools_api::TOOLS => tools_api::list(shared, caller, method, headers).await,
+        tools_api::CALL => tools_api::call(shared, caller, request).await,
+        openapi::PATH => openapi::serve(method, headers),
+        _ => {
+            let why = "there is nothing here; MCP is served at /mcp, all tools at /tools";
+            Err(Rejection::new(StatusCode::NOT_FOUND, why))
+        }
     }
+}
+
+async fn mcp(
+    shared: &Arc<Shared>,
+    caller: Caller,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Rejection> {
     match (request.method(), negotiate::era(request.headers())?) {
         (&Method::POST, era) => post(shared, caller, era, request).await,
         (_, Era::Unknown) => Err(negotiate::unknown_version(request.headers(), b"null")),
@@ -72,8 +96,12 @@ async fn post(
     let wants = Wants::read(headers)?;
     negotiate::check_content(headers)?;
     let message = body::read(shared, body).await?;
-    let message =
+    let mut message =
         Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
+    if let Message::Request(request) = &mut message {
+        let header = headers.get(TRACE_PARENT);
+        request.meta.trace_header = header.map(|value| Bytes::copy_from_slice(value.as_bytes()));
+    }
     match message {
         Message::Request(request) if era == Era::Unknown => {
             Err(negotiate::unknown_version(headers, request.id()))
@@ -84,7 +112,7 @@ async fn post(
         }
         // By its `initialize` a host chooses the legacy protocol, whatever its headers say.
         Message::Request(request) if request.method() == b"initialize" => {
-            legacy::open(shared, caller, &request)
+            legacy::open(shared, caller, headers, &request)
         }
         Message::Request(request) if era == Era::Modern => {
             modern::serve(shared, caller, &parts, wants, &request).await

@@ -12,7 +12,7 @@ use plugbay_core::wire::Frame;
 use tokio::time::Instant;
 
 use super::{access::Caller, negotiate::single, reject::Rejection, stream::EventStream};
-use crate::{budget::Budget, outbox::Outbox, session::Session};
+use crate::{budget::Budget, outbox::Outbox, seal::Owner, session::Session};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -63,16 +63,14 @@ impl Sessions {
         self.budget.share(UNREAD)
     }
 
-    /// Takes in a session that has been opened, and gives the id by which only its owner finds it.
+    /// Takes in a session that has been opened. Only its owner finds it by its id.
     pub(super) fn add(
         &self,
+        id: String,
         owner: Caller,
         session: Arc<Session>,
         budget: Arc<Budget>,
-    ) -> Result<String, Rejection> {
-        let id = random_id().map_err(|_| {
-            Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no random numbers")
-        })?;
+    ) -> Result<(), Rejection> {
         let outbox = Arc::clone(session.outbox());
         let notifications =
             EventStream::for_notifications(session.host_view(), NOTIFICATIONS, outbox, primes(&session));
@@ -83,8 +81,8 @@ impl Sessions {
             let why = "there are too many sessions";
             return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
         }
-        table.insert(id.clone(), http_session);
-        Ok(id)
+        table.insert(id, http_session);
+        Ok(())
     }
 
     /// The session that a request names. The session of another caller counts as unknown.
@@ -116,6 +114,11 @@ impl Sessions {
         for http_session in expired {
             http_session.session.abandon();
         }
+    }
+
+    /// Ends the sessions of these callers.
+    pub(super) fn revoke(&self, callers: &[Owner]) {
+        self.lock().retain(|_, http_session| !callers.contains(&http_session.owner.owner()));
     }
 
     pub(super) fn end(&self) {
@@ -229,10 +232,12 @@ fn unknown() -> Rejection {
     Rejection::new(StatusCode::NOT_FOUND, "there is no such session any more; open one with initialize")
 }
 
-/// 192 bits from the system.
-fn random_id() -> Result<String, getrandom::Error> {
+/// The id of a new session: 192 bits from the system.
+pub(super) fn random_id() -> Result<String, Rejection> {
     let mut bytes = [0; 24];
-    getrandom::fill(&mut bytes)?;
+    getrandom::fill(&mut bytes).map_err(|_| {
+        Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no random numbers")
+    })?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

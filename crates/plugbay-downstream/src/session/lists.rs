@@ -20,8 +20,16 @@ impl Session {
         if kind == Kind::Tools {
             self.gateway.first_list.notify_one();
             self.host_view.listed.notify_waiters();
+            self.prepare_servers(snapshot);
         }
         self.catalog_changed(); // the catalog may have changed since the snapshot
+    }
+
+    /// Starts the servers that the host may activate, if `auto` has chosen that mode for it.
+    fn prepare_servers(&self, snapshot: &Snapshot) {
+        if self.host_view.owes_warm_servers() {
+            snapshot.servers().iter().for_each(|server| self.gateway.servers.prepare(server));
+        }
     }
 
     /// Opens a `subscriptions/listen` request. `false`: its id is in use.

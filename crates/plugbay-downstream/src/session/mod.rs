@@ -1,6 +1,7 @@
 //! The session of one host: its requests in flight, its subscriptions, and its outbox.
 
 mod caller;
+mod ending;
 mod lists;
 mod notifications;
 mod server_requests;
@@ -36,6 +37,7 @@ use crate::{
     lists::{KnownLists, ListFilter},
     message::Request,
     outbox::Outbox,
+    principal::CountedSession,
     refusal::Refusal,
     respond,
     seal::Owner,
@@ -59,6 +61,7 @@ pub(crate) struct Session {
     state: Mutex<State>,
     /// Notified when the last request in flight has ended.
     idle: Notify,
+    _counted: CountedSession,
 }
 
 /// Whether the session is the only one, one of many, or one request of a modern host.
@@ -66,6 +69,8 @@ pub(crate) struct Session {
 enum SessionKind {
     /// No other host shares its servers.
     OnlyHost,
+    /// One of many at a daemon; its stream is always open.
+    Window,
     OneOfMany,
     /// One request of a modern host over HTTP.
     SingleRequest,
@@ -127,7 +132,8 @@ struct Subscription {
 }
 
 impl Session {
-    pub(crate) fn new(gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+    pub(crate) fn new(mut gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        gateway.principal = gateway.principal.marked();
         Self::of(
             Owner::default(),
             SessionKind::OnlyHost,
@@ -135,6 +141,11 @@ impl Session {
             Arc::new(HostView::new(Persistence::Session)),
             outbox,
         )
+    }
+
+    /// For one of many hosts at a daemon.
+    pub(crate) fn window(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        Self::of(owner, SessionKind::Window, gateway, Arc::new(HostView::new(Persistence::Session)), outbox)
     }
 
     /// For one of many legacy hosts.
@@ -155,15 +166,17 @@ impl Session {
         host_view: Arc<HostView>,
         outbox: Outbox,
     ) -> Arc<Self> {
+        let counted = CountedSession::new(&gateway.principal.sessions);
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
+            owner: gateway.principal.key.as_ref().map_or(owner, |session| owner.within(session)),
             gateway,
-            owner,
             host_view,
             kind,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
             idle: Notify::new(),
+            _counted: counted,
         })
     }
 
@@ -181,9 +194,22 @@ impl Session {
         session
     }
 
+    /// For one call of a client of the plain API. It cannot be asked anything, so it has no capabilities and is not
+    /// in the host registry. To a server each is a host of its own: another host's question is never its.
+    pub(crate) fn plain(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        let host_view = Arc::new(HostView::new(Persistence::Plain));
+        let session = Self::of(owner, SessionKind::OneOfMany, gateway, host_view, outbox);
+        session.lock().opened = Some(Era::Legacy);
+        session
+    }
+
     /// The catalog as this host sees it.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.host_view.snapshot(&self.gateway.snapshots.borrow())
+        let now = self.gateway.snapshots.borrow();
+        match self.gateway.principal.narrowed(&now) {
+            Some(granted) => self.host_view.snapshot(&granted),
+            None => self.host_view.snapshot(&now),
+        }
     }
 
     pub(crate) fn host_view(&self) -> &Arc<HostView> {
@@ -213,6 +239,11 @@ impl Session {
     /// Whether no other host shares the servers.
     pub(crate) fn is_alone(&self) -> bool {
         self.kind == SessionKind::OnlyHost
+    }
+
+    /// Whether notifications always reach the host, without a request of it.
+    pub(crate) fn has_stream(&self) -> bool {
+        matches!(self.kind, SessionKind::OnlyHost | SessionKind::Window)
     }
 
     // --- opening
@@ -269,7 +300,7 @@ impl Session {
     pub(crate) fn initialized(&self) {
         let mut state = self.lock();
         state.initialized = true;
-        state.listener = self.is_alone().then(|| self.host_view.listen());
+        state.listener = self.has_stream().then(|| self.host_view.listen());
         drop(state);
         self.catalog_changed(); // it may have changed since the host listed
     }
@@ -356,6 +387,24 @@ impl Session {
         self.outbox.close();
     }
 
+    /// Ends the session of a caller that may not connect any more: each request in flight is refused.
+    pub(crate) fn revoke(&self) {
+        let requests = std::mem::take(&mut self.lock().requests);
+        for (id, in_flight) in requests {
+            let sink = match &in_flight {
+                InFlight::Call(ticket) => self.gateway.suspended.host(*ticket).map(|host| host.sink),
+                InFlight::Waiting { sink, .. } => Some(Arc::clone(sink)),
+            };
+            if let Some(sink) = sink {
+                sink.answer(respond::error(&id, &Refusal::Revoked));
+            }
+            if let InFlight::Call(ticket) = in_flight {
+                self.gateway.suspended.cancel(&self.gateway, ticket, respond::host_has_gone());
+            }
+        }
+        self.abandon();
+    }
+
     fn unregister(&self) {
         // Only legacy hosts are in the registry.
         if self.version().is_some() {
@@ -406,25 +455,6 @@ impl Session {
         if self.lock().requests.is_empty() {
             self.idle.notify_waiters();
         }
-    }
-
-    /// Ends the session: refuses requests in flight, answers subscriptions, closes the outbox.
-    pub(crate) fn close(&self) {
-        self.unsubscribe_items(|_| true);
-        let requests = std::mem::take(&mut self.lock().requests);
-        for (id, in_flight) in requests {
-            let sink = match in_flight {
-                InFlight::Call(ticket) => self.gateway.suspended.forget(ticket).map(|host| host.sink),
-                InFlight::Waiting { sink, .. } => Some(sink),
-            };
-            if let Some(sink) = sink {
-                sink.answer(respond::error(&id, &Refusal::ShuttingDown));
-            }
-        }
-        self.unregister();
-        self.refuse_pending();
-        self.end_subscriptions();
-        self.outbox.close();
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

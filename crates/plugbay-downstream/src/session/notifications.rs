@@ -55,6 +55,9 @@ impl Session {
         during: Option<Ticket>,
         server_notification: &ServerNotification,
     ) {
+        if !self.gateway().sees(&server_notification.server) {
+            return;
+        }
         match &server_notification.topic {
             Topic::Log(level) => self.log_message(during, *level, &server_notification.message),
             Topic::Unknown => self.unknown_notification(during, &server_notification.message),

@@ -52,6 +52,9 @@ impl Session {
         of_call: Option<&Arc<Outbox>>,
         server_request: ServerRequest,
     ) -> Result<(), ServerRequestError> {
+        if !self.gateway().sees(&server_request.server) {
+            return Err(ServerRequestError::NoHost);
+        }
         let mut state = self.lock();
         let sink = match of_call {
             Some(sink) => self.sink_for_requests(sink),

@@ -3,6 +3,7 @@
 mod streams;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::{
     io::{self, IoSlice},
@@ -17,6 +18,7 @@ use tokio::{
 };
 
 pub use streams::{Input, Output, standard};
+pub use window::{Window, serve_window};
 
 use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respond, session::Session};
 
@@ -38,25 +40,40 @@ where
     W: AsyncWrite + Unpin,
 {
     let session = Session::new(gateway, Outbox::default());
+    converse(&session, input, output, stop, Session::close).await
+}
+
+/// Serves the host of a session until it closes its end or stops reading, or until `stop`.
+async fn converse<R, W>(
+    session: &Arc<Session>,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()>,
+    close: fn(&Session),
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
     let framing = OnceLock::new();
     let reading = async {
         tokio::select! {
-            outcome = read(&session, input, &framing) => outcome?,
+            outcome = read(session, input, &framing) => outcome?,
             () = stop => {}
         }
         let _ = timeout(LAST_ANSWERS, session.calls_ended()).await;
-        session.close();
+        close(session);
         session.outbox().stuck(LAST_READ).await;
         io::Result::Err(io::ErrorKind::TimedOut.into())
     };
-    let writing = write(&session, output, &framing);
-    let watching = watch(&session);
+    let writing = write(session, output, &framing);
+    let watching = watch(session);
     let done = tokio::select! {
         done = writing => done, // all that there was, or the host has stopped reading
         lost = reading => lost,
         () = watching => Ok(()),
     };
-    session.close(); // nobody waits for this host any more
+    close(session); // nobody waits for this host any more
     done
 }
 

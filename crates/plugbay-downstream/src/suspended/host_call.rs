@@ -13,6 +13,7 @@ use plugbay_core::{
 };
 use smallvec::SmallVec;
 
+use super::observed::Observed;
 use crate::{
     context::RequestContext,
     destination::Route,
@@ -45,6 +46,8 @@ pub(crate) struct HostCall {
     /// A modern host supports URL elicitation.
     url_elicitation: bool,
     role: Role,
+    /// Hears how the call ends.
+    pub(super) observed: Option<Observed>,
 }
 
 impl HostCall {
@@ -54,6 +57,7 @@ impl HostCall {
         route: &Route,
         server_era: Option<Era>,
         draft: &Draft,
+        observed: Option<Observed>,
     ) -> NewCall<Self> {
         let RequestContext { session, request, era, .. } = context;
         let bridge = bridge(request, era, server_era, route, draft);
@@ -62,8 +66,8 @@ impl HostCall {
             Era::Modern => request.client_capabilities(),
         };
         let host = match bridge {
-            Bridge::HostReturns => Self::returning(context, route, capabilities),
-            _ => Self::new(context, route),
+            Bridge::HostReturns => Self::returning(context, route, capabilities, observed),
+            _ => Self::new(context, route, observed),
         };
         let polled = matches!(route.role, Role::Polled).then(|| PolledTask::legacy(route.timeout()));
         NewCall { host, server: route.server.clone(), era, capabilities, bridge, polled }
@@ -74,15 +78,16 @@ impl HostCall {
         context: RequestContext<'_>,
         route: &Route,
         capabilities: ClientCapabilities,
+        observed: Option<Observed>,
     ) -> Self {
         Self {
             subject: Some(Subject::of(context.request)),
             url_elicitation: capabilities.url,
-            ..Self::new(context, route)
+            ..Self::new(context, route, observed)
         }
     }
 
-    fn new(context: RequestContext<'_>, route: &Route) -> Self {
+    fn new(context: RequestContext<'_>, route: &Route, observed: Option<Observed>) -> Self {
         let RequestContext { session, sink, request, era } = context;
         let slice = |span: &Span| request.message.slice(span.clone());
         Self {
@@ -97,29 +102,21 @@ impl HostCall {
             subject: None,
             url_elicitation: false,
             role: route.role.clone(),
+            observed,
         }
     }
 
     /// Gives the host its answer; the call has left the table.
     pub(super) fn deliver(self, ended: &Ended<()>, answer: Answer) {
+        if let Some(observed) = &self.observed {
+            observed.answered(&answer);
+        }
         let Some(session) = self.session.upgrade() else { return };
         session.release(&self.id);
-        let frame = match answer {
-            Answer::Response { message, head, era } => {
-                self.translated(ended, &message, &head, era, &session.owner())
-            }
-            Answer::Failed(error) => match &self.role {
-                // One server's failure must not hide the tasks of all others.
-                Role::Lists { next: Some(next) } => {
-                    respond::unlisted(&self.id, &tasks::cursor_of(next), &ended.server, &error)
-                }
-                _ => respond::error(&self.id, &Refusal::Call(error)),
-            },
-        };
-        if self.sink.has_room_for(frame.len()) {
-            self.sink.answer(frame);
-        } else {
-            self.sink.answer(respond::error(&self.id, &Refusal::TooMuchUnread));
+        match self.frame(ended, answer, &session.owner()) {
+            Ok(frame) if self.sink.has_room_for(frame.len()) => self.sink.answer(frame),
+            Ok(_) => self.sink.refuse(&self.id, &Refusal::TooMuchUnread),
+            Err(refusal) => self.sink.refuse(&self.id, &refusal),
         }
         if let (Role::Begins, Some(token)) = (self.role, self.progress_token) {
             session.remember_token(ended.sent, token);
@@ -127,11 +124,27 @@ impl HostCall {
         session.notify_if_idle();
     }
 
+    fn frame(&self, ended: &Ended<()>, answer: Answer, owner: &Owner) -> Result<Frame, Refusal> {
+        match (answer, &self.role) {
+            (Answer::Response { message, head, era }, _) => {
+                Ok(self.translated(ended, &message, &head, era, owner))
+            }
+            // One server's failure must not hide the tasks of all others.
+            (Answer::Failed(error), Role::Lists { next: Some(next) }) => {
+                Ok(respond::unlisted(&self.id, &tasks::cursor_of(next), &ended.server, &error))
+            }
+            (Answer::Failed(error), _) => Err(Refusal::Call(error)),
+        }
+    }
+
     /// Ends the call with an error of plugbay.
     pub(super) fn fail(self, refusal: &Refusal) {
+        if let Some(observed) = &self.observed {
+            observed.refused(refusal);
+        }
         if let Some(session) = self.session.upgrade() {
             session.release(&self.id);
-            self.sink.answer(respond::error(&self.id, refusal));
+            self.sink.refuse(&self.id, refusal);
             session.notify_if_idle();
         }
     }

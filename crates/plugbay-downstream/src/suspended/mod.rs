@@ -1,6 +1,7 @@
 //! Drives the table of calls: does what [`plugbay_core::suspended`] decides, and wakes it when something is due.
 
 mod host_call;
+mod observed;
 
 use std::{
     fmt,
@@ -12,6 +13,7 @@ use plugbay_core::{
     era::Era,
     exchange::{Answer, Call, Caller, Reply as HostReply, ServerRequest, ServerRequestError, Ticket},
     name::ServerName,
+    observe::CallOutcome,
     suspended::{
         Action, CallTable, Carried, Ended, HOST_PATIENCE, NewCall, NextRequest, ResumeError, Resumed,
         cancel_request,
@@ -23,8 +25,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub(crate) use self::host_call::HostCall;
 use self::host_call::{answers, split};
+pub(crate) use self::{host_call::HostCall, observed::Observed};
 use crate::{
     context::RequestContext,
     destination::Route,
@@ -117,16 +119,23 @@ impl SuspendedCalls {
         }
         let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
         let capabilities = request.client_capabilities();
-        let host = HostCall::returning(context, route, capabilities);
-        let id = host.id.clone();
+        let id = request.message.slice(request.id.clone());
         if !session.reserve(id.clone(), ticket, &route.server) {
             return Err(Refusal::IdInUse);
         }
+        let observed = Observed::begin(context, route, &session.snapshot());
+        let host = HostCall::returning(context, route, capabilities, observed.clone());
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
         let resumed = self.step(context.gateway(), |state| {
             state.table.resume(ticket, (host, capabilities), &ids, now(), &context.gateway().tickets)
         });
-        let Resumed { server, wanted, action } = resumed.inspect_err(|_| _ = session.release(&id))?;
+        let resumed = resumed.map_err(Refusal::from).inspect_err(|refusal| {
+            session.release(&id);
+            if let Some(observed) = &observed {
+                observed.refused(refusal);
+            }
+        });
+        let Resumed { server, wanted, action } = resumed?;
         for (id, answer) in answers.into_iter().filter(|(id, _)| wanted.contains(id)) {
             context.gateway().servers.reply(&server, id, HostReply::Result(answer));
         }
@@ -324,7 +333,11 @@ impl SuspendedCalls {
         };
         let state = seal.close(call, &session.owner(), subject, until);
         let requests = respond::input_requests(requests.iter());
-        host.sink.answer(respond::input_required(&host.id, &requests, &state));
+        let answer = respond::input_required(&host.id, &requests, &state);
+        if let Some(observed) = &host.observed {
+            observed.end(CallOutcome::InputRequired, answer.len());
+        }
+        host.sink.answer(answer);
         session.notify_if_idle();
     }
 

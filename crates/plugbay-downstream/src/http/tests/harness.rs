@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     agent::Agents,
-    http::{Accept, Access, Limits, Stream, serve},
+    http::{Accept, Access, Limits, NamedTokens, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
 
@@ -51,10 +51,15 @@ impl Harness {
     }
 
     pub(super) fn with(first: Snapshot, tokens: &[&str]) -> Self {
+        Self::with_callers(first, tokens, None)
+    }
+
+    pub(super) fn with_callers(first: Snapshot, tokens: &[&str], named: Option<NamedTokens>) -> Self {
         let tokens: Vec<String> = tokens.iter().map(|&token| token.to_owned()).collect();
         let address = "127.0.0.1:80".parse().unwrap();
         let origins = vec!["https://good.example".to_owned()];
-        let access = Access::new(&address, vec!["good.example".to_owned()], origins, &tokens).unwrap();
+        let hosts = vec!["good.example".to_owned()];
+        let access = Access::with_callers(&address, hosts, origins, &tokens, named, false).unwrap();
         let (gateway, snapshots, servers) = scripted::gateway(first);
         let (host_registry, agents) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.agents));
         let (listener, connections) = mpsc::unbounded_channel();
@@ -162,6 +167,17 @@ impl Host {
 
     /// A whole answer; of a stream only its head.
     pub(super) async fn reply(&mut self) -> Reply {
+        let Reply { status, headers, .. } = self.head().await;
+        let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+        while self.buffer.len() < length {
+            assert!(self.fill().await, "closed within a body");
+        }
+        let body = String::from_utf8(self.buffer.split_to(length).to_vec()).unwrap();
+        Reply { status, headers, body }
+    }
+
+    /// The status and the headers of an answer, whatever its body.
+    pub(super) async fn head(&mut self) -> Reply {
         let end = loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end;
@@ -177,12 +193,7 @@ impl Host {
             .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
             .collect();
         self.chunked = headers.contains_key("transfer-encoding");
-        let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-        while self.buffer.len() < length {
-            assert!(self.fill().await, "closed within a body");
-        }
-        let body = String::from_utf8(self.buffer.split_to(length).to_vec()).unwrap();
-        Reply { status, headers, body }
+        Reply { status, headers, body: String::new() }
     }
 
     /// Asks and expects a stream.
@@ -239,6 +250,12 @@ impl Host {
     pub(super) async fn keep_alive(&mut self) -> String {
         assert!(self.text.is_empty() && self.chunk().await);
         std::mem::take(&mut self.text)
+    }
+
+    /// Nothing comes for a second.
+    pub(super) async fn silent(&mut self) {
+        let came = timeout(SECOND, self.stream.read_buf(&mut self.buffer)).await;
+        assert!(came.is_err(), "unexpected: {:?}", self.buffer);
     }
 
     pub(super) async fn hear_nothing(&mut self) {

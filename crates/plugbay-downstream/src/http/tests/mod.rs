@@ -1,6 +1,7 @@
 //! Whole conversations over HTTP with scripted hosts and servers, in memory and on a paused clock.
 
 mod agent;
+mod callers;
 mod ending;
 mod guarded;
 mod harness;
@@ -12,3 +13,4 @@ mod resuming;
 mod server_requests;
 mod slow;
 mod tasks;
+mod tools_api;

@@ -44,7 +44,7 @@ fn snapshot_of(servers: &[&str]) -> Snapshot {
         let offer = Offer::new(Era::Legacy, None, None, tools.to_vec())
             .with_items(features, stock)
             .extended(Extensions::read(declared.as_bytes(), &(0..declared.len())));
-        let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).expect("a pattern") };
+        let policy = Policy { deny: Patterns::compile(["wipe"]).expect("a pattern"), ..Policy::default() };
         let name = ServerName::parse(name).expect("a name");
         catalog = catalog.apply(Change::Listed(name.clone(), Arc::new(offer)));
         layout.exposures.insert(name, Exposure { policy, ..Exposure::default() });

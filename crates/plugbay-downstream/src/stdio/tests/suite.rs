@@ -31,7 +31,7 @@ fn suites() -> Snapshot {
     let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).unwrap());
     let offer = Offer::new(Era::Legacy, None, Some("Keeps notes for later.".to_owned()), tools.collect());
     let catalog = Catalog::default().apply(Change::Listed(server("notes"), Arc::new(offer)));
-    let policy = Policy { allow: None, deny: Patterns::compile(["wipe"]).unwrap() };
+    let policy = Policy { deny: Patterns::compile(["wipe"]).unwrap(), ..Policy::default() };
     let notes = Exposure { policy, ..Exposure::default() };
     let exposures = [(server("notes"), notes), (server("new"), Exposure::default())].into();
     let layout = Layout { mode: Some(Mode::Suite), exposures, name_limit: 64, ..Layout::default() };

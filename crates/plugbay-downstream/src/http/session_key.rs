@@ -1,0 +1,127 @@
+//! The session of a request: by its `X-Session-ID` header, else by what else tells sessions apart.
+
+use std::fmt::Write as _;
+
+use hyper::{HeaderMap, StatusCode, Uri};
+use plugbay_core::{capabilities::ClientCapabilities, observe::SessionMark, scope::SessionKey};
+use sha2::{Digest, Sha256};
+
+use super::{Shared, access::Caller, host_views, negotiate::single, reject::Rejection};
+use crate::{gateway::Gateway, principal::Principal};
+
+pub(super) const SESSION_ID: &str = "x-session-id";
+
+/// Longest session id that a client may choose, in bytes.
+const LONGEST: usize = 128;
+
+impl Shared {
+    /// The gateway as the session sees it that the request names, for this caller alone. Requests of one caller
+    /// without a name share a session.
+    pub(super) fn enter(&self, caller: Caller, headers: &HeaderMap) -> Result<Gateway, Rejection> {
+        Ok(self.enter_lasting(caller, Kind::Header, name(headers)?.unwrap_or_default()))
+    }
+
+    /// The same for `initialize`: without a name the session is new, and has the id in `Mcp-Session-Id`.
+    pub(super) fn enter_new(
+        &self,
+        caller: Caller,
+        headers: &HeaderMap,
+        id: &str,
+    ) -> Result<Gateway, Rejection> {
+        if name(headers)?.is_some() {
+            return self.enter(caller, headers);
+        }
+        Ok(self.enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id))))
+    }
+
+    /// The same for a modern request: without a name it belongs to the host view in its URL, else to all requests of
+    /// the caller whose client has the same name.
+    pub(super) fn enter_modern(
+        &self,
+        caller: Caller,
+        headers: &HeaderMap,
+        uri: &Uri,
+        client: Option<&str>,
+    ) -> Result<Gateway, Rejection> {
+        let (kind, name) = match (name(headers)?, host_views::named(uri)) {
+            (Some(name), _) => (Kind::Header, name),
+            (None, Some(view)) => (Kind::View, view),
+            (None, None) => (Kind::Client, client.unwrap_or_default()),
+        };
+        Ok(self.enter_lasting(caller, kind, name))
+    }
+
+    fn enter_lasting(&self, caller: Caller, kind: Kind, name: &str) -> Gateway {
+        let gateway = self.enter_as(caller, &SessionKey::lasting(key(caller, kind, name)));
+        // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
+        if gateway.principal.key.is_some() && gateway.host_registry.can(ClientCapabilities::ALL) {
+            gateway.servers.client_capabilities_grew();
+        }
+        gateway
+    }
+
+    fn enter_as(&self, caller: Caller, session: &SessionKey) -> Gateway {
+        let principal = Principal { session: mark(session), ..self.used_by(caller).principal };
+        Gateway { principal, ..self.gateway.clone() }.enter(session)
+    }
+
+    /// The gateway as a caller may use it, in no session.
+    pub(super) fn used_by(&self, caller: Caller) -> Gateway {
+        let principal = Principal { account: self.access.account(caller), ..self.gateway.principal.clone() };
+        Gateway { principal, ..self.gateway.clone() }
+    }
+}
+
+/// Operators see a session by this: its id stays secret.
+fn mark(session: &SessionKey) -> SessionMark {
+    let digest = Sha256::digest(session.as_bytes());
+    let mut mark = SessionMark::default();
+    mark.0.copy_from_slice(&digest[..8]);
+    mark
+}
+
+/// What a session is named by. Names of one kind never meet those of another.
+#[derive(Clone, Copy)]
+enum Kind {
+    Header,
+    View,
+    Client,
+    Connection,
+}
+
+fn key(caller: Caller, kind: Kind, name: &str) -> String {
+    let kind = match kind {
+        Kind::Header => "header",
+        Kind::View => "view",
+        Kind::Client => "client",
+        Kind::Connection => "connection",
+    };
+    let name: String = name.chars().take(LONGEST).collect();
+    format!("{kind}:{}:{name}", hex(&caller.owner().0))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The session that the request names, for this caller alone.
+pub(super) fn named(caller: Caller, headers: &HeaderMap) -> Result<SessionKey, Rejection> {
+    Ok(SessionKey::lasting(key(caller, Kind::Header, name(headers)?.unwrap_or_default())))
+}
+
+/// The id in the header, if there is one.
+pub(super) fn name(headers: &HeaderMap) -> Result<Option<&str>, Rejection> {
+    let why = "X-Session-ID must be given once, as 1 to 128 visible ASCII characters";
+    let bad = || Rejection::new(StatusCode::BAD_REQUEST, why);
+    match single(headers, SESSION_ID).map_err(|_| bad())? {
+        Some(name) if name.is_empty() || name.len() > LONGEST || !is_visible(name) => Err(bad()),
+        name => Ok(name),
+    }
+}
+
+fn is_visible(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_graphic())
+}

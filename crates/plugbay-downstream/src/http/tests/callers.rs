@@ -1,0 +1,196 @@
+//! Callers with names: what they see, how many calls they may make, and how their tokens end.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use plugbay_core::{
+    exposure::Mode,
+    limit::CallLimits,
+    policy::ToolGrant,
+    surface::{Layout, Snapshot},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::{sync::watch, time::advance};
+
+use super::harness::{Harness, fitting, http, post};
+use crate::{
+    http::NamedToken,
+    principal::Grant,
+    scripted::{INITIALIZE, call, list, modern, request, snapshot},
+};
+
+type Tokens = watch::Sender<Arc<Vec<NamedToken>>>;
+
+fn token(name: &str, grant: Grant) -> NamedToken {
+    let digest = Sha256::digest(name).into();
+    let grant = Grant { name: Some(name.into()), ..grant };
+    NamedToken { digest, owner: Sha256::digest(format!("owner {name}")).into(), expires: None, grant }
+}
+
+fn for_tools(globs: &[&str]) -> Grant {
+    Grant { tools: Some(ToolGrant::compile(globs).unwrap()), ..Grant::default() }
+}
+
+fn limited(rate: &str, quota: &str) -> Grant {
+    let limits = CallLimits { rate: rate.parse().ok(), quota: quota.parse().ok(), session_rate: None };
+    Grant { limits, ..Grant::default() }
+}
+
+fn harness(first: Snapshot, tokens: Vec<NamedToken>) -> (Harness, Tokens) {
+    let tokens = Tokens::new(Arc::new(tokens));
+    (Harness::with_callers(first, &["unnamed"], Some(tokens.subscribe())), tokens)
+}
+
+fn two_tools(mode: Option<Mode>) -> Snapshot {
+    let whole = snapshot(&["echo", "wipe"], true);
+    let layout = Layout { mode, ..(*whole.layout).clone() };
+    Snapshot::new(whole.catalog, Arc::new(layout), true)
+}
+
+/// A modern request of this caller.
+fn by(caller: &str, method: &str, name: &str, members: &str) -> String {
+    let bearer = format!("Bearer {caller}");
+    let mut headers = fitting(method, name).to_vec();
+    headers.push(("authorization", &bearer));
+    post(&headers, &modern(1, method, members))
+}
+
+fn tool(caller: &str, name: &str, arguments: &Value) -> String {
+    by(caller, "tools/call", name, &format!(r#","name":"{name}","arguments":{arguments}"#))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_sees_and_calls_its_own_tools_only_in_every_mode() {
+    for mode in [Mode::All, Mode::Search, Mode::Activate, Mode::Suite] {
+        let (mut harness, _tokens) = harness(
+            two_tools(Some(mode)),
+            vec![token("some", for_tools(&["s__echo"])), token("none", for_tools(&["t__*"]))],
+        );
+        let asks = [
+            by("some", "tools/list", "", ""),
+            by("some", "server/discover", "", ""),
+            tool("some", "search_tools", &json!({ "query": "wipe" })),
+            tool("some", "describe_tool", &json!({ "name": "s__wipe" })),
+            tool("some", "gateway_activate", &json!({ "name": "s" })),
+            tool("some", "gateway_status", &json!({})),
+            tool("some", "s_suite", &json!({ "action": "introspect" })),
+        ];
+        for ask in asks {
+            let reply = harness.ask(ask).await;
+            let told =
+                reply.body.replace("s__wipe", "").contains("wipe") && reply.body.contains("\"result\"");
+            assert!(!told, "{mode}: {reply:?}");
+        }
+        let forbidden = [
+            tool("some", "s__wipe", &json!({})),
+            tool("some", "execute_tool", &json!({ "name": "s__wipe", "arguments": {} })),
+            tool("some", "execute_tool", &json!({ "name": "wipe", "server": "s", "arguments": {} })),
+            tool("some", "s_suite", &json!({ "action": "call", "tool": "wipe", "arguments": {} })),
+            by("some", "vendor/run", "", r#","name":"wipe""#),
+            tool("none", "s__echo", &json!({})),
+        ];
+        for ask in forbidden {
+            harness.ask(ask).await;
+        }
+        harness.servers.nothing_forwarded().await;
+        let nothing = harness.ask(by("none", "tools/list", "", "")).await;
+        assert!(!nothing.body.contains("s__") && !nothing.body.contains("s_suite"), "{nothing:?}");
+        let asking = tokio::spawn({
+            let mut host = harness.connect();
+            async move {
+                host.say(tool("some", "s__echo", &json!({}))).await;
+                host.reply().await
+            }
+        });
+        harness.servers.forwarded().await.answer("{}");
+        assert_eq!(asking.await.unwrap().status, 200, "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_over_a_rate_limit_get_an_error_with_the_time_to_wait() {
+    let (mut harness, _tokens) =
+        harness(two_tools(None), vec![token("slow", limited("2/min", "")), token("free", Grant::default())]);
+    for _ in 0..2 {
+        let mut host = harness.connect();
+        host.say(tool("slow", "s__echo", &json!({}))).await;
+        harness.servers.forwarded().await.answer("{}");
+        assert_eq!(host.reply().await.status, 200);
+    }
+    let refused = harness.ask(tool("slow", "s__echo", &json!({}))).await;
+    assert_eq!((refused.status, refused.code()), (200, json!(-32029)), "{refused:?}");
+    assert_eq!(refused.json()["error"]["data"], json!({ "retryAfter": 30, "limit": "2/min" }));
+    harness.servers.nothing_forwarded().await;
+    assert_eq!(harness.ask(by("slow", "tools/list", "", "")).await.status, 200, "a list reaches no server");
+    let mut host = harness.connect();
+    host.say(tool("free", "s__echo", &json!({}))).await;
+    harness.servers.forwarded().await.answer("{}");
+    assert_eq!(host.reply().await.status, 200);
+    advance(Duration::from_secs(30)).await;
+    let mut host = harness.connect();
+    host.say(tool("slow", "s__echo", &json!({}))).await;
+    harness.servers.forwarded().await.answer("{}");
+    assert_eq!(host.reply().await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_token_gets_401() {
+    let mut old = token("old", Grant::default());
+    old.expires = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+    let (harness, _tokens) = harness(two_tools(None), vec![old]);
+    let refused = harness.ask(by("old", "tools/list", "", "")).await;
+    assert_eq!(refused.status, 401);
+    assert!(
+        refused.headers["www-authenticate"].contains("expired") && refused.body.contains("expired"),
+        "{refused:?}"
+    );
+    assert_eq!(harness.ask(by("unnamed", "tools/list", "", "")).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_token_ends_its_sessions_and_calls_at_once() {
+    let (mut harness, tokens) =
+        harness(two_tools(None), vec![token("ada", Grant::default()), token("bob", Grant::default())]);
+    let mut sessions = Vec::new();
+    for caller in ["ada", "bob"] {
+        let bearer = format!("Bearer {caller}");
+        let opened = harness.ask(post(&[("authorization", &bearer)], INITIALIZE)).await;
+        sessions.push((bearer, opened.headers["mcp-session-id"].clone()));
+    }
+    let within = |number: usize, body: &str| {
+        let (bearer, session): &(String, String) = &sessions[number];
+        post(
+            &[("authorization", bearer), ("mcp-session-id", session), ("mcp-protocol-version", "2025-11-25")],
+            body,
+        )
+    };
+    let mut host = harness.connect();
+    host.say(within(0, &call(7))).await;
+    let forwarded = harness.servers.forwarded().await;
+    tokens.send_modify(|tokens| {
+        *tokens = Arc::new(
+            tokens.iter().filter(|token| token.grant.name.as_deref() == Some("bob")).cloned().collect(),
+        );
+    });
+    let (cancelled, _) = harness.servers.cancelled().await;
+    assert_eq!(cancelled, forwarded.ticket());
+    let answer = host.reply().await;
+    assert!(answer.body.contains("revoked"), "{answer:?}");
+    assert_eq!(harness.ask(within(0, &list(8))).await.status, 401);
+    assert_eq!(harness.ask(within(1, &list(9))).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_stays_guarded_when_its_last_token_is_revoked() {
+    let tokens = Tokens::new(Arc::new(Vec::new()));
+    let harness = Harness::with_callers(two_tools(None), &[], Some(tokens.subscribe()));
+    let asked = async || harness.ask(http("POST", "/mcp", &[], &request(1, "ping", "{}"))).await.status;
+    assert_ne!(asked().await, 401);
+    tokens.send_replace(Arc::new(vec![token("first", Grant::default())]));
+    assert_eq!(asked().await, 401);
+    tokens.send_replace(Arc::default());
+    assert_eq!(asked().await, 401);
+}

@@ -1,0 +1,141 @@
+//! The sender of a session's requests: what it may use, how much of it, and who hears of its calls.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use plugbay_core::{
+    limit::CallLimits,
+    name::ServerName,
+    observe::{Observer, SessionMark},
+    policy::ToolGrant,
+    scope::SessionKey,
+    surface::Snapshot,
+};
+
+use crate::rate::{Limited, Meter};
+
+/// Views of one caller that are kept: sessions with servers of their own see different snapshots.
+const KEPT_VIEWS: usize = 16;
+
+/// What a caller may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// The name of the caller, if it has one.
+    pub name: Option<Arc<str>>,
+    /// The tools that it may use; `None` for all.
+    pub tools: Option<ToolGrant>,
+    /// Its own limits, which go before those of the configuration.
+    pub limits: CallLimits,
+}
+
+/// A caller, with what it has used so far. All its sessions share it.
+#[derive(Default)]
+pub struct Account {
+    pub(crate) grant: Grant,
+    // Std mutexes: held for a look-up, never across an await.
+    meter: Mutex<Meter>,
+    /// Snapshots as they were published, and as this caller sees them.
+    views: Mutex<Vec<(Snapshot, Snapshot)>>,
+}
+
+/// The sender of the requests of one session.
+#[derive(Debug, Clone, Default)]
+pub struct Principal {
+    pub(crate) account: Arc<Account>,
+    pub(crate) session: SessionMark,
+    /// The session as which the gateway was entered.
+    pub(crate) key: Option<SessionKey>,
+    /// Hears of every call to a server.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// The number of live sessions of all callers.
+    pub sessions: Arc<AtomicUsize>,
+}
+
+impl Principal {
+    pub fn observed_by(observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { observer, ..Self::default() }
+    }
+
+    /// The same in a session.
+    pub(crate) fn within(self, session: &SessionKey) -> Self {
+        Self { key: Some(session.clone()), ..self }
+    }
+
+    /// The same for a session of its own, whose id nobody knows.
+    pub(crate) fn marked(mut self) -> Self {
+        if self.session == SessionMark::default() {
+            let _ = getrandom::fill(&mut self.session.0);
+        }
+        self
+    }
+
+    /// Counts a call, unless it exceeds a limit. Without limits this takes no lock.
+    pub(crate) fn admit(&self, general: CallLimits) -> Result<(), Limited> {
+        let limits = self.account.grant.limits.or(general);
+        if limits.is_none() {
+            return Ok(());
+        }
+        let mut meter = self.account.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.admit(&limits, self.session)
+    }
+
+    /// The snapshot as the caller sees it, if that is not the whole.
+    pub(crate) fn narrowed(&self, now: &Snapshot) -> Option<Snapshot> {
+        let tools = self.account.grant.tools.as_ref()?;
+        let mut views = self.account.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = views.iter().position(|(source, _)| source.is_same_moment(now)) {
+            let view = views.remove(at);
+            views.push(view); // the last is the one used last
+        } else {
+            if views.len() >= KEPT_VIEWS {
+                views.remove(0);
+            }
+            views.push((now.clone(), now.granted(tools)));
+        }
+        views.last().map(|(_, granted)| granted.clone())
+    }
+
+    /// Whether the caller may know of this server.
+    pub(crate) fn sees(&self, server: &ServerName, now: &Snapshot) -> bool {
+        self.narrowed(now).is_none_or(|granted| granted.knows(server))
+    }
+
+    /// Whether the caller may see what concerns no single tool.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.account.grant.tools.is_some()
+    }
+}
+
+impl Account {
+    pub(crate) fn new(grant: Grant) -> Self {
+        Self { grant, ..Self::default() }
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("grant", &self.grant).finish_non_exhaustive()
+    }
+}
+
+/// Counts one live session, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CountedSession(Arc<AtomicUsize>);
+
+impl CountedSession {
+    pub(crate) fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for CountedSession {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

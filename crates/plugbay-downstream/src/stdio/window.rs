@@ -1,0 +1,61 @@
+//! A host behind a bridge: one of many windows at a daemon.
+
+use std::{io, sync::Arc};
+
+use plugbay_core::{bridge::Control, surface::activate::Active};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+};
+
+use super::converse;
+use crate::{gateway::Gateway, host_view::Keeper, outbox::Outbox, seal::Owner, session::Session};
+
+/// What a daemon knows of the connection of a bridge.
+#[derive(Debug)]
+pub struct Window {
+    /// Distinguishes the window from all others.
+    pub owner: [u8; 32],
+    /// Stands in the method of each control message.
+    pub token: String,
+    /// The state of the session at another daemon.
+    pub state: Option<String>,
+    /// Further messages to the bridge.
+    pub controls: mpsc::UnboundedReceiver<Control>,
+}
+
+/// Serves one host behind a bridge, as [`super::serve`] does. Its servers go on without it.
+pub async fn serve_window<R, W>(
+    gateway: Gateway,
+    input: R,
+    output: W,
+    window: Window,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let Window { owner, token, state, mut controls } = window;
+    let session = Session::window(Owner(owner), gateway, Outbox::default());
+    if let Some(active) = state.as_deref().map(Active::restored).filter(|active| !active.is_empty()) {
+        session.host_view().switch(&session.gateway().servers, |now| *now = active);
+    }
+    let (outbox, own_token) = (Arc::downgrade(session.outbox()), token.clone());
+    session.host_view().keep_active(Keeper(Box::new(move |state| {
+        if let Some(outbox) = outbox.upgrade() {
+            outbox.send(Control::State(state).message(&own_token).into());
+        }
+    })));
+    let controlling = async {
+        while let Some(control) = controls.recv().await {
+            session.outbox().send(control.message(&token).into());
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        biased; // the bridge learns why before its connection ends
+        () = controlling => Ok(()),
+        done = converse(&session, input, output, stop, Session::close_window) => done,
+    }
+}

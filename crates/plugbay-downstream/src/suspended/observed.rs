@@ -1,0 +1,107 @@
+//! Tells the observer of a call when it begins, and how it ended.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::{
+    era::{Era, MetaSlot},
+    exchange::Answer,
+    observe::{CallOutcome, ObservedCall, StartingCall},
+    surface::Snapshot,
+    wire::{Draft, Head, Hole, Kind, Members, string_value},
+};
+
+use crate::{context::RequestContext, destination::Route, message::Request, refusal::Refusal};
+
+/// A call that somebody observes, and the trace context for its server.
+#[derive(Debug, Clone)]
+pub(crate) struct Observed {
+    call: Arc<ObservedCall>,
+    trace_parent: Option<Arc<str>>,
+}
+
+impl Observed {
+    /// `None`: nobody observes calls.
+    pub(crate) fn begin(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> Option<Self> {
+        let principal = &context.gateway().principal;
+        let observer = principal.observer.as_ref().filter(|observer| observer.is_on())?;
+        let request = context.request;
+        let named = matches!(request.method(), b"tools/call" | b"prompts/get");
+        let name = route.subject.as_ref().filter(|_| named).and_then(|(_, name)| string_value(name));
+        let listed = |name: &str| snapshot.catalog.get(&route.server)?.offer.tool(name);
+        let client = context.session.host_view().client();
+        let inner = route.inner.as_ref().map(|inner| &*inner.arguments.1);
+        let text = |span| request.text(span);
+        let (in_meta, state) =
+            (text(request.meta.trace_parent.as_ref()), text(request.meta.trace_state.as_ref()));
+        let header = request.meta.trace_header.as_ref().and_then(|header| std::str::from_utf8(header).ok());
+        let observation = observer.starts(&StartingCall {
+            method: std::str::from_utf8(request.method()).unwrap_or_default(),
+            server: &route.server,
+            name: name.as_deref(),
+            is_listed: name.as_deref().and_then(listed).is_some(),
+            arguments: inner.or_else(|| request.arguments()),
+            caller: principal.account.grant.name.as_deref(),
+            session: principal.session,
+            host: client.as_deref(),
+            era: context.era,
+            bytes: request.message.len(),
+            trace_parent: in_meta.as_deref().or(header),
+            trace_state: state.as_deref(),
+        });
+        let trace_parent = observation.trace_parent().map(Arc::from);
+        Some(Self { call: Arc::new(ObservedCall::new(observation)), trace_parent })
+    }
+
+    pub(crate) fn end(&self, outcome: CallOutcome, bytes: usize) {
+        self.call.end(outcome, bytes);
+    }
+
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        self.end(outcome_of(refusal), 0);
+    }
+
+    /// Ends with the answer of a server.
+    pub(crate) fn answered(&self, answer: &Answer) {
+        match answer {
+            Answer::Response { message, head, .. } => self.end(outcome_in(message, head), message.len()),
+            Answer::Failed(error) => {
+                self.end(CallOutcome::failed(error, Refusal::Call(error.clone()).code()), 0);
+            }
+        }
+    }
+
+    /// Puts the trace context of this call into the request. Where the server speaks the other era, plugbay replaces
+    /// a context that is there and adds none: `era` writes that part of the request.
+    pub(crate) fn propagate(&self, draft: Draft, request: &Request, era: Era, server: Option<Era>) -> Draft {
+        let Some(trace_parent) = &self.trace_parent else { return draft };
+        if let Some(span) = &request.meta.trace_parent {
+            return draft.with(span.clone(), Hole::Text(Bytes::from(format!("\"{trace_parent}\""))));
+        }
+        if server != Some(era) {
+            return draft;
+        }
+        let slot = MetaSlot::find(&request.message, request.params.as_ref());
+        slot.fill(draft, &format!("\"traceparent\":\"{trace_parent}\""))
+    }
+}
+
+fn outcome_of(refusal: &Refusal) -> CallOutcome {
+    match refusal {
+        Refusal::Limited(_) => CallOutcome::RateLimited,
+        Refusal::Call(error) => CallOutcome::failed(error, refusal.code()),
+        refusal => CallOutcome::Error(refusal.code()),
+    }
+}
+
+fn outcome_in(message: &[u8], head: &Head) -> CallOutcome {
+    let member = |key| head.payload.as_ref().and_then(|payload| Members::find(message, payload, key));
+    match head.kind {
+        Kind::Error { .. } => {
+            let code = member("code").and_then(|code| std::str::from_utf8(&message[code]).ok()?.parse().ok());
+            CallOutcome::Error(code.unwrap_or_default())
+        }
+        _ if member("isError").is_some_and(|flag| &message[flag] == b"true") => CallOutcome::ToolError,
+        _ => CallOutcome::Ok,
+    }
+}
