@@ -57,16 +57,23 @@ impl Play {
 impl Endpoint {
     /// Plays one after the other; whoever asks more often gets a 500.
     pub fn start(plays: impl IntoIterator<Item = Play>) -> Self {
+        let plays: Mutex<VecDeque<Play>> = Mutex::new(plays.into_iter().collect());
+        let surplus = Play::Answer { status: 500, headers: Vec::new(), body: String::new() };
+        Self::answering(move |_| plays.lock().expect("no panic").pop_front().unwrap_or(surplus.clone()))
+    }
+
+    /// Answers each request by what it asks.
+    pub fn answering(play: impl Fn(&Asked) -> Play + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let (arrivals, asked) = channel();
         let (leavings, gone) = channel();
-        let plays: Arc<Mutex<VecDeque<Play>>> = Arc::new(Mutex::new(plays.into_iter().collect()));
+        let play = Arc::new(play);
         // Ends with the test's process: nothing but the port is held meanwhile.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (plays, arrivals, leavings) = (Arc::clone(&plays), arrivals.clone(), leavings.clone());
-                thread::spawn(move || serve(stream, &plays, &arrivals, &leavings));
+                let (play, arrivals, leavings) = (Arc::clone(&play), arrivals.clone(), leavings.clone());
+                thread::spawn(move || serve(stream, &*play, &arrivals, &leavings));
             }
         });
         Self { address, asked, gone }
@@ -102,15 +109,14 @@ impl Asked {
 
 fn serve(
     mut stream: TcpStream,
-    plays: &Mutex<VecDeque<Play>>,
+    play: &(dyn Fn(&Asked) -> Play + Send + Sync),
     arrivals: &Sender<Asked>,
     leavings: &Sender<()>,
 ) {
     let Some(asked) = read(&stream) else { return };
-    let play = plays.lock().expect("no panic").pop_front();
+    let play = play(&asked);
     let _ = arrivals.send(asked);
-    let surplus = Play::Answer { status: 500, headers: Vec::new(), body: String::new() };
-    let events = match play.unwrap_or(surplus) {
+    let events = match play {
         Play::Answer { status, headers, body } => {
             let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());
             for (name, value) in headers {

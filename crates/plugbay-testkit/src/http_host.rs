@@ -38,7 +38,13 @@ impl HttpGateway {
     /// Adds `--http 127.0.0.1:0` to `command` and waits until it says where it serves.
     #[track_caller]
     pub fn start(command: &mut Command) -> Self {
-        let command = command.args(["--http", "127.0.0.1:0"]).stdin(Stdio::null()).stderr(Stdio::piped());
+        Self::start_at(command, "127.0.0.1:0")
+    }
+
+    /// The same at this address.
+    #[track_caller]
+    pub fn start_at(command: &mut Command, address: &str) -> Self {
+        let command = command.args(["--http", address]).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let mut lines = BufReader::new(child.stderr.take().expect("stderr"));
         let mut told = String::new();
@@ -113,8 +119,12 @@ impl HttpHost {
     }
 
     pub fn request(&mut self, method: &str, headers: &[(&str, &str)], body: &str) {
+        self.request_at(method, "/mcp", headers, body);
+    }
+
+    pub fn request_at(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
         let mut text = format!(
-            "{method} /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream\r\ncontent-length: {}\r\n",
             self.address,
             body.len()

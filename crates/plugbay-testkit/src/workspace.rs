@@ -25,6 +25,8 @@ const START: &str = "10m";
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
+    /// `plugbay serve` uses a daemon.
+    has_daemon: bool,
 }
 
 /// A config file in the making. Starts in mode `all`.
@@ -43,7 +45,19 @@ impl Workspace {
         for folder in ["home", "config", "cache", "data", "state", "run", "tmp", "scripts", "logs"] {
             fs::create_dir_all(root.join(folder)).expect("workspace");
         }
-        Self { root }
+        Self { root, has_daemon: false }
+    }
+
+    /// The same where `plugbay serve` uses a daemon, which ends with the workspace.
+    #[must_use]
+    pub fn with_daemon(mut self) -> Self {
+        self.has_daemon = true;
+        self
+    }
+
+    /// The daemons of this workspace.
+    pub fn daemons(&self) -> Vec<Process> {
+        self.processes().into_iter().filter(|process| process.command.contains("__daemon run")).collect()
     }
 
     pub fn path(&self) -> &Path {
@@ -115,6 +129,7 @@ impl Workspace {
             ("TMPDIR", inside("tmp")),
             ("RUST_BACKTRACE", "1".into()),
         ];
+        all.push(("PLUGBAY_DAEMON", if self.has_daemon { "on".into() } else { "off".into() }));
         all.extend(env::var_os("PATH").map(|path| ("PATH", path.into())));
         all
     }

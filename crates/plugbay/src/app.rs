@@ -1,36 +1,47 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+mod models;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+};
 
 use plugbay_core::{
     arguments,
-    exchange::{Servers, Tickets},
+    catalog::Dialect,
+    exchange::Servers,
     failure::Failure,
     host_registry::HostRegistry,
     name::ServerName,
+    scope::{self, Launch, Scope, ScopeChoice},
     surface::{AgentAccess, Layout, Learned, LiveSettings, Snapshot},
 };
-use plugbay_downstream::{
-    ConnectedHosts, Gateway,
-    agent::Terms,
-    ranking::{Choice, Chosen},
-};
-use plugbay_model::RemoteModel;
+use plugbay_downstream::{ConnectedHosts, Gateway, Principal, SessionViews};
+use plugbay_telemetry::{GatewayState, ServerGauge, Telemetry};
 use plugbay_upstream::{
-    Condition, Launcher, Pool, ServerContext, ServerHandle, ServerSet, Status, launcher, process::Guard,
+    Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
+    User, launcher,
+    process::Guard,
+    spec::{ServerSpec, Transport},
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     task::{JoinHandle, JoinSet},
 };
 
+pub use self::models::choice;
+use self::models::terms;
 use crate::{
     cache::Cache,
-    config::{ModelSource, NaturalLanguage, SearchModel, ServerSettings, Settings, identity},
-    embeddings,
+    config::{ModelSource, ServerSettings, Settings, identity},
+    embeddings, files,
     log_files::LogFiles,
     publisher::{CatalogConfig, Publisher, Reconfigure},
+    sessions::{Common, Sessions},
     usage::Usage,
+    warmth::Warmth,
 };
 
 /// The folders and the program that the gateway works with.
@@ -39,57 +50,105 @@ pub struct Environment {
     pub cache_folder: Option<PathBuf>,
     /// The folder of the project, whose uses of tools are counted together.
     pub project: PathBuf,
+    /// The folder in which the host works: hosts in one folder share servers of scope `project`, and servers that no
+    /// other folder is configured for start there.
+    pub folder: PathBuf,
     /// The executable of plugbay, which also guards child processes.
     pub program: PathBuf,
     /// Where the stderr of servers goes, if it is kept.
     pub logs: Option<LogFiles>,
+    /// Hears of every call, if this is a gateway.
+    pub telemetry: Option<Arc<Telemetry>>,
 }
 
 /// The gateway: all servers, the publisher of the catalog, and what host sessions share.
 pub struct App {
     pool: Arc<Pool>,
     gateway: Gateway,
-    context: ServerContext,
+    instances: Arc<Instances>,
+    /// This gateway, as the servers see it that it uses.
+    user: User,
+    places: Places,
+    /// The servers in use. A std mutex: never held across an await.
+    attached: Mutex<BTreeMap<ServerName, InUse>>,
+    /// `None`: the gateway is one session.
+    sessions: Option<Arc<Sessions>>,
     usage: Arc<Usage>,
+    warmth: Warmth,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
+    telemetry: Option<Arc<Telemetry>>,
+}
+
+/// The folders that decide who shares a server.
+struct Places {
+    folder: PathBuf,
+    project: PathBuf,
+    /// Where servers that keep their data in a file get one for each session.
+    session_files: Option<PathBuf>,
+}
+
+/// A server that this gateway uses.
+struct InUse {
+    scope: ScopeChoice,
+    limit: usize,
+    attached: Attached,
+}
+
+/// Who shares a server, and how many processes of it run for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeStatus {
+    pub scope: ScopeChoice,
+    pub running: usize,
+    /// How many may run, if each session has its own.
+    pub limit: Option<usize>,
 }
 
 impl App {
-    /// Assembles everything. Hosts are answered from the cache; no server starts before [`App::refresh`].
+    /// Assembles everything for one session. Hosts are answered from the cache; no server starts before
+    /// [`App::refresh`].
     pub fn assemble(settings: &Settings, environment: Environment) -> Self {
-        let guard = Guard::new(environment.program, vec![GUARD_COMMAND.to_owned()]);
-        let sinks = environment.logs.map(LogFiles::sinks);
-        let usage = Arc::new(Usage::of(&environment.project, environment.cache_folder.as_deref()));
-        Self::with_launcher(settings, usage, environment.cache_folder, launcher(guard, sinks))
+        let instances = instances(&environment);
+        Self::new(settings, environment, instances, false)
     }
 
-    fn with_launcher(
-        settings: &Settings,
-        usage: Arc<Usage>,
-        cache_folder: Option<PathBuf>,
-        launcher: Launcher,
-    ) -> Self {
+    /// The same for many sessions, with servers that other gateways of this process may use too.
+    pub fn sharing(settings: &Settings, environment: Environment, instances: &Arc<Instances>) -> Self {
+        Self::new(settings, environment, Arc::clone(instances), true)
+    }
+
+    fn new(settings: &Settings, environment: Environment, instances: Arc<Instances>, many: bool) -> Self {
+        let Environment { cache_folder, project, folder, telemetry, .. } = environment;
+        let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
-        let tickets = Arc::new(Tickets::default());
         let host_registry = Arc::new(HostRegistry::default());
-        let context = ServerContext {
-            launcher,
-            tickets: Arc::clone(&tickets),
-            host_registry: Arc::clone(&host_registry),
-            reports,
-            status_changed: Arc::default(),
-        };
+        let reports = Arc::new(move |report| _ = reports.send(report));
+        let observer = Observer { reports, status_changed: Arc::default() };
+        let user = User { host_registry: Arc::clone(&host_registry), observer };
 
+        let session_files = cache_folder.as_ref().map(|folder| folder.join("sessions"));
+        instances.starts.set_slots(settings.limits.starts);
         let mut publisher = Publisher::new(Cache::new(cache_folder));
+        let warmth = Warmth::new(settings, publisher.confirmations());
         let dialects = publisher.configure(catalog_config(settings));
         let pool = Arc::new(Pool::default());
+        let switched: Arc<Notify> = Arc::default();
+        let sessions = many.then(|| {
+            Sessions::new(Common {
+                pool: Arc::clone(&pool),
+                instances: Arc::clone(&instances),
+                host_registry: Arc::clone(&host_registry),
+                base: publisher.snapshots(),
+                status_changed: Arc::clone(&user.observer.status_changed),
+                switched: Arc::clone(&switched),
+            })
+        });
         let servers: Arc<dyn Servers> = pool.clone();
         let gateway = Gateway {
             servers,
             snapshots: publisher.snapshots(),
-            tickets,
+            tickets: Arc::clone(&instances.tickets),
             host_registry,
             suspended: Arc::default(),
             opened: Arc::default(),
@@ -97,21 +156,47 @@ impl App {
             usage_counts: Arc::clone(&usage.counts),
             learned: learned(Arc::clone(&usage), publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
-            switched: Arc::default(),
+            switched,
             table: embeddings::table,
             ranker: Arc::default(),
             agents: Arc::default(),
+            session_views: sessions.clone().map(views),
+            principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };
         gateway.ranker.choose(choice(settings));
         gateway.agents.choose(terms(settings));
-        let running = startable(settings).map(|(server, spec)| {
-            let handle =
-                ServerHandle::spawn(spec.clone(), dialects.get(&server.name).copied(), context.clone());
-            (server.name.clone(), handle)
-        });
-        pool.replace(ServerSet { handles: running.collect(), invalid: broken(settings) });
+        if let Some(telemetry) = &telemetry {
+            telemetry.audit(settings.audit.clone());
+        }
         let publisher = tokio::spawn(publisher.run(reports_inbox, changes_inbox));
-        Self { pool, gateway, context, usage, changes, publisher }
+        let (places, attached) = (Places { folder, project, session_files }, Mutex::default());
+        let app = Self {
+            pool,
+            gateway,
+            instances,
+            user,
+            places,
+            attached,
+            sessions,
+            usage,
+            warmth,
+            changes,
+            publisher,
+            telemetry,
+        };
+        app.attach(settings, &dialects);
+        app
+    }
+
+    /// Tells the state of the gateway whenever it is asked, for metrics.
+    pub fn state(&self) -> impl Fn() -> GatewayState + Send + 'static {
+        let (pool, sessions) = (Arc::clone(&self.pool), Arc::clone(&self.gateway.principal.sessions));
+        let hosts = self.gateway.connected_hosts.watch();
+        move || GatewayState {
+            sessions: sessions.load(Ordering::Relaxed),
+            hosts: hosts.borrow().values().sum(),
+            servers: statuses(&pool).into_iter().map(gauge).collect(),
+        }
     }
 
     pub fn gateway(&self) -> Gateway {
@@ -129,34 +214,55 @@ impl App {
 
     /// The status of every server, also of those that cannot be started.
     pub fn statuses(&self) -> BTreeMap<ServerName, Status> {
-        let servers = self.pool.servers();
-        let running = servers.handles.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
-        let broken = servers.invalid.iter().map(|(name, failure)| {
-            (name, Status { condition: Condition::Error(Arc::clone(failure)), ..Status::default() })
-        });
-        running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
+        statuses(&self.pool)
+    }
+
+    /// The scope of each server that can be started.
+    pub fn scopes(&self) -> BTreeMap<ServerName, ScopeStatus> {
+        let status = |one: &InUse| ScopeStatus {
+            scope: one.scope.clone(),
+            running: one.attached.running(),
+            limit: (one.scope.scope == Scope::Session).then_some(one.limit),
+        };
+        self.lock().iter().map(|(name, one)| (name.clone(), status(one))).collect()
     }
 
     /// Notified when [`App::statuses`] change.
     pub fn shown(&self) -> Arc<Notify> {
-        Arc::clone(&self.context.status_changed)
+        Arc::clone(&self.user.observer.status_changed)
     }
 
-    /// Starts all servers that are idle and lists their tools again, except those that can wait for their first call.
+    /// Starts the servers that start with the gateway, and lists their tools. The others wait for their first use.
     pub fn refresh(&self) {
         self.warm_up(self.servers().values());
     }
 
-    fn warm_up<'a>(&self, servers: impl Iterator<Item = &'a ServerHandle>) {
-        let snapshot = self.snapshots().borrow().clone();
-        for handle in servers.filter(|handle| !snapshot.can_wait(handle.name())) {
-            handle.refresh();
+    /// Starts the servers whose lists have not been confirmed for long although nobody has used them.
+    pub fn refresh_stale(&self) {
+        for (name, handle) in &self.servers() {
+            if handle.status().borrow().condition == Condition::Idle && self.warmth.is_stale(name) {
+                handle.refresh();
+            }
         }
     }
 
-    /// Applies new settings: added servers start, removed ones stop, changed ones restart; the others and the
-    /// language models that are still the same go on undisturbed.
+    fn warm_up<'a>(&self, servers: impl Iterator<Item = &'a ServerHandle>) {
+        let snapshot = self.snapshots().borrow().clone();
+        let set = self.pool.servers();
+        // Each session starts its own instance, and its list is known.
+        let is_listed =
+            |name: &ServerName| set.per_session.contains_key(name) && snapshot.catalog.get(name).is_some();
+        for handle in servers.filter(|handle| !is_listed(handle.name())) {
+            if let Some(priority) = self.warmth.start_of(handle.name(), &snapshot) {
+                handle.refresh_for(priority);
+            }
+        }
+    }
+
+    /// Applies new settings: added servers start as they do with the gateway, removed ones stop, changed ones that run
+    /// restart; the others and the language models that are still the same go on undisturbed.
     pub async fn reload(&self, previous: &Settings, settings: &Settings) {
+        let before = self.snapshots().borrow().clone();
         let (dialects, known) = oneshot::channel();
         let _ = self.changes.send(Reconfigure { config: catalog_config(settings), dialects });
         let dialects = known.await.unwrap_or_default();
@@ -166,26 +272,83 @@ impl App {
         if (&previous.natural_language, previous.unasked) != (&settings.natural_language, settings.unasked) {
             self.gateway.agents.choose(terms(settings));
         }
-        let old = self.servers();
-        let mut next = BTreeMap::new();
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.audit(settings.audit.clone());
+        }
+        self.instances.starts.set_slots(settings.limits.starts);
+        let rewarmed = self.warmth.replace(settings);
+        let Change { fresh, gone } = self.attach(settings, &dialects);
+        if let Some(sessions) = &self.sessions {
+            sessions.reconfigured();
+        }
+        self.shown().notify_one();
+        let (restarted, mut fresh): (Vec<_>, Vec<_>) = fresh.into_iter().partition(|handle| {
+            let ran = |old: &&Attached| old.handle().status().borrow().condition != Condition::Idle;
+            gone.iter().filter(|old| old.handle().name() == handle.name()).any(|old| ran(&old))
+        });
+        restarted.iter().for_each(ServerHandle::refresh);
+        let now = self.snapshots().borrow().clone();
+        let changed = self.servers().into_iter().filter(|(name, _)| {
+            rewarmed.contains(name) || now.promises_warmth(name) && !before.promises_warmth(name)
+        });
+        fresh.extend(changed.map(|(_, handle)| handle));
+        self.warm_up(fresh.iter());
+        detach_all(gone).await;
+    }
+
+    /// Takes part in the servers of these settings. Those that are still the same go on.
+    fn attach(&self, settings: &Settings, dialects: &BTreeMap<ServerName, Dialect>) -> Change {
+        let mut attached = self.lock();
+        let mut old = std::mem::take(&mut *attached);
         let mut fresh = Vec::new();
         for (server, spec) in startable(settings) {
-            let kept = old.get(&server.name).filter(|handle| *handle.spec == *spec).cloned();
-            let handle = kept.unwrap_or_else(|| {
-                let known = dialects.get(&server.name).copied();
-                let handle = ServerHandle::spawn(spec.clone(), known, self.context.clone());
-                fresh.push(handle.clone());
-                handle
-            });
-            next.insert(server.name.clone(), handle);
+            let scope = scope_of(server, spec, &self.places.project);
+            let sharing = self.sharing_of(server, spec, &scope);
+            let fits = old.get(&server.name).is_some_and(|kept| kept.attached.fits(spec, &sharing));
+            let kept = if fits { old.remove(&server.name) } else { None };
+            let now = kept.map_or_else(
+                || {
+                    let known = dialects.get(&server.name).copied();
+                    let new = self.instances.attach(spec, &self.places.folder, sharing, known, &self.user);
+                    fresh.push(new.handle().clone());
+                    new
+                },
+                |kept| kept.attached,
+            );
+            attached
+                .insert(server.name.clone(), InUse { scope, limit: server.sharing.instances, attached: now });
         }
-        let kept =
-            |handle: &&ServerHandle| next.get(handle.name()).is_some_and(|new| new.spec == handle.spec);
-        let gone: Vec<ServerHandle> = old.values().filter(|handle| !kept(handle)).cloned().collect();
-        self.pool.replace(ServerSet { handles: next, invalid: broken(settings) });
-        self.context.status_changed.notify_one();
-        self.warm_up(fresh.iter());
-        stop_all(gone).await;
+        let all = || attached.iter().map(|(name, one)| (name.clone(), &one.attached));
+        self.pool.replace(ServerSet {
+            handles: all().map(|(name, one)| (name, one.handle().clone())).collect(),
+            per_session: all().filter_map(|(name, one)| Some((name, one.sessions.clone()?))).collect(),
+            invalid: broken(settings),
+        });
+        Change { fresh, gone: old.into_values().map(|gone| gone.attached).collect() }
+    }
+
+    fn sharing_of(&self, server: &ServerSettings, spec: &ServerSpec, scope: &ScopeChoice) -> Sharing {
+        match (&self.sessions, scope.scope) {
+            (None, _) => Sharing::Gateway,
+            (_, Scope::Shared) => Sharing::Everybody,
+            (_, Scope::Project) => Sharing::Folder,
+            (_, Scope::Session) => {
+                let folder = self.places.session_files.clone();
+                let file = scope.file_variable.zip(folder).map(|(variable, folder)| {
+                    if let Err(error) = files::create_folder(&folder) {
+                        tracing::warn!(folder = %folder.display(), "no folder for files of sessions: {error}");
+                    }
+                    SessionFile { variable: variable.to_owned(), folder }
+                });
+                // A remote costs no process.
+                let limit = if spec.is_remote() { usize::MAX } else { server.sharing.instances };
+                Sharing::Sessions { limit, file }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ServerName, InUse>> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down which tools were used since this was last called.
@@ -195,48 +358,75 @@ impl App {
 
     /// Stops every server, and saves the cache and the usage counts.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, context, usage, changes, publisher } = self;
+        let Self { pool, gateway, user, attached, sessions, usage, changes, publisher, .. } = self;
         usage.save();
-        let servers = pool.replace(ServerSet::default());
-        stop_all(servers.handles.values().cloned()).await;
-        drop((context, changes, gateway));
+        pool.replace(ServerSet::default());
+        if let Some(sessions) = &sessions {
+            sessions.stop().await;
+        }
+        let attached = attached.into_inner().unwrap_or_else(PoisonError::into_inner);
+        detach_all(attached.into_values().map(|one| one.attached)).await;
+        drop((user, changes, gateway));
         let _ = publisher.await;
     }
+}
+
+fn statuses(pool: &Pool) -> BTreeMap<ServerName, Status> {
+    let servers = pool.servers();
+    let running = servers.handles.iter().map(|(name, handle)| (name, handle.status().borrow().clone()));
+    let broken = servers.invalid.iter().map(|(name, failure)| {
+        (name, Status { condition: Condition::Error(Arc::clone(failure)), ..Status::default() })
+    });
+    running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
+}
+
+fn gauge((name, status): (ServerName, Status)) -> ServerGauge {
+    let state = status.condition.server_state().as_str();
+    ServerGauge { name: name.to_string(), state, pid: status.pid }
+}
+
+/// What a change of the settings did to the servers.
+struct Change {
+    fresh: Vec<ServerHandle>,
+    gone: Vec<Attached>,
+}
+
+/// The scope of a server in this project, and why.
+pub fn scope_of(server: &ServerSettings, spec: &ServerSpec, project: &Path) -> ScopeChoice {
+    let cwd;
+    let launch = match &spec.transport {
+        Transport::Stdio(stdio) => {
+            cwd = stdio.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
+            Launch::Command { command: &stdio.command, args: &stdio.args, cwd: cwd.as_deref() }
+        }
+        Transport::Http(http) if http.remote => Launch::Remote,
+        Transport::Http(_) => Launch::Url,
+    };
+    scope::choose(&launch, server.sharing.scope, &project.to_string_lossy())
+}
+
+fn views(sessions: Arc<Sessions>) -> SessionViews {
+    Arc::new(move |key| sessions.enter(key))
+}
+
+/// The means to start the servers of this process.
+pub fn instances(environment: &Environment) -> Arc<Instances> {
+    let guard = Guard::new(environment.program.clone(), vec![GUARD_COMMAND.to_owned()]);
+    Instances::new(launcher(guard, environment.logs.clone().map(LogFiles::sinks)))
 }
 
 /// The hidden command that runs the guard of child processes.
 pub const GUARD_COMMAND: &str = "__guard";
 
-async fn stop_all(handles: impl IntoIterator<Item = ServerHandle>) {
+async fn detach_all(attached: impl IntoIterator<Item = Attached>) {
     let mut stopping: JoinSet<()> = JoinSet::new();
-    for handle in handles {
-        stopping.spawn(async move { handle.stop().await });
+    for attached in attached {
+        stopping.spawn(attached.detach());
     }
     while stopping.join_next().await.is_some() {}
 }
 
-/// The model that ranks the tools which a search finds.
-pub fn choice(settings: &Settings) -> Option<Choice> {
-    let SearchModel { source, deadline } = settings.search.model.clone()?;
-    Some(Choice { model: chosen(source), deadline })
-}
-
-/// The model that calls tools for a sentence, and its limits.
-fn terms(settings: &Settings) -> Option<Terms> {
-    let NaturalLanguage { model, limits, instructions, .. } = settings.natural_language.clone()?;
-    Some(Terms { model: chosen(model), limits, unasked: settings.unasked, instructions })
-}
-
-fn chosen(source: ModelSource) -> Chosen {
-    match source {
-        ModelSource::Remote(endpoint) => Chosen::Model(Arc::new(RemoteModel::new(endpoint))),
-        ModelSource::Host => Chosen::Host,
-    }
-}
-
-fn startable(
-    settings: &Settings,
-) -> impl Iterator<Item = (&ServerSettings, &plugbay_upstream::spec::ServerSpec)> {
+fn startable(settings: &Settings) -> impl Iterator<Item = (&ServerSettings, &ServerSpec)> {
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))
 }
 
@@ -298,5 +488,6 @@ fn live(settings: &Settings) -> LiveSettings {
         repair: if settings.repair { arguments::Mode::Repair } else { arguments::Mode::CheckOnly },
         message_limit: settings.limits.message,
         learn: settings.learn,
+        call_limits: settings.limits.calls,
     }
 }

@@ -11,6 +11,7 @@ use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::Subscriber
 use crate::{
     app::{self, Environment},
     commands::{self, CommandError, Context},
+    daemon,
     log::Log,
     log_files::{FileLayer, LogFiles},
     output::{Color, Output},
@@ -69,12 +70,14 @@ enum Command {
     Migrate(commands::migrate::MigrateArgs),
     Wire(commands::setup::wire::WireArgs),
     Unwire(commands::setup::wire::UnwireArgs),
-    Serve(commands::serve::ServeArgs),
+    Serve(Box<commands::serve::ServeArgs>),
+    Token(commands::token::TokenArgs),
     List(commands::list::ListArgs),
     Tools(commands::tools::ToolsArgs),
     Search(commands::search::SearchArgs),
     Call(commands::call::CallArgs),
     Status(commands::status::StatusArgs),
+    Daemon(commands::daemon::DaemonArgs),
     Doctor(commands::doctor::DoctorArgs),
     Logs(commands::logs::LogsArgs),
     Tokens(commands::tokens::TokensArgs),
@@ -94,6 +97,9 @@ pub fn run() -> ExitCode {
     // The guard and the samples stay small processes: they parse no arguments and have no runtime and no log.
     let mut hidden = std::env::args_os().skip(1);
     let command = hidden.next().unwrap_or_default();
+    if command == daemon::COMMAND {
+        return daemon::main(&hidden.next().unwrap_or_default(), &hidden.next().unwrap_or_default());
+    }
     let mut word = || hidden.next().unwrap_or_default().to_string_lossy().into_owned();
     if command == app::GUARD_COMMAND {
         return plugbay_upstream::process::guard_main(&word());
@@ -106,7 +112,15 @@ pub fn run() -> ExitCode {
         Err(code) => return code,
     };
     let output = Output::new(args.global.color, args.global.json, settings::columns());
-    let source = settings::Source::new(args.global.config.clone());
+    let mut source = settings::Source::new(args.global.config.clone());
+    if let Command::Serve(serve) = &args.command
+        && serve.takes_daemon()
+    {
+        match commands::serve::serve_through_daemon(&source, serve) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(reason) => source = source.without_daemon(reason),
+        }
+    }
     let is_gateway = matches!(args.command, Command::Serve(_));
     let logs = source.paths.log_folder().filter(|_| is_gateway).map(LogFiles::new);
     let log = log(&args, output, logs.clone());
@@ -143,12 +157,14 @@ fn execute(
         Command::Migrate(args) => runtime.block_on(commands::migrate::migrate(&context, &args)),
         Command::Wire(args) => runtime.block_on(commands::setup::wire::wire(&context, &args)),
         Command::Unwire(args) => commands::setup::wire::unwire(&context, &args),
-        Command::Serve(args) => runtime.block_on(commands::serve::serve(context, args)),
+        Command::Serve(args) => runtime.block_on(commands::serve::serve(context, *args)),
+        Command::Token(args) => commands::token::token(&context, args),
         Command::List(args) => runtime.block_on(commands::list::list(&context, &args)),
         Command::Tools(args) => runtime.block_on(commands::tools::tools(&context, &args)),
         Command::Search(args) => runtime.block_on(commands::search::search(&context, &args)),
         Command::Call(args) => runtime.block_on(commands::call::call(&context, args)),
         Command::Status(args) => runtime.block_on(commands::status::status(&context, &args)),
+        Command::Daemon(args) => commands::daemon::daemon(&context, &args),
         Command::Doctor(args) => runtime.block_on(commands::doctor::doctor(&context, &args)),
         Command::Logs(args) => runtime.block_on(commands::logs::logs(&context, &args)),
         Command::Tokens(args) => runtime.block_on(commands::tokens::tokens(&context, &args)),

@@ -44,7 +44,11 @@ pub enum CachedOffer {
     Absent,
     /// The server was started before and never answered: not worth waiting for.
     NoAnswer,
-    Offer(Arc<Offer>),
+    Offer {
+        offer: Arc<Offer>,
+        /// When the server last confirmed it, in seconds since 1970.
+        confirmed: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -62,6 +66,9 @@ struct Job {
 struct Stored<'a> {
     format: u32,
     server: String,
+    /// Absent in files of earlier versions.
+    #[serde(default)]
+    confirmed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     dialect: Option<Dialect>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
@@ -224,7 +231,8 @@ fn parse(text: &[u8]) -> Option<CachedOffer> {
     let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
     let declared = stored.extensions.map(|raw| raw.get().as_bytes());
     let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
-    Some(CachedOffer::Offer(Arc::new(offer.with_items(stored.capabilities, stock).extended(extensions))))
+    let offer = Arc::new(offer.with_items(stored.capabilities, stock).extended(extensions));
+    Some(CachedOffer::Offer { offer, confirmed: stored.confirmed })
 }
 
 fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
@@ -233,11 +241,12 @@ fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
     let stored = match cached {
         CachedOffer::Absent => return None,
         CachedOffer::NoAnswer => Stored { format: FORMAT, server, ..Stored::default() },
-        CachedOffer::Offer(offer) => {
+        CachedOffer::Offer { offer, confirmed } => {
             extensions = offer.extensions.added_to("{}".to_owned());
             Stored {
                 format: FORMAT,
                 server,
+                confirmed: *confirmed,
                 dialect: Some(offer.dialect),
                 info: offer.info.as_deref().and_then(raw),
                 instructions: offer.instructions.clone(),
@@ -274,7 +283,7 @@ mod tests {
         let declared = br#"{"extensions":{"a/b":{"n":1.0}}}"#;
         let extensions = Extensions::read(declared, &(0..declared.len()));
         let offer = Offer::new(Era::Modern, info, Some("be kind".to_owned()), tools);
-        CachedOffer::Offer(Arc::new(offer.extended(extensions)))
+        CachedOffer::Offer { offer: Arc::new(offer.extended(extensions)), confirmed: 1_800_000_000 }
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 mod app;
 mod args;
+mod bridge;
 mod cache;
 mod commands;
 pub mod config;
+mod daemon;
 mod embeddings;
 mod error;
 mod files;
+mod gateway_run;
 mod import;
 mod journal;
 mod log;
@@ -15,10 +18,14 @@ mod log_files;
 mod output;
 mod publisher;
 mod sample;
+mod sessions;
 mod settings;
 mod status_file;
+mod telemetry;
+mod token_store;
 mod tokenizer;
 mod usage;
+mod warmth;
 mod watch;
 
 pub use args::run;

@@ -10,10 +10,11 @@ use std::{
 
 use plugbay_core::{
     auto,
-    catalog::{Catalog, Change, Dialect},
+    catalog::{Catalog, Change, Dialect, Offer},
     failure::Failure,
     name::ServerName,
     surface::{Layout, Snapshot},
+    wire::Framing,
 };
 use plugbay_upstream::Report;
 use tokio::{
@@ -25,7 +26,11 @@ use self::preparer::Preparer;
 use crate::{
     cache::{Cache, CachedOffer},
     config::identity,
+    warmth::{self, Confirmations},
 };
+
+/// The time of a confirmation is saved this often at most: a day is what matters.
+const CONFIRM_EVERY: Duration = Duration::from_secs(3600);
 
 /// The part of the configuration that the catalog depends on.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +56,7 @@ pub struct Publisher {
     cache: Cache,
     /// Servers that a first list does not wait for: cached, listed, or failed.
     known: BTreeSet<ServerName>,
+    confirmations: Confirmations,
     snapshots: watch::Sender<Snapshot>,
     /// Since when a first list waits for servers that have never connected.
     waiting_since: Instant,
@@ -66,10 +72,16 @@ impl Publisher {
             config: CatalogConfig::default(),
             cache,
             known: BTreeSet::new(),
+            confirmations: Confirmations::default(),
             snapshots: watch::Sender::new(empty),
             waiting_since: Instant::now(),
             preparer: Preparer::default(),
         }
+    }
+
+    /// When the servers last confirmed their lists, from now on.
+    pub fn confirmations(&self) -> Confirmations {
+        self.confirmations.clone()
     }
 
     pub fn snapshots(&self) -> watch::Receiver<Snapshot> {
@@ -82,6 +94,7 @@ impl Publisher {
         for (name, identity) in &previous.servers {
             if self.config.servers.get(name) != Some(identity) {
                 self.known.remove(name);
+                self.confirmations.forget(name);
                 self.catalog = Arc::new(self.catalog.apply(Change::Forgotten(name.clone())));
             }
         }
@@ -94,8 +107,9 @@ impl Publisher {
                 CachedOffer::NoAnswer => {
                     self.known.insert(name.clone());
                 }
-                CachedOffer::Offer(offer) => {
+                CachedOffer::Offer { offer, confirmed } => {
                     self.known.insert(name.clone());
+                    self.confirmations.confirm(name, confirmed);
                     self.catalog = Arc::new(self.catalog.apply(Change::Remembered(name.clone(), offer)));
                 }
             }
@@ -139,7 +153,7 @@ impl Publisher {
     }
 
     /// Returns whether the offer of a server has changed.
-    fn take_report(&mut self, Report { spec, outcome }: Report) -> bool {
+    fn take_report(&mut self, Report { spec, outcome, dialect }: Report) -> bool {
         let name = spec.name.clone();
         // A server that was removed or replaced may still send a report.
         if self.config.servers.get(&name) != Some(&Some(identity(&spec))) {
@@ -148,24 +162,49 @@ impl Publisher {
         self.known.insert(name.clone());
         let known = self.catalog.get(&name).map(|entry| Arc::clone(&entry.offer));
         match (outcome, known) {
-            // Nearly always the offer is the same: then nothing is saved and no list is made anew.
+            // Nearly always the offer is the same: then no list is made anew.
             (Ok(offer), Some(known)) if *known == *offer => {
+                self.confirm(&name, &known, true);
                 self.apply(Change::Listed(name, known));
                 false
             }
             (Ok(offer), _) => {
-                self.save(&name, &CachedOffer::Offer(Arc::clone(&offer)));
+                self.confirm(&name, &offer, false);
                 self.apply(Change::Listed(name, offer));
                 true
             }
             (Err(failure), known) => {
-                if known.is_none() {
-                    self.save(&name, &CachedOffer::NoAnswer);
+                match known {
+                    None => self.save(&name, &CachedOffer::NoAnswer),
+                    Some(known) => self.correct_framing(&name, &known, dialect),
                 }
                 self.apply(Change::Failed(name, failure));
                 false
             }
         }
+    }
+
+    /// The server has confirmed its offer. An offer that is `saved` is saved again only when its time is of use.
+    fn confirm(&mut self, name: &ServerName, offer: &Arc<Offer>, saved: bool) {
+        let now = warmth::now();
+        let is_recent = |at: u64| at <= now && now - at < CONFIRM_EVERY.as_secs();
+        if saved && self.confirmations.of(name).is_some_and(is_recent) {
+            return;
+        }
+        self.confirmations.confirm(name, now);
+        self.save(name, &CachedOffer::Offer { offer: Arc::clone(offer), confirmed: now });
+    }
+
+    /// `Content-Length` framing that no longer works is not tried first in the next run.
+    fn correct_framing(&mut self, name: &ServerName, known: &Offer, next: Dialect) {
+        if (known.dialect.framing, next.framing) != (Framing::ContentLength, Framing::Newline) {
+            return;
+        }
+        let dialect = Dialect { framing: Framing::Newline, ..known.dialect };
+        let offer = Arc::new(Offer { dialect, ..known.clone() });
+        let confirmed = self.confirmations.of(name).unwrap_or_default();
+        self.save(name, &CachedOffer::Offer { offer: Arc::clone(&offer), confirmed });
+        self.apply(Change::Remembered(name.clone(), offer));
     }
 
     fn apply(&mut self, change: Change) {
@@ -218,6 +257,11 @@ impl Publisher {
         for name in snapshot.names.collisions.iter().filter(|name| !before.collisions.contains(name)) {
             tracing::warn!(
                 "two tools want the name {name}: plugbay shows neither; rename one in the configuration"
+            );
+        }
+        for name in snapshot.names.shadowed.iter().filter(|name| !before.shadowed.contains(name)) {
+            tracing::warn!(
+                "{name} is a local tool, or reads like one, and also a remote one: plugbay shows the remote one with its remote's name in front"
             );
         }
         for name in snapshot.names.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {

@@ -1,6 +1,9 @@
 //! Turns the command line and environment variables into what commands work with: no other module reads them.
 
+mod process_variables;
+
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
@@ -8,13 +11,20 @@ use std::{
 
 use plugbay_downstream::http::{Access, Address, Unguarded};
 use plugbay_hosts::known;
-use plugbay_upstream::process::is_inherited;
+use plugbay_telemetry::OtlpSettings;
+use plugbay_upstream::{
+    process::{inherited, is_inherited},
+    spec::Origin,
+};
 
 use crate::{
     app::Environment,
     config::{self, Editable, Paths, Settings, WrittenEntry},
     error::CommandError,
+    token_store::{self, Follow},
 };
+
+pub use process_variables::ProcessVariables;
 
 /// Where the configuration comes from; each reload reads it anew.
 #[derive(Debug, Clone)]
@@ -22,13 +32,37 @@ pub struct Source {
     explicit: Option<PathBuf>,
     /// The name of the profile that every host gets.
     host: Option<String>,
+    /// The audit log that the command line names.
+    audit: Option<PathBuf>,
     pub paths: Paths,
+    variables: ProcessVariables,
+    /// The environment and the folder that servers get, if not those of this process.
+    origin: Option<Origin>,
+    /// Why this process serves by itself although there should be a daemon.
+    no_daemon: Option<String>,
 }
 
 impl Source {
     pub fn new(explicit: Option<PathBuf>) -> Self {
-        let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        Self { explicit, host: None, paths: Paths::detect(&|name| env::var_os(name), start) }
+        Self::of(explicit, ProcessVariables::own(), current_folder())
+    }
+
+    /// For these environment variables and this folder.
+    fn of(explicit: Option<PathBuf>, variables: ProcessVariables, start: PathBuf) -> Self {
+        let paths = Paths::detect(&|name| variables.get(name), start);
+        Self { explicit, host: None, audit: None, paths, variables, origin: None, no_daemon: None }
+    }
+
+    /// For a window at a daemon: servers start with the environment and in the folder of the window.
+    pub fn of_window(explicit: Option<PathBuf>, variables: ProcessVariables, start: PathBuf) -> Self {
+        let origin = Origin::new(inherited(variables.all()), start.clone());
+        Self { origin: Some(origin), ..Self::of(explicit, variables, start) }
+    }
+
+    /// Shows users why this process serves by itself.
+    #[must_use]
+    pub fn without_daemon(self, reason: String) -> Self {
+        Self { no_daemon: Some(reason), ..self }
     }
 
     /// Gives every host the profile of this name.
@@ -43,6 +77,27 @@ impl Source {
         Ok(Self { host: Some(name), ..self })
     }
 
+    /// Adds remotes at these addresses. Without any, those in `PLUGBAY_REMOTE` count.
+    #[must_use]
+    pub fn with_remotes(self, remotes: &[String]) -> Self {
+        if remotes.is_empty() {
+            return self;
+        }
+        let variables = self.variables.with(config::REMOTE, &remotes.join(" "));
+        Self { variables, ..self }
+    }
+
+    /// The environment variables that the configuration is read with.
+    pub fn variables(&self) -> ProcessVariables {
+        self.variables.clone()
+    }
+
+    /// Logs calls to this file, whatever the configuration says.
+    #[must_use]
+    pub fn with_audit(self, audit: Option<PathBuf>) -> Self {
+        Self { audit: audit.map(|file| self.paths.start.join(file)), ..self }
+    }
+
     /// The absolute path of the configuration file, if the command line names it.
     pub fn explicit(&self) -> Option<PathBuf> {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
@@ -50,13 +105,44 @@ impl Source {
 
     /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
     pub fn load_unexpanded(&self) -> Settings {
-        config::load(self.explicit.as_deref(), &self.paths, &|name| Some(format!("${{{name}}}")))
+        let unexpanded = |name: &str| match name {
+            config::REMOTE => self.variables.text(name),
+            _ => Some(format!("${{{name}}}")),
+        };
+        config::load(self.explicit.as_deref(), &self.paths, &unexpanded)
     }
 
     /// Reads every configuration file.
     pub fn load(&self) -> Settings {
-        let settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
-        let settings = settings.with_passed(env::vars_os());
+        self.load_noting(&|_| {})
+    }
+
+    /// Reads every configuration file, and tells with which values of the window it was read.
+    pub fn load_with_values(&self) -> (Settings, BTreeMap<String, Option<String>>) {
+        let names = RefCell::new(BTreeSet::new());
+        let settings = self.load_noting(&|name| _ = names.borrow_mut().insert(name.to_owned()));
+        let mut names = names.into_inner();
+        names.extend(settings.passed());
+        let value = |name: String| (name.clone(), self.variables.text(&name));
+        (settings, names.into_iter().map(value).collect())
+    }
+
+    fn load_noting(&self, note: &dyn Fn(&str)) -> Settings {
+        let variable = |name: &str| {
+            note(name);
+            self.variables.text(name)
+        };
+        let mut settings = config::load(self.explicit.as_deref(), &self.paths, &variable);
+        settings = settings.with_passed(self.variables.all());
+        if let Some(origin) = &self.origin {
+            settings = settings.with_origin(origin);
+        }
+        if let Some(reason) = &self.no_daemon {
+            settings = settings.without_daemon(reason);
+        }
+        if let Some(file) = &self.audit {
+            settings.audit = Some(config::audit_settings(file.clone()));
+        }
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
@@ -66,7 +152,7 @@ impl Source {
 
     /// The settings that a changed configuration file would give.
     pub fn preview(&self, changed: &Editable) -> Settings {
-        config::preview(changed, &self.paths, &variable)
+        config::preview(changed, &self.paths, &|name| self.variables.text(name))
     }
 
     /// The entries of all configuration files that count, as they are written.
@@ -172,17 +258,77 @@ pub fn own_program(executable: &Path) -> PathBuf {
     known.unwrap_or_else(|| executable.to_owned())
 }
 
+/// The folder in which this process was started.
+pub fn current_folder() -> PathBuf {
+    env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+}
+
 /// The cache folder, the project and the executable of this process.
 pub fn environment() -> std::io::Result<Environment> {
+    environment_of(&ProcessVariables::own(), &current_folder())
+}
+
+/// The same for a window with these variables and this folder.
+pub fn environment_of(variables: &ProcessVariables, start: &Path) -> std::io::Result<Environment> {
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
-    let start = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let cache =
+        variables.folder("XDG_CACHE_HOME").or_else(|| Some(variables.folder("HOME")?.join(below_home)));
     Ok(Environment {
         cache_folder: cache.map(|folder| folder.join("plugbay")),
-        project: config::project_folder(&start).to_owned(),
+        project: config::project_folder(start).to_owned(),
+        folder: start.to_owned(),
         program: env::current_exe()?,
         logs: None,
+        telemetry: None,
     })
+}
+
+/// Which signals the standard variables of OpenTelemetry turn on; `None` for none.
+pub fn otlp() -> Option<OtlpSettings> {
+    let set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
+    let is = |name: &str, wanted: &str| env::var(name).is_ok_and(|value| value.trim() == wanted);
+    let signal = |signal: &str| {
+        let place =
+            set("OTEL_EXPORTER_OTLP_ENDPOINT") || set(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
+        place && !is(&format!("OTEL_{signal}_EXPORTER"), "none")
+    };
+    let named = |name: &str| env::var(name).is_ok_and(|value| value.contains("service.name="));
+    let settings = OtlpSettings {
+        traces: signal("TRACES"),
+        metrics: signal("METRICS"),
+        unnamed: !set("OTEL_SERVICE_NAME") && !named("OTEL_RESOURCE_ATTRIBUTES"),
+    };
+    let on = (settings.traces || settings.metrics) && !is("OTEL_SDK_DISABLED", "true");
+    on.then_some(settings)
+}
+
+/// Whether `plugbay serve` may use a daemon, as far as the environment decides.
+pub fn daemon_allowed() -> bool {
+    !env::var("PLUGBAY_DAEMON").is_ok_and(|word| matches!(word.as_str(), "off" | "0" | "false" | "no"))
+}
+
+/// How long a daemon without windows goes on, if the user sets it.
+pub fn daemon_idle() -> Option<std::time::Duration> {
+    config::parse_duration(&env::var("PLUGBAY_DAEMON_IDLE").ok()?).ok()
+}
+
+/// The moment at which this program was built, in nanoseconds since 1970. Tests set it to act as another build.
+pub fn built() -> u64 {
+    let set = env::var("PLUGBAY_BUILT").ok().and_then(|text| text.parse().ok());
+    let file = || fs::metadata(env::current_exe().ok()?).ok()?.modified().ok();
+    let since = |at: std::time::SystemTime| at.duration_since(std::time::UNIX_EPOCH).ok();
+    let modified = || u64::try_from(file().and_then(since)?.as_nanos()).ok();
+    set.or_else(modified).unwrap_or_default()
+}
+
+/// The variables of the daemon's own process: folders, proxies and certificates, but no secret of the window that
+/// starts it.
+pub fn daemon_variables() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let own = ["PLUGBAY_BUILT", "PLUGBAY_DAEMON_IDLE", "RUST_BACKTRACE"];
+    let wanted = |name: &std::ffi::OsStr, value: &std::ffi::OsStr| {
+        is_inherited(name, value) || own.iter().any(|own| name == *own)
+    };
+    env::vars_os().filter(|(name, value)| wanted(name, value)).collect()
 }
 
 /// The options of `serve --http`.
@@ -192,6 +338,7 @@ pub struct HttpFlags {
     pub allow_host: Vec<String>,
     pub allow_origin: Vec<String>,
     pub token_file: Option<PathBuf>,
+    pub token_store: Option<PathBuf>,
 }
 
 /// The address to serve at, and the hosts that may connect.
@@ -199,12 +346,14 @@ pub struct HttpFlags {
 pub struct Http {
     pub address: Address,
     pub access: Access,
+    /// Follows the store of named tokens, if there can be one.
+    pub follow: Option<Follow>,
 }
 
 const TOKEN: &str = "PLUGBAY_HTTP_TOKEN";
 
-pub fn http(flags: HttpFlags) -> Result<Http, CommandError> {
-    let HttpFlags { address, allow_host, allow_origin, token_file } = flags;
+pub fn http(flags: HttpFlags, paths: &Paths) -> Result<Http, CommandError> {
+    let HttpFlags { address, allow_host, allow_origin, token_file, token_store } = flags;
     let mut tokens = Vec::new();
     if let Ok(token) = env::var(TOKEN) {
         tokens.extend(checked(&token).map_err(|why| CommandError::usage(format!("{TOKEN} {why}")))?);
@@ -212,14 +361,19 @@ pub fn http(flags: HttpFlags) -> Result<Http, CommandError> {
     if let Some(file) = &token_file {
         tokens.extend(tokens_in(file)?);
     }
-    let access = Access::new(&address, allow_host, allow_origin, &tokens).map_err(|Unguarded| {
+    let guarded = token_store.is_some();
+    let follow = token_store.or_else(|| token_store::usual(paths)).map(Follow::new).transpose()?;
+    let named = follow.as_ref().map(Follow::tokens);
+    let access = Access::with_callers(&address, allow_host, allow_origin, &tokens, named, guarded);
+    let access = access.map_err(|Unguarded| {
         CommandError::usage(format!(
             "without a token, everyone who can reach {address} could use every server"
         ))
-        .hint(format!("set {TOKEN} or give --token-file FILE; hosts then send the token"))
+        .hint("`plugbay token create NAME` makes a token; hosts then send it")
+        .hint(format!("or set {TOKEN}, or give --token-file FILE"))
         .hint("or serve only this machine: --http 127.0.0.1:8080")
     })?;
-    Ok(Http { address, access })
+    Ok(Http { address, access, follow })
 }
 
 fn tokens_in(file: &Path) -> Result<Vec<String>, CommandError> {

@@ -10,6 +10,7 @@ use std::{
 
 use plugbay_core::{
     name::ServerName,
+    scope::Scope,
     server_state::ServerState,
     surface::{Problem, Snapshot},
 };
@@ -21,7 +22,11 @@ use tokio::{task::spawn_blocking, time::sleep};
 pub use file::{left_behind, read, running};
 
 use self::file::StatusFile;
-use crate::{app::App, error::StartFailure, settings::Source};
+use crate::{
+    app::{App, ScopeStatus},
+    error::StartFailure,
+    settings::Source,
+};
 
 /// Changes within this time are written together.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -49,7 +54,11 @@ pub struct GatewayStatus {
 #[serde(tag = "transport", rename_all = "lowercase")]
 pub enum Transport {
     Stdio,
-    Http { address: String },
+    Http {
+        address: String,
+    },
+    /// Windows, through their bridges to the daemon.
+    Daemon,
 }
 
 /// Connected hosts with the same name, version, profile and mode.
@@ -68,6 +77,17 @@ pub struct ServerStatus {
     /// How many tools it has, by the cache if it does not run; absent if it has never listed them.
     pub tools: Option<usize>,
     pub pid: Option<i32>,
+    /// Who shares it, and why. Absent in the files of older versions, and for a server that cannot be started.
+    #[serde(default)]
+    pub scope: Option<Scope>,
+    #[serde(default)]
+    pub why: Option<String>,
+    /// How many processes of it run, for all who share it.
+    #[serde(default)]
+    pub instances: usize,
+    /// How many of them may run, if each session has its own.
+    #[serde(default, rename = "instanceLimit", skip_serializing_if = "Option::is_none")]
+    pub instance_limit: Option<usize>,
     /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
     pub trouble: Option<StartFailure>,
@@ -108,7 +128,7 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
         let hosts = connected_hosts.borrow_and_update().clone().into_iter();
         gateway.hosts = hosts.map(|(host, count)| HostGroup { host, count }).collect();
         let snapshot = snapshots.borrow_and_update().clone();
-        gateway.servers = servers(app.statuses(), &snapshot);
+        gateway.servers = servers(app.statuses(), &app.scopes(), &snapshot);
         gateway.problems.clone_from(&snapshot.layout.problems);
         if written.as_ref() != Some(&gateway) {
             let text = serde_json::to_vec(&gateway).unwrap_or_default();
@@ -135,26 +155,45 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
     }
 }
 
+/// The servers of a gateway as they are now.
+pub fn server_statuses(app: &App) -> Vec<ServerStatus> {
+    let snapshot = app.snapshots().borrow().clone();
+    servers(app.statuses(), &app.scopes(), &snapshot)
+}
+
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn servers(statuses: BTreeMap<ServerName, Status>, snapshot: &Snapshot) -> Vec<ServerStatus> {
+fn servers(
+    statuses: BTreeMap<ServerName, Status>,
+    scopes: &BTreeMap<ServerName, ScopeStatus>,
+    snapshot: &Snapshot,
+) -> Vec<ServerStatus> {
     let mut tools: BTreeMap<&ServerName, usize> = BTreeMap::new();
     for found in snapshot.names.iter() {
         *tools.entry(&found.target.server).or_default() += 1;
     }
     let server = |(name, Status { condition, pid, .. })| {
         let failure = match &condition {
-            Condition::Error(failure) => Some(failure),
+            Condition::Error(failure) | Condition::Slow(failure) => Some(failure),
             Condition::Idle | Condition::Warming => snapshot.catalog.failure(&name),
             Condition::Ready => None,
         };
+        let shared = scopes.get(&name);
+        let instances = shared.map_or(0, |shared| shared.running);
         ServerStatus {
             trouble: failure.map(|failure| StartFailure::from(&**failure)),
             tools: snapshot.catalog.get(&name).map(|_| tools.get(&name).copied().unwrap_or_default()),
-            state: condition.server_state(),
+            state: match condition.server_state() {
+                ServerState::Idle if instances > 0 => ServerState::Ready, // of sessions
+                state => state,
+            },
             pid,
+            scope: shared.map(|shared| shared.scope.scope),
+            why: shared.map(|shared| shared.scope.why.clone()),
+            instances,
+            instance_limit: shared.and_then(|shared| shared.limit),
             name: name.to_string(),
         }
     };

@@ -19,8 +19,11 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "search", "call", "approve",
         ],
     ),
-    ("Hosts", &["wire", "unwire", "init", "migrate", "serve", "hosts", "permissions", "skill", "plugin"]),
-    ("Diagnosis", &["doctor", "status", "logs", "tokens"]),
+    (
+        "Hosts",
+        &["wire", "unwire", "init", "migrate", "serve", "token", "hosts", "permissions", "skill", "plugin"],
+    ),
+    ("Diagnosis", &["doctor", "status", "daemon", "logs", "tokens"]),
     ("Other", &["demo", "schema", "completions", "man", "help"]),
 ];
 
@@ -38,6 +41,8 @@ Exit codes:
 
 Environment:
   PLUGBAY_HTTP_TOKEN  a token that hosts must send to `plugbay serve --http`
+  PLUGBAY_DAEMON      off: `plugbay serve` runs the servers itself
+  PLUGBAY_DAEMON_IDLE how long a daemon without windows goes on, such as 5m
   NO_COLOR            no colour; --color goes before
   COLUMNS             columns of the output; default: those of the terminal
 

@@ -148,7 +148,7 @@ fn command_or_problem<S: Serializer>(
 
 fn no_project_file() -> CommandError {
     CommandError::failed("there is no project file in this folder or above it in the repository")
-        .hint("plugbay looks for .plugbay.jsonc, plugbay.jsonc and switchboard.config.json; give the path of another file")
+        .hint("plugbay looks for .plugbay.jsonc, plugbay.jsonc, switchboard.config.json and servers-config.json; give the path of another file")
 }
 
 impl Launch {

@@ -59,6 +59,9 @@ pub struct Overview {
     /// Names wanted without a prefix that are shown with one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ambiguous: Vec<String>,
+    /// Names of remote tools that local tools have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shadowed: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,11 +72,31 @@ pub struct Row {
     pub tools: usize,
     pub tokens: usize,
     pub era: Option<Era>,
+    #[serde(skip_serializing_if = "ServerKind::is_server")]
+    pub kind: ServerKind,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<StartFailure>,
     /// The trouble was shown as a problem of the configuration.
     #[serde(skip)]
     pub was_shown: bool,
+}
+
+/// What a name of the configuration stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ServerKind {
+    Server,
+    /// A remote gateway with MCP.
+    Remote,
+    /// A remote gateway with the plain API alone.
+    PlainApi,
+}
+
+impl ServerKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_server(&self) -> bool {
+        *self == Self::Server
+    }
 }
 
 /// One server in detail.
@@ -140,6 +163,7 @@ impl Look<'_> {
             disabled: self.settings.disabled.iter().map(ToString::to_string).collect(),
             collisions: names.collisions.clone(),
             ambiguous: names.ambiguous.clone(),
+            shadowed: names.shadowed.clone(),
         };
         context.output.show(&overview);
         overview.servers.iter().any(|row| row.state == ServerState::Error)
@@ -179,7 +203,13 @@ impl Look<'_> {
             Err(reason) => Some(StartFailure::from(&Failure::new(reason, Vec::new()))),
             Ok(_) => self.failures.get(name).map(|failure| StartFailure::from(&**failure)),
         };
-        let era = self.snapshot.catalog.get(name).map(|entry| entry.offer.dialect.era);
+        let dialect = self.snapshot.catalog.get(name).map(|entry| entry.offer.dialect);
+        let era = dialect.map(|dialect| dialect.era);
+        let kind = match (server.is_remote(), dialect.is_some_and(|dialect| dialect.plain_api)) {
+            (false, _) => ServerKind::Server,
+            (true, false) => ServerKind::Remote,
+            (true, true) => ServerKind::PlainApi,
+        };
         let state = match (&trouble, era) {
             (Some(_), _) => ServerState::Error,
             (None, Some(_)) => ServerState::Ready,
@@ -191,6 +221,7 @@ impl Look<'_> {
             tools,
             tokens,
             era,
+            kind,
             trouble,
             was_shown: self.names_all && server.spec.is_err(),
         }

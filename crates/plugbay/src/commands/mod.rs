@@ -4,6 +4,7 @@ pub mod add;
 pub mod approve;
 pub mod call;
 pub mod completions;
+pub mod daemon;
 pub mod demo;
 pub mod doctor;
 pub mod get;
@@ -26,6 +27,7 @@ pub mod skill;
 mod start;
 pub mod status;
 pub mod switch;
+pub mod token;
 pub mod tokens;
 pub mod tools;
 

@@ -2,37 +2,32 @@
 
 use std::{
     io::{self, IsTerminal},
+    os::unix::net::UnixStream,
     path::PathBuf,
-    process::ExitCode,
-    time::Duration,
+    process::{self, ExitCode},
+    str::FromStr,
+    sync::Arc,
+    thread,
 };
 
+use super::{CommandError, Context};
+use crate::{
+    app::{self, App, Environment},
+    bridge,
+    daemon::{
+        hello::{self, WindowHello},
+        socket::Place,
+    },
+    gateway_run::{self, stop_signal},
+    settings::{self, Http, HttpFlags, Source},
+    status_file::{GatewayStatus, Transport},
+    telemetry::{self, AbortOnDrop, MetricsPlace},
+};
 use plugbay_downstream::{
     Gateway,
     http::{self, Address, Limits, Listener},
     stdio,
 };
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::{sleep, timeout},
-};
-
-use super::{CommandError, Context};
-use crate::{
-    app::{App, Environment},
-    config::Settings,
-    settings::{self, Http, HttpFlags, Source},
-    status_file::{self, GatewayStatus, Transport},
-    watch::Watch,
-};
-
-/// With a full cache, servers start when the host has its first list, or after this time: starting many programs
-/// would slow that list down. Otherwise they start when the host has declared its capabilities, so that no server
-/// needs a second handshake.
-const START_DELAY: Duration = Duration::from_millis(100);
-const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// How often the counted uses of tools are saved: those since then are lost when the gateway is killed.
-const SAVE_USAGE: Duration = Duration::from_secs(15);
 
 /// Serve all servers as one MCP server, on stdio or over HTTP.
 ///
@@ -53,22 +48,155 @@ pub struct ServeArgs {
     /// A file of tokens, one per line; each host must send one of them, or that in `PLUGBAY_HTTP_TOKEN`.
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
+    /// The store of `plugbay token`, if it is not the usual one; plugbay notices changes at once.
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_store: Option<PathBuf>,
+    /// Log every call to this file, one line of JSON each, without any value of its arguments.
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+    /// Serve metrics for Prometheus at this address, at `/metrics`; without one beside MCP, behind the token.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = telemetry::BESIDE)]
+    metrics: Option<MetricsPlace>,
+    /// Run the servers in this process. Otherwise one daemon per user runs them for all windows; `PLUGBAY_DAEMON=off`
+    /// does the same as this option.
+    #[arg(long, conflicts_with = "http")]
+    no_daemon: bool,
     /// Give every host this profile, whatever name it sends; `plugbay hosts` lists the profiles.
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// Add the tools of a remote gateway at this address; may be given several times.
+    ///
+    /// The remote is another plugbay, or a server with `GET /tools` and `POST /tools/call`. Without this option the
+    /// addresses in `PLUGBAY_REMOTE` count. `PLUGBAY_REMOTE_TOKEN` is the bearer token for them.
+    #[arg(long, value_name = "URL")]
+    remote: Vec<RemoteUrl>,
+}
+
+/// The address of a remote gateway.
+#[derive(Debug, Clone)]
+struct RemoteUrl(String);
+
+impl FromStr for RemoteUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rest = ["http://", "https://"].iter().find_map(|start| text.strip_prefix(start));
+        match rest {
+            Some(rest) if !rest.is_empty() && !text.contains(char::is_whitespace) => {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err("not the address of an HTTP server: write it as https://HOST"),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   plugbay serve                           for one host, on stdin and stdout
-  plugbay serve --http 127.0.0.1:8080     for many hosts, at that address";
+  plugbay serve --no-daemon               the same, with servers of its own
+  plugbay serve --http 127.0.0.1:8080     for many hosts, at that address
+  plugbay serve --remote https://team.example  with that gateway's tools too";
+
+fn addresses(remotes: &[RemoteUrl]) -> Vec<String> {
+    remotes.iter().map(|url| url.0.clone()).collect()
+}
+
+/// Serves the host on stdio through the daemon, without a runtime. The error says why there is none: then this process
+/// serves alone.
+pub fn serve_through_daemon(source: &Source, args: &ServeArgs) -> Result<(), String> {
+    let place = Place::of(&source.paths)?;
+    let source = source.clone().with_remotes(&addresses(&args.remote));
+    let window = WindowHello {
+        session: hello::random_token().map_err(|error| error.to_string())?,
+        pid: process::id(),
+        folder: source.paths.start.clone(),
+        config: source.explicit(),
+        host: args.host.clone(),
+        variables: source.variables(),
+        state: None,
+    };
+    let host = args.host.clone();
+    let alone = move |stream, reason| serve_alone(source.clone(), host.clone(), stream, reason);
+    bridge::serve(place, window, Box::new(alone))
+}
+
+/// Serves a host in this process whose daemon cannot be had any more, in a thread of its own.
+fn serve_alone(source: Source, host: Option<String>, stream: UnixStream, reason: String) -> io::Result<()> {
+    let source =
+        source.with_host(host).map_err(|error| io::Error::other(error.message))?.without_daemon(reason);
+    let environment = settings::environment()?;
+    stream.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().spawn(move || {
+        let served = runtime.block_on(run(&source, environment, Transport::Stdio, |gateway| async move {
+            let (input, output) = tokio::net::UnixStream::from_std(stream)?.into_split();
+            stdio::serve(gateway, input, output, std::future::pending()).await
+        }));
+        if let Err(error) = served {
+            tracing::warn!("the host's session has ended: {error}");
+        }
+    })?;
+    Ok(())
+}
+
+impl ServeArgs {
+    /// Whether a daemon may serve the host. What is observed for one host alone is observed in its own process.
+    pub fn takes_daemon(&self) -> bool {
+        let is_observed = self.audit.is_some() || self.metrics.is_some() || settings::otlp().is_some();
+        self.http.is_none() && !self.no_daemon && !is_observed && settings::daemon_allowed()
+    }
+}
 
 pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, CommandError> {
-    let ServeArgs { http, allow_host, allow_origin, token_file, host } = args;
-    let context = Context { source: context.source.with_host(host)?, ..context };
+    let ServeArgs {
+        http,
+        allow_host,
+        allow_origin,
+        token_file,
+        token_store,
+        audit,
+        metrics,
+        host,
+        remote,
+        ..
+    } = args;
+    let remotes = addresses(&remote);
+    let source = context.source.with_remotes(&remotes).with_host(host)?.with_audit(audit);
+    let mut context = Context { source, ..context };
+    if metrics == Some(MetricsPlace::Beside) && http.is_none() {
+        return Err(CommandError::usage("--metrics needs an address, or --http to stand beside")
+            .hint("give one: --metrics 127.0.0.1:9464"));
+    }
+    let telemetry = telemetry::start(metrics.is_some(), settings::otlp());
+    context.environment.telemetry = Some(Arc::clone(&telemetry));
+    let page = match metrics {
+        Some(MetricsPlace::At(address)) => {
+            let page = telemetry::serve_page(&address, allow_host.clone(), &telemetry).await?;
+            context.output.note(format!("serving metrics at {}", page.address));
+            Some(page)
+        }
+        _ => None,
+    };
+    let served = serve_hosts(&context, http, |address| HttpFlags {
+        address,
+        allow_host,
+        allow_origin,
+        token_file,
+        token_store,
+    });
+    let served = served.await;
+    drop(page);
+    telemetry::finish(telemetry).await;
+    served
+}
+
+async fn serve_hosts(
+    context: &Context,
+    http: Option<Address>,
+    flags: impl FnOnce(Address) -> HttpFlags,
+) -> Result<ExitCode, CommandError> {
     if let Some(address) = http {
-        let flags = HttpFlags { address, allow_host, allow_origin, token_file };
-        serve_http(&context, settings::http(flags)?).await?;
+        serve_http(context, settings::http(flags(address), &context.source.paths)?).await?;
     } else {
         if io::stdin().is_terminal() {
             let people = "people use plugbay list, tools or call";
@@ -76,7 +204,7 @@ pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, Comman
                 .output
                 .note(format!("`plugbay serve` speaks MCP on stdin and stdout, for hosts; {people}"));
         }
-        serve_stdio(&context.source, context.environment).await?;
+        serve_stdio(&context.source, context.environment.clone()).await?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,7 +219,8 @@ async fn serve_stdio(source: &Source, environment: Environment) -> io::Result<()
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
 
-async fn serve_http(context: &Context, Http { address, access }: Http) -> Result<(), CommandError> {
+async fn serve_http(context: &Context, http: Http) -> Result<(), CommandError> {
+    let Http { address, access, follow } = http;
     let listener = Listener::bind(&address).await.map_err(|error| {
         CommandError::failed(format!("cannot listen at {address}: {error}"))
             .hint("choose another address, or port 0 for any free port")
@@ -101,6 +230,7 @@ async fn serve_http(context: &Context, Http { address, access }: Http) -> Result
     // Before the address is known, so that no signal of a reader of the address comes too early.
     let stop = stop_signal();
     context.output.note(format!("serving MCP at {address}"));
+    let _following = follow.map(|follow| AbortOnDrop(tokio::spawn(follow.run())));
     let hosts = |gateway| http::serve(gateway, listener, access, limits, stop);
     Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
 }
@@ -118,95 +248,24 @@ where
     let status = GatewayStatus::new(source, transport);
     let settings = source.load();
     settings.log_problems();
-    let app = App::assemble(&settings, environment);
-    let gateway = app.gateway();
-    let (first_list, opened) = (gateway.first_list.clone(), gateway.opened.clone());
-    // A spawned task: the runtime takes longer to wake the future that it blocks on.
-    let hosts = tokio::spawn(hosts(gateway));
-    let watch = Watch::new(&settings.sources, &settings.folders);
-    let servers = async {
-        if app.snapshots().borrow().settled {
-            let _ = timeout(START_DELAY, first_list.notified()).await;
-        } else {
-            let _ = timeout(START_DELAY, opened.notified()).await;
+    let metrics = environment.telemetry.as_ref().and_then(|telemetry| telemetry.prometheus().cloned());
+    let app = match &status.transport {
+        Transport::Stdio => App::assemble(&settings, environment),
+        Transport::Http { .. } | Transport::Daemon => {
+            let instances = app::instances(&environment);
+            App::sharing(&settings, environment, &instances)
         }
-        app.refresh();
-        tokio::join!(
-            status_file::keep(status, source.paths.status_folder(), &app),
-            follow(source, watch, &app, &settings),
-            save_usage(&app)
-        );
     };
+    if let Some(metrics) = metrics {
+        metrics.show(app.state());
+    }
+    // A spawned task: the runtime takes longer to wake the future that it blocks on.
+    let hosts = tokio::spawn(hosts(app.gateway()));
+    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, || source.load());
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),
     };
     app.shut_down().await;
     outcome
-}
-
-/// Saves from time to time which tools were used: a gateway may be killed.
-async fn save_usage(app: &App) {
-    loop {
-        sleep(SAVE_USAGE).await;
-        app.save_usage();
-    }
-}
-
-/// Loads the configuration once after each change, and gives it to the app.
-async fn follow(source: &Source, mut watch: Watch, app: &App, first: &Settings) {
-    let mut current = first.clone();
-    // A file may have changed after it was read and before it was watched.
-    if current.is_current(&source.paths) {
-        watch.changed().await;
-    }
-    loop {
-        let read = reloaded(source).await;
-        // If a file cannot be parsed, plugbay keeps the servers as they are.
-        let next = if read.unreadable { current.kept_despite(&read) } else { read };
-        let has_new_folders = watch.follow(&next.sources, &next.folders);
-        app.reload(&current, &next).await;
-        current = next;
-        // A file in a folder that was not watched may have changed since it was read.
-        if !has_new_folders {
-            watch.changed().await;
-        }
-    }
-}
-
-/// The settings after a change. A file that is gone may be about to be replaced: it is read again a moment later.
-async fn reloaded(source: &Source) -> Settings {
-    let mut settings = source.load();
-    if settings.unreadable || settings.servers.is_empty() {
-        sleep(SECOND_LOOK).await;
-        settings = source.load();
-    }
-    settings.log_problems();
-    if settings.unreadable {
-        tracing::error!("the configuration cannot be read: all servers stay as they were");
-    }
-    settings
-}
-
-/// Catches the signals that end a gateway, from this call on; the future waits for the first of them.
-fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let [terminate, interrupt, hangup] = kinds.map(|kind| signal(kind).ok());
-    async move {
-        tokio::select! {
-            () = received(terminate) => {}
-            () = received(interrupt) => {}
-            () = received(hangup) => {}
-        }
-    }
-}
-
-/// Waits for ever if the signal cannot be caught.
-async fn received(signal: Option<Signal>) {
-    match signal {
-        Some(mut signal) => {
-            signal.recv().await;
-        }
-        None => std::future::pending().await,
-    }
 }

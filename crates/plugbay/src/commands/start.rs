@@ -24,7 +24,7 @@ const CATALOG_WAIT: Duration = Duration::from_secs(1);
 /// The failures of servers that did not start.
 pub(super) type Failures = BTreeMap<ServerName, Arc<Failure>>;
 
-/// Starts the wanted servers all at once and reports their conditions to `watcher`. Returns the failures.
+/// Starts the wanted servers, a few at a time, and reports their conditions to `watcher`. Returns the failures.
 ///
 /// It keeps each failure, because the server is started again a moment later. A server that is reported as ready has
 /// its tools in the catalog.
@@ -78,7 +78,8 @@ pub(super) fn started(
     match condition {
         Condition::Ready => Some(Started::Ready { tools: snapshots.borrow().names.of(name).count() }),
         Condition::Error(_) => Some(Started::Failed),
-        Condition::Idle | Condition::Warming => None,
+        // A slow server goes on, and so does the wait for it.
+        Condition::Idle | Condition::Warming | Condition::Slow(_) => None,
     }
 }
 

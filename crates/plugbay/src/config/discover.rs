@@ -18,7 +18,7 @@ use super::{
     found::Found,
     glob::Matches,
     paths::{Paths, is_switchboard},
-    raw::{ConfigFile, Entry, Plugbay, Server, Servers, Suite},
+    raw::{ConfigFile, Entry, EntryKind, Plugbay, Server, Servers, Suite},
     read::At,
     source::Source,
     switchboard::{Description, Descriptions},
@@ -213,7 +213,7 @@ fn broken(file: &Path, reason: String) -> Option<Document<Vec<Entry>>> {
     let name = ServerName::suggest(&folder_name(file))?;
     let source = Source::new(file, b"").ok()?;
     let key = At::unwritten(name.to_string());
-    let entry = Entry { key, server: Server::default(), problem: Some(reason) };
+    let entry = Entry { key, server: Server::default(), problem: Some(reason), kind: EntryKind::Server };
     Some(Document { source, config: vec![entry], diagnostics: Vec::new() })
 }
 

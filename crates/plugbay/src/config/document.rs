@@ -13,7 +13,9 @@ use super::{
     raw::ConfigFile,
     read::{Read, mismatch},
     report::Report,
-    source::Source,
+    scan::Problem,
+    source::{Source, Syntax},
+    yaml::{self, Fault},
 };
 
 /// Far more than any configuration holds.
@@ -67,32 +69,45 @@ pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Docu
 }
 
 fn tree<T: Read + Default>(source: &Source, report: &mut Report<'_>) -> Option<T> {
-    if let Some(problem) = source.scan.problem {
-        report.error(problem.at, problem.message, problem.help);
-        report.was(Kind::Unreadable);
-        return None;
-    }
-    let parsed = match parse_to_ast(&source.text, &CollectOptions::default(), &JSONC) {
+    let parsed = match source.syntax {
+        Syntax::Jsonc => jsonc(source),
+        Syntax::Yaml => yaml::parse(&source.text),
+    };
+    let parsed = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => {
-            let help = "the file is JSON, with comments and trailing commas allowed";
-            report.error(error.range(), uncapitalised(&error.kind().to_string()), help);
+        Err(Fault { at, message, help }) => {
+            report.error(at, message, help);
             report.was(Kind::Unreadable);
             return None;
         }
     };
-    match &parsed.value {
+    match &parsed {
         Some(value @ Value::Object(_)) => T::read(value, report),
         Some(value) => {
             mismatch(value, "an object", report);
             None
         }
         None => {
-            let help = "a start: { \"mcpServers\": {} }";
+            let help = match source.syntax {
+                Syntax::Jsonc => "a start: { \"mcpServers\": {} }",
+                Syntax::Yaml => "a start: `servers:`, and below it the name of a server",
+            };
             report.warning(Range::new(0, 0), "the file is empty", help);
             Some(T::default())
         }
     }
+}
+
+fn jsonc(source: &Source) -> Result<Option<Value<'_>>, Fault> {
+    if let Some(Problem { at, message, help }) = source.scan.problem {
+        return Err(Fault { at, message: message.to_owned(), help });
+    }
+    let parsed = parse_to_ast(&source.text, &CollectOptions::default(), &JSONC);
+    parsed.map(|parsed| parsed.value).map_err(|error| Fault {
+        at: error.range(),
+        message: uncapitalised(&error.kind().to_string()),
+        help: "the file is JSON, with comments and trailing commas allowed",
+    })
 }
 
 /// JSON with comments and trailing commas, and nothing else that the parser would let pass: an

@@ -13,6 +13,7 @@ use super::{
     diagnostic::Diagnostic,
     document::{self, Document},
     paths::{PROJECT_FILE, Paths, is_switchboard, project_file, project_folder, within_project},
+    source::Syntax,
 };
 use crate::files;
 
@@ -48,6 +49,8 @@ pub enum EditError {
     NoFolder,
     #[error("{} is written for Switchboard; plugbay reads it and does not change it", .0.display())]
     Switchboard(PathBuf),
+    #[error("{} is YAML; plugbay reads it and does not change it: edit it by hand, or use a file in JSONC", .0.display())]
+    Yaml(PathBuf),
     #[error(
         "{} leads to {}, which is not in the project; nothing was changed: put a file in the place of the link",
         file.display(), target.display()
@@ -89,6 +92,9 @@ impl Editable {
     }
 
     fn read(file: &Path, layer: Layer, paths: &Paths) -> Result<Self, EditError> {
+        if Syntax::of(file) == Syntax::Yaml {
+            return Err(EditError::Yaml(file.into()));
+        }
         let broken = |problems| EditError::Broken { file: file.into(), problems };
         let bytes = document::bytes(file).map_err(|problem| broken(vec![*problem]))?;
         let known = bytes.as_deref().unwrap_or_default();

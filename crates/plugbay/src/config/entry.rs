@@ -7,18 +7,20 @@ use plugbay_core::{
     exposure::{Exposure, Suite},
     name::ServerName,
     policy::{Patterns, Policy},
+    start::Warm,
 };
 use plugbay_upstream::spec::{HttpFlavour, HttpSpec, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
-    Env, ServerSettings,
+    Env, ServerSettings, SharingSettings,
     diagnostic::{Kind, quote},
     expand::{ExpandError, expand},
     pass_env::PassEnv,
-    raw::{self, Entry, Filter, Plugbay, Server},
+    raw::{self, Entry, EntryKind, Filter, Plugbay, Server},
     read::{At, Overlay},
+    remote,
     report::Report,
-    units::Limit,
+    units::{Limit, WaitOrNever},
     word::{Reach, Word},
 };
 
@@ -33,6 +35,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) starts_in_folder: bool,
     /// What entries denied that this one replaces: it may deny more, never less.
     pub(super) denied: Option<&'a Filter>,
+    /// Which tools of remotes hosts see, where a remote says nothing itself.
+    pub(super) remote_tools: Option<&'a Filter>,
     pub(super) env: Env<'a>,
 }
 
@@ -49,10 +53,16 @@ pub(super) fn build(
 ) -> ServerSettings {
     let own = laid_over(tuning(&entry.server), around.defaults.clone());
     let own = Plugbay { deny: denied_by_both(own.deny.clone(), around.denied.cloned()), ..own };
+    let remote = entry.kind == EntryKind::Remote;
+    let own = if remote { of_remote(own, around.remote_tools) } else { own };
     match launch(entry, &own, around, report) {
-        Err(reason) => ServerSettings { name, spec: Err(reason), exposure: Exposure::default() },
+        Err(reason) => {
+            let exposure = Exposure { remote, ..Exposure::default() };
+            let (sharing, warm) = (SharingSettings::default(), Warm::default());
+            ServerSettings { name, spec: Err(reason), exposure, sharing, warm }
+        }
         Ok((transport, policy, pin)) => {
-            let timeouts = timeouts(&own);
+            let (timeouts, sharing) = (timeouts(&own), sharing(&own));
             let message_limit = around.message_limit;
             let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
             let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
@@ -61,10 +71,33 @@ pub(super) fn build(
             let mode = own.mode.and_then(|mode| mode.0);
             let suite = own.suite.map(suite).unwrap_or_default();
             let instructions = own.instructions;
-            let exposure = Exposure { mode, pin, policy, bare, rename, describe, suite, instructions };
-            ServerSettings { name, spec, exposure }
+            let warm = own.warm.map(|warm| warm.0).unwrap_or_default();
+            let policy = Policy { own_names: remote, ..policy };
+            // With `"prefix": true` the user wants the remote's name in front.
+            let remote = remote && own.prefix != Some(true);
+            let exposure =
+                Exposure { mode, pin, policy, bare, remote, rename, describe, suite, instructions };
+            ServerSettings { name, spec, exposure, sharing, warm }
         }
     }
+}
+
+fn sharing(own: &Plugbay) -> SharingSettings {
+    let standard = SharingSettings::default();
+    SharingSettings {
+        scope: own.scope.and_then(|scope| scope.0),
+        instances: own.instances.map_or(standard.instances, |count| count.0),
+    }
+}
+
+/// A remote costs little while it is unused, and plugbay learns of its changes only as long as it is connected.
+fn of_remote(own: Plugbay, tools: Option<&Filter>) -> Plugbay {
+    let idle = own.idle.or(Some(WaitOrNever(None)));
+    Plugbay { allow: own.allow.or_else(|| tools.filter(|tools| !is_everything(tools)).cloned()), idle, ..own }
+}
+
+fn is_everything(filter: &Filter) -> bool {
+    matches!(&filter.0, Ok(patterns) if patterns.iter().any(|pattern| pattern == "*"))
 }
 
 fn suite(said: raw::Suite) -> Suite {
@@ -114,9 +147,8 @@ pub(super) fn denied_by_both(one: Option<Filter>, other: Option<Filter>) -> Opti
 /// plugbay's own keys of the entry, laid over the keys that hosts use.
 pub(super) fn tuning(server: &Server) -> Plugbay {
     let own = server.plugbay.clone().unwrap_or_default();
-    let everything = |filter: &Filter| matches!(&filter.0, Ok(patterns) if patterns.iter().any(|p| p == "*"));
     let host = Plugbay {
-        allow: server.include.clone().or(server.tools.clone()).filter(|filter| !everything(filter)),
+        allow: server.include.clone().or(server.tools.clone()).filter(|filter| !is_everything(filter)),
         timeout: server.tool_timeout.or(server.timeout.map(|limit| Limit(limit.0))),
         start: server.startup_timeout,
         ..Plugbay::default()
@@ -136,6 +168,8 @@ fn policy(own: &Plugbay) -> Result<Policy, String> {
     Ok(Policy {
         allow: own.allow.as_ref().map(compile).transpose()?,
         deny: own.deny.as_ref().map(compile).transpose()?.unwrap_or_default(),
+        own_names: false,
+        grant: None,
     })
 }
 
@@ -145,7 +179,19 @@ fn transport(
     around: Surroundings<'_>,
     report: &mut Report<'_>,
 ) -> Option<Transport> {
-    let Entry { key, server, .. } = entry;
+    let Entry { key, server, kind, .. } = entry;
+    if *kind == EntryKind::Remote {
+        let Some(url) = &server.url else {
+            let message = format!("remote {} has no `url`", quote(&key.value));
+            report.error(key.at, message, "give its address: \"url\": \"https://HOST\"");
+            return None;
+        };
+        let transport = http(server, url, HttpFlavour::Auto, own, around, report)?;
+        return Some(match transport {
+            Transport::Http(http) => Transport::Http(HttpSpec { remote: true, ..http }),
+            Transport::Stdio(_) => transport,
+        });
+    }
     match (&server.reach, &server.url) {
         (Some(At { value: Word(Reach::Http(flavour)), .. }), Some(url)) => {
             return http(server, url, *flavour, own, around, report);
@@ -170,9 +216,16 @@ fn transport(
     let values = server.env.iter().flatten();
     let values: Vec<_> = values.map(|(name, value)| (name, value.at, fill(value))).collect();
     let cwd = match &server.cwd {
-        Some(cwd) => fill(cwd).map(|cwd| Some(around.folder.join(cwd))),
-        None => Some(around.starts_in_folder.then(|| around.folder.to_owned())),
+        Some(cwd) => fill(cwd).map(Some),
+        None => Some(None),
     };
+    let cwd = cwd.map(|cwd| match cwd {
+        cwd if remote::is_in_project(entry) && (cwd.is_some() || !around.starts_in_folder) => {
+            remote::working_folder(entry, cwd.as_deref(), around.folder, around.env, report)
+        }
+        Some(cwd) => Some(around.folder.join(cwd)),
+        None => around.starts_in_folder.then(|| around.folder.to_owned()),
+    });
     let env = environment(values, report);
 
     let mut words = words.into_iter();
@@ -183,6 +236,7 @@ fn transport(
         pass_env: own.pass_env.clone().unwrap_or_default().sorted(),
         cwd: cwd?,
         framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
+        origin: plugbay_upstream::spec::Origin::default(),
     };
     Some(Transport::Stdio(stdio))
 }
@@ -219,10 +273,20 @@ fn http(
     let address = fill(url, around.env, report)?;
     // An address that is a variable may be anything; opening it shows whether it works.
     if !["http://", "https://", "${"].iter().any(|start| address.starts_with(start)) {
-        report.error(url.at, "not the address of an HTTP server", "write it as https://HOST/PATH");
+        report.error(url.at, "not the address of an HTTP server", remedy_for_address(&address));
         return None;
     }
-    Some(Transport::Http(HttpSpec { url: address, headers: headers?, flavour, ca_file }))
+    Some(Transport::Http(HttpSpec { url: address, headers: headers?, flavour, ca_file, remote: false }))
+}
+
+/// The address of a database or another service is not one of an MCP server.
+fn remedy_for_address(address: &str) -> &'static str {
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    if scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|c| c.is_ascii_alphanumeric())) {
+        "`url` is for MCP servers: start one for this service with `command`, and give it the address in `env` or `args`"
+    } else {
+        "write it as https://HOST/PATH"
+    }
 }
 
 /// The value of an environment variable that is given by its name alone.

@@ -50,7 +50,7 @@ pub fn servers_in(file: &Path, paths: &Paths) -> Listed {
 
 /// The entry in the form for all hosts; `None` if it does not say how its server is reached.
 fn describe(entry: &Entry, folder: &Path, origin: Origin) -> Option<plugbay_hosts::Entry> {
-    let Entry { key, server, problem: None } = entry else { return None };
+    let Entry { key, server, problem: None, .. } = entry else { return None };
     let Plugbay { allow, deny, start, timeout, pass_env, .. } = tuning(server);
     let mut described = plugbay_hosts::Entry::new(&key.value, launch(server, folder, origin)?);
     described.disabled = is_disabled(server);

@@ -10,7 +10,8 @@ use super::{
     approve::{Approval, Content, approval},
     diagnostic::{Diagnostic, Kind, Severity},
     document::{self, Document},
-    paths::{Paths, candidates, is_switchboard},
+    paths::{Paths, candidates, is_foreign, is_switchboard},
+    raw::ConfigFile,
     switchboard::Switchboard,
 };
 
@@ -102,7 +103,7 @@ impl Files {
     pub(super) fn project(&mut self, paths: &Paths) {
         for path in candidates(&paths.start) {
             self.sources.push(path.clone());
-            if !path.is_file() && self.draft(&path).is_none() {
+            if self.draft(&path).is_none() && (!path.is_file() || is_foreign(&path)) {
                 continue;
             }
             let approvals = paths.approvals();
@@ -176,7 +177,7 @@ impl Files {
         let parsed = if is_switchboard(path) {
             document::parse(path, bytes).map(|document| document.map(Switchboard::into_config))
         } else {
-            document::parse(path, bytes)
+            document::parse(path, bytes).map(|document| document.map(ConfigFile::gathered))
         };
         match parsed {
             Ok(mut document) => {

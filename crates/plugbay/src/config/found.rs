@@ -8,7 +8,7 @@ use jsonc_parser::{
 };
 
 use super::{
-    raw::{Argv, Entry, Plugbay, Server, Servers, Suite},
+    raw::{Argv, Entry, EntryKind, Plugbay, Server, Servers, Suite},
     read::{At, Read, object},
     report::Report,
 };
@@ -79,7 +79,7 @@ impl Read for Found {
             ..Server::default()
         };
         let key = name.unwrap_or_else(|| At::unwritten(String::new()));
-        Some(Self::One(Box::new(Entry { key, server, problem })))
+        Some(Self::One(Box::new(Entry { key, server, problem, kind: EntryKind::Server })))
     }
 }
 

@@ -8,12 +8,14 @@ use std::{
 
 use plugbay_core::{
     exposure::{Exposure, Mode},
+    limit::CallLimits,
     name::ServerName,
     profile::{Profile, Profiles},
+    start::Warm,
 };
 
 use super::{
-    Env, Limits, ServerSettings, Settings,
+    Env, Limits, ServerSettings, Settings, SharingSettings, audit,
     diagnostic::quote,
     edit::{Editable, Layer},
     entry::{self, Surroundings},
@@ -21,8 +23,9 @@ use super::{
     files::{Files, Origin},
     model,
     paths::Paths,
-    raw::{self, Entry, Filter, Plugbay},
+    raw::{self, Entry, EntryKind, Filter, Plugbay},
     read::Overlay,
+    remote,
     report::Report,
     units::Wait,
     written::WrittenEntry,
@@ -61,11 +64,16 @@ pub fn entries(explicit: Option<&Path>, paths: &Paths) -> Vec<WrittenEntry> {
 }
 
 fn settings(files: Files, env: Env<'_>) -> Settings {
-    let Files { used, sources, folders, contents, mut diagnostics, unreadable, unwrapped, .. } = files;
+    let Files { mut used, sources, folders, contents, mut diagnostics, unreadable, unwrapped, .. } = files;
+    let configs: Vec<_> = used.iter().map(|(document, _)| &document.config).collect();
+    let unwritten = remote::unwritten(&configs, env);
+    used.extend(unwritten.map(|document| (document, Origin::Machine)));
     let common = Common::of(used.iter().map(|(document, _)| &document.config));
     let mut reports: Vec<Report<'_>> =
         used.iter().map(|(document, _)| Report::new(&document.source)).collect();
     let mut outcome = Outcome::default();
+    let remote_tools = remote::remote_tools(used.iter().map(|(document, _)| &document.config));
+    let mut has_remote = false;
     let entries =
         used.iter().map(|(document, _)| document.config.servers.iter().flat_map(|servers| &servers.0));
     for (index, entry, denied) in effective(entries, &mut reports) {
@@ -76,11 +84,18 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
             folder: document.source.path.parent().unwrap_or(Path::new("")),
             starts_in_folder: *origin == Origin::Project,
             denied: denied.as_ref(),
+            remote_tools: remote_tools.map(|(_, tools)| &tools.value),
             env,
         };
+        has_remote |= entry.kind == EntryKind::Remote;
         outcome.add(entry, around, &mut reports[index]);
     }
     outcome.list_misnamed();
+    if let (Some((index, tools)), false) = (remote_tools, has_remote)
+        && !matches!(&tools.value.0, Ok(patterns) if patterns.is_empty())
+    {
+        remote::report_no_remote(tools.at, &mut reports[index]);
+    }
     let search = model::search(used.iter().map(|(document, _)| &document.config), env, &mut reports);
     let natural_language = model::natural_language(
         used.iter().map(|(document, _)| &document.config),
@@ -89,6 +104,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         &mut reports,
         &mut diagnostics,
     );
+    let audit = audit::settings(&used, env, &mut reports);
     diagnostics.extend(reports.into_iter().flat_map(Report::finish));
     diagnostics
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
@@ -105,6 +121,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         servers: outcome.servers,
         disabled: outcome.disabled,
         limits: common.limits,
+        audit,
         list_wait: common.list_wait,
         sources,
         folders,
@@ -133,6 +150,7 @@ impl Common {
         let (mut admin_tools, mut split_execute, mut repair) = (false, false, true);
         let mut learn = 0;
         let mut list_wait = LIST_WAIT;
+        let mut starts = None;
         let mut limits = raw::Limits::default();
         let mut defaults = Plugbay::default();
         for config in configs {
@@ -145,6 +163,7 @@ impl Common {
             learn = config.learn.map_or(learn, |count| count.0);
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
+            starts = config.starts.map(|count| count.0).or(starts);
             limits = config.limits.clone().unwrap_or_default().over(limits);
             let own = config.defaults.clone().unwrap_or_default();
             // A project may deny more than its user does, never less.
@@ -155,6 +174,12 @@ impl Common {
         let limits = Limits {
             message: limits.message.map_or(standard.message, |size| size.0),
             name_length: limits.name_length.map_or(standard.name_length, |length| length.0),
+            starts,
+            calls: CallLimits {
+                rate: limits.rate.map(|rate| rate.0),
+                session_rate: limits.session_rate.map(|rate| rate.0),
+                quota: limits.quota.map(|rate| rate.0),
+            },
         };
         let hosts = Profiles::new(hosts.into_values().collect());
         Self { mode, hosts, admin_tools, split_execute, repair, learn, limits, list_wait, defaults }
@@ -178,6 +203,7 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
         instructions_limit: said.instructions_limit.map(|count| count.0).or(known.instructions_limit),
         result_limit: said.result_limit.map(|count| count.0).or(known.result_limit),
         shows: said.shows.map_or(known.shows, |shows| shows.0),
+        gateway: known.gateway,
     }
 }
 
@@ -195,7 +221,11 @@ fn effective<'a, I: Iterator<Item = &'a Entry>>(
             let key = &entry.key.value;
             let folded = key.to_lowercase();
             if let Some(other) = here.get(&folded) {
-                let message = format!("{} and {} differ only in case", quote(key), quote(other));
+                let message = if key == other {
+                    format!("two servers, or a server and a remote, have the name {}", quote(key))
+                } else {
+                    format!("{} and {} differ only in case", quote(key), quote(other))
+                };
                 reports[index].error(entry.key.at, message, "rename one of them");
                 continue;
             }
@@ -235,6 +265,8 @@ impl Outcome {
                     name,
                     spec: Err(reason),
                     exposure: Exposure::default(),
+                    sharing: SharingSettings::default(),
+                    warm: Warm::default(),
                 }));
             }
         }

@@ -9,6 +9,7 @@
 //! healthy ones down.
 
 mod approve;
+mod audit;
 mod diagnostic;
 mod discover;
 mod document;
@@ -27,6 +28,8 @@ mod paths;
 mod problems;
 mod raw;
 mod read;
+mod remote;
+mod renames;
 mod report;
 mod scan;
 mod schema;
@@ -37,18 +40,24 @@ mod tests;
 mod units;
 mod word;
 mod written;
+mod yaml;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use plugbay_core::{
     exposure::{Exposure, Mode},
+    limit::CallLimits,
     name::{DEFAULT_NAME_LIMIT, ServerName},
     profile::Profiles,
+    scope::Scope,
+    start::Warm,
     surface::Effect,
 };
+use plugbay_telemetry::AuditSettings;
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Content, approve, is_approved};
+pub use audit::audit_settings;
 pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use edit::{EditError, Editable, Layer};
 pub use expand::{unset_variables, with_folders};
@@ -56,6 +65,7 @@ pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};
 pub use load::{entries, load, preview};
 pub use paths::{Paths, project_file, project_folder, within_project};
+pub use remote::REMOTE;
 pub use schema::schema_json;
 pub use units::parse_duration;
 pub use written::{WrittenEntry, public_url};
@@ -89,6 +99,8 @@ pub struct Settings {
     /// Disabled by their entry, sorted by name.
     pub disabled: Vec<ServerName>,
     pub limits: Limits,
+    /// Where calls are logged for auditors, if they are.
+    pub audit: Option<AuditSettings>,
     /// How long a first listing may wait for servers never seen before.
     pub list_wait: Duration,
     /// Files to watch: those that were read, and those that would be if they existed.
@@ -155,6 +167,31 @@ pub struct ServerSettings {
     /// How to start it, or why it cannot be started: what is wrong, where, and the remedy.
     pub spec: Result<ServerSpec, String>,
     pub exposure: Exposure,
+    pub sharing: SharingSettings,
+    /// When it starts.
+    pub warm: Warm,
+}
+
+/// Who shares the processes of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharingSettings {
+    /// `None`: plugbay chooses by what it knows of the server.
+    pub scope: Option<Scope>,
+    /// How many instances may run at a time, if each session has its own.
+    pub instances: usize,
+}
+
+impl Default for SharingSettings {
+    fn default() -> Self {
+        Self { scope: None, instances: 8 }
+    }
+}
+
+impl ServerSettings {
+    /// Whether it is a remote gateway.
+    pub fn is_remote(&self) -> bool {
+        self.spec.as_ref().map_or(self.exposure.remote, ServerSpec::is_remote)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,10 +200,19 @@ pub struct Limits {
     pub message: usize,
     /// The longest tool name shown to a host.
     pub name_length: usize,
+    /// How many servers start at a time; `None`: as many as suit the machine.
+    pub starts: Option<usize>,
+    /// How many calls callers and sessions may make.
+    pub calls: CallLimits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { message: DEFAULT_MESSAGE_LIMIT, name_length: DEFAULT_NAME_LIMIT }
+        Self {
+            message: DEFAULT_MESSAGE_LIMIT,
+            name_length: DEFAULT_NAME_LIMIT,
+            starts: None,
+            calls: CallLimits::default(),
+        }
     }
 }

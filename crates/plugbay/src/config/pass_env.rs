@@ -105,4 +105,14 @@ impl Settings {
         }
         self
     }
+
+    /// The names of the variables that a server may have got by a pattern.
+    pub fn passed(&self) -> impl Iterator<Item = String> {
+        let specs = self.servers.iter().filter_map(|server| server.spec.as_ref().ok());
+        let stdio = specs.filter_map(|spec| match &spec.transport {
+            Transport::Stdio(stdio) if !stdio.pass_env.is_empty() => Some(stdio),
+            _ => None,
+        });
+        stdio.flat_map(|stdio| stdio.env.keys().cloned())
+    }
 }

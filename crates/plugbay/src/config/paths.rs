@@ -5,16 +5,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::document;
 use crate::files;
 
 /// The names of a project's file; the first that exists in a folder counts.
-const PROJECT_FILES: [&str; 3] = [PROJECT_FILE, "plugbay.jsonc", SWITCHBOARD_FILE];
+const PROJECT_FILES: [&str; 4] = [PROJECT_FILE, "plugbay.jsonc", SWITCHBOARD_FILE, CLIENT_SIDE_FILE];
 
 /// The name of a project's file that plugbay creates.
 pub(super) const PROJECT_FILE: &str = ".plugbay.jsonc";
 
 /// A file of this name is written for Switchboard.
 const SWITCHBOARD_FILE: &str = "switchboard.config.json";
+
+/// A file of this name may be written for a client-side proxy, or for anything else.
+const CLIENT_SIDE_FILE: &str = "servers-config.json";
+/// The keys of such a file that nothing else has.
+const CLIENT_SIDE_KEYS: [&str; 2] = ["\"localServers\"", "\"remoteTools\""];
 
 /// The folders that loading depends on.
 #[derive(Debug, Clone)]
@@ -74,7 +80,17 @@ impl Paths {
 /// nearest folder above, up to the one that holds `.git`. Outside a repository only `start` counts,
 /// so that a file in a shared folder such as the temporary one has no say.
 pub fn project_file(start: &Path) -> Option<PathBuf> {
-    candidates(start).into_iter().find(|path| path.is_file())
+    candidates(start).into_iter().find(|path| path.is_file() && !is_foreign(path))
+}
+
+/// Whether a file has the name of a client-side proxy's and none of its keys.
+pub(super) fn is_foreign(path: &Path) -> bool {
+    if path.file_name().is_none_or(|name| name != CLIENT_SIDE_FILE) {
+        return false;
+    }
+    let text = document::bytes(path).ok().flatten().unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    !CLIENT_SIDE_KEYS.iter().any(|key| text.contains(key))
 }
 
 pub(super) fn is_switchboard(path: &Path) -> bool {
@@ -163,6 +179,6 @@ mod tests {
             std::fs::write(&file, "").unwrap();
             assert_eq!(project_file(&inner), Some(file));
         }
-        assert_eq!(candidates(&inner).len(), 9);
+        assert_eq!(candidates(&inner).len(), 12);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use plugbay_core::{name::ServerName, surface::Problem};
+use plugbay_upstream::spec::{Origin, Transport};
 
 use super::{Diagnostic, Settings, Severity};
 
@@ -50,6 +51,27 @@ impl Settings {
         };
         let place = Some(place).filter(|place| !place.is_empty());
         Some(Problem { what, place, remedy: Some(remedy.to_owned()), urgent: true })
+    }
+
+    /// Adds why this process serves without the daemon.
+    #[must_use]
+    pub fn without_daemon(mut self, reason: &str) -> Self {
+        let message = format!("plugbay serves this host without its daemon: {reason}");
+        let help = "its servers run for this host alone; run `plugbay daemon status` in a terminal, or give `--no-daemon` if this is wanted";
+        let place = self.sources.first().cloned().unwrap_or_default();
+        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, place, message, help));
+        self
+    }
+
+    /// Gives each server the environment and the folder of the window for which it starts.
+    #[must_use]
+    pub fn with_origin(mut self, origin: &Origin) -> Self {
+        for spec in self.servers.iter_mut().filter_map(|server| server.spec.as_mut().ok()) {
+            if let Transport::Stdio(stdio) = &mut spec.transport {
+                stdio.origin = origin.clone();
+            }
+        }
+        self
     }
 
     /// These settings go on, although the files now say what `broken` was made of and cannot be used.

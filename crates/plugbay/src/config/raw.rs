@@ -2,13 +2,10 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema: users read them.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::{exposure::Mode, policy::Patterns, profile::Shows};
+use plugbay_core::{exposure::Mode, policy::Patterns, profile::Shows, scope::Scope, start::Warm};
 use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
@@ -16,8 +13,10 @@ use super::{
     glob,
     pass_env::PassEnv,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
+    remote::Remotes,
+    renames::Renames,
     report::Report,
-    units::{Count, Hits, HostLimit, Limit, MessageSize, NameLength, Wait, WaitOrNever},
+    units::{CallRate, Count, Hits, HostLimit, Limit, MessageSize, NameLength, Processes, Wait, WaitOrNever},
     word::{Provider, Reach, Word},
 };
 
@@ -29,12 +28,20 @@ object! {
         "mode" => mode: Word<Option<Mode>>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
+        /// The local servers of a client-side proxy, as its `servers-config.json` has them: their tools have no prefix, and they start in the project's folder.
+        "localServers" => local_servers: Servers,
+        /// Remote gateways by name: their tools stand beside those of local servers, under the names that the remote gives them.
+        "remotes" => remotes: Remotes,
+        /// Only these tools of remotes, by the names that the remote shows or by their own names behind `server__`; `*` matches any characters. A remote's own `tools` replace it. Default: all.
+        "remoteTools" => remote_tools: At<Filter>,
         /// Patterns of files that describe servers, with `mcpServers` or with one server as Switchboard writes it. Patterns are relative to this file's folder or begin with `~/`; `*` matches any characters of a name, `**` any folders, a leading `!` excludes. Such a server starts in its file's folder. An entry of `mcpServers` without `command` adds settings to a found server of that name.
         "discoverGlobs" => discover: Vec<At<Pathname>>,
         /// Defaults for the `plugbay` object of every server.
         "defaults" => defaults: Plugbay,
         /// Limits of sizes.
         "limits" => limits: Limits,
+        /// The audit log. A project's file cannot set it.
+        "audit" => audit: Audit,
         /// `true`: search mode also lists `proxy_status` and `proxy_refresh`. Both can be called in any mode.
         "adminTools" => admin_tools: bool,
         /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.
@@ -53,6 +60,8 @@ object! {
         "gemini_api_key" => gemini_api_key: At<String>,
         /// How long the first list of tools may wait for servers that have never connected. Default `"5s"`.
         "listWait" => list_wait: Wait,
+        /// How many servers start at a time. Those that a host waits for come first. Default: four for each processor.
+        "starts" => starts: Processes,
     }
     ignored: ["$schema", "inputs"]
 }
@@ -68,7 +77,7 @@ object! {
         "env" | "environment" | "envs" => env: BTreeMap<String, At<String>>,
         /// Variables of plugbay's own environment for the program, by name or by a pattern such as `AWS_*`.
         "passEnv" | "env_vars" => pass_env: PassEnv,
-        /// The folder to start the program in, relative to this file's.
+        /// The folder to start the program in, relative to this file's; `project_root` is the project's folder.
         "cwd" | "workingDirectory" => cwd: At<String>,
         /// How the server is reached: `stdio` (also called `local`), `http` for Streamable HTTP, `sse` for the older HTTP transport. plugbay finds out if it is absent.
         "type" | "transport" => reach: At<Word<Reach>>,
@@ -131,14 +140,20 @@ object! {
         "timeout" => timeout: Limit,
         /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.
         "maxTime" => max_time: Limit,
-        /// Time for the server to start and list its tools. Default `"30s"`.
+        /// Time for the server to start and list its tools, after which lists do not wait for it. A server that is still working goes on. Default `"30s"`.
         "start" => start: Limit,
         /// After how much time without use the server stops; `"never"` keeps it running. Default `"5m"`.
         "idle" => idle: WaitOrNever,
+        /// When the server starts: `always` with plugbay, `fresh` with plugbay unless its list was confirmed within the last day, `never` only at its first use. A server that has never listed starts in any case. Default `fresh`.
+        "warm" => warm: Word<Warm>,
         /// How long the server may take to exit after its stdin closes, and again after SIGTERM. Default `"2s"`.
         "shutdown" => shutdown: Wait,
         /// The framing of messages to the server. Default `auto`.
         "framing" => framing: Word<Framing>,
+        /// Who shares one process of the server: `shared` everybody, `project` all hosts in one folder, `session` nobody: each host session has its own. Default `auto`: plugbay knows many servers, and gives each session its own of all others.
+        "scope" => scope: Word<Option<Scope>>,
+        /// With scope `session`: how many instances of the server may run at a time. Default 8.
+        "instances" => instances: Processes,
         /// Variables of plugbay's own environment that the server gets besides the usual ones, by name or by a pattern such as `AWS_*`.
         "passEnv" => pass_env: PassEnv,
         /// Certificates to trust besides the system's, for `url`: a file in PEM, relative to this file's folder.
@@ -196,6 +211,25 @@ object! {
         "message" => message: MessageSize,
         /// The longest tool name that hosts see; plugbay shortens longer ones. Default 64.
         "nameLength" => name_length: NameLength,
+        /// How many calls each caller may make, such as `"60/min"`: that many at once, replenished evenly. Periods are `s`, `min`, `hour` and `day`. Default: no limit.
+        "rate" => rate: CallRate,
+        /// The same for each session of a caller.
+        "sessionRate" => session_rate: CallRate,
+        /// How many calls each caller may make in a stretch of time that begins with its first call, such as `"10000/day"`. Default: no limit.
+        "quota" => quota: CallRate,
+    }
+    ignored: []
+}
+
+object! {
+    /// The audit log: one line of JSON for each call to a server, without any value of its arguments.
+    pub(super) struct Audit {
+        /// The file, relative to this file's folder or with `~/`. Without it there is no audit log.
+        "file" => file: At<String>,
+        /// plugbay puts a file of this size aside, such as `"10MiB"` (the default).
+        "rotate" => rotate: MessageSize,
+        /// How many files plugbay keeps that it put aside. Default 5.
+        "keep" => keep: Count,
     }
     ignored: []
 }
@@ -283,6 +317,18 @@ pub(super) struct Entry {
     pub(super) server: Server,
     /// The first thing that is wrong with it, in one line.
     pub(super) problem: Option<String>,
+    pub(super) kind: EntryKind,
+}
+
+/// Where an entry stands in its file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    #[default]
+    Server,
+    /// In `localServers`.
+    Local,
+    /// In `remotes`, or on the command line.
+    Remote,
 }
 
 impl Entry {
@@ -302,7 +348,8 @@ impl Read for Servers {
             let read = |report: &mut Report<'_>| Server::read(&property.value, report);
             let (server, problem) = report.watch(|report| report.under(name, read));
             let key = At { value: name.to_owned(), at: key_range(property) };
-            let entry = Entry { key, server: server.unwrap_or_default(), problem };
+            let kind = EntryKind::Server;
+            let entry = Entry { key, server: server.unwrap_or_default(), problem, kind };
             if entries.insert(name, entry).is_some() {
                 given_twice(property, report);
             }
@@ -381,32 +428,6 @@ impl Read for Pathname {
     }
 }
 
-/// New names for tools, no two the same.
-#[derive(Debug, Clone)]
-pub(super) struct Renames(pub(super) BTreeMap<String, String>);
-
-impl Read for Renames {
-    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
-        let mut renames = BTreeMap::new();
-        let mut taken = BTreeSet::new();
-        for (tool, new) in BTreeMap::<String, At<String>>::read(value, report)? {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-            if new.value.is_empty() || !new.value.chars().all(is_plain) {
-                report.invalid(
-                    new.at,
-                    "not a name that hosts accept",
-                    "use letters, digits, `_`, `-` and `.`",
-                );
-            } else if !taken.insert(new.value.clone()) {
-                report.invalid(new.at, "two tools get this name", "give each a name of its own");
-            } else {
-                renames.insert(tool, new.value);
-            }
-        }
-        Some(Self(renames))
-    }
-}
-
 macro_rules! schema_like {
     ($($name:ident: $like:ty;)*) => {$(
         impl JsonSchema for $name {
@@ -449,5 +470,4 @@ schema_like! {
     Argv: OneOrMany;
     Filter: Vec<String>;
     Pathname: String;
-    Renames: BTreeMap<String, String>;
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::{
     diagnostic::{Kind, quote},
     report::Report,
+    source::Syntax,
 };
 
 /// The keys that hold servers.
@@ -215,11 +216,18 @@ pub(super) fn add_keys(schema: &mut Schema, aliases: &[(&str, &str)], ignored: &
 
 impl Read for String {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
-        let Value::StringLit(string) = value else {
-            mismatch(value, "a string", report);
-            return None;
-        };
-        Some(string.value.clone().into_owned())
+        match value {
+            Value::StringLit(string) => Some(string.value.clone().into_owned()),
+            // YAML needs no quotes, so `8080` may be meant as a text.
+            Value::NumberLit(_) | Value::BooleanLit(_) if report.source.syntax == Syntax::Yaml => {
+                let at = value.range();
+                Some(report.source.text[at.start..at.end].trim().to_owned())
+            }
+            _ => {
+                mismatch(value, "a string", report);
+                None
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use jsonc_parser::{Scanner, ScannerOptions, common::Range, tokens::Token};
 const DEEPEST: usize = 64;
 
 /// Keys whose values (or all values below them) may hold credentials.
-const SECRET_KEYS: [&str; 10] = [
+pub(super) const SECRET_KEYS: [&str; 10] = [
     "env",
     "environment",
     "envs",

@@ -6,7 +6,8 @@ use jsonc_parser::common::Range;
 
 use super::{
     diagnostic::{Diagnostic, Kind, Position, Severity, Snippet, printable},
-    scan::{self, Scan},
+    scan::{self, SECRET_KEYS, Scan},
+    yaml,
 };
 
 /// The widest line shown; of a longer one only the part around the problem appears.
@@ -19,6 +20,29 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) text: String,
     pub(super) scan: Scan,
+    pub(super) syntax: Syntax,
+}
+
+/// The syntax of a file, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Jsonc,
+    Yaml,
+}
+
+impl Syntax {
+    pub(super) fn of(path: &Path) -> Self {
+        let extension = path.extension().unwrap_or_default();
+        let is_yaml = ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml));
+        if is_yaml { Self::Yaml } else { Self::Jsonc }
+    }
+
+    fn scan(self, text: &str) -> Scan {
+        match self {
+            Self::Jsonc => scan::scan(text),
+            Self::Yaml => Scan { secrets: yaml::secrets(text, &SECRET_KEYS), problem: None },
+        }
+    }
 }
 
 impl Source {
@@ -26,7 +50,8 @@ impl Source {
         // Windows editors put a byte order mark in front; it is not part of the text.
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = String::from_utf8_lossy(bytes).into_owned();
-        let source = Self { path: path.into(), scan: scan::scan(&text), text };
+        let syntax = Syntax::of(path);
+        let source = Self { path: path.into(), scan: syntax.scan(&text), text, syntax };
         let Err(error) = std::str::from_utf8(bytes) else {
             return Ok(source);
         };

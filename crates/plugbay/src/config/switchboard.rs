@@ -7,7 +7,7 @@ use plugbay_core::exposure::Mode;
 
 use super::{
     glob::Pattern,
-    raw::{ConfigFile, Entry, Filter, NaturalLanguage, Pathname, Plugbay, Server, Servers, Suite},
+    raw::{ConfigFile, Entry, EntryKind, Filter, NaturalLanguage, Pathname, Plugbay, Server, Servers, Suite},
     read::{At, object},
     units::{Count, Limit, Milliseconds},
     word::{Detail, Word},
@@ -126,6 +126,7 @@ impl ServerSuite {
             key: At { value: name, at },
             server: Server { plugbay: Some(plugbay), ..Server::default() },
             problem: None,
+            kind: EntryKind::Server,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, ops::RangeInclusive, time::Duration};
 
 use jsonc_parser::{ast::Value, common::Ranged};
+use plugbay_core::limit::{Rate, RateError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
@@ -43,6 +44,23 @@ pub(super) struct MessageSize(pub(super) usize);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NameLength(pub(super) usize);
 
+/// How many calls there may be in a period.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallRate(pub(super) Rate);
+
+impl Read for CallRate {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        match String::read(value, report)?.parse() {
+            Ok(rate) => Some(Self(rate)),
+            Err(error) => {
+                let error: RateError = error;
+                report.invalid(value.range(), &not_a(value, "limit of calls"), error.to_string());
+                None
+            }
+        }
+    }
+}
+
 /// How many there may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count(pub(super) usize);
@@ -57,6 +75,14 @@ pub(super) struct Hits(pub(super) usize);
 
 impl Hits {
     const MOST: u32 = 50;
+}
+
+/// A number of processes that a machine can run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Processes(pub(super) usize);
+
+impl Processes {
+    const MOST: u32 = 1000;
 }
 
 impl NameLength {
@@ -150,6 +176,16 @@ impl Read for Hits {
             return None;
         };
         whole(value, count, 1..=Self::MOST, "write a number from 1 to 50", report).map(Self)
+    }
+}
+
+impl Read for Processes {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let Some(count) = number(value) else {
+            mismatch(value, "a number", report);
+            return None;
+        };
+        whole(value, count, 1..=Self::MOST, "write a number from 1 to 1000", report).map(Self)
     }
 }
 
@@ -286,8 +322,10 @@ schema! {
         "minimum": MessageSize::LEAST,
         "maximum": MessageSize::MOST,
     }
+    CallRate: { "type": "string", "pattern": r"^\s*[1-9]\d*\s*/\s*(s|sec|second|m|min|minute|h|hour|d|day)\s*$" }
     Count: { "type": "integer", "minimum": 0, "maximum": Count::MOST }
     Hits: { "type": "integer", "minimum": 1, "maximum": Hits::MOST }
+    Processes: { "type": "integer", "minimum": 1, "maximum": Processes::MOST }
     NameLength: { "type": "integer", "minimum": NameLength::LEAST, "maximum": NameLength::MOST }
 }
 

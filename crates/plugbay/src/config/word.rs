@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::{exposure::Mode, profile::Shows};
+use plugbay_core::{exposure::Mode, profile::Shows, scope::Scope, start::Warm};
 use plugbay_upstream::spec::{Framing, HttpFlavour};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
@@ -66,6 +66,15 @@ impl Choice for Option<Mode> {
     ];
 }
 
+impl Choice for Option<Scope> {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("auto", None),
+        ("shared", Some(Scope::Shared)),
+        ("project", Some(Scope::Project)),
+        ("session", Some(Scope::Session)),
+    ];
+}
+
 impl Choice for Shows {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("text", Self::Text),
@@ -73,6 +82,11 @@ impl Choice for Shows {
         ("both", Self::Both),
         ("unknown", Self::Unknown),
     ];
+}
+
+impl Choice for Warm {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("always", Self::Always), ("fresh", Self::Fresh), ("never", Self::Never)];
 }
 
 impl Choice for Framing {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     document::Document,
     entry::{is_disabled, tuning},
-    raw::{Entry, Filter},
+    raw::{Entry, EntryKind, Filter},
     read::At,
 };
 
@@ -21,6 +21,9 @@ pub struct WrittenEntry {
     /// The program and its arguments; empty for a server behind a URL.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// A remote gateway.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
     /// Without the parts that may be secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -40,7 +43,7 @@ pub struct WrittenEntry {
 
 impl WrittenEntry {
     pub(super) fn of(document: &Document, entry: &Entry, denied: Option<&Filter>) -> Self {
-        let Entry { key, server, problem } = entry;
+        let Entry { key, server, problem, kind } = entry;
         let own = tuning(server);
         let words = server.command.iter().flat_map(|argv| &argv.0).chain(server.args.iter().flatten());
         let patterns = |filter: Option<&Filter>| filter.and_then(|filter| filter.0.clone().ok());
@@ -51,6 +54,7 @@ impl WrittenEntry {
             line: document.source.line(key.at.start),
             disabled: is_disabled(server),
             command: words.map(|word| word.value.clone()).collect(),
+            remote: *kind == EntryKind::Remote,
             url: server.url.as_ref().map(|url| public_url(&url.value)),
             cwd: server.cwd.as_ref().map(|cwd| cwd.value.clone()),
             env: server.env.iter().flat_map(|env| env.keys().cloned()).collect(),

@@ -30,6 +30,7 @@ pub struct Setting {
 }
 
 const MODE: &[&str] = &["mode"];
+const REMOTE_TOOLS: &[&str] = &["remoteTools"];
 const IDLE: &[&str] = &["defaults", "idle"];
 const TIMEOUT: &[&str] = &["defaults", "timeout"];
 
@@ -92,6 +93,10 @@ impl Gateway {
             Self::ClientSideProxy => "all",
         };
         let mut settings = vec![Setting { key: MODE, value: mode.into() }];
+        if self == Self::ClientSideProxy {
+            let tools = jsonc::get(text, &["remoteTools"]).ok().flatten();
+            settings.extend(tools.map(|value| Setting { key: REMOTE_TOOLS, value }));
+        }
         if self == Self::Mcpzip {
             let root = jsonc::get(text, &[]).ok().flatten().unwrap_or_default();
             settings.extend(mcpzip_settings(&root));
@@ -141,8 +146,8 @@ fn client_side(source: &Source<'_>, text: &str, reading: &mut Reading) {
     let known = json!({ "mcpServers": servers }).to_string();
     reading.take(source, read::read_any(Path::new("servers.json"), &known));
     if root.get("remoteTools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) {
-        let reason = "`remoteTools` are of a proxy whose address this file does not say; \
-                      add it with `plugbay add NAME URL`, and the tools as its `tools`";
+        let reason = "`remoteTools` are copied, but this file does not say the address of their remote; \
+                      add it to the configuration: \"remotes\": { \"team\": { \"url\": \"https://HOST\" } }";
         reading.problem(source.file, None, reason.to_owned());
     }
 }

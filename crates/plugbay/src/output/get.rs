@@ -100,6 +100,7 @@ mod tests {
             line: 12,
             disabled: false,
             command: words("npx -y server ${X}"),
+            remote: false,
             url: None,
             cwd: Some("/srv".to_owned()),
             env: words("GITHUB_TOKEN LANG"),

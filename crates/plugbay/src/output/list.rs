@@ -1,5 +1,7 @@
 //! The table of servers.
 
+use plugbay_core::era::Era;
+
 use super::{
     Style, View, clean_line,
     explain::trouble,
@@ -7,7 +9,7 @@ use super::{
     table::{Cell, Column, Table},
     units::{count, plural},
 };
-use crate::commands::list::{Detail, Overview, Row};
+use crate::commands::list::{Detail, Overview, Row, ServerKind};
 
 impl View for Overview {
     fn human(&self, style: Style) -> String {
@@ -23,6 +25,12 @@ impl View for Overview {
             let name = one_line(name);
             format!(
                 "{name} is ambiguous without its server's name: plugbay shows it with that name in front\n"
+            )
+        }));
+        parts.extend(self.shadowed.iter().map(|name| {
+            let name = one_line(name);
+            format!(
+                "{name} is a local tool, or reads like one, and also a remote one: plugbay shows the remote one with its remote's name in front\n"
             )
         }));
         if !self.disabled.is_empty() {
@@ -67,7 +75,7 @@ impl Detail {
             fact("folder", clean_line(&folder.unwrap_or_default()));
         }
         fact("server", self.info.as_deref().map(one_line).unwrap_or_default());
-        fact("protocol", row.era.map(|era| super::era(era).to_owned()).unwrap_or_default());
+        fact("protocol", row.era.map(|era| row.protocol(era)).unwrap_or_default());
         let others = [(self.resources, "resource"), (self.prompts, "prompt")];
         let others =
             others.iter().filter(|(number, _)| *number > 0).map(|(number, what)| plural(*number, what));
@@ -115,6 +123,13 @@ impl Overview {
     }
 }
 
+impl ServerKind {
+    /// The place of the era of a server that has never been opened.
+    fn unknown(self) -> &'static str {
+        if self == Self::Server { "–" } else { "remote" }
+    }
+}
+
 impl Row {
     fn explanation(&self, style: Style) -> Option<String> {
         let reason = trouble(self.trouble.as_ref().filter(|_| !self.was_shown)?, 2, style);
@@ -129,9 +144,18 @@ impl Row {
         format!("  hosts still see the {} of its last run\n", plural(self.tools, "tool"))
     }
 
+    /// How plugbay speaks to it.
+    fn protocol(&self, era: Era) -> String {
+        match self.kind {
+            ServerKind::Server => super::era(era).to_owned(),
+            ServerKind::Remote => format!("{}, remote", super::era(era)),
+            ServerKind::PlainApi => "plain API, remote".to_owned(),
+        }
+    }
+
     fn cells(&self) -> Vec<Cell> {
         let known = |text: String| if self.era.is_some() { text } else { "–".to_owned() };
-        let era = self.era.map_or("–", super::era);
+        let era = self.era.map_or_else(|| self.kind.unknown().to_owned(), |era| self.protocol(era));
         vec![
             self.name.clone().into(),
             super::state(self.state),
@@ -144,7 +168,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use plugbay_core::{era::Era, server_state::ServerState};
+    use plugbay_core::server_state::ServerState;
 
     use super::*;
     use crate::error::StartFailure;
@@ -157,6 +181,7 @@ mod tests {
             tools,
             tokens,
             era,
+            kind: ServerKind::Server,
             trouble: None,
             was_shown: false,
         };
@@ -175,18 +200,23 @@ mod tests {
                 row("calc", ServerState::Ready, 6, 1200, Some(Era::Legacy)),
                 broken("db", 0, None),
                 broken("files", 2, Some(Era::Modern)),
+                Row { kind: ServerKind::Remote, ..row("team", ServerState::Ready, 0, 0, Some(Era::Modern)) },
+                Row { kind: ServerKind::PlainApi, ..row("web", ServerState::Ready, 0, 0, Some(Era::Legacy)) },
             ],
             tools: 8,
             tokens: 1224,
             disabled: vec!["github".to_owned()],
             collisions: vec![],
             ambiguous: vec![],
+            shadowed: vec![],
         };
         let expected = "\
 SERVER  STATE  TOOLS  TOKENS  ERA
 calc    ready      6   1,200  legacy
 db      error      –       –  –
 files   error      2      24  modern
+team    ready      0       0  modern, remote
+web     ready      0       0  plain API, remote
 total              8   1,224
 
 db

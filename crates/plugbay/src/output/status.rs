@@ -1,6 +1,6 @@
 //! Running gateways, their hosts and their servers.
 
-use plugbay_core::surface::Problem;
+use plugbay_core::{scope::Scope, surface::Problem};
 
 use super::{
     Style, View,
@@ -51,6 +51,7 @@ impl GatewayStatus {
         let transport = match &self.transport {
             Transport::Stdio => "stdio",
             Transport::Http { address } => address,
+            Transport::Daemon => "daemon",
         };
         let place = match &self.config {
             Some(file) => format!("with {file}"),
@@ -78,8 +79,14 @@ impl GatewayStatus {
     }
 
     fn server_table(&self, style: Style) -> String {
-        let columns =
-            vec![Column::left("SERVER"), Column::left("STATE"), Column::right("TOOLS"), Column::right("PID")];
+        let columns = vec![
+            Column::left("SERVER"),
+            Column::left("STATE"),
+            Column::right("TOOLS"),
+            Column::right("PID"),
+            Column::left("SCOPE"),
+            Column::flexible("WHY"),
+        ];
         let mut table = Table::new(columns).indented(INDENT);
         for server in &self.servers {
             table.row(server.cells());
@@ -115,7 +122,15 @@ impl ServerStatus {
             super::state(self.state),
             self.tools.map_or_else(|| "–".to_owned(), count).into(),
             self.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+            self.scope_text().into(),
+            self.why.as_deref().map(one_line).unwrap_or_default().into(),
         ]
+    }
+
+    /// The scope, with the number of processes if there are several.
+    fn scope_text(&self) -> String {
+        let word = self.scope.map(Scope::word).unwrap_or_default();
+        if self.instances > 1 { format!("{word} × {}", count(self.instances)) } else { word.to_owned() }
     }
 
     fn explanation(&self, style: Style) -> Option<String> {
@@ -165,6 +180,10 @@ mod tests {
             state,
             tools,
             pid,
+            scope: (state != ServerState::Error).then_some(Scope::Session),
+            why: (state != ServerState::Error).then(|| "browser".to_owned()),
+            instances: tools.unwrap_or_default().min(3),
+            instance_limit: Some(8),
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
@@ -211,10 +230,10 @@ gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
   claude-code × 3  2.0      claude-code  legacy  all   the host keeps tools out of context itself
   –                –        unknown      modern  –     chosen when every server has connected or failed
 
-  SERVER  STATE  TOOLS   PID
-  calc    ready      6  4712
+  SERVER  STATE  TOOLS   PID  SCOPE        WHY
+  calc    ready      6  4712  session × 3  browser
   db      error      –
-  notes   idle   1,200
+  notes   idle   1,200        session × 3  browser
 
   db
     exited with code 1

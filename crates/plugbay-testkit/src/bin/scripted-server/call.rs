@@ -158,6 +158,10 @@ impl Call {
             self.params.clone()
         } else if behaviour.pid {
             process::id().to_string()
+        } else if behaviour.remember {
+            let mut state = server.state.lock().expect("state");
+            state.remembered.push(self.params.clone());
+            state.remembered.join("\n")
         } else if behaviour.env {
             json!(env::vars().collect::<BTreeMap<_, _>>()).to_string()
         } else if behaviour.cancelled_log {

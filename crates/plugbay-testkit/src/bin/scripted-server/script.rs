@@ -42,6 +42,10 @@ pub(crate) struct Script {
     pub(crate) start_delay_ms: u64,
     /// Starts only when this file exists.
     pub(crate) start_after: Option<PathBuf>,
+    /// Millions of steps of work before it starts, which take processor time.
+    pub(crate) start_work: u64,
+    /// Works until this file exists.
+    pub(crate) work_until: Option<PathBuf>,
     pub(crate) list_delay_ms: u64,
     /// Reads everything, answers nothing.
     pub(crate) mute: bool,
@@ -93,6 +97,8 @@ pub(crate) struct Behaviour {
     /// The raw `params` as they arrived, as text.
     pub(crate) echo: bool,
     pub(crate) pid: bool,
+    /// The raw `params` of all calls of such tools so far, one per line, as text.
+    pub(crate) remember: bool,
     /// The environment as a JSON object, as text.
     pub(crate) env: bool,
     /// `{"cancelled": [ids], "calls": [[tool, id]]}` as text; waits for `arguments.wait` cancellations.

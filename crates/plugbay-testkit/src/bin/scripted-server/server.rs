@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) calls: Vec<(String, String)>,
     /// What the client answered, whole messages by raw id.
     pub(crate) answers: BTreeMap<String, String>,
+    /// The raw `params` of calls that are remembered.
+    pub(crate) remembered: Vec<String>,
     initialized: bool,
     /// A modern request was served.
     modern: bool,

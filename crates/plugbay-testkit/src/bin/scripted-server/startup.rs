@@ -1,6 +1,7 @@
 //! What happens before the first message is read.
 
 use std::{
+    hint::black_box,
     io::{self, Write},
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
@@ -35,7 +36,17 @@ pub(crate) fn run(script: &Script, argument: &str) -> Option<ExitCode> {
     while script.start_after.as_ref().is_some_and(|file| !file.exists()) {
         thread::sleep(Duration::from_millis(10));
     }
+    (0..script.start_work).for_each(|_| work());
+    while script.work_until.as_ref().is_some_and(|file| !file.exists()) {
+        work();
+    }
     None
+}
+
+/// Uses the processor for a million steps.
+fn work() {
+    let mix = |sum: u64, step: u64| (sum ^ step).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    black_box((0..1_000_000_u64).fold(black_box(1), mix));
 }
 
 /// A line on stderr. Whether anybody still reads it is not our concern.

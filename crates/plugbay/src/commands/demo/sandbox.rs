@@ -75,6 +75,8 @@ impl Sandbox {
         let mut command = Command::new(&self.program);
         arguments(&mut command).env_clear().current_dir(home).env("HOME", home).env("TMPDIR", home);
         command.env("PATH", env::var_os("PATH").unwrap_or_default());
+        // Nothing is left of a demo.
+        command.env("PLUGBAY_DAEMON", "off");
         let mut host = Host::spawn(&mut command, home)?;
         host.initialize()?;
         Ok(host)

@@ -118,7 +118,7 @@ impl Costs {
 fn state(condition: &Condition) -> &'static str {
     match condition {
         Condition::Idle => "idle",
-        Condition::Warming => "warming",
+        Condition::Warming | Condition::Slow(_) => "warming",
         Condition::Ready => "ready",
         Condition::Error(_) => "error",
     }

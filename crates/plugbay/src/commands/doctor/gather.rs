@@ -109,7 +109,7 @@ fn exists(stdio: &StdioSpec, program: &str) -> bool {
     find_program(&StdioSpec { command: program.to_owned(), ..stdio.clone() }).is_ok()
 }
 
-/// Starts servers all at once, without the cache: nothing that is on disk changes.
+/// Starts servers, a few at a time, without the cache: nothing that is on disk changes.
 async fn starts(
     context: &Context,
     settings: &Settings,

@@ -14,11 +14,12 @@ use plugbay_hosts::{
 
 use super::examination::{GatewayFacts, HostFacts, HostFileFacts};
 use crate::{
-    commands::Context,
+    commands::{self, Context},
+    daemon::socket::Place,
     files,
     import::leads_to_plugbay,
     settings::{self, Variables},
-    status_file::{self, GatewayStatus},
+    status_file::{self, GatewayStatus, Transport},
 };
 
 /// The hosts that are installed.
@@ -41,12 +42,27 @@ pub fn gather(context: &Context) -> Vec<HostFacts> {
 pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
     let folder = context.source.paths.status_folder();
     let running = folder.map(|folder| status_file::running(&folder)).unwrap_or_default();
+    let windows = windows(context);
     let facts = |status: GatewayStatus| GatewayFacts {
-        outdated: is_outdated(&status),
-        parents: std::iter::successors(parent(status.pid), |pid| parent(*pid)).take(MOST_PARENTS).collect(),
+        outdated: status.transport != Transport::Daemon && is_outdated(&status),
+        parents: match status.transport {
+            Transport::Daemon => windows.iter().flat_map(|pid| parents(*pid)).collect(),
+            _ => parents(status.pid).collect(),
+        },
         status,
     };
     running.into_iter().map(facts).collect()
+}
+
+/// The bridges of the daemon, which hosts have started.
+fn windows(context: &Context) -> Vec<u32> {
+    let place = Place::found(&context.source.paths);
+    let daemon = place.and_then(|place| commands::daemon::status(&place).ok()?);
+    daemon.map(|daemon| daemon.windows.iter().map(|window| window.pid).collect()).unwrap_or_default()
+}
+
+fn parents(pid: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(parent(pid), |pid| parent(*pid)).take(MOST_PARENTS)
 }
 
 /// More processes above each other than this are a circle that came about while it was read.

@@ -42,6 +42,10 @@ fn as_host(mut entry: Entry, host: &Host) -> Entry {
     {
         args.extend(["--host".to_owned(), host.id.clone()]);
     }
+    if let Launch::Process { env, .. } = &mut entry.launch {
+        // A check leaves no daemon behind.
+        env.insert("PLUGBAY_DAEMON".to_owned(), "off".to_owned());
+    }
     entry
 }
 

@@ -144,6 +144,7 @@ fn every_file_that_could_change_the_configuration_is_watched() {
         "project/.plugbay.jsonc",
         "project/plugbay.jsonc",
         "project/switchboard.config.json",
+        "project/servers-config.json",
     ];
     assert_eq!(sources(place.load(None)), absent);
     place.write("project/.plugbay.jsonc", "{}");

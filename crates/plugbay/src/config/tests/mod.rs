@@ -7,6 +7,7 @@ mod files;
 mod natural_language;
 mod problems;
 mod search;
+mod yaml;
 
 use std::{
     fmt::Write,

@@ -76,6 +76,7 @@ mod tests {
                 pass_env: vec![],
                 cwd: None,
                 framing: Framing::default(),
+                origin: plugbay_upstream::spec::Origin::default(),
             };
             runs_itself(&stdio, &|file| file == Path::new("ours.json"))
         };

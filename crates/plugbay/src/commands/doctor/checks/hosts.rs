@@ -290,6 +290,7 @@ mod tests {
             pass_env: vec![],
             cwd: None,
             framing: Framing::default(),
+            origin: plugbay_upstream::spec::Origin::default(),
         };
         let spec = ServerSpec {
             name: ServerName::parse("a").unwrap(),

@@ -31,7 +31,11 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
         }
         Cause::HttpStatus(300..=399 | 404 | 405) => {
             let remedy = failure.remedy.clone().unwrap_or_default();
-            of(Code::WrongUrl, "There is no MCP server at this path.", remedy)
+            let message = match facts.http() {
+                Some(http) if http.remote => "Neither `/mcp` nor `/tools` is there.",
+                _ => "There is no MCP server at this path.",
+            };
+            of(Code::WrongUrl, message, remedy)
         }
         Cause::Unreachable => Some(unreachable(examination, facts, failure)),
         _ => None,

@@ -1,0 +1,168 @@
+//! The host's side of the bridge: the thread that reads stdin, and stdout.
+
+use std::{
+    io::{self, Read as _},
+    os::fd::AsFd as _,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use plugbay_core::wire::{Fault, Frame, Framer, Framing, Incoming, Queue, write};
+use smallvec::SmallVec;
+
+use super::{
+    Bridge, Phase,
+    link::{Batch, CHUNK, Link, write_all},
+};
+
+/// The way to the host.
+#[derive(Default)]
+pub(super) struct HostOutput {
+    /// The host is answered as it first spoke.
+    framing: OnceLock<Framing>,
+    /// Messages of several connections must not mix. Held while a message is written, by the thread that writes it.
+    writing: Mutex<()>,
+    /// The longest message that the daemon takes from the host.
+    limit: AtomicUsize,
+}
+
+impl HostOutput {
+    pub(super) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    fn write(&self, messages: impl IntoIterator<Item = Bytes>) -> io::Result<()> {
+        let framing = self.framing.get().copied().unwrap_or_default();
+        let mut queue = Queue::default();
+        for message in messages {
+            queue.push(&Frame::from(message), framing);
+        }
+        if queue.is_empty() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without std's own buffer, which would copy every message.
+        write_all(Descriptor(rustix::stdio::stdout()), queue)
+    }
+}
+
+/// A descriptor of this process, written to without a buffer.
+struct Descriptor<'a>(rustix::fd::BorrowedFd<'a>);
+
+impl io::Write for Descriptor<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(self.0.as_fd(), bytes)?)
+    }
+
+    fn write_vectored(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        Ok(rustix::io::writev(self.0.as_fd(), slices)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Bridge {
+    /// Reads the host until it closes its end.
+    pub(super) fn read_host(self: &Arc<Self>) {
+        let limit = || self.host.limit.load(Ordering::Relaxed);
+        let (mut framer, mut chunk) = (Framer::new(limit()), vec![0; CHUNK]);
+        let mut input = io::stdin().lock();
+        loop {
+            match input.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => {
+                    framer.set_limit(limit());
+                    framer.buffer().extend_from_slice(&chunk[..count]);
+                    framer.filled(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            }
+            let mut messages = Batch::new();
+            while let Some(item) = framer.take() {
+                if let Some(seen) = framer.seen() {
+                    self.host.framing.get_or_init(|| seen);
+                }
+                match item {
+                    // The daemon rejects what is no message as it rejects it from any host.
+                    Incoming::Message(bytes) | Incoming::NotText(bytes) | Incoming::Noise(bytes) => {
+                        messages.push(bytes);
+                    }
+                    Incoming::TooLong { .. } => self.tell_host([too_long(limit())]),
+                }
+            }
+            self.forward(messages);
+        }
+        self.end(Phase::Ending);
+    }
+
+    /// Sends messages of the host on, each on the connection where it belongs.
+    fn forward(self: &Arc<Self>, messages: Batch) {
+        if messages.is_empty() {
+            return;
+        }
+        let mut outgoing: SmallVec<[(Arc<Link>, Batch); 1]> = SmallVec::new();
+        for message in messages {
+            let Some(link) = self.link_for(&message) else { continue };
+            match outgoing.last_mut().filter(|(last, _)| last.number == link.number) {
+                Some((_, batch)) => batch.push(message),
+                None => outgoing.push((link, Batch::from_iter([message]))),
+            }
+        }
+        for (link, batch) in outgoing {
+            // If it fails, the connection has ended, and its reader deals with what was in flight.
+            let _ = link.send(batch);
+        }
+    }
+
+    /// Registers a message, and finds its connection. Waits while there is none.
+    fn link_for(self: &Arc<Self>, message: &Bytes) -> Option<Arc<Link>> {
+        let mut state = self.lock();
+        loop {
+            if state.phase == Phase::HostGone {
+                return None;
+            }
+            if let Some(current) = &state.current {
+                let number = current.number;
+                let number = state.table.from_host(message, number)?;
+                return state.link(number).cloned();
+            }
+            if state.phase == Phase::Stopped {
+                state.phase = Phase::Open;
+                drop(state);
+                self.reopen();
+                state = self.lock();
+                continue;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Writes to the host. A host that has gone ends the bridge.
+    pub(super) fn tell_host(&self, messages: impl IntoIterator<Item = Bytes>) {
+        if self.host.write(messages).is_err() {
+            self.end(Phase::HostGone);
+        }
+    }
+
+    fn end(&self, phase: Phase) {
+        let mut state = self.lock();
+        state.phase = phase;
+        for link in state.current.iter().chain(&state.draining) {
+            link.finish();
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// A message of which nothing is known has no id to answer to.
+fn too_long(limit: usize) -> Bytes {
+    let error = serde_json::json!({ "code": -32600, "message": Fault::TooLong(limit).to_string() });
+    write::error(b"null", error.to_string().as_bytes())
+}

@@ -1,0 +1,150 @@
+//! One connection to a daemon, and the thread that reads it.
+
+use std::{
+    io::{self, IoSlice, Read as _, Write},
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use plugbay_core::{
+    bridge::{Connection, Control, Delivery},
+    wire::{Frame, Framer, Framing, Incoming, Queue},
+};
+use smallvec::SmallVec;
+
+use super::{Bridge, Phase, spawn};
+
+/// How much one read takes at most.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// The messages of one read: mostly one.
+pub(super) type Batch = SmallVec<[Bytes; 4]>;
+
+/// A connection to a daemon.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) number: Connection,
+    /// Stands in the method of each control message.
+    pub(super) token: String,
+    pub(super) stream: UnixStream,
+}
+
+impl Link {
+    pub(super) fn send(&self, messages: impl IntoIterator<Item = Bytes>) -> io::Result<()> {
+        let mut queue = Queue::default();
+        for message in messages {
+            queue.push(&Frame::from(message), Framing::Newline);
+        }
+        write_all(&self.stream, queue)
+    }
+
+    /// The host sends nothing more on it: the daemon answers what is in flight and closes it.
+    pub(super) fn finish(&self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+impl Bridge {
+    /// Reads one connection until it ends.
+    pub(super) fn read_daemon(self: &Arc<Self>, link: &Arc<Link>) {
+        let (mut framer, mut chunk) = (Framer::new(usize::MAX), vec![0; CHUNK]);
+        loop {
+            match (&link.stream).read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => {
+                    framer.buffer().extend_from_slice(&chunk[..count]);
+                    framer.filled(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            }
+            let mut messages = Batch::new();
+            while let Some(item) = framer.take() {
+                if let Incoming::Message(message) = item {
+                    messages.push(message);
+                }
+            }
+            self.deliver(link, messages);
+        }
+        self.ended(link);
+    }
+
+    fn deliver(self: &Arc<Self>, link: &Arc<Link>, mut messages: Batch) {
+        let mut hands_over = false;
+        let mut state = self.lock();
+        messages.retain(|message| match state.table.from_daemon(link.number, &link.token, message) {
+            Delivery::Host => true,
+            Delivery::Nobody => false,
+            Delivery::Bridge(control) => {
+                match control {
+                    Control::State(text) => state.window.state = Some(text),
+                    Control::Stopped if state.phase == Phase::Open => state.phase = Phase::Stopped,
+                    Control::Stopped => {}
+                    Control::HandOver => hands_over = true,
+                }
+                false
+            }
+        });
+        let drains = state.draining.iter().any(|other| other.number == link.number);
+        let is_drained = drains && state.table.is_drained(link.number);
+        drop(state);
+        self.tell_host(messages);
+        if is_drained {
+            link.finish();
+        }
+        if hands_over {
+            self.hand_over(link);
+        }
+    }
+
+    /// The daemon of this connection takes no new requests: another one does.
+    fn hand_over(self: &Arc<Self>, link: &Arc<Link>) {
+        let mut state = self.lock();
+        if state.current.as_ref().is_none_or(|current| current.number != link.number) {
+            return;
+        }
+        let old = state.current.take();
+        state.draining.extend(old);
+        drop(state);
+        let (bridge, old) = (Arc::clone(self), Arc::clone(link));
+        let opened = spawn(move || {
+            bridge.reopen();
+            if bridge.lock().table.is_drained(old.number) {
+                old.finish();
+            }
+        });
+        if opened.is_err() {
+            self.reopen();
+        }
+    }
+
+    fn ended(self: &Arc<Self>, link: &Arc<Link>) {
+        let mut state = self.lock();
+        let messages = state.table.ended(link.number);
+        state.draining.retain(|other| other.number != link.number);
+        let was_current = state.current.take_if(|current| current.number == link.number).is_some();
+        let reopens = was_current && state.phase == Phase::Open;
+        drop(state);
+        self.changed.notify_all();
+        self.tell_host(messages);
+        if reopens {
+            self.reopen();
+        }
+    }
+}
+
+/// Writes everything, as many pieces at a time as the system takes.
+pub(super) fn write_all(mut output: impl Write, mut queue: Queue) -> io::Result<()> {
+    while !queue.is_empty() {
+        let written = output.write_vectored(&queue.slices(IoSlice::new));
+        match written {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => queue.advance(written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! `plugbay daemon`: the process that holds the servers of all windows.
+
+mod memory;
+
+use std::{
+    io::{self, Read as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use serde::Serialize;
+
+use self::memory::Processes;
+use super::{CommandError, Context};
+use crate::{
+    daemon::{
+        DaemonStatus, WindowStatus,
+        hello::{self, Hello, Reply, Request},
+        socket::Place,
+        start,
+    },
+    status_file::{self, ServerStatus},
+};
+
+/// How long a daemon may take to end its servers.
+const STOP_TIME: Duration = Duration::from_secs(30);
+
+/// Show, stop or restart the daemon that runs the servers.
+///
+/// `plugbay serve` starts the daemon when a host opens, and all windows of the user share its servers. It ends when no
+/// window was open for 5 minutes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct DaemonArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Clone, Copy, clap::Subcommand)]
+enum Action {
+    /// Show the daemon, its windows and its servers.
+    Status,
+    /// End the daemon and its servers. The next message of a host starts it again.
+    Stop,
+    /// Let a new daemon take over. No window loses a call.
+    Restart,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay daemon status
+  plugbay daemon restart       the same for a daemon of an older version
+  plugbay daemon stop
+
+Without a daemon: plugbay serve --no-daemon, or PLUGBAY_DAEMON=off.";
+
+/// What the command tells.
+#[derive(Debug, Serialize)]
+pub struct DaemonReport {
+    /// What has been done.
+    pub done: Done,
+    /// The daemon that runs now.
+    pub daemon: Option<Daemon>,
+    /// In seconds since 1970.
+    #[serde(skip)]
+    pub now: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Done {
+    Nothing,
+    Stopped,
+    Restarted,
+}
+
+/// A daemon that runs.
+#[derive(Debug, Serialize)]
+pub struct Daemon {
+    pub pid: u32,
+    pub version: String,
+    /// In seconds since 1970.
+    pub since: u64,
+    /// Resident memory of the daemon without its servers, in bytes.
+    pub memory: Option<u64>,
+    pub windows: Vec<WindowStatus>,
+    pub servers: Vec<DaemonServer>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct DaemonServer {
+    #[serde(flatten)]
+    pub status: ServerStatus,
+    /// Resident memory of its process and the children of that, in bytes.
+    pub memory: Option<u64>,
+}
+
+pub fn daemon(context: &Context, args: &DaemonArgs) -> Result<ExitCode, CommandError> {
+    let place = Place::of(&context.source.paths).map_err(CommandError::failed)?;
+    let done = match args.action {
+        Action::Status => Done::Nothing,
+        Action::Stop => stop(&place)?,
+        Action::Restart => restart(&place)?,
+    };
+    let daemon = if done == Done::Stopped { None } else { status(&place)? };
+    context.output.show(&DaemonReport { done, daemon: daemon.map(Daemon::new), now: status_file::now() });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The daemon that runs, if there is one.
+pub(super) fn status(place: &Place) -> Result<Option<DaemonStatus>, CommandError> {
+    match start::ask(place, Request::Status) {
+        Ok(Some(Reply::Status(status))) => Ok(Some(*status)),
+        Ok(None) => Ok(None),
+        Ok(Some(Reply::Refused { reason })) => Err(silent(&reason)),
+        Ok(Some(_)) => Err(silent("its answer makes no sense")),
+        // It was just ending.
+        Err(error) if ended(&error) => Ok(None),
+        Err(error) => Err(silent(&error.to_string())),
+    }
+}
+
+fn silent(reason: &str) -> CommandError {
+    CommandError::failed(format!("the daemon does not tell its status: {reason}"))
+        .hint("run `plugbay daemon restart`, which starts another")
+}
+
+fn ended(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    )
+}
+
+/// Returns when the daemon and its servers have ended.
+fn stop(place: &Place) -> Result<Done, CommandError> {
+    let Ok(mut stream) = place.connect() else { return Ok(Done::Nothing) };
+    let failed = |error: io::Error| CommandError::failed(format!("the daemon does not stop: {error}"));
+    match hello::ask(&stream, &Hello::new(Request::Stop)) {
+        Ok(_) => {}
+        Err(error) if ended(&error) => return Ok(Done::Stopped),
+        Err(error) => return Err(failed(error)),
+    }
+    // The connection ends with the daemon.
+    stream.set_read_timeout(Some(STOP_TIME)).map_err(failed)?;
+    match stream.read(&mut [0]) {
+        Err(error) if !ended(&error) => Err(failed(error)),
+        _ => Ok(Done::Stopped),
+    }
+}
+
+/// Starts another daemon, also if none runs.
+fn restart(place: &Place) -> Result<Done, CommandError> {
+    let failed = |error: io::Error| CommandError::failed(format!("no daemon can be started: {error}"));
+    match start::ask(place, Request::HandOver) {
+        Err(error) if !ended(&error) => return Err(failed(error)),
+        _ => {}
+    }
+    start::connect_or_start(place).map_err(failed)?;
+    Ok(Done::Restarted)
+}
+
+impl Daemon {
+    fn new(DaemonStatus { pid, version, since, windows, servers }: DaemonStatus) -> Self {
+        let processes = Processes::read();
+        let server = |status: ServerStatus| {
+            let pid = status.pid.and_then(|pid| u32::try_from(pid).ok());
+            DaemonServer { memory: pid.and_then(|pid| processes.of_tree(pid)), status }
+        };
+        let servers = servers.into_iter().map(server).collect();
+        Self { pid, version, since, memory: processes.of(pid), windows, servers }
+    }
+}

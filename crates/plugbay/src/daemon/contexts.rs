@@ -1,0 +1,270 @@
+//! The gateways of a daemon: windows for which the configuration means the same use one.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use plugbay_core::{bridge::Control, scope::SessionKey};
+use plugbay_downstream::Gateway;
+use plugbay_upstream::{Instances, process::inherited, spec::Origin};
+use tokio::{
+    sync::{mpsc, watch},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use super::{
+    hello::WindowHello,
+    windows::{ContextNumber, Membership, Windows},
+};
+use crate::{
+    app::App,
+    config::Settings,
+    gateway_run,
+    log_files::LogFiles,
+    settings::{self, Source},
+    status_file::{GatewayStatus, ServerStatus, Transport, server_statuses},
+    telemetry,
+};
+
+/// How long a gateway without windows goes on: a host that is started again finds its servers warm.
+const UNUSED: Duration = Duration::from_secs(60);
+/// How long servers may take to end with the daemon.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The values of the variables that a configuration refers to.
+type Values = BTreeMap<String, Option<String>>;
+
+/// All gateways of one daemon.
+pub(super) struct Contexts {
+    instances: Arc<Instances>,
+    logs: Option<LogFiles>,
+    windows: Arc<Windows>,
+    // A std mutex: held for look-ups, never across an await.
+    table: Mutex<Table>,
+    /// `true`: every gateway ends.
+    ending: watch::Sender<bool>,
+    /// How many gateways run.
+    running: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: ContextNumber,
+    open: Vec<Arc<Context>>,
+}
+
+/// One gateway and what its windows have in common.
+struct Context {
+    number: ContextNumber,
+    key: Key,
+    values: Mutex<Values>,
+    gateway: Gateway,
+    /// Its task owns it.
+    app: Weak<App>,
+}
+
+/// What two windows must have in common, besides the values of variables, to use one gateway.
+#[derive(PartialEq, Eq)]
+struct Key {
+    config: Option<PathBuf>,
+    host: Option<String>,
+    /// The folder, and the environment that servers inherit.
+    origin: Origin,
+}
+
+/// What one window needs of its context.
+pub(super) struct Entered {
+    pub(super) gateway: Gateway,
+    pub(super) membership: Membership,
+    pub(super) controls: mpsc::UnboundedReceiver<Control>,
+}
+
+/// The configuration as a window reads it.
+struct Loaded {
+    source: Source,
+    settings: Settings,
+    values: Values,
+}
+
+impl Contexts {
+    pub(super) fn new(instances: Arc<Instances>, logs: Option<LogFiles>, windows: Arc<Windows>) -> Arc<Self> {
+        let (table, ending, running) = (Mutex::default(), watch::Sender::default(), watch::Sender::default());
+        Arc::new(Self { instances, logs, windows, table, ending, running })
+    }
+
+    /// Opens the session of a window. The error is the reason, for its user.
+    pub(super) async fn enter(self: &Arc<Self>, hello: &Arc<WindowHello>) -> Result<Entered, String> {
+        let window = Arc::clone(hello);
+        // A slow disk must not hold up other windows.
+        let loaded = spawn_blocking(move || load(&window)).await.map_err(|error| error.to_string())??;
+        let mut table = self.lock();
+        let key = Key::of(hello);
+        let is_same = |context: &&Arc<Context>| context.key == key && *context.values() == loaded.values;
+        let context = match table.open.iter().find(is_same) {
+            Some(context) => Arc::clone(context),
+            None => self.begin(&mut table, key, hello, loaded)?,
+        };
+        // Under the lock: a context without windows may be about to end.
+        let all = &context.gateway.connected_hosts;
+        let (membership, controls) = self.windows.add(context.number, Arc::clone(hello), all);
+        drop(table);
+        let mut gateway = context.gateway.enter(&SessionKey::new(hello.session.as_str()));
+        gateway.connected_hosts = membership.hosts.clone();
+        Ok(Entered { gateway, membership, controls })
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        table: &mut Table,
+        key: Key,
+        hello: &WindowHello,
+        Loaded { source, settings, values }: Loaded,
+    ) -> Result<Arc<Context>, String> {
+        settings.log_problems();
+        let environment = settings::environment_of(&hello.variables, &hello.folder);
+        let mut environment = environment.map_err(|error| error.to_string())?;
+        environment.logs.clone_from(&self.logs);
+        // For the audit log of its configuration.
+        let observed = telemetry::start(false, None);
+        environment.telemetry = Some(Arc::clone(&observed));
+        let app = Arc::new(App::sharing(&settings, environment, &self.instances));
+        table.last += 1;
+        let context = Arc::new(Context {
+            number: table.last,
+            key,
+            values: Mutex::new(values),
+            gateway: app.gateway(),
+            app: Arc::downgrade(&app),
+        });
+        table.open.push(Arc::clone(&context));
+        self.running.send_modify(|running| *running += 1);
+        let running = run(Arc::clone(self), Arc::clone(&context), app, source, settings);
+        tokio::spawn(async move {
+            running.await;
+            telemetry::finish(observed).await;
+        });
+        Ok(context)
+    }
+
+    /// The servers of all gateways, each process once.
+    pub(super) fn servers(&self) -> Vec<ServerStatus> {
+        let apps: Vec<Arc<App>> =
+            self.lock().open.iter().filter_map(|context| context.app.upgrade()).collect();
+        let mut servers: Vec<ServerStatus> = Vec::new();
+        for server in apps.iter().flat_map(|app| server_statuses(app)) {
+            let same = |other: &ServerStatus| {
+                (&other.name, other.pid, other.scope) == (&server.name, server.pid, server.scope)
+            };
+            match servers.iter_mut().find(|other| same(other)) {
+                Some(other) => other.instances = other.instances.max(server.instances),
+                None => servers.push(server),
+            }
+        }
+        servers.sort_by(|one, other| one.name.cmp(&other.name));
+        servers
+    }
+
+    /// Ends every gateway; returns when no server is left.
+    pub(super) async fn end(&self) {
+        self.ending.send_replace(true);
+        let mut running = self.running.subscribe();
+        if timeout(LAST_PATIENCE, running.wait_for(|running| *running == 0)).await.is_err() {
+            tracing::warn!("a server has not ended in time; the guard ends it");
+        }
+    }
+
+    /// Removes a context that no window uses. `false`: a window has come.
+    fn retire(&self, context: &Arc<Context>) -> bool {
+        let mut table = self.lock();
+        if self.windows.has(context.number) && !*self.ending.borrow() {
+            return false;
+        }
+        table.open.retain(|other| !Arc::ptr_eq(other, context));
+        true
+    }
+
+    /// Reads the configuration of a context again. Windows for which it now means something else open their session
+    /// again, in another context: no window gets the variables of another.
+    fn reload(&self, context: &Context, source: &Source) -> Settings {
+        let (settings, values) = source.load_with_values();
+        for window in self.windows.of(context.number) {
+            if load(&window.hello).is_ok_and(|theirs| theirs.values != values) {
+                let _ = window.controls.send(Control::HandOver);
+            }
+        }
+        *context.values() = values;
+        settings
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // Nothing can panic half-way through a change, so a poisoned table is still whole.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Context {
+    fn values(&self) -> MutexGuard<'_, Values> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Key {
+    fn of(WindowHello { config, host, variables, folder, .. }: &WindowHello) -> Self {
+        let origin = Origin::new(inherited(variables.all()), folder.clone());
+        Self { config: config.clone(), host: host.clone(), origin }
+    }
+}
+
+fn load(window: &WindowHello) -> Result<Loaded, String> {
+    let WindowHello { config, host, variables, folder, .. } = window;
+    let source = Source::of_window(config.clone(), variables.clone(), folder.clone());
+    let source = source.with_host(host.clone()).map_err(|error| error.message)?;
+    let (settings, values) = source.load_with_values();
+    Ok(Loaded { source, settings, values })
+}
+
+/// Runs one gateway until no window has used it for a while, or the daemon ends.
+async fn run(
+    contexts: Arc<Contexts>,
+    context: Arc<Context>,
+    app: Arc<App>,
+    source: Source,
+    settings: Settings,
+) {
+    let mut ending = contexts.ending.subscribe();
+    let status = GatewayStatus::new(&source, Transport::Daemon);
+    tokio::select! {
+        () = gateway_run::look_after(&app, status, &settings, &source.paths, || contexts.reload(&context, &source)) => {}
+        () = unused(&contexts, &context) => {}
+        _ = ending.wait_for(|ending| *ending) => {}
+    }
+    contexts.retire(&context);
+    drop(context);
+    // Others hold it only while they look at it.
+    if let Some(app) = Arc::into_inner(app) {
+        app.shut_down().await;
+    }
+    contexts.running.send_modify(|running| *running -= 1);
+}
+
+/// Returns when no window has used the context for a while and none can find it any more.
+async fn unused(contexts: &Contexts, context: &Arc<Context>) {
+    let mut changes = contexts.windows.changes();
+    loop {
+        while contexts.windows.has(context.number) {
+            let _ = changes.changed().await;
+        }
+        let used = async {
+            while !contexts.windows.has(context.number) {
+                let _ = changes.changed().await;
+            }
+        };
+        if timeout(UNUSED, used).await.is_err() && contexts.retire(context) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The first line in each direction on the daemon's socket. After it, a window's connection is a plain MCP stream.
+
+use std::{
+    cmp::Ordering,
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    time::Duration,
+};
+
+use plugbay_downstream::ConnectedHost;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    settings::{self, ProcessVariables},
+    status_file::ServerStatus,
+};
+
+/// Changes when an older daemon could not serve a newer bridge or the other way round.
+pub const PROTOCOL: u32 = 1;
+/// More than any environment takes.
+pub const LONGEST: usize = 8 * 1024 * 1024;
+/// How long one side waits for the line of the other.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a process says when it has connected.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub build: Build,
+    pub request: Request,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// A bridge wants a session for its host.
+    Window(Box<WindowHello>),
+    Status,
+    /// The user wants the daemon to end.
+    Stop,
+    /// The user wants another daemon to take over.
+    HandOver,
+}
+
+/// Everything that shapes the session of a window.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WindowHello {
+    /// Names the session; it stays the same at the next daemon.
+    pub session: String,
+    pub pid: u32,
+    pub folder: PathBuf,
+    /// The configuration file that the command line names.
+    pub config: Option<PathBuf>,
+    /// The profile that the command line names.
+    pub host: Option<String>,
+    pub variables: ProcessVariables,
+    /// The state of the session at the last daemon.
+    #[serde(default)]
+    pub state: Option<String>,
+}
+
+/// What the daemon answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    Accepted {
+        /// Stands in the method of each control message.
+        token: String,
+        /// The longest message that the daemon takes from the host.
+        limit: usize,
+    },
+    /// The daemon has made room for one of the build that asks.
+    HandedOver,
+    Refused {
+        reason: String,
+    },
+    Status(Box<DaemonStatus>),
+    Stopping,
+}
+
+/// One daemon, as it tells of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    pub pid: u32,
+    pub version: String,
+    /// In seconds since 1970.
+    pub since: u64,
+    pub windows: Vec<WindowStatus>,
+    #[serde(default)]
+    pub servers: Vec<ServerStatus>,
+}
+
+/// One window at a daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowStatus {
+    /// The process of its bridge.
+    pub pid: u32,
+    pub since: u64,
+    pub folder: PathBuf,
+    pub config: Option<PathBuf>,
+    /// The host, once it has opened its session.
+    pub host: Option<ConnectedHost>,
+}
+
+/// Which program this is: a later version, or a later file of the same version, is newer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    pub version: String,
+    /// In nanoseconds since 1970.
+    pub built: u64,
+}
+
+impl Build {
+    pub fn own() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), built: settings::built() }
+    }
+
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        let order = numbers(&self.version).cmp(&numbers(&other.version));
+        order.then(self.built.cmp(&other.built)) == Ordering::Greater
+    }
+}
+
+/// The numbers of a version, for comparison.
+fn numbers(version: &str) -> Vec<u64> {
+    let core = version.split(['-', '+']).next().unwrap_or_default();
+    core.split('.').map(|part| part.parse().unwrap_or_default()).collect()
+}
+
+impl Hello {
+    pub fn new(request: Request) -> Self {
+        Self { protocol: PROTOCOL, build: Build::own(), request }
+    }
+}
+
+/// Says hello on a new connection and waits for the answer.
+pub fn ask(stream: &UnixStream, hello: &Hello) -> io::Result<Reply> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    (&*stream).write_all(&line(hello)?)?;
+    let reply = read_line(stream)?;
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    serde_json::from_slice(&reply).map_err(io::Error::other)
+}
+
+pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Reads byte by byte: what follows the line belongs to others.
+fn read_line(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    loop {
+        match stream.read(&mut byte)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            _ if byte == *b"\n" => return Ok(line),
+            _ if line.len() == LONGEST => return Err(io::ErrorKind::InvalidData.into()),
+            _ => line.push(byte[0]),
+        }
+    }
+}
+
+/// 128 random bits in hexadecimal digits.
+pub fn random_token() -> io::Result<String> {
+    Ok(format!("{:032x}", u128::from_le_bytes(random()?)))
+}
+
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_is_newer_by_its_version_and_then_by_its_file() {
+        let build = |version: &str, built| Build { version: version.to_owned(), built };
+        assert!(build("0.10.0", 1).is_newer_than(&build("0.9.9", 2)));
+        assert!(build("0.1.0", 2).is_newer_than(&build("0.1.0", 1)));
+        assert!(!build("0.1.0", 1).is_newer_than(&build("0.1.0", 1)));
+        assert!(!build("0.1.0", 1).is_newer_than(&build("0.1.0", 2)));
+    }
+
+    #[test]
+    fn tokens_of_control_messages_are_random() {
+        let [one, two] = [random_token().unwrap(), random_token().unwrap()];
+        assert_eq!((one.len(), one != two), (32, true));
+    }
+}

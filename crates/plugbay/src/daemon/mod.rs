@@ -1,0 +1,17 @@
+//! The daemon: holds the servers of all windows of one user, and is reached over a private socket.
+//!
+//! `hello` and `socket` are what bridges and the daemon have in common; `start` starts a daemon and waits until it is
+//! ready; `server` is the daemon itself.
+
+mod contexts;
+pub mod hello;
+mod main;
+mod server;
+pub mod socket;
+pub mod start;
+mod windows;
+
+pub use self::{
+    hello::{DaemonStatus, WindowStatus},
+    main::{COMMAND, main},
+};

@@ -1,0 +1,201 @@
+//! The daemon: accepts connections, and serves each window with a session of its own.
+
+mod connection;
+
+use std::{io, os::unix::net::UnixListener as StdListener, process, sync::Arc, time::Duration};
+
+use plugbay_core::bridge::Control;
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+
+use self::connection::Connection;
+use super::{
+    contexts::Contexts,
+    hello::{self, Build, DaemonStatus},
+    socket::Claim,
+    windows::Windows,
+};
+use crate::{
+    app::{self, Environment},
+    gateway_run::stop_signal,
+    settings,
+    status_file::now,
+};
+
+/// How long a daemon without windows goes on, unless the user sets it.
+const IDLE: Duration = Duration::from_secs(5 * 60);
+/// How long the calls in flight of a daemon that has handed over may take.
+const HANDED_OVER: Duration = Duration::from_secs(10 * 60);
+/// How long windows may take to end their connections when the daemon stops.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// One daemon.
+pub(super) struct Daemon {
+    shared: Arc<Shared>,
+    events: mpsc::UnboundedReceiver<Event>,
+}
+
+/// What all connections have in common.
+struct Shared {
+    build: Build,
+    since: u64,
+    contexts: Arc<Contexts>,
+    windows: Arc<Windows>,
+    events: mpsc::UnboundedSender<Event>,
+    /// How many connections are open, those of windows and others.
+    connections: watch::Sender<usize>,
+    phase: watch::Sender<Phase>,
+}
+
+/// What a connection wants of the daemon.
+enum Event {
+    /// Make room for another daemon; answered when there is room.
+    HandOver(oneshot::Sender<()>),
+    /// End. The connection of whoever asks ends with the daemon.
+    Stop(UnixStream),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// New windows are welcome.
+    Open,
+    /// The next window starts another daemon, or has done so.
+    HandedOver,
+    /// No more is read of any window.
+    Stopping,
+}
+
+/// Why a daemon accepts no more connections.
+enum Closed {
+    Idle,
+    HandedOver(oneshot::Sender<()>),
+    Stopped(UnixStream),
+    Signal,
+}
+
+impl Daemon {
+    pub(super) fn new(environment: &Environment) -> io::Result<Self> {
+        let instances = app::instances(environment);
+        // Two daemons may serve one window for a moment, and ask its host under these numbers. They stay small enough
+        // for every reader of JSON.
+        instances.tickets.start_at(u64::from(u32::from_le_bytes(hello::random()?)) << 20);
+        let windows: Arc<Windows> = Arc::default();
+        let contexts = Contexts::new(instances, environment.logs.clone(), Arc::clone(&windows));
+        let (sender, events) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            build: Build::own(),
+            since: now(),
+            contexts,
+            windows,
+            events: sender,
+            connections: watch::Sender::new(0),
+            phase: watch::Sender::new(Phase::Open),
+        });
+        Ok(Self { shared, events })
+    }
+
+    /// Serves windows until there are none for a while, or the daemon is stopped or replaced.
+    pub(super) async fn serve(mut self, claim: Claim, listener: StdListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(listener)?;
+        let stop = stop_signal();
+        tokio::pin!(stop);
+        tracing::info!(version = self.shared.build.version, "the daemon accepts windows");
+        let closed = self.accept(&listener, &mut stop).await;
+        self.shared.phase.send_replace(Phase::HandedOver);
+        // From here on, the next window starts another daemon.
+        drop((claim, listener));
+        let asker = match closed {
+            Closed::Idle => {
+                tracing::info!("no window is left: the daemon ends");
+                None
+            }
+            Closed::HandedOver(done) => {
+                let _ = done.send(());
+                self.hand_over(&mut stop).await;
+                None
+            }
+            Closed::Stopped(asker) => Some(asker),
+            Closed::Signal => None,
+        };
+        self.drain().await;
+        self.shared.contexts.end().await;
+        drop(asker);
+        Ok(())
+    }
+
+    async fn accept(
+        &mut self,
+        listener: &UnixListener,
+        stop: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Closed {
+        let idle = idle(self.shared.connections.subscribe());
+        tokio::pin!(idle);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => Connection::serve(&self.shared, stream),
+                    Err(error) => {
+                        // Too many open files, for example: those of ended windows are closed soon.
+                        tracing::warn!("a window cannot connect: {error}");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                event = self.events.recv() => match event {
+                    Some(Event::HandOver(done)) => return Closed::HandedOver(done),
+                    Some(Event::Stop(asker)) => return Closed::Stopped(asker),
+                    None => return Closed::Idle,
+                },
+                () = &mut *stop => return Closed::Signal,
+                () = &mut idle => return Closed::Idle,
+            }
+        }
+    }
+
+    /// Answers what is in flight; each window has its connection to the other daemon beside this one.
+    async fn hand_over(&mut self, stop: &mut (impl Future<Output = ()> + Unpin)) {
+        tracing::info!("another daemon takes over");
+        self.shared.windows.tell(&Control::HandOver);
+        tokio::select! {
+            _ = timeout(HANDED_OVER, self.shared.windows.gone()) => {}
+            () = stop => {}
+        }
+    }
+
+    /// Tells the windows that are left, and lets their calls in flight end.
+    async fn drain(&self) {
+        self.shared.windows.tell(&Control::Stopped);
+        self.shared.phase.send_replace(Phase::Stopping);
+        let _ = timeout(DRAIN, self.shared.windows.gone()).await;
+    }
+}
+
+impl Shared {
+    fn status(&self) -> DaemonStatus {
+        DaemonStatus {
+            pid: process::id(),
+            version: self.build.version.clone(),
+            since: self.since,
+            windows: self.windows.status(),
+            servers: self.contexts.servers(),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+}
+
+/// Returns when no connection was open for a while.
+async fn idle(mut connections: watch::Receiver<usize>) {
+    let time = settings::daemon_idle().unwrap_or(IDLE);
+    loop {
+        let _ = connections.wait_for(|count| *count == 0).await;
+        if timeout(time, connections.wait_for(|count| *count > 0)).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The daemon's socket: in a folder of the user alone, held by whoever holds the lock beside it.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::{
+            fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    process,
+};
+
+use crate::{config::Paths, files};
+
+const SOCKET: &str = "daemon.sock";
+const LOCK: &str = "daemon.lock";
+const START_LOCK: &str = "start.lock";
+/// The shortest limit of a socket's path that a system has, less a few bytes for a temporary name.
+const LONGEST_PATH: usize = 88;
+
+/// The folder of the daemon of one user and state folder.
+#[derive(Debug, Clone)]
+pub struct Place {
+    folder: PathBuf,
+}
+
+/// Held by the one daemon for as long as it accepts connections.
+#[derive(Debug)]
+pub struct Claim {
+    place: Place,
+    /// The system unlocks it when the process ends, however it ends.
+    _lock: File,
+}
+
+impl Place {
+    /// The folder is created if need be. The error says why there can be no daemon.
+    ///
+    /// It does not depend on `XDG_RUNTIME_DIR`, because hosts often start plugbay with a small environment: all
+    /// windows must find the same daemon.
+    pub fn of(paths: &Paths) -> Result<Self, String> {
+        let state =
+            paths.state_folder.as_ref().ok_or("there is no state folder; set HOME or XDG_STATE_HOME")?;
+        let place = Self { folder: state.join("daemon") };
+        place.prepare().map_err(|error| format!("{} cannot be used: {error}", place.folder.display()))?;
+        Ok(place)
+    }
+
+    /// The same if there was a daemon before; creates nothing.
+    pub fn found(paths: &Paths) -> Option<Self> {
+        let folder = paths.state_folder.as_ref()?.join("daemon");
+        if folder.is_dir() { Self::of(paths).ok() } else { None }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        files::create_folder(&self.folder)?;
+        let found = fs::symlink_metadata(&self.folder)?;
+        if !found.is_dir() {
+            return Err(io::Error::other("it is not a folder"));
+        }
+        check_owner(found.uid())?;
+        if found.mode() & 0o077 != 0 {
+            fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(())
+    }
+
+    /// Connects to the running daemon, if it belongs to the same user.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let stream = UnixStream::connect(self.reachable()?.path(SOCKET))?;
+        check_owner(peer(&stream)?)?;
+        Ok(stream)
+    }
+
+    /// Waits until this process may start a daemon.
+    pub fn lock_start(&self) -> io::Result<File> {
+        let file = self.open(START_LOCK)?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// Makes this process the daemon. `None`: another one is.
+    pub fn claim(&self) -> io::Result<Option<(Claim, UnixListener)>> {
+        let lock = self.open(LOCK)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let reachable = self.reachable()?;
+        // Nobody ever sees a socket that does not listen yet; that of a dead daemon is replaced.
+        let draft = format!(".{}", process::id());
+        let _ = fs::remove_file(self.folder.join(&draft));
+        let listener = UnixListener::bind(reachable.path(&draft))?;
+        fs::rename(self.folder.join(&draft), self.folder.join(SOCKET))?;
+        Ok(Some((Claim { place: self.clone(), _lock: lock }, listener)))
+    }
+
+    /// Whether a daemon listens.
+    #[cfg(test)]
+    fn has_socket(&self) -> bool {
+        self.folder.join(SOCKET).exists()
+    }
+
+    /// Whether a daemon runs that accepts connections.
+    #[cfg(test)]
+    fn is_claimed(&self) -> bool {
+        self.open(LOCK).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+        options.open(self.folder.join(name))
+    }
+
+    /// The path of a socket has a limit. A longer one is reached through a descriptor of its folder.
+    fn reachable(&self) -> io::Result<Reachable> {
+        if self.folder.as_os_str().len() + SOCKET.len() < LONGEST_PATH || !cfg!(target_os = "linux") {
+            return Ok(Reachable { folder: self.folder.clone(), _opened: None });
+        }
+        let opened: OwnedFd = File::open(&self.folder)?.into();
+        let folder = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        Ok(Reachable { folder, _opened: Some(opened) })
+    }
+}
+
+/// The folder under a short path.
+struct Reachable {
+    folder: PathBuf,
+    _opened: Option<OwnedFd>,
+}
+
+impl Reachable {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Drop for Claim {
+    /// The socket goes before the lock: the next daemon makes its own.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.place.folder.join(SOCKET));
+    }
+}
+
+/// The user of the process at the other end.
+#[cfg(target_os = "linux")]
+pub fn peer(stream: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+/// Only the folder's permissions protect the socket here.
+#[cfg(not(target_os = "linux"))]
+pub fn peer(_: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::process::geteuid().as_raw())
+}
+
+/// An error if `user` is somebody else.
+pub fn check_owner(user: u32) -> io::Result<()> {
+    if user == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let error = format!("it belongs to the user {user}; plugbay serves only the user who started it");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn place(state: &Path) -> Result<Place, String> {
+        let state = state.as_os_str().to_owned();
+        Place::of(&Paths::detect(&|name| (name == "XDG_STATE_HOME").then(|| state.clone()), "/".into()))
+    }
+
+    #[test]
+    fn the_socket_of_a_dead_daemon_is_replaced_and_one_daemon_holds_the_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let place = place(root.path()).unwrap();
+        fs::write(place.folder.join(SOCKET), "left behind").unwrap();
+        let (claim, listener) = place.claim().unwrap().unwrap();
+        assert!(place.claim().unwrap().is_none() && place.is_claimed());
+        place.connect().unwrap();
+        drop((claim, listener));
+        assert!(!place.has_socket() && !place.is_claimed());
+        assert!(place.claim().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_socket_folder_is_for_its_owner_alone_and_no_symbolic_link() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("plugbay/daemon");
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        place(root.path()).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        fs::remove_dir(&folder).unwrap();
+        symlink("/tmp", &folder).unwrap();
+        assert!(place(root.path()).unwrap_err().contains("not a folder"));
+    }
+
+    #[test]
+    fn a_socket_works_below_a_path_over_the_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("x".repeat(90)).join("y".repeat(90));
+        let place = place(&deep).unwrap();
+        let _claimed = place.claim().unwrap().unwrap();
+        place.connect().unwrap();
+    }
+
+    #[test]
+    fn a_peer_of_another_user_is_refused() {
+        let own = rustix::process::geteuid().as_raw();
+        assert!(check_owner(own).is_ok());
+        assert_eq!(check_owner(own + 1).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}

@@ -1,0 +1,136 @@
+//! Finds the daemon, or starts one and waits until it is ready.
+
+use std::{
+    env,
+    io::{self, Read as _},
+    os::unix::net::UnixStream,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::{
+    hello::{self, Hello, Reply, Request, WindowHello},
+    main::{COMMAND, READY, START, TAKEN},
+    socket::Place,
+};
+use crate::settings;
+
+/// How long a daemon may take to start.
+const START_TIME: Duration = Duration::from_secs(10);
+/// How often a daemon may end between the connection and its answer.
+const ATTEMPTS: usize = 8;
+/// Between two looks for a daemon that another process starts.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A session at a daemon.
+#[derive(Debug)]
+pub struct Opened {
+    pub stream: UnixStream,
+    /// Stands in the method of each control message.
+    pub token: String,
+    /// The longest message that the daemon takes from the host.
+    pub limit: usize,
+}
+
+/// Opens a session for a window, at the running daemon or at a new one. The error is the reason, for the user.
+pub fn open(place: &Place, window: &WindowHello) -> Result<Opened, String> {
+    let hello = Hello::new(Request::Window(Box::new(window.clone())));
+    let mut last = String::new();
+    for _ in 0..ATTEMPTS {
+        let stream = connect_or_start(place).map_err(|error| error.to_string())?;
+        match hello::ask(&stream, &hello) {
+            Ok(Reply::Accepted { token, limit }) => return Ok(Opened { stream, token, limit }),
+            // It has made room: the next attempt starts one of this build.
+            Ok(Reply::HandedOver) => {}
+            Ok(Reply::Refused { reason }) => return Err(format!("it refuses: {reason}")),
+            Ok(_) => return Err("its answer makes no sense".to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(format!("it does not answer within {} s", hello::PATIENCE.as_secs()));
+            }
+            // It was just ending.
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(format!("it ends before it answers: {last}"))
+}
+
+/// Asks the running daemon. `None`: there is none.
+pub fn ask(place: &Place, request: Request) -> io::Result<Option<Reply>> {
+    match place.connect() {
+        Ok(stream) => hello::ask(&stream, &Hello::new(request)).map(Some),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A connection to the daemon. Of many processes that find none, one starts it.
+pub fn connect_or_start(place: &Place) -> io::Result<UnixStream> {
+    match place.connect() {
+        Err(error) if is_absent(&error) => {}
+        connected => return connected,
+    }
+    let _only = place.lock_start()?;
+    match place.connect() {
+        Err(error) if is_absent(&error) => start(place),
+        connected => connected,
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+fn start(place: &Place) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + START_TIME;
+    let said = launch(place, deadline)?;
+    match said.trim_ascii_end() {
+        said if said == READY.trim_ascii_end() => place.connect(),
+        said if said == TAKEN.trim_ascii_end() => await_other(place, deadline),
+        said => Err(io::Error::other(format!("it does not start: {}", String::from_utf8_lossy(said)))),
+    }
+}
+
+/// Starts a process that starts the daemon and ends at once, so that the daemon is nobody's child. Returns the line
+/// that the daemon writes when it is ready.
+fn launch(place: &Place, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut launcher = Command::new(env::current_exe()?)
+        .args([COMMAND, START])
+        .arg(place.folder())
+        .env_clear()
+        .envs(settings::daemon_variables())
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut said = Vec::new();
+    if let Some(mut output) = launcher.stdout.take() {
+        let mut buffer = [0; 1024];
+        while !said.ends_with(b"\n") {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
+            if poll(&mut [PollFd::new(&output, PollFlags::IN)], Some(&left))? == 0 {
+                let text = format!("it is not ready after {} s", START_TIME.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            match output.read(&mut buffer)? {
+                0 => break,
+                count => said.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+    launcher.wait()?;
+    Ok(said)
+}
+
+/// Another daemon has the lock and is about to listen.
+fn await_other(place: &Place, deadline: Instant) -> io::Result<UnixStream> {
+    loop {
+        match place.connect() {
+            Err(error) if is_absent(&error) && Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            connected => return connected,
+        }
+    }
+}

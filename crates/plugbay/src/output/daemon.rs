@@ -1,0 +1,199 @@
+//! The daemon, its windows and its servers.
+
+use plugbay_core::scope::Scope;
+
+use super::{
+    Style, View, one_line,
+    table::{Cell, Column, Table},
+    units::{age, count, size},
+};
+use crate::{
+    commands::daemon::{Daemon, DaemonReport, DaemonServer, Done},
+    daemon::WindowStatus,
+};
+
+const INDENT: usize = 2;
+const NOTHING: &str = "no daemon runs: `plugbay serve` starts one when a host opens\n";
+const STOPPED: &str = "the daemon has ended; the next message of a host starts another\n";
+
+impl View for DaemonReport {
+    fn human(&self, style: Style) -> String {
+        match &self.daemon {
+            None if self.done == Done::Stopped => STOPPED.to_owned(),
+            None => NOTHING.to_owned(),
+            Some(daemon) => daemon.text(self.now, style),
+        }
+    }
+}
+
+impl Daemon {
+    fn text(&self, now: u64, style: Style) -> String {
+        let mut parts = vec![self.title(now, style)];
+        if !self.windows.is_empty() {
+            parts.push(self.window_table(now, style));
+        }
+        if !self.servers.is_empty() {
+            parts.push(self.server_table(style));
+        }
+        parts.join("\n")
+    }
+
+    fn title(&self, now: u64, style: Style) -> String {
+        let memory = self.memory.map(|memory| format!(", {}", bytes(memory))).unwrap_or_default();
+        let age = age(now.saturating_sub(self.since));
+        let line = format!("plugbay {}, for {age}{memory}", self.version);
+        let no_window = if self.windows.is_empty() { ", no window" } else { "" };
+        format!("{} {}{no_window}\n", style.bold(&format!("daemon {}:", self.pid)), one_line(&line))
+    }
+
+    fn window_table(&self, now: u64, style: Style) -> String {
+        let columns = vec![
+            Column::flexible("WINDOW"),
+            Column::left("MODE"),
+            Column::left("FOR"),
+            Column::right("PID"),
+            Column::flexible("FOLDER"),
+        ];
+        let mut table = Table::new(columns).indented(INDENT);
+        for window in &self.windows {
+            table.row(cells(window, now));
+        }
+        table.render(style)
+    }
+
+    fn server_table(&self, style: Style) -> String {
+        let columns = vec![
+            Column::left("SERVER"),
+            Column::left("STATE"),
+            Column::left("SCOPE"),
+            Column::right("PROCESSES"),
+            Column::right("PID"),
+            Column::right("MEMORY"),
+            Column::flexible("WHY"),
+        ];
+        let mut table = Table::new(columns).indented(INDENT);
+        for server in &self.servers {
+            table.row(server.cells());
+        }
+        table.render(style)
+    }
+}
+
+fn cells(window: &WindowStatus, now: u64) -> Vec<Cell> {
+    let host = window.host.as_ref();
+    let name = host.and_then(|host| host.name.as_deref()).map_or_else(|| "–".to_owned(), one_line);
+    let mode = host.and_then(|host| host.mode).map_or_else(|| "–".to_owned(), |mode| mode.to_string());
+    let folder = window.folder.to_string_lossy();
+    let place = match &window.config {
+        Some(file) => format!("{folder}, with {}", file.display()),
+        None => folder.into_owned(),
+    };
+    vec![
+        Cell::painted(name, Style::bold),
+        mode.into(),
+        age(now.saturating_sub(window.since)).into(),
+        window.pid.to_string().into(),
+        one_line(&place).into(),
+    ]
+}
+
+impl DaemonServer {
+    fn cells(&self) -> Vec<Cell> {
+        let status = &self.status;
+        vec![
+            one_line(&status.name).into(),
+            super::state(status.state),
+            status.scope.map(Scope::word).unwrap_or_default().into(),
+            self.processes().into(),
+            status.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+            self.memory.map(bytes).unwrap_or_default().into(),
+            status.why.as_deref().map(one_line).unwrap_or_default().into(),
+        ]
+    }
+
+    /// How many run, and how many may.
+    fn processes(&self) -> String {
+        let running = count(self.status.instances);
+        self.status.instance_limit.map_or(running.clone(), |limit| format!("{running} of {}", count(limit)))
+    }
+}
+
+fn bytes(memory: u64) -> String {
+    size(usize::try_from(memory).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::{era::Era, exposure::Mode, server_state::ServerState};
+    use plugbay_downstream::ConnectedHost;
+
+    use super::*;
+    use crate::status_file::ServerStatus;
+
+    fn server(name: &str, scope: Scope, pid: Option<i32>, instances: usize) -> DaemonServer {
+        let status = ServerStatus {
+            name: name.to_owned(),
+            state: if instances > 0 { ServerState::Ready } else { ServerState::Idle },
+            tools: Some(3),
+            pid,
+            scope: Some(scope),
+            why: Some("browser".to_owned()),
+            instances,
+            instance_limit: (scope == Scope::Session).then_some(8),
+            trouble: None,
+        };
+        DaemonServer { status, memory: pid.map(|_| 52_000_000) }
+    }
+
+    fn daemon() -> Daemon {
+        let host = ConnectedHost {
+            name: Some("claude-code\x1b[2J".to_owned()),
+            version: Some("2.0".to_owned()),
+            profile: "claude-code".to_owned(),
+            era: Era::Legacy,
+            mode: Some(Mode::All),
+            why: None,
+        };
+        let window = |pid, host, config| WindowStatus {
+            pid,
+            since: 1000,
+            folder: "/home/ann/web".into(),
+            config,
+            host,
+        };
+        Daemon {
+            pid: 4711,
+            version: "0.1.0".to_owned(),
+            since: 1000,
+            memory: Some(14_000_000),
+            windows: vec![window(4712, Some(host), None), window(4713, None, Some("/c.jsonc".into()))],
+            servers: vec![
+                server("fetch", Scope::Shared, Some(4714), 1),
+                server("web", Scope::Session, None, 2),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_daemon_status_shows_windows_and_servers_with_their_scope() {
+        let report = DaemonReport { done: Done::Nothing, daemon: Some(daemon()), now: 1300 };
+        let expected = "\
+daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
+
+  WINDOW       MODE  FOR     PID  FOLDER
+  claude-code  all   5 min  4712  /home/ann/web
+  –            –     5 min  4713  /home/ann/web, with /c.jsonc
+
+  SERVER  STATE  SCOPE    PROCESSES   PID   MEMORY  WHY
+  fetch   ready  shared           1  4714  52.0 MB  browser
+  web     ready  session     2 of 8                 browser
+";
+        assert_eq!(report.human(Style::PLAIN), expected);
+    }
+
+    #[test]
+    fn a_daemon_that_has_ended_is_told_from_none() {
+        let text = |done| DaemonReport { done, daemon: None, now: 0 }.human(Style::PLAIN);
+        assert_eq!((text(Done::Nothing).as_str(), text(Done::Stopped).as_str()), (NOTHING, STOPPED));
+    }
+}

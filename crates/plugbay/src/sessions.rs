@@ -1,0 +1,302 @@
+//! The sessions of a gateway: each sees its own servers, and its own catalog where those list something else.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use plugbay_core::{
+    capabilities::ClientCapabilities,
+    catalog::{Change, Freshness, Offer},
+    exchange::Servers,
+    host_registry::HostRegistry,
+    name::ServerName,
+    scope::SessionKey,
+    surface::Snapshot,
+};
+use plugbay_downstream::{SessionView, SuspendedCalls};
+use plugbay_upstream::{Instances, Observer, Pool, Report, SessionLabel, SessionPool, User};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use crate::config::hex_digest;
+
+/// A session whose requests come one by one ends when none came for this long.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// So many digits tell the files of sessions apart.
+const LABEL: usize = 24;
+const SWEEP: Duration = Duration::from_secs(10);
+/// So many of them are kept; beyond, the one that was unused longest ends.
+const LIMIT: usize = 4096;
+
+/// All sessions of one gateway.
+pub(crate) struct Sessions {
+    pool: Arc<Pool>,
+    instances: Arc<Instances>,
+    /// The registry of the gateway, in which the hosts of all sessions count.
+    host_registry: Arc<HostRegistry>,
+    /// The catalog of the gateway.
+    base: watch::Receiver<Snapshot>,
+    status_changed: Arc<Notify>,
+    /// Notified when a session's lists have changed.
+    switched: Arc<Notify>,
+    reports: mpsc::UnboundedSender<(SessionKey, Report)>,
+    // A std mutex: held for look-ups, never across an await.
+    entries: Mutex<HashMap<SessionKey, Entry>>,
+}
+
+struct Entry {
+    /// Gone when nobody views the session any more,
+    servers: Weak<SessionPool>,
+    /// unless the session lasts.
+    kept: Option<Arc<SessionPool>>,
+    used: Instant,
+    host_registry: Arc<HostRegistry>,
+    suspended: Arc<SuspendedCalls>,
+    snapshots: watch::Sender<Snapshot>,
+    /// What its own instances offer, where that is not what the catalog says.
+    overlay: BTreeMap<ServerName, Arc<Offer>>,
+}
+
+/// The parts of a gateway that its sessions share.
+pub(crate) struct Common {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) instances: Arc<Instances>,
+    pub(crate) host_registry: Arc<HostRegistry>,
+    pub(crate) base: watch::Receiver<Snapshot>,
+    pub(crate) status_changed: Arc<Notify>,
+    pub(crate) switched: Arc<Notify>,
+}
+
+impl Sessions {
+    /// Also spawns the task that looks after them; it ends with the last handle.
+    pub(crate) fn new(common: Common) -> Arc<Self> {
+        let Common { pool, instances, host_registry, base, status_changed, switched } = common;
+        let (reports, inbox) = mpsc::unbounded_channel();
+        let entries = Mutex::default();
+        let sessions = Arc::new(Self {
+            pool,
+            instances,
+            host_registry,
+            base,
+            status_changed,
+            switched,
+            reports,
+            entries,
+        });
+        tokio::spawn(look_after(Arc::downgrade(&sessions), sessions.base.clone(), inbox));
+        sessions
+    }
+
+    /// The view of this session, which begins if need be.
+    pub(crate) fn enter(&self, key: &SessionKey) -> SessionView {
+        // Any host may come. A server that many use must not be opened anew for each: it would forget.
+        if self.host_registry.can(ClientCapabilities::ALL) {
+            self.pool.client_capabilities_grew();
+        }
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get_mut(key)
+            && let Some(servers) = entry.servers.upgrade()
+        {
+            entry.used = Instant::now();
+            return entry.view(servers);
+        }
+        let evicted = (key.lasts() && entries.len() >= LIMIT).then(|| evict(&mut entries)).flatten();
+        let (entry, servers) = self.begin(key);
+        let view = entry.view(servers);
+        entries.insert(key.clone(), entry);
+        drop(entries);
+        drop(evicted); // its servers end outside the lock
+        view
+    }
+
+    fn begin(&self, key: &SessionKey) -> (Entry, Arc<SessionPool>) {
+        let host_registry = Arc::new(HostRegistry::default());
+        self.host_registry.include(&host_registry);
+        let (sender, session) = (self.reports.clone(), key.clone());
+        let observer = Observer {
+            reports: Arc::new(move |report| _ = sender.send((session.clone(), report))),
+            status_changed: Arc::clone(&self.status_changed),
+        };
+        let user = User { host_registry: Arc::clone(&host_registry), observer };
+        let name = hex_digest(key.as_bytes())[..LABEL].to_owned();
+        let label = SessionLabel { name, lasts: key.lasts() };
+        let (pool, instances) = (Arc::clone(&self.pool), Arc::clone(&self.instances));
+        let servers = Arc::new(SessionPool::new(pool, instances, user, label));
+        let entry = Entry {
+            servers: Arc::downgrade(&servers),
+            kept: key.lasts().then(|| Arc::clone(&servers)),
+            used: Instant::now(),
+            host_registry,
+            suspended: Arc::default(),
+            snapshots: watch::Sender::new(self.base.borrow().clone()),
+            overlay: BTreeMap::new(),
+        };
+        (entry, servers)
+    }
+
+    /// The servers are configured otherwise now.
+    pub(crate) fn reconfigured(&self) {
+        for servers in self.live() {
+            servers.reconfigured();
+        }
+    }
+
+    /// Stops the servers of all sessions; returns when no process is left.
+    pub(crate) async fn stop(&self) {
+        let mut stopping: JoinSet<()> = JoinSet::new();
+        for servers in self.live() {
+            stopping.spawn(async move { servers.stop().await });
+        }
+        self.lock().clear();
+        while stopping.join_next().await.is_some() {}
+    }
+
+    fn live(&self) -> Vec<Arc<SessionPool>> {
+        self.lock().values().filter_map(|entry| entry.servers.upgrade()).collect()
+    }
+
+    /// Ends the sessions that nobody uses any more.
+    fn sweep(&self) {
+        let now = Instant::now();
+        let mut ended = Vec::new();
+        self.lock().retain(|_, entry| {
+            if entry.is_viewed() {
+                entry.used = now;
+            }
+            let goes_on = entry.servers.strong_count() > 0 && now.duration_since(entry.used) < IDLE;
+            if !goes_on {
+                ended.extend(entry.kept.take());
+            }
+            goes_on
+        });
+    }
+
+    /// The catalog of the gateway has changed.
+    fn base_changed(&self) {
+        let base = self.base.borrow().clone();
+        let mut diverging = Vec::new();
+        for (key, entry) in self.lock().iter_mut() {
+            entry.overlay.retain(|server, offer| differs(&base, server, offer));
+            if entry.overlay.is_empty() {
+                entry.snapshots.send_replace(base.clone());
+            } else {
+                diverging.push((key.clone(), entry.overlay.clone()));
+            }
+        }
+        for (key, overlay) in diverging {
+            self.publish(&key, &overlay, &base);
+        }
+        // Whoever watches the base may have looked before the sessions had it.
+        self.switched.notify_one();
+    }
+
+    /// A session's own instance has listed. If that is not what the catalog says, only this session sees it.
+    fn reported(&self, key: &SessionKey, report: Report) {
+        let Ok(offer) = report.outcome else { return };
+        let (server, base) = (&report.spec.name, self.base.borrow().clone());
+        let differs = differs(&base, server, &offer);
+        let mut entries = self.lock();
+        let Some(entry) = entries.get_mut(key) else { return };
+        let before = if differs {
+            entry.overlay.insert(server.clone(), Arc::clone(&offer))
+        } else {
+            entry.overlay.remove(server)
+        };
+        if before.is_none() && !differs || before.is_some_and(|before| differs && before.lists_same(&offer)) {
+            return;
+        }
+        let overlay = entry.overlay.clone();
+        drop(entries);
+        if differs && is_stale(&base, server) {
+            // The cache may be of an older version: the server that lists for all sessions finds out.
+            if let Some(handle) = self.pool.servers().handles.get(server) {
+                handle.refresh();
+            }
+        }
+        self.publish(key, &overlay, &base);
+        self.switched.notify_one();
+    }
+
+    /// Makes the snapshot of one session, outside the lock because that takes a while.
+    fn publish(&self, key: &SessionKey, overlay: &BTreeMap<ServerName, Arc<Offer>>, base: &Snapshot) {
+        let snapshot = if overlay.is_empty() { base.clone() } else { overlaid(base, overlay) };
+        if let Some(entry) = self.lock().get(key) {
+            entry.snapshots.send_replace(snapshot);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Entry>> {
+        // Nothing can panic half-way through a change, so a poisoned table is still whole.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn view(&self, servers: Arc<SessionPool>) -> SessionView {
+        SessionView {
+            servers,
+            snapshots: self.snapshots.subscribe(),
+            host_registry: Arc::clone(&self.host_registry),
+            suspended: Arc::clone(&self.suspended),
+        }
+    }
+
+    fn is_viewed(&self) -> bool {
+        self.servers.strong_count() > usize::from(self.kept.is_some())
+    }
+}
+
+/// Takes out the lasting session that nobody views and that was unused longest.
+fn evict(entries: &mut HashMap<SessionKey, Entry>) -> Option<Entry> {
+    let unused = entries.iter().filter(|(key, entry)| key.lasts() && !entry.is_viewed());
+    let oldest = unused.min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+    oldest.and_then(|key| entries.remove(&key))
+}
+
+fn differs(base: &Snapshot, server: &ServerName, offer: &Offer) -> bool {
+    base.catalog.get(server).is_none_or(|entry| !entry.offer.lists_same(offer))
+}
+
+fn is_stale(base: &Snapshot, server: &ServerName) -> bool {
+    base.catalog.get(server).is_some_and(|entry| entry.freshness == Freshness::Stale)
+}
+
+fn overlaid(base: &Snapshot, overlay: &BTreeMap<ServerName, Arc<Offer>>) -> Snapshot {
+    let catalog = overlay.iter().fold((*base.catalog).clone(), |catalog, (server, offer)| {
+        catalog.apply(Change::Listed(server.clone(), Arc::clone(offer)))
+    });
+    Snapshot::new(Arc::new(catalog), Arc::clone(&base.layout), base.settled)
+}
+
+/// Keeps the catalogs of sessions up to date, and ends sessions that nobody uses.
+async fn look_after(
+    sessions: Weak<Sessions>,
+    mut base: watch::Receiver<Snapshot>,
+    mut reports: mpsc::UnboundedReceiver<(SessionKey, Report)>,
+) {
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        enum Event {
+            Base,
+            Report(SessionKey, Report),
+            Sweep,
+        }
+        let event = tokio::select! {
+            Ok(()) = base.changed() => Event::Base,
+            Some((key, report)) = reports.recv() => Event::Report(key, report),
+            _ = sweep.tick() => Event::Sweep,
+        };
+        let Some(sessions) = sessions.upgrade() else { return };
+        match event {
+            Event::Base => sessions.base_changed(),
+            Event::Report(key, report) => sessions.reported(&key, report),
+            Event::Sweep => sessions.sweep(),
+        }
+    }
+}
