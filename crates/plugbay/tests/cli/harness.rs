@@ -56,7 +56,7 @@ impl Harness {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.path()).env_clear();
         command.env("PATH", search_path()).env("TMPDIR", self.path());
-        command.env("HOME", self.path());
+        command.env("HOME", self.path()).env("PLUGBAY_DAEMON", "off");
         for folder in ["config", "cache", "state"] {
             command.env(format!("XDG_{}_HOME", folder.to_uppercase()), self.path().join(folder));
         }

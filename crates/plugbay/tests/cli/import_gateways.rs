@@ -107,17 +107,14 @@ fn local_servers_of_a_client_side_proxy_start_in_the_project() {
     });
     write(&harness, "servers-config.json", &file);
     let run = harness.run(&["import", "--dry-run", "servers-config.json"]);
-    assert!(
-        run.out.contains("`remoteTools` are of a proxy whose address this file does not say"),
-        "{}",
-        run.out
-    );
+    assert!(run.out.contains("this file does not say the address of their remote"), "{}", run.out);
     let config = imported(&harness, &["servers-config.json"]);
     let expected = json!({
         "files": { "command": "npx", "args": ["fs-mcp"], "cwd": "${workspaceFolder}", "plugbay": { "allow": ["read_file"] } },
         "git": { "command": "npx", "args": ["git-mcp"], "plugbay": { "allow": ["git_status", "git_diff"] } },
     });
     assert_eq!((&config["mcpServers"], &config["mode"]), (&expected, &json!("all")));
+    assert_eq!(config["remoteTools"], json!(["web_search"]));
 
     let yaml = "servers:\n  web:\n    command: /usr/bin/web\n    env:\n      KEY: \"${WEB_KEY}\"\n  db:\n    url: postgresql://db:5432/mcp\n";
     fs::write(harness.path().join("proxy.yaml"), yaml).unwrap();

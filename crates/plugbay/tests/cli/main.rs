@@ -20,5 +20,6 @@ mod skill;
 mod snapshot;
 mod snapshots;
 mod switchboard;
+mod token;
 mod tokens;
 mod tools;

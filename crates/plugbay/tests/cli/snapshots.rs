@@ -163,14 +163,15 @@ fn status_and_logs() {
 
 /// The column of process ids in the table of servers.
 fn without_pids(text: &str) -> String {
-    let line = |line: &str| match line.rsplit_once(' ') {
-        Some((before, pid)) if before.contains(" ready ") && pid.parse::<u32>().is_ok() => {
-            format!("{} [pid]", before.trim_end())
+    let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [name, "ready", tools, pid, ref rest @ ..] if pid.parse::<u32>().is_ok() => {
+            format!("  {name}  ready  {tools}  [pid]  {}\n", rest.join(" "))
         }
-        _ if line.ends_with("PID") => line.trim_end_matches("PID").trim_end().to_owned() + " PID",
-        _ => line.to_owned(),
+        // As wide as the longest process id.
+        ["SERVER", ..] => format!("  {}\n", line.split_whitespace().collect::<Vec<_>>().join("  ")),
+        _ => format!("{line}\n"),
     };
-    text.lines().map(|text| line(text) + "\n").collect()
+    text.lines().map(line).collect()
 }
 
 #[test]

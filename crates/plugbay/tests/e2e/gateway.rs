@@ -54,7 +54,7 @@ impl Gateway {
 
 fn entry(workspace: &Workspace) -> Value {
     let gateway = gateway_path(env!("CARGO_BIN_EXE_plugbay"));
-    json!({"command": gateway, "args": ["serve", "--config", workspace.config_path()]})
+    json!({"command": gateway, "args": ["serve", "--no-daemon", "--config", workspace.config_path()]})
 }
 
 /// `plugbay serve --http` on a port of its own choice, which it says on stderr.

@@ -10,8 +10,10 @@ mod finding;
 mod gateway;
 mod installed;
 mod peers;
+mod remote;
 mod renewed;
 mod resources;
+mod scopes;
 mod scripts;
 mod suites;
 mod tasks;
@@ -26,8 +28,10 @@ use crate::{
     },
     finding::check_finding,
     gateway::Transport::{Http, Stdio},
+    remote::check_remote,
     renewed::{After, check_renewed},
     resources::{check_definitions, check_shelf},
+    scopes::check_memory_of_sessions,
     scripts::check_script,
     suites::check_suites,
     tasks::{check_driven, check_tasks},
@@ -50,6 +54,7 @@ mod whole_protocol {
 
     tests! {
         the_matrix: check_script("matrix.sh", &[]);
+        the_plain_api: check_script("api.sh", &[]);
         as_a_client_of_the_official_suite: check_script("conformance.sh", &["--client"]);
     }
 }
@@ -183,6 +188,15 @@ mod tasks_of_servers {
     }
 }
 
+/// Local servers and a remote gateway.
+mod remotes {
+    use super::*;
+
+    tests! {
+        memory_behind_a_remote_that_is_killed: check_remote();
+    }
+}
+
 /// A sentence that becomes calls.
 mod natural_language {
     use super::*;
@@ -200,5 +214,14 @@ mod finding_tools {
     tests! {
         typescript_sdk_2_modern: check_finding(TypeScript2, Modern);
         python_sdk_1: check_finding(Python1, Legacy);
+    }
+}
+
+/// Who shares the process of a server.
+mod scopes_of_servers {
+    use super::*;
+
+    tests! {
+        memory_of_two_sessions: check_memory_of_sessions();
     }
 }

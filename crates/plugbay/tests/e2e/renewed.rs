@@ -62,7 +62,8 @@ pub(crate) fn check_renewed(after: After) {
     put(&format!("'{}' '{}'", installed.path("py2/bin/python"), before.display()));
     // Read by a shell: a program that we have just written may be busy while another test starts a process.
     let environment = json!({ "PLUGBAY_E2E_DIR": installed.folder });
-    let entry = json!({ "command": "sh", "args": [program], "env": environment });
+    let own = json!({ "warm": "always" });
+    let entry = json!({ "command": "sh", "args": [program], "env": environment, "plugbay": own });
     workspace.write_config(&Config::new().entry("s", entry));
     Gateway::meet(&workspace);
 

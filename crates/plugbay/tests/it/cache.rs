@@ -43,7 +43,8 @@ fn slow_and_mute_servers_do_not_delay_the_list() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("slow", Script::friendly()), ("mute", Script::friendly())]);
     // Far longer than a test waits, so that a list which waits for a server does not come.
-    let config = config.top("listWait", json!("1h")).options("mute", json!({"start": "1h"}));
+    let config = config.top("listWait", json!("1h")).top("defaults", json!({ "warm": "always" }));
+    let config = config.options("mute", json!({"start": "1h"}));
     warm(&workspace, &config, &["slow__echo", "mute__echo"]);
     let go = workspace.path().join("go");
     workspace.write_script("slow", &Script::friendly().set("start_after", json!(go)));
@@ -91,7 +92,7 @@ fn a_changed_command_does_not_show_the_tools_of_the_old_one() {
 #[test]
 fn a_tool_list_that_differs_from_the_cache_is_announced() {
     let workspace = Workspace::new();
-    let config = workspace.config(&[("a", Script::friendly())]);
+    let config = workspace.config(&[("a", Script::friendly())]).options("a", json!({ "warm": "always" }));
     warm(&workspace, &config, &["a__echo"]);
     let go = workspace.path().join("go");
     workspace.write_script("a", &Script::friendly().tool("new", "{}").set("start_after", json!(go)));

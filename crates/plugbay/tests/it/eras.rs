@@ -1,6 +1,7 @@
 //! Hosts and servers of both eras: all pairings work, also with servers that take the probe badly.
 
 use plugbay_testkit::{Host, Script, Workspace};
+use serde_json::json;
 
 use crate::{LIST_CHANGED, gateway};
 
@@ -128,7 +129,8 @@ fn a_resource_change_in_a_server_of_either_era_reaches_a_host_of_either_era() {
         let script = Script::friendly()
             .set("era", era)
             .tool("grow", r#"{"change_tools":["echo","pid","grow","new"]}"#);
-        workspace.write_config(&workspace.config(&[("s", script)]));
+        let config = workspace.config(&[("s", script)]);
+        workspace.write_config(&config.options("s", json!({ "warm": "always" })));
 
         let host = workspace.serve(&gateway());
         host.initialize();

@@ -10,9 +10,10 @@ use crate::gateway;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"testkit","version":"0"}}}"#;
 
-/// Starts the gateway on these servers and waits until it knows them all.
+/// Starts the gateway on these servers, which all sessions share, and waits until it knows them all.
 fn start(workspace: &Workspace, servers: &[(&str, Script)]) -> HttpGateway {
-    workspace.write_config(&workspace.config(servers));
+    let shared = serde_json::json!({ "scope": "shared" });
+    workspace.write_config(&workspace.config(servers).top("defaults", shared));
     let gateway = HttpGateway::start(&mut workspace.command(&gateway()));
     wait_until("the catalog", DEADLINE, || {
         let list = gateway.post(&modern("tools/list", ""), &stateless(1, "tools/list", ""));

@@ -2,6 +2,7 @@
 
 mod general;
 mod models;
+mod remotes;
 mod servers;
 mod table;
 
@@ -117,6 +118,12 @@ fn a_reload_of_each_server_entry_key_takes_effect() {
 }
 
 #[test]
+fn a_reload_of_each_remote_key_takes_effect() {
+    let harness = Harness::new();
+    harness.check(&remotes::rows(&harness));
+}
+
+#[test]
 fn a_reload_of_each_server_option_takes_effect() {
     let harness = Harness::new();
     harness.check(&servers::options(&harness));
@@ -148,6 +155,42 @@ fn a_reload_of_list_wait_ends_a_wait_that_is_under_way() {
 }
 
 #[test]
+fn a_reload_of_starts_lets_a_waiting_server_start() {
+    let workspace = Workspace::new();
+    let go = workspace.path().join("go");
+    let busy = Script::friendly().set("work_until", json!(go));
+    let config = workspace.config(&[("busy", busy), ("waits", Script::friendly())]);
+    workspace.write_config(&config.clone().top("starts", json!(1)));
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    workspace.await_log("busy", "start ", 1);
+    host.barrier();
+    assert!(workspace.starts("waits").is_empty());
+    workspace.write_config(&config.top("starts", json!(2)));
+    host.await_tools(&["waits__echo"]);
+    fs::write(go, "").unwrap();
+    host.await_tools(&["busy__echo"]);
+    assert_eq!(workspace.starts("busy").len(), 1, "it goes on");
+    host.finish();
+}
+
+#[test]
+fn a_reload_of_warm_starts_a_server_that_shall_always_be_warm() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", Script::friendly()), ("other", Script::friendly())]);
+    crate::warm(&workspace, &config, &["s__echo", "other__echo"]);
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    host.list_tools();
+    host.call("other__echo", "{}").result();
+    assert_eq!(workspace.starts("s").len(), 1, "its list is fresh");
+    workspace.write_config(&config.options("s", json!({ "warm": "always" })));
+    workspace.await_log("s", "start ", 2);
+    assert_eq!(workspace.starts("other").len(), 2, "it goes on");
+    host.finish();
+}
+
+#[test]
 fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("s", Script::friendly().set("ignore_eof", true))]);
@@ -171,14 +214,18 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
 }
 
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 8] = [
+const WITHOUT_ROW: [&str; 12] = [
+    "audit",
     "hosts",
     "limits",
     "search",
     "naturalLanguage",
     "Server.plugbay",
+    "Remote.plugbay",
     "Plugbay.suite",
     "listWait",
+    "starts",
+    "Plugbay.warm",
     "Plugbay.shutdown",
 ];
 
@@ -190,6 +237,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
         general::hosts(),
         servers::entries(&harness),
         servers::remotes(&harness),
+        remotes::rows(&harness),
         servers::options(&harness),
         servers::suites(),
         models::rankers(&harness),

@@ -50,7 +50,9 @@ fn open_as(host: &Host, name: &str, version: &str) {
 #[test]
 fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     let workspace = Workspace::new();
+    // A server of sessions would not start before it is called.
     let config = workspace.config(&[("a", Script::friendly())]).top("mode", json!("auto"));
+    let config = config.options("a", json!({ "scope": "shared", "warm": "always" }));
     workspace.write_config(&config);
     let nothing = status(&workspace, &[]);
     assert!(nothing.status.success());

@@ -332,6 +332,7 @@ fn a_server_that_never_worked_says_so_where_its_tools_would_be() {
 fn a_failure_of_a_server_with_cached_tools_changes_no_list() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("a", Script::friendly()), ("b", Script::friendly())]);
+    let config = config.options("b", json!({ "warm": "always" }));
     crate::warm(&workspace, &config, &["a__echo", "b__echo"]);
     workspace.write_script("b", &Script::new().set("exit", r#"{"code":9}"#));
     let host = workspace.serve(&gateway());

@@ -76,6 +76,36 @@ pub(super) fn top(harness: &Harness) -> Vec<Row> {
             big_result,
             ["xxxx", "4096"],
         ),
+        row("Limits.rate", json!({}), json!({ "limits": { "rate": "1/day" } }), two_calls, ["{}", "1/day"]),
+        row(
+            "Limits.sessionRate",
+            json!({}),
+            json!({ "limits": { "sessionRate": "1/hour" } }),
+            two_calls,
+            ["{}", "rate limit of this session"],
+        ),
+        row("Limits.quota", json!({}), json!({ "limits": { "quota": "1/day" } }), two_calls, ["{}", "quota"]),
+        row(
+            "Audit.file",
+            json!({}),
+            json!({ "audit": { "file": "audit.jsonl" } }),
+            audit_files,
+            [" 0 ", " audit.jsonl "],
+        ),
+        row(
+            "Audit.rotate",
+            json!({ "audit": { "file": "rotate.jsonl" } }),
+            json!({ "audit": { "file": "rotate.jsonl", "rotate": 1024 } }),
+            audit_files,
+            [" rotate.jsonl ", " rotate.jsonl.1 "],
+        ),
+        row(
+            "Audit.keep",
+            json!({ "audit": { "file": "keep.jsonl", "rotate": 1024, "keep": 1 } }),
+            json!({ "audit": { "file": "keep.jsonl", "rotate": 1024, "keep": 3 } }),
+            audit_files,
+            [" keep.jsonl.1 ", " keep.jsonl.3 "],
+        ),
         row(
             "Limits.nameLength",
             json!({}),
@@ -252,4 +282,22 @@ fn settle(harness: &Harness, tool: &str) -> String {
     }
     host.list_tools();
     duration(|| drop(host.expect_response(id)))
+}
+
+/// The answers to two calls.
+fn two_calls(harness: &Harness) -> String {
+    let answers = [(); 2].map(|()| call(harness, "s__echo", &json!({})));
+    format!("{{}} {}", answers.join(" "))
+}
+
+/// The names of audit files after some calls, each between spaces.
+fn audit_files(harness: &Harness) -> String {
+    for _ in 0..6 {
+        call(harness, "s__echo", &json!({}));
+    }
+    let folder = harness.workspace.config_path().parent().expect("a folder").to_owned();
+    let names = std::fs::read_dir(folder).expect("a folder").flatten();
+    let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names: Vec<&String> = names.iter().filter(|name| name.contains(".jsonl")).collect();
+    format!(" {} {} ", names.len(), names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "))
 }

@@ -45,6 +45,8 @@ pub(super) struct Harness {
     pub(super) silent: Endpoint,
     /// A server behind a URL that rejects every request.
     pub(super) remote: Endpoint,
+    /// A remote gateway with the plain API: `web__search` and `memory__store`.
+    pub(super) plain_api: Endpoint,
     queries: Cell<usize>,
 }
 
@@ -69,6 +71,7 @@ impl Harness {
             agent: answers(ANTHROPIC.calls(&calls)),
             silent: answers(Play::Silence(Vec::new())),
             remote: answers(Play::json(404, &json!({}))),
+            plain_api: crate::remote::plain_api(&["web__search", "memory__store"]),
             queries: Cell::new(0),
         }
     }
@@ -261,5 +264,13 @@ pub(super) fn profiles(harness: &Harness) -> String {
     let mut command = Command::new(gateway());
     command.args(["hosts", "--json", "--config"]).arg(harness.workspace.config_path());
     command.current_dir(harness.workspace.path()).env_clear().envs(harness.workspace.environment());
+    String::from_utf8(command.output().expect("plugbay runs").stdout).unwrap().split_whitespace().collect()
+}
+
+/// What `plugbay status` prints of the running gateway.
+pub(super) fn shown_status(harness: &Harness) -> String {
+    let mut command = Command::new(gateway());
+    command.args(["status", "--json"]).current_dir(harness.workspace.path());
+    command.env_clear().envs(harness.workspace.environment());
     String::from_utf8(command.output().expect("plugbay runs").stdout).unwrap().split_whitespace().collect()
 }
