@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use crate::Outcome;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | execute | http | start | memory | search] [options]
+usage: plugbay-bench [calls | daemon | execute | http | start | memory | search] [options]
 
   calls    latency, CPU and throughput per call (the default)
+  daemon   calls and starts through the daemon beside the same without it
   execute  a call through execute_tool beside the same call in all mode
   http     calls with a host over HTTP, and servers over stdio and HTTP
   start    time from spawn until the tools are listed
@@ -33,6 +34,7 @@ usage: plugbay-bench [calls | execute | http | start | memory | search] [options
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Calls,
+    Daemon,
     Execute,
     Http,
     Start,
@@ -102,6 +104,7 @@ impl Settings {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "calls" => settings.section = Section::Calls,
+                "daemon" => settings.section = Section::Daemon,
                 "execute" => settings.section = Section::Execute,
                 "http" => settings.section = Section::Http,
                 "start" => settings.section = Section::Start,
@@ -144,6 +147,7 @@ impl Settings {
         for name in self.only.iter().flatten() {
             let known = match self.section {
                 Section::Http => matches!(name.as_str(), "direct" | "to-stdio" | "to-http"),
+                Section::Daemon => false,
                 Section::Execute => matches!(name.as_str(), "direct" | "pump" | "all" | "execute_tool"),
                 _ => matches!(name.as_str(), "direct" | "pump" | "plugbay"),
             };

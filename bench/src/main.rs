@@ -7,6 +7,7 @@ mod batch;
 mod calls;
 mod conditions;
 mod cores;
+mod daemon;
 mod execute;
 mod gateway;
 mod host;
@@ -59,6 +60,7 @@ fn run(args: &[String]) -> Outcome<()> {
     };
     match settings.section {
         Section::Calls => calls::run(&settings),
+        Section::Daemon => daemon::run(&settings),
         Section::Execute => execute::run(&settings),
         Section::Http => http::run(&settings),
         Section::Start => start::run(&settings),

@@ -22,14 +22,19 @@ pub(crate) struct Family {
 impl Family {
     /// `root`, its descendants and the rest of its process group, without the stubs.
     pub(crate) fn of(root: u32) -> Self {
+        Self::of_all(&[root])
+    }
+
+    /// The same for several roots.
+    pub(crate) fn of_all(roots: &[u32]) -> Self {
         let everyone = everyone();
-        let mut members = vec![root];
+        let mut members = roots.to_vec();
         let mut next = 0;
         while let Some(parent) = members.get(next).copied() {
             next += 1;
             let more: Vec<u32> = everyone
                 .iter()
-                .filter(|one| one.parent == parent || one.group == root)
+                .filter(|one| one.parent == parent || roots.contains(&one.group))
                 .map(|one| one.pid)
                 .filter(|pid| !members.contains(pid))
                 .collect();
@@ -68,6 +73,11 @@ impl Family {
         }
         sum
     }
+}
+
+/// The memory of one process that no other shares, without the pages of files: in KiB.
+pub(crate) fn private(pid: u32) -> Option<u64> {
+    field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Private_Dirty:")
 }
 
 /// One, five and fifteen minutes: a reader should know what else ran.

@@ -19,6 +19,11 @@ pub(crate) trait OpenRoute {
     /// The process whose family stands between driver and stub.
     fn pid(&self) -> u32;
 
+    /// A further process between them, if there is one.
+    fn beside(&self) -> Option<u32> {
+        None
+    }
+
     /// Makes so many calls; `full_check` compares every byte of the answers.
     fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done>;
 }
@@ -72,13 +77,13 @@ fn warm<W: OpenRoute>(mut route: W, calls: usize, series: &mut Series) -> Outcom
 
 fn measure(route: &mut impl OpenRoute, calls: usize, series: &mut Series) -> Outcome<()> {
     thread::sleep(SETTLE);
-    let cpu_before = Family::of(route.pid()).cpu();
+    let cpu_before = family(route).cpu();
     // A few to wake the cores up again: in the CPU time, not in the latencies.
     let waking = (calls / 10).max(1);
     route.calls(waking, false)?;
     let mut done = route.calls(calls, false)?;
     thread::sleep(SETTLE);
-    let cpu_after = Family::of(route.pid()).cpu();
+    let cpu_after = family(route).cpu();
 
     series.p50_us.push(percentile(&mut done.latencies, 50).map_or(0.0, micros));
     series.rewritten |= done.rewritten > 0;
@@ -88,6 +93,11 @@ fn measure(route: &mut impl OpenRoute, calls: usize, series: &mut Series) -> Out
         series.cpu_us.push(micros(spent) / (count(calls) + count(waking)));
     }
     Ok(())
+}
+
+fn family(route: &impl OpenRoute) -> Family {
+    let roots: Vec<u32> = [Some(route.pid()), route.beside()].into_iter().flatten().collect();
+    Family::of_all(&roots)
 }
 
 fn count(number: usize) -> f64 {

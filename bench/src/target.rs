@@ -19,8 +19,17 @@ pub(crate) struct Target {
 enum Route {
     Direct,
     Pump,
-    Plugbay { binary: PathBuf, mode: Option<String> },
-    Other { words: Vec<String> },
+    Plugbay {
+        binary: PathBuf,
+        mode: Option<String>,
+    },
+    /// The same through the daemon.
+    Daemon {
+        binary: PathBuf,
+    },
+    Other {
+        words: Vec<String>,
+    },
 }
 
 impl Target {
@@ -64,6 +73,16 @@ impl Target {
         Self { name: name.to_owned(), route: Route::Plugbay { binary, mode } }
     }
 
+    /// plugbay in mode `all`, through its daemon.
+    pub(crate) fn daemon(name: &str, binary: PathBuf) -> Self {
+        Self { name: name.to_owned(), route: Route::Daemon { binary } }
+    }
+
+    /// Whether a daemon stands between driver and stub.
+    pub(crate) fn has_daemon(&self) -> bool {
+        matches!(self.route, Route::Daemon { .. })
+    }
+
     /// Spawns the process and initializes the session.
     pub(crate) fn open(&self, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Host> {
         let hint = match self.route {
@@ -98,7 +117,15 @@ impl Target {
                 let mut serve = Command::new(binary);
                 // Away from any project's own config file.
                 serve.current_dir(sandbox.path("home"));
-                serve.args(["serve", "--config"]).arg(sandbox.config(servers, mode.as_deref())?);
+                serve
+                    .args(["serve", "--no-daemon", "--config"])
+                    .arg(sandbox.config(servers, mode.as_deref())?);
+                serve
+            }
+            Route::Daemon { binary } => {
+                let mut serve = Command::new(binary);
+                serve.current_dir(sandbox.path("home"));
+                serve.args(["serve", "--config"]).arg(sandbox.config(servers, Some("all"))?);
                 serve
             }
             Route::Other { words } => {

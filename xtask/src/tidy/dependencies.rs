@@ -5,12 +5,13 @@ use std::process::Command;
 use super::Tree;
 
 /// Crates, and what may not be among their dependencies.
-const FORBIDDEN: [(&str, &[&str]); 4] = [
+const FORBIDDEN: [(&str, &[&str]); 5] = [
     // Whatever does input, output or waiting.
     ("plugbay-core", &["tokio", "mio", "rustix", "libc", "socket2", "hyper", "reqwest", "tracing"]),
     ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "clap"]),
     ("plugbay-downstream", &["plugbay-upstream", "plugbay-model", "reqwest", "clap"]),
     ("plugbay-model", &["plugbay-upstream", "plugbay-downstream", "clap"]),
+    ("plugbay-telemetry", &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "clap"]),
 ];
 
 pub(super) fn check(_: &Tree) -> Vec<String> {

@@ -10,8 +10,14 @@ use super::{
     },
 };
 
-const CRATES: [&str; 5] =
-    ["plugbay-core", "plugbay-upstream", "plugbay-downstream", "plugbay-model", "plugbay"];
+const CRATES: [&str; 6] = [
+    "plugbay-core",
+    "plugbay-upstream",
+    "plugbay-downstream",
+    "plugbay-model",
+    "plugbay-telemetry",
+    "plugbay",
+];
 const WIRE: [&str; 2] = ["crates/plugbay-core/src/wire/", "crates/plugbay-core/src/wire.rs"];
 
 pub(super) fn check(tree: &Tree) -> Vec<String> {

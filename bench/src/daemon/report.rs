@@ -1,0 +1,161 @@
+//! The rows of the section `daemon`, as a table or as JSON.
+
+use serde_json::{Value, json};
+
+use super::{DAEMON, PLAIN, Windows};
+use crate::args::Cores;
+use crate::calls::case::Case;
+use crate::conditions::Conditions;
+use crate::rounds::Series;
+use crate::stats::{median, median_ratio};
+use crate::table::{Table, number};
+
+/// The latency of one call at a time, in times that without the daemon.
+const P50_LIMIT: f64 = 1.5;
+const FIRST_LIST_LIMIT_MS: f64 = 15.0;
+const PRIVATE_LIMIT_MB: f64 = 3.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    P50,
+    Cpu,
+}
+
+impl Measure {
+    fn label(self) -> &'static str {
+        match self {
+            Self::P50 => "p50 µs",
+            Self::Cpu => "CPU µs",
+        }
+    }
+
+    fn of(self, series: &Series) -> &[f64] {
+        match self {
+            Self::P50 => &series.p50_us,
+            Self::Cpu => &series.cpu_us,
+        }
+    }
+}
+
+/// One measure of one case.
+pub(super) struct Row {
+    case: Case,
+    measure: Measure,
+    plain: Option<f64>,
+    daemon: Option<f64>,
+    ratio: Option<f64>,
+}
+
+impl Row {
+    fn is_judged(&self) -> bool {
+        self.measure == Measure::P50 && self.case.in_flight == 1
+    }
+}
+
+pub(super) fn rows(case: &Case, series: &[Series]) -> [Row; 2] {
+    [Measure::P50, Measure::Cpu].map(|measure| {
+        let values = |route: &str| series.iter().find(|one| one.target == route).map(|one| measure.of(one));
+        let ratio = values(DAEMON).zip(values(PLAIN));
+        Row {
+            case: *case,
+            measure,
+            plain: values(PLAIN).and_then(median),
+            daemon: values(DAEMON).and_then(median),
+            ratio: ratio.and_then(|(daemon, plain)| median_ratio(daemon, plain)),
+        }
+    })
+}
+
+pub(super) fn text(conditions: &Conditions, rows: &[Row], windows: &Windows) -> String {
+    let mut table = Table::new(2, ["case", "", PLAIN, DAEMON, "daemon/plain", "at most", "bar"]);
+    for row in rows {
+        let limit = row.is_judged().then_some(P50_LIMIT);
+        table.row([
+            row.case.label(),
+            row.measure.label().to_owned(),
+            number(row.plain),
+            number(row.daemon),
+            number(row.ratio),
+            number(limit),
+            verdict(row.ratio, limit).to_owned(),
+        ]);
+    }
+    for (what, value, limit) in windows.bars() {
+        let verdict = verdict(value, Some(limit)).to_owned();
+        table.row([
+            what.to_owned(),
+            String::new(),
+            String::new(),
+            number(value),
+            String::new(),
+            number(Some(limit)),
+            verdict,
+        ]);
+    }
+    format!("{}\n\n{}", conditions.text(), table.render())
+}
+
+pub(super) fn json(conditions: &Conditions, rows: &[Row], windows: &Windows) -> Value {
+    let row = |row: &Row| {
+        json!({
+            "size": row.case.size.bytes(),
+            "in_flight": row.case.in_flight,
+            "measure": row.measure.label(),
+            "plain": row.plain,
+            "daemon": row.daemon,
+            "ratio": row.ratio,
+        })
+    };
+    let bar = |(what, value, limit): (&str, Option<f64>, f64)| json!({ "what": what, "value": value, "limit": limit, "pass": value.map(|value| value <= limit) });
+    json!({
+        "section": "daemon",
+        "rounds": conditions.rounds,
+        "one_core": conditions.cores == Cores::One,
+        "load": conditions.loads,
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "windows": windows.bars().map(bar),
+    })
+}
+
+impl Windows {
+    fn bars(&self) -> [(&'static str, Option<f64>, f64); 2] {
+        let megabytes = |kib: u64| u32::try_from(kib).map_or(f64::INFINITY, f64::from) / 1024.0;
+        [
+            ("first list of a window, ms", self.first_list_ms, FIRST_LIST_LIMIT_MS),
+            ("private memory of a bridge, MB", self.private_kib.map(megabytes), PRIVATE_LIMIT_MB),
+        ]
+    }
+}
+
+fn verdict(value: Option<f64>, limit: Option<f64>) -> &'static str {
+    match (value, limit) {
+        (Some(value), Some(limit)) if value <= limit => "pass",
+        (Some(_), Some(_)) => "FAIL",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::cases;
+
+    #[test]
+    fn the_ratio_of_the_daemon_is_judged_for_single_calls() {
+        let series = |target: &str, p50| Series {
+            target: target.to_owned(),
+            p50_us: vec![p50; 3],
+            cpu_us: vec![1.0; 3],
+            ..Series::default()
+        };
+        let case = cases().next().expect("a case");
+        let measured = |daemon| rows(&case, &[series(PLAIN, 10.0), series(DAEMON, daemon)]);
+        let verdict_of = |daemon| {
+            let rows = measured(daemon);
+            let judged: Vec<&Row> = rows.iter().filter(|row| row.is_judged()).collect();
+            assert_eq!(judged.len(), 1);
+            verdict(judged[0].ratio, Some(P50_LIMIT))
+        };
+        assert_eq!((verdict_of(14.0), verdict_of(16.0)), ("pass", "FAIL"));
+    }
+}
