@@ -3,9 +3,9 @@
 #
 # Usage: tests-e2e/setup.sh [PART]...
 #
-# Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2 (PyPI), packaging and
-# packaging-py (what packaging/check.sh needs of both), and each host of hosts/pins.txt. Without a PART: all that
-# `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else target/e2e.
+# Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2, api (PyPI), packaging and
+# packaging-py (what packaging/check.sh needs of both), forty and forty-py (the servers of forty.json), and each host of
+# hosts/pins.txt. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else target/e2e.
 #
 # A part is there if its stamp is, which is written last. One setup works at a time and others wait for it; the lock ends
 # with the process that holds it.
@@ -17,12 +17,15 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 folder=${PLUGBAY_E2E_DIR:-$here/../target/e2e}
 
+# Installs an environment for each Python server of forty.json in a fraction of pip's time.
+uv=0.13.7
+
 # The oldest node that the inspector runs on, and the one to install where ours is older.
 inspector_node=22.19.0
 newer_node=24.20.0
 
 main() {
-    [ $# -gt 0 ] || set -- packages node py1 py2 packaging packaging-py claude-code
+    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code
     require_programs
     absent=
     for part in "$@"; do
@@ -96,7 +99,9 @@ install_all() {
 # A process that outlives this one must not keep the lock.
 install() {
     final=$folder/$(place "$1")
-    if is_python "$1"; then
+    if [ "$1" = forty-py ]; then
+        install_each "$1" 9>&-
+    elif is_python "$1"; then
         install_python "$1" 9>&-
     else
         install_packages "$1" 9>&-
@@ -108,6 +113,31 @@ install_python() {
     rm -rf "$final" && python3 -m venv "$final" &&
         "$final/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$(requirements "$1")" &&
         wanted "$1" >"$final/installed"
+}
+
+# An environment per server, as users have them: their needs contradict each other. Compiled now, so that the first start
+# of a server is like the next.
+install_each() {
+    UV_CACHE_DIR=$final/cache UV_PYTHON_DOWNLOADS=never
+    export UV_CACHE_DIR UV_PYTHON_DOWNLOADS
+    rm -rf "$final" && python3 -m venv "$final/uv" &&
+        "$final/uv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$uv" || return 1
+    forty pypi >"$final/servers" || return 1
+    while read -r package version more; do
+        "$final/uv/bin/uv" venv --quiet --python "$(command -v python3)" "$final/$package" || return 1
+        # shellcheck disable=SC2086 # a list of words
+        "$final/uv/bin/uv" pip install --quiet --compile-bytecode --python "$final/$package/bin/python" \
+            "$package==$version" $more </dev/null || return 1
+    done <"$final/servers"
+    rm -rf "$final/cache" && wanted "$1" >"$final/installed"
+}
+
+# Package, version and further packages of each server of forty.json in this registry, one per line.
+forty() {
+    node -e 'const [, file, registry] = process.argv;
+             for (const each of JSON.parse(require("fs").readFileSync(file, "utf8")))
+                 if (each.registry === registry) console.log(each.package, each.version, ...(each.with ?? []));' \
+        "$here/forty.json" "$1"
 }
 
 # Filled in a staging folder, and renamed together with its stamp.
@@ -123,6 +153,9 @@ fill() {
     cp "$here/.npmrc" "$staging/" || return 1
     case $1 in
     packages | packaging) cp "$(manifest "$1")" "$staging/package.json" && npm_install ;;
+    # Servers of different makers, whose peer dependencies need not agree.
+    # shellcheck disable=SC2046 # a list of words
+    forty) echo '{"private":true}' >"$staging/package.json" && npm_install --legacy-peer-deps $(forty npm | tr ' ' '@') ;;
     *) echo '{"private":true}' >"$staging/package.json" && npm_install "$(pin "$1")" ;;
     esac
 }
@@ -134,14 +167,14 @@ npm_install() {
 
 is_part() {
     case $1 in
-    packages | py1 | py2 | packaging | packaging-py) ;;
+    packages | py1 | py2 | api | packaging | packaging-py | forty | forty-py) ;;
     *) pin "$1" >/dev/null ;;
     esac
 }
 
 is_python() {
     case $1 in
-    py1 | py2 | packaging-py) ;;
+    py1 | py2 | api | packaging-py | forty-py) ;;
     *) return 1 ;;
     esac
 }
@@ -156,7 +189,8 @@ place() {
     case $1 in
     packages) echo node_modules ;;
     packaging) echo packaging/node_modules ;;
-    py1 | py2 | packaging-py) echo "$1" ;;
+    py1 | py2 | api | packaging-py | forty-py) echo "$1" ;;
+    forty) echo forty/node_modules ;;
     node) echo node/node_modules ;;
     *) echo "hosts/$1/node_modules" ;;
     esac
@@ -167,7 +201,8 @@ wanted() {
     cksum <"$here/setup.sh"
     case $1 in
     packages | packaging) cat "$(manifest "$1")" "$here/.npmrc" | cksum && node --version ;;
-    py1 | py2 | packaging-py) cksum <"$(requirements "$1")" && python3 --version ;;
+    forty | forty-py) forty npm && forty pypi && node --version && python3 --version ;;
+    py1 | py2 | api | packaging-py) cksum <"$(requirements "$1")" && python3 --version ;;
     *) pin "$1" ;;
     esac
 }
@@ -182,6 +217,7 @@ manifest() {
 requirements() {
     case $1 in
     packaging-py) echo "$here/../packaging/requirements.txt" ;;
+    api) echo "$here/requirements-api.txt" ;;
     *) echo "$here/requirements-v${1#py}.txt" ;;
     esac
 }

@@ -79,7 +79,7 @@ async function connect() {
     writeFileSync(config, JSON.stringify({ mode: "all", listWait: "15s", mcpServers: { suite: server } }));
     const folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
     const env = { PATH: process.env.PATH, ...Object.fromEntries(folders.map((name) => [name, home])) };
-    const args = ["serve", "--config", config];
+    const args = ["serve", "--no-daemon", "--config", config];
     const transport = new sdk.StdioClientTransport({ command: process.env.PLUGBAY_BIN, args, env, cwd: home });
     const mode = modern ? { pin: "2026-07-28" } : "legacy";
     const capabilities = { sampling: {}, roots: {}, elicitation: { form: { applyDefaults: true } } };

@@ -76,7 +76,7 @@ function plugbay(mode, steps, servers = usual) {
     const server = (places) => {
         const config = join(places.home, "plugbay.json");
         writeJson(config, { mode, mcpServers: servers(places) });
-        return { name: "plugbay", command: places.plugbay, args: ["serve", "--config", config] };
+        return { name: "plugbay", command: places.plugbay, args: ["serve", "--no-daemon", "--config", config] };
     };
     return { server, steps };
 }

@@ -84,7 +84,7 @@ async function gateway(home, over) {
     const env = { PATH: process.env.PATH, ...Object.fromEntries(folders.map((name) => [name, home])) };
     const command = resolve(options.plugbay);
     const args = ["serve", "--config", file];
-    if (over === "stdio") return { command, args, env, cwd: home };
+    if (over === "stdio") return { command, args: [...args, "--no-daemon"], env, cwd: home };
     return { url: await listen(command, [...args, "--http", "127.0.0.1:0"], { env, cwd: home }) };
 }
 
