@@ -151,10 +151,10 @@ install_packages() {
 
 fill() {
     cp "$here/.npmrc" "$staging/" || return 1
+    # The forty servers are of different makers, whose peer dependencies need not agree.
+    # shellcheck disable=SC2046 # a list of words
     case $1 in
     packages | packaging) cp "$(manifest "$1")" "$staging/package.json" && npm_install ;;
-    # Servers of different makers, whose peer dependencies need not agree.
-    # shellcheck disable=SC2046 # a list of words
     forty) echo '{"private":true}' >"$staging/package.json" && npm_install --legacy-peer-deps $(forty npm | tr ' ' '@') ;;
     *) echo '{"private":true}' >"$staging/package.json" && npm_install "$(pin "$1")" ;;
     esac

@@ -49,6 +49,8 @@ struct Pending {
 enum RequestKind {
     /// It may have an effect, so it is sent once.
     Call,
+    /// A call of which no byte left before its connection ended. The next connection gets it.
+    Unsent(Bytes),
     /// The daemon answers it without an effect, so another daemon may answer it.
     Repeatable(Bytes),
     /// An open `subscriptions/listen`.
@@ -117,6 +119,18 @@ impl Bridge {
                 self.answered(connection, message, &head, id)
             }
             Kind::Error { id: None } => Delivery::Host,
+        }
+    }
+
+    /// No byte of this message could be written to its connection: another daemon may have it.
+    pub fn unsent(&mut self, message: &Bytes) {
+        let Ok(Head { kind: Kind::Request { id, .. }, .. }) = Head::read_quickly(message) else { return };
+        if let Some(pending) = self.requests.get_mut(&message[id])
+            && matches!(pending.kind, RequestKind::Call)
+            // Of two requests with one id, the first may have been sent.
+            && pending.answers == 1
+        {
+            pending.kind = RequestKind::Unsent(Bytes::copy_from_slice(message));
         }
     }
 
@@ -276,6 +290,11 @@ impl Bridge {
                 RequestKind::Repeatable(message) if pending.connection.is_none() => {
                     again.extend((0..pending.answers).map(|_| (pending.order, message.clone())));
                     pending.connection = Some(connection);
+                }
+                RequestKind::Unsent(message) if pending.connection.is_none() => {
+                    again.push((pending.order, std::mem::take(message)));
+                    pending.connection = Some(connection);
+                    pending.kind = RequestKind::Call;
                 }
                 _ => {}
             }

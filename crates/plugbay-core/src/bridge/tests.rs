@@ -42,6 +42,28 @@ fn a_call_in_flight_gets_one_error_when_its_daemon_ends() {
 }
 
 #[test]
+fn a_call_that_could_not_be_sent_goes_to_the_next_daemon_once() {
+    let mut bridge = opened();
+    let call = request(2, "tools/call", &json!({}));
+    bridge.from_host(&call, 0);
+    bridge.unsent(&call);
+    assert_eq!(bridge.ended(0), Vec::<Bytes>::new());
+    assert_eq!(bridge.replay(1, TOKEN).last(), Some(&call));
+    assert_eq!(bridge.ended(1).len(), 1, "it was sent to the second daemon");
+    assert_eq!(bridge.replay(2, TOKEN).len(), 2, "only the opening");
+}
+
+#[test]
+fn of_two_calls_with_one_id_none_is_sent_again() {
+    let mut bridge = opened();
+    let call = request(2, "tools/call", &json!({}));
+    bridge.from_host(&call, 0);
+    bridge.from_host(&call, 0);
+    bridge.unsent(&call);
+    assert_eq!(bridge.ended(0).len(), 2);
+}
+
+#[test]
 fn initialize_is_replayed_and_its_second_answer_is_swallowed() {
     let mut bridge = opened();
     bridge.from_host(&request(2, "logging/setLevel", &json!({"level":"info"})), 0);
@@ -133,6 +155,8 @@ enum Event {
     Answer(usize),
     Ask,
     Kill,
+    /// The host sends a call while nobody has noticed yet that the daemon is dead.
+    CallToTheDead,
     HandOver,
 }
 
@@ -143,6 +167,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => any::<usize>().prop_map(Event::Answer),
         1 => Just(Event::Ask),
         1 => Just(Event::Kill),
+        1 => Just(Event::CallToTheDead),
         1 => Just(Event::HandOver),
     ]
 }
@@ -206,6 +231,13 @@ impl World {
                 self.bridge.from_daemon(self.current, TOKEN, &request(9999, "roots/list", &json!({})));
             }
             Event::Kill => self.kill(),
+            Event::CallToTheDead => {
+                self.next += 1;
+                let message = request(self.next, "tools/call", &json!({}));
+                self.bridge.from_host(&message, self.current);
+                self.bridge.unsent(&message);
+                self.kill();
+            }
             Event::HandOver => self.open(),
             _ => {}
         }

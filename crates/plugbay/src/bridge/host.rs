@@ -15,8 +15,11 @@ use smallvec::SmallVec;
 
 use super::{
     Bridge, Phase,
-    link::{Batch, CHUNK, Link, write_all},
+    link::{Batch, CHUNK, Link, Sent, write_all},
 };
+
+/// Messages by their connection: mostly one.
+type Outgoing = SmallVec<[(Arc<Link>, Batch); 1]>;
 
 /// The way to the host.
 #[derive(Default)]
@@ -45,7 +48,7 @@ impl HostOutput {
         }
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // Without std's own buffer, which would copy every message.
-        write_all(Descriptor(rustix::stdio::stdout()), queue)
+        write_all(Descriptor(rustix::stdio::stdout()), &mut queue)
     }
 }
 
@@ -96,41 +99,39 @@ impl Bridge {
                     Incoming::TooLong { .. } => self.tell_host([too_long(limit())]),
                 }
             }
-            self.forward(messages);
+            self.forward(&messages);
         }
         self.end(Phase::Ending);
     }
 
-    /// Sends messages of the host on, each on the connection where it belongs.
-    fn forward(self: &Arc<Self>, messages: Batch) {
-        if messages.is_empty() {
-            return;
-        }
-        let mut outgoing: SmallVec<[(Arc<Link>, Batch); 1]> = SmallVec::new();
-        for message in messages {
-            let Some(link) = self.link_for(&message) else { continue };
-            match outgoing.last_mut().filter(|(last, _)| last.number == link.number) {
-                Some((_, batch)) => batch.push(message),
-                None => outgoing.push((link, Batch::from_iter([message]))),
+    /// Sends messages of the host on, each on the connection where it belongs. Waits while there is none.
+    fn forward(self: &Arc<Self>, messages: &Batch) {
+        while !messages.is_empty() && self.await_link() {
+            let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+            // It may have ended before this thread could send.
+            let Some(outgoing) = self.register(messages) else { continue };
+            for (link, batch) in outgoing {
+                self.send(&link, batch);
             }
-        }
-        for (link, batch) in outgoing {
-            // If it fails, the connection has ended, and its reader deals with what was in flight.
-            let _ = link.send(batch);
+            drop(sending);
+            return;
         }
     }
 
-    /// Registers a message, and finds its connection. Waits while there is none.
-    fn link_for(self: &Arc<Self>, message: &Bytes) -> Option<Arc<Link>> {
+    /// Sends messages that are registered. The next connection gets them if this one has ended.
+    pub(super) fn send(&self, link: &Link, messages: Batch) {
+        if link.send(messages.iter().cloned()) == Sent::Nothing {
+            let mut state = self.lock();
+            messages.iter().for_each(|message| state.table.unsent(message));
+        }
+    }
+
+    /// Returns when there is a connection. `false`: the host is gone.
+    fn await_link(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
         loop {
-            if state.phase == Phase::HostGone {
-                return None;
-            }
-            if let Some(current) = &state.current {
-                let number = current.number;
-                let number = state.table.from_host(message, number)?;
-                return state.link(number).cloned();
+            if state.phase == Phase::HostGone || state.current.is_some() {
+                return state.phase != Phase::HostGone;
             }
             if state.phase == Phase::Stopped {
                 state.phase = Phase::Open;
@@ -141,6 +142,22 @@ impl Bridge {
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Registers messages and finds the connection of each. `None`: there is no connection.
+    fn register(&self, messages: &Batch) -> Option<Outgoing> {
+        let mut outgoing = Outgoing::new();
+        let mut state = self.lock();
+        let current = state.current.as_ref()?.number;
+        for message in messages {
+            let number = state.table.from_host(message, current);
+            let Some(link) = number.and_then(|number| state.link(number)).cloned() else { continue };
+            match outgoing.last_mut().filter(|(last, _)| last.number == link.number) {
+                Some((_, batch)) => batch.push(message.clone()),
+                None => outgoing.push((link, Batch::from_iter([message.clone()]))),
+            }
+        }
+        Some(outgoing)
     }
 
     /// Writes to the host. A host that has gone ends the bridge.

@@ -4,7 +4,7 @@ use std::{
     io::{self, IoSlice, Read as _, Write},
     net::Shutdown,
     os::unix::net::UnixStream,
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use bytes::Bytes;
@@ -31,13 +31,26 @@ pub(super) struct Link {
     pub(super) stream: UnixStream,
 }
 
+/// What the system took of messages for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// All of it, or a part before the connection ended.
+    Something,
+    /// Not a byte: the connection had ended.
+    Nothing,
+}
+
 impl Link {
-    pub(super) fn send(&self, messages: impl IntoIterator<Item = Bytes>) -> io::Result<()> {
+    pub(super) fn send(&self, messages: impl IntoIterator<Item = Bytes>) -> Sent {
         let mut queue = Queue::default();
         for message in messages {
             queue.push(&Frame::from(message), Framing::Newline);
         }
-        write_all(&self.stream, queue)
+        let before = queue.len();
+        match write_all(&self.stream, &mut queue) {
+            Err(_) if queue.len() == before => Sent::Nothing,
+            _ => Sent::Something,
+        }
     }
 
     /// The host sends nothing more on it: the daemon answers what is in flight and closes it.
@@ -121,12 +134,15 @@ impl Bridge {
     }
 
     fn ended(self: &Arc<Self>, link: &Arc<Link>) {
+        // A message that is being sent is known as sent or unsent before it is counted as lost.
+        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let messages = state.table.ended(link.number);
         state.draining.retain(|other| other.number != link.number);
         let was_current = state.current.take_if(|current| current.number == link.number).is_some();
         let reopens = was_current && state.phase == Phase::Open;
         drop(state);
+        drop(sending);
         self.changed.notify_all();
         self.tell_host(messages);
         if reopens {
@@ -136,7 +152,7 @@ impl Bridge {
 }
 
 /// Writes everything, as many pieces at a time as the system takes.
-pub(super) fn write_all(mut output: impl Write, mut queue: Queue) -> io::Result<()> {
+pub(super) fn write_all(mut output: impl Write, queue: &mut Queue) -> io::Result<()> {
     while !queue.is_empty() {
         let written = output.write_vectored(&queue.slices(IoSlice::new));
         match written {

@@ -41,6 +41,9 @@ struct Bridge {
     host: HostOutput,
     // A std mutex: held for look-ups in the table, never while something is read or written.
     state: Mutex<State>,
+    /// Held from the registration of a host's message until it is sent, so that a connection that ends knows which
+    /// messages it got. Locked before `state`.
+    sending: Mutex<()>,
     /// Notified when `state` has another connection or phase.
     changed: Condvar,
 }
@@ -86,6 +89,7 @@ pub fn serve(place: Place, window: WindowHello, alone: Alone) -> Result<(), Stri
             phase: Phase::Open,
             openings: VecDeque::new(),
         }),
+        sending: Mutex::new(()),
         changed: Condvar::new(),
     });
     bridge.connect(opened).map_err(|error| error.to_string())?;
@@ -138,8 +142,8 @@ impl Bridge {
         let replay = state.table.replay(link.number, &link.token);
         let is_reopened = link.number > 1;
         drop(state);
-        // Before the host's next message. If this fails, reading fails too.
-        let _ = link.send(replay);
+        // Before the host's next message.
+        self.send(&link, replay.into());
         let mut state = self.lock();
         state.current = Some(Arc::clone(&link));
         let changes = if is_reopened { state.table.list_changes() } else { Vec::new() };
