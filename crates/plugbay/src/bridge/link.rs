@@ -1,10 +1,8 @@
 //! One connection to a daemon, and the thread that reads it.
 
 use std::{
-    io::{self, IoSlice, Read as _, Write},
-    net::Shutdown,
-    os::unix::net::UnixStream,
-    sync::{Arc, PoisonError},
+    io::{self, IoSlice, PipeReader, PipeWriter, Read as _, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
@@ -15,6 +13,7 @@ use plugbay_core::{
 use smallvec::SmallVec;
 
 use super::{Bridge, Phase, spawn};
+use crate::daemon::pipes::PipeEnd;
 
 /// How much one read takes at most.
 pub(super) const CHUNK: usize = 64 * 1024;
@@ -28,7 +27,9 @@ pub(super) struct Link {
     pub(super) number: Connection,
     /// Stands in the method of each control message.
     pub(super) token: String,
-    pub(super) stream: UnixStream,
+    from_daemon: PipeReader,
+    // A std mutex: held to copy or take the handle, never while something is written.
+    to_daemon: Mutex<Option<Arc<PipeWriter>>>,
 }
 
 /// What the system took of messages for a connection.
@@ -41,13 +42,19 @@ pub(super) enum Sent {
 }
 
 impl Link {
+    pub(super) fn new(number: Connection, token: String, pipes: PipeEnd) -> Self {
+        let PipeEnd { input, output } = pipes;
+        Self { number, token, from_daemon: input, to_daemon: Mutex::new(Some(Arc::new(output))) }
+    }
+
     pub(super) fn send(&self, messages: impl IntoIterator<Item = Bytes>) -> Sent {
+        let Some(output) = self.output().clone() else { return Sent::Nothing };
         let mut queue = Queue::default();
         for message in messages {
             queue.push(&Frame::from(message), Framing::Newline);
         }
         let before = queue.len();
-        match write_all(&self.stream, &mut queue) {
+        match write_all(&*output, &mut queue) {
             Err(_) if queue.len() == before => Sent::Nothing,
             _ => Sent::Something,
         }
@@ -55,7 +62,11 @@ impl Link {
 
     /// The host sends nothing more on it: the daemon answers what is in flight and closes it.
     pub(super) fn finish(&self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.output().take();
+    }
+
+    fn output(&self) -> MutexGuard<'_, Option<Arc<PipeWriter>>> {
+        self.to_daemon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,7 +75,7 @@ impl Bridge {
     pub(super) fn read_daemon(self: &Arc<Self>, link: &Arc<Link>) {
         let (mut framer, mut chunk) = (Framer::new(usize::MAX), vec![0; CHUNK]);
         loop {
-            match (&link.stream).read(&mut chunk) {
+            match (&link.from_daemon).read(&mut chunk) {
                 Ok(0) => break,
                 Ok(count) => {
                     framer.buffer().extend_from_slice(&chunk[..count]);

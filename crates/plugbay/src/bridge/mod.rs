@@ -11,7 +11,6 @@ mod reopen;
 use std::{
     collections::VecDeque,
     io,
-    os::unix::net::UnixStream,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -22,6 +21,7 @@ use plugbay_core::bridge::{Bridge as Table, Connection};
 use self::{host::HostOutput, link::Link};
 use crate::daemon::{
     hello::WindowHello,
+    pipes::PipeEnd,
     socket::Place,
     start::{self, Opened},
 };
@@ -31,8 +31,8 @@ const STACK: usize = 128 * 1024;
 /// How long the daemon may take to end the session of a host that has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(40);
 
-/// Serves one end of a stream in this process, for a host whose daemon cannot be had any more.
-pub type Alone = Box<dyn Fn(UnixStream, String) -> io::Result<()> + Send + Sync>;
+/// Serves one end of two pipes in this process, for a host whose daemon cannot be had any more.
+pub type Alone = Box<dyn Fn(PipeEnd, String) -> io::Result<()> + Send + Sync>;
 
 /// One host and its connections to daemons.
 struct Bridge {
@@ -134,11 +134,11 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 /// Makes the daemon's answer to a hello a connection of this bridge.
 impl Bridge {
-    fn connect(self: &Arc<Self>, Opened { stream, token, limit }: Opened) -> io::Result<()> {
+    fn connect(self: &Arc<Self>, Opened { pipes, token, limit }: Opened) -> io::Result<()> {
         self.host.set_limit(limit);
         let mut state = self.lock();
         state.connections += 1;
-        let link = Arc::new(Link { number: state.connections, token, stream });
+        let link = Arc::new(Link::new(state.connections, token, pipes));
         let replay = state.table.replay(link.number, &link.token);
         let is_reopened = link.number > 1;
         drop(state);

@@ -1,14 +1,13 @@
 //! Opens the session of the host again: at the daemon that runs now, at a new one, or in this process.
 
 use std::{
-    os::unix::net::UnixStream,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{Bridge, Phase};
 use crate::daemon::{
-    hello,
+    hello, pipes,
     start::{self, Opened},
 };
 
@@ -41,11 +40,11 @@ impl Bridge {
         }
     }
 
-    /// Serves the host in this process, through a stream as to a daemon.
+    /// Serves the host in this process, through pipes as to a daemon.
     fn serve_alone(&self, reason: String) -> std::io::Result<Opened> {
-        let (ours, theirs) = UnixStream::pair()?;
+        let [pipes, theirs] = pipes::pair()?;
         (self.alone)(theirs, reason)?;
         // No server may forge a control message here either.
-        Ok(Opened { stream: ours, token: hello::random_token()?, limit: usize::MAX })
+        Ok(Opened { pipes, token: hello::random_token()?, limit: usize::MAX })
     }
 }

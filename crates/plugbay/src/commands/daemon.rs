@@ -136,7 +136,7 @@ fn ended(error: &io::Error) -> bool {
 fn stop(place: &Place) -> Result<Done, CommandError> {
     let Ok(mut stream) = place.connect() else { return Ok(Done::Nothing) };
     let failed = |error: io::Error| CommandError::failed(format!("the daemon does not stop: {error}"));
-    match hello::ask(&stream, &Hello::new(Request::Stop)) {
+    match hello::ask(&stream, &Hello::new(Request::Stop), None) {
         Ok(_) => {}
         Err(error) if ended(&error) => return Ok(Done::Stopped),
         Err(error) => return Err(failed(error)),

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, IsTerminal},
-    os::unix::net::UnixStream,
     path::PathBuf,
     process::{self, ExitCode},
     str::FromStr,
@@ -16,6 +15,7 @@ use crate::{
     bridge,
     daemon::{
         hello::{self, WindowHello},
+        pipes::PipeEnd,
         socket::Place,
     },
     gateway_run::{self, stop_signal},
@@ -116,20 +116,19 @@ pub fn serve_through_daemon(source: &Source, args: &ServeArgs) -> Result<(), Str
         state: None,
     };
     let host = args.host.clone();
-    let alone = move |stream, reason| serve_alone(source.clone(), host.clone(), stream, reason);
+    let alone = move |pipes, reason| serve_alone(source.clone(), host.clone(), pipes, reason);
     bridge::serve(place, window, Box::new(alone))
 }
 
 /// Serves a host in this process whose daemon cannot be had any more, in a thread of its own.
-fn serve_alone(source: Source, host: Option<String>, stream: UnixStream, reason: String) -> io::Result<()> {
+fn serve_alone(source: Source, host: Option<String>, pipes: PipeEnd, reason: String) -> io::Result<()> {
     let source =
         source.with_host(host).map_err(|error| io::Error::other(error.message))?.without_daemon(reason);
     let environment = settings::environment()?;
-    stream.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().spawn(move || {
         let served = runtime.block_on(run(&source, environment, Transport::Stdio, |gateway| async move {
-            let (input, output) = tokio::net::UnixStream::from_std(stream)?.into_split();
+            let (input, output) = pipes.into_tokio()?;
             stdio::serve(gateway, input, output, std::future::pending()).await
         }));
         if let Err(error) = served {

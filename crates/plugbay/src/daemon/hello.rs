@@ -1,9 +1,9 @@
-//! The first line in each direction on the daemon's socket. After it, a window's connection is a plain MCP stream.
+//! The first line in each direction on the daemon's socket. A window passes two pipes with it, for plain MCP.
 
 use std::{
     cmp::Ordering,
     fs::File,
-    io::{self, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::unix::net::UnixStream,
     path::PathBuf,
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 use plugbay_downstream::ConnectedHost;
 use serde::{Deserialize, Serialize};
 
+use super::pipes::PipeEnd;
 use crate::{
     settings::{self, ProcessVariables},
     status_file::ServerStatus,
@@ -135,15 +136,14 @@ impl Hello {
     }
 }
 
-/// Says hello on a new connection and waits for the answer.
-pub fn ask(stream: &UnixStream, hello: &Hello) -> io::Result<Reply> {
+/// Says hello on a new connection and waits for the answer. A window passes the daemon's end of its pipes.
+pub fn ask(mut stream: &UnixStream, hello: &Hello, pipes: Option<&PipeEnd>) -> io::Result<Reply> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    (&*stream).write_all(&line(hello)?)?;
-    let reply = read_line(stream)?;
-    stream.set_read_timeout(None)?;
-    stream.set_write_timeout(None)?;
-    serde_json::from_slice(&reply).map_err(io::Error::other)
+    let line = line(hello)?;
+    let sent = pipes.map_or(Ok(0), |pipes| pipes.send_with(stream, &line))?;
+    stream.write_all(&line[sent..])?;
+    serde_json::from_slice(&read_line(stream)?).map_err(io::Error::other)
 }
 
 pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
@@ -152,17 +152,11 @@ pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Reads byte by byte: what follows the line belongs to others.
-fn read_line(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
-    let (mut line, mut byte) = (Vec::new(), [0]);
-    loop {
-        match stream.read(&mut byte)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            _ if byte == *b"\n" => return Ok(line),
-            _ if line.len() == LONGEST => return Err(io::ErrorKind::InvalidData.into()),
-            _ => line.push(byte[0]),
-        }
-    }
+fn read_line(stream: &UnixStream) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut stream = BufReader::new(stream.take(LONGEST as u64));
+    stream.read_until(b'\n', &mut line)?;
+    if line.ends_with(b"\n") { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// 128 random bits in hexadecimal digits.

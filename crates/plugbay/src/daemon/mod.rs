@@ -1,11 +1,12 @@
 //! The daemon: holds the servers of all windows of one user, and is reached over a private socket.
 //!
-//! `hello` and `socket` are what bridges and the daemon have in common; `start` starts a daemon and waits until it is
+//! `hello`, `pipes` and `socket` are what bridges and the daemon have in common; `start` starts a daemon and waits until it is
 //! ready; `server` is the daemon itself.
 
 mod contexts;
 pub mod hello;
 mod main;
+pub mod pipes;
 mod server;
 pub mod socket;
 pub mod start;

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{
     hello::{self, Hello, Reply, Request, WindowHello},
     main::{COMMAND, READY, START, TAKEN},
+    pipes::{self, PipeEnd},
     socket::Place,
 };
 use crate::settings;
@@ -27,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// A session at a daemon.
 #[derive(Debug)]
 pub struct Opened {
-    pub stream: UnixStream,
+    pub pipes: PipeEnd,
     /// Stands in the method of each control message.
     pub token: String,
     /// The longest message that the daemon takes from the host.
@@ -40,8 +41,9 @@ pub fn open(place: &Place, window: &WindowHello) -> Result<Opened, String> {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
         let stream = connect_or_start(place).map_err(|error| error.to_string())?;
-        match hello::ask(&stream, &hello) {
-            Ok(Reply::Accepted { token, limit }) => return Ok(Opened { stream, token, limit }),
+        let [pipes, theirs] = pipes::pair().map_err(|error| error.to_string())?;
+        match hello::ask(&stream, &hello, Some(&theirs)) {
+            Ok(Reply::Accepted { token, limit }) => return Ok(Opened { pipes, token, limit }),
             // It has made room: the next attempt starts one of this build.
             Ok(Reply::HandedOver) => {}
             Ok(Reply::Refused { reason }) => return Err(format!("it refuses: {reason}")),
@@ -59,7 +61,7 @@ pub fn open(place: &Place, window: &WindowHello) -> Result<Opened, String> {
 /// Asks the running daemon. `None`: there is none.
 pub fn ask(place: &Place, request: Request) -> io::Result<Option<Reply>> {
     match place.connect() {
-        Ok(stream) => hello::ask(&stream, &Hello::new(request)).map(Some),
+        Ok(stream) => hello::ask(&stream, &Hello::new(request), None).map(Some),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }

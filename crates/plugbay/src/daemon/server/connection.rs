@@ -1,12 +1,16 @@
 //! One connection to the daemon's socket: its hello, and the session of a window.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    sync::Arc,
+};
 
 use plugbay_downstream::stdio::{Window, serve_window};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncWriteExt, Interest},
     net::UnixStream,
     sync::{oneshot, watch},
     time::timeout,
@@ -16,6 +20,7 @@ use super::{Event, Phase, Shared};
 use crate::daemon::{
     contexts::Entered,
     hello::{self, Build, Hello, LONGEST, PATIENCE, PROTOCOL, Reply, Request, WindowHello},
+    pipes::{self, PipeEnd},
     socket::check_owner,
 };
 
@@ -47,13 +52,14 @@ impl Connection {
 
     async fn converse(&self, mut stream: UnixStream) -> io::Result<()> {
         check_owner(stream.peer_cred()?.uid())?;
-        let line = timeout(PATIENCE, read_line(&mut stream)).await??;
+        let mut descriptors = Vec::new();
+        let line = timeout(PATIENCE, read_line(&stream, &mut descriptors)).await??;
         let hello: Hello = match self.understand(&line).await {
             Ok(hello) => hello,
             Err(reply) => return say(&mut stream, &reply).await,
         };
         match hello.request {
-            Request::Window(window) => self.window(stream, Arc::from(window)).await,
+            Request::Window(window) => self.window(stream, descriptors, Arc::from(window)).await,
             Request::Status => say(&mut stream, &Reply::Status(Box::new(self.shared.status()))).await,
             Request::HandOver => {
                 self.hand_over().await;
@@ -102,7 +108,17 @@ impl Connection {
         let _ = timeout(PATIENCE, room).await;
     }
 
-    async fn window(&self, mut stream: UnixStream, hello: Arc<WindowHello>) -> io::Result<()> {
+    async fn window(
+        &self,
+        mut stream: UnixStream,
+        descriptors: Vec<OwnedFd>,
+        hello: Arc<WindowHello>,
+    ) -> io::Result<()> {
+        let Some(pipes) = PipeEnd::received(descriptors) else {
+            let reason = "the hello came without its pipes".to_owned();
+            return say(&mut stream, &Reply::Refused { reason }).await;
+        };
+        let (input, output) = pipes.into_tokio()?;
         let mut entered = match self.shared.contexts.enter(&hello).await {
             Ok(entered) => entered,
             Err(reason) => return say(&mut stream, &Reply::Refused { reason }).await,
@@ -120,7 +136,7 @@ impl Connection {
         let stop = async move {
             let _ = phase.wait_for(|phase| *phase == Phase::Stopping).await;
         };
-        let (input, output) = stream.into_split();
+        drop(stream);
         let served = serve_window(gateway, input, output, window, stop).await;
         drop(membership);
         served
@@ -134,14 +150,16 @@ impl Drop for Connection {
 }
 
 /// Reads one line. The other side waits for the answer, so that nothing follows it.
-async fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(16 * 1024);
+async fn read_line(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Vec<u8>> {
+    let (mut line, mut chunk) = (Vec::new(), vec![0; 16 * 1024]);
     while !line.ends_with(b"\n") {
         if line.len() > LONGEST {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the hello is too long"));
         }
-        if stream.read_buf(&mut line).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let receive = || pipes::receive(stream.as_fd(), &mut chunk, descriptors);
+        match stream.async_io(Interest::READABLE, receive).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => line.extend_from_slice(&chunk[..count]),
         }
     }
     Ok(line)
