@@ -55,6 +55,25 @@ async fn each_modern_request_is_repeated_in_its_headers() {
     assert_eq!(server.untaken(), [""; 0]); // no GET, no DELETE, no notification
 }
 
+/// A host may call a tool that it knows from the cache before the server has started.
+#[tokio::test]
+async fn a_call_waits_for_the_list_that_names_its_headers() {
+    let mut server = Server::start().await;
+    let harness = Harness::new(Setup::modern(), &server.url());
+    let queued = harness.call_with("a", r#"{"where":"north"}"#);
+    server.take("server/discover").await.answer(capabilities());
+    let list = server.take("tools/list").await;
+    let second = harness.call_with("a", r#"{"where":"south"}"#);
+    let schema = json!({ "type": "object", "properties": { "where": { "type": "string", "x-mcp-header": "Region" } } });
+    list.answer(json!({ "tools": [{ "name": "a", "inputSchema": schema }] }));
+    for (call, region) in [(queued, "north"), (second, "south")] {
+        let request = server.take_call("a").await;
+        assert_eq!(request.header("mcp-param-region"), Some(region));
+        request.answer(json!({}));
+        assert_eq!(harness.calls.end(call).await, "{}");
+    }
+}
+
 #[tokio::test]
 async fn list_changed_comes_by_subscriptions_listen() {
     let (mut harness, mut server, subscription) = Harness::modern(Setup::modern()).await;

@@ -45,8 +45,8 @@ impl Actor {
         // The call may change a resource that a host has just subscribed to.
         self.listen_if_due();
         match self.lifecycle.wanted(self.now) {
-            Admission::Ready => self.send(call),
-            Admission::Wait => {
+            Admission::Ready if !self.awaits_tools() => self.send(call),
+            Admission::Ready | Admission::Wait => {
                 self.queue.push(call, self.now, self.spec.timeouts);
                 self.hurry();
             }

@@ -24,7 +24,10 @@ use super::{
     start::{self, Plan, StartError, Started},
     start_watch::{Concern, Watch},
 };
-use crate::spec::{Timeouts, Transport};
+use crate::{
+    link::Link,
+    spec::{Timeouts, Transport},
+};
 
 impl Actor {
     /// Starts the server when its turn comes. A server behind a URL costs this machine little: its turn is now.
@@ -115,6 +118,19 @@ impl Actor {
             self.listen();
         }
         self.subscribe_all();
+        if !self.awaits_tools() {
+            self.send_waiting();
+        }
+    }
+
+    /// A modern server behind a URL wants some arguments repeated in headers, and only its list tells which.
+    pub(super) fn awaits_tools(&self) -> bool {
+        let is_modern = self.opened.era == Some(Era::Modern);
+        is_modern && !self.lists.has_listed() && matches!(self.links.up(), Some(Link::Http(_)))
+    }
+
+    /// Sends everything that has waited for the server.
+    pub(super) fn send_waiting(&mut self) {
         self.send_unsent();
         while let Some(call) = self.queue.pop() {
             self.send(call);
@@ -402,7 +418,7 @@ impl Actor {
                 None => Condition::Warming,
             },
         };
-        let pid = self.links.up().and_then(crate::link::Link::pid);
+        let pid = self.links.up().and_then(Link::pid);
         let changed = self.status.send_if_modified(|status| {
             let era = self.opened.era;
             let changed = status.condition != condition || status.pid != pid || status.era != era;

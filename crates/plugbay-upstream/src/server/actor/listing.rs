@@ -97,6 +97,7 @@ impl Actor {
             .extended(extensions.clone());
         self.report(&Ok(Arc::new(offer)));
         self.queue.started(&Ok(()));
+        self.send_waiting();
         if changed_meanwhile {
             self.lists_changed();
         }
