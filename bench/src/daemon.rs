@@ -1,4 +1,4 @@
-//! Section `daemon`: what the bridge and the daemon cost beside `plugbay serve --no-daemon`.
+//! Section `daemon`: what the bridge and the daemon cost beside `plugbay serve --no-daemon`, alone and behind a pump.
 
 mod report;
 mod running;
@@ -27,6 +27,8 @@ use crate::target::{Target, exposed};
 use crate::{Outcome, gateway, output};
 
 const PLAIN: &str = "plain";
+/// The floor: a process between host and gateway that only copies bytes.
+const PUMPED: &str = "pumped";
 const DAEMON: &str = "daemon";
 const SERVER: &str = "stub";
 const SERVERS: usize = 5;
@@ -49,6 +51,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let binary = gateway::find(settings.gateway.as_deref())?;
     let targets = [
         Target::plugbay(PLAIN, binary.clone(), Some("all".to_owned())),
+        Target::pumped(PUMPED, binary.clone()),
         Target::daemon(DAEMON, binary.clone()),
     ];
     let (conditions, (rows, windows)) = Conditions::during(settings, |rounds| {
@@ -58,7 +61,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
             rows.extend(report::rows(&case, &measure(&case, &targets, &binary, rounds)?));
         }
         output::progress("windows …");
-        Ok((rows, windows(&targets[1], &binary, rounds)?))
+        Ok((rows, windows(&targets[2], &binary, rounds)?))
     })?;
     output::show(&if settings.is_json() {
         report::json(&conditions, &rows, &windows).to_string()

@@ -23,6 +23,10 @@ enum Route {
         binary: PathBuf,
         mode: Option<String>,
     },
+    /// The same behind a pump: what any process between host and gateway costs.
+    Pumped {
+        binary: PathBuf,
+    },
     /// The same through the daemon.
     Daemon {
         binary: PathBuf,
@@ -73,6 +77,11 @@ impl Target {
         Self { name: name.to_owned(), route: Route::Plugbay { binary, mode } }
     }
 
+    /// plugbay in mode `all`, behind a pump.
+    pub(crate) fn pumped(name: &str, binary: PathBuf) -> Self {
+        Self { name: name.to_owned(), route: Route::Pumped { binary } }
+    }
+
     /// plugbay in mode `all`, through its daemon.
     pub(crate) fn daemon(name: &str, binary: PathBuf) -> Self {
         Self { name: name.to_owned(), route: Route::Daemon { binary } }
@@ -115,18 +124,21 @@ impl Target {
             }
             Route::Plugbay { binary, mode } => {
                 let mut serve = Command::new(binary);
-                // Away from any project's own config file.
-                serve.current_dir(sandbox.path("home"));
                 serve
                     .args(["serve", "--no-daemon", "--config"])
                     .arg(sandbox.config(servers, mode.as_deref())?);
-                serve
+                at_home(serve, sandbox)
+            }
+            Route::Pumped { binary } => {
+                let mut pump = Command::new(std::env::current_exe()?);
+                pump.arg("pump").arg(binary);
+                pump.args(["serve", "--no-daemon", "--config"]).arg(sandbox.config(servers, Some("all"))?);
+                at_home(pump, sandbox)
             }
             Route::Daemon { binary } => {
                 let mut serve = Command::new(binary);
-                serve.current_dir(sandbox.path("home"));
                 serve.args(["serve", "--config"]).arg(sandbox.config(servers, Some("all"))?);
-                serve
+                at_home(serve, sandbox)
             }
             Route::Other { words } => {
                 let config = sandbox.config(servers, None)?;
@@ -137,6 +149,12 @@ impl Target {
         sandbox.confine(&mut command);
         Ok(command)
     }
+}
+
+/// Away from any project's own config file.
+fn at_home(mut command: Command, sandbox: &Sandbox) -> Command {
+    command.current_dir(sandbox.path("home"));
+    command
 }
 
 /// How a gateway shows `tool` of `server`: by our own name for it, or by anything that holds both.
