@@ -43,6 +43,8 @@ const CALLS = {
     sqlite: ["list_tables", {}],
     calculator: ["calculate", { expression: "6*7" }],
 };
+// A shared server is told all that hosts can do, and some list more tools then; so each window can do all of it.
+const CAPABILITIES = { roots: {}, sampling: {}, elicitation: { form: {}, url: {} } };
 const ten = servers(scratch).filter(({ name }) => CALLS[name]);
 
 // What each window has of its own: its mode and its filter, and how a host of that mode calls a tool.
@@ -94,14 +96,14 @@ function open(window, { home, serve, scope }) {
     return { ...window, client: serve(program, file, { cwd: project, home }) };
 }
 
-// Calls a tool of each server and gives the list that the window ends up with, as text.
+// Calls a tool of each server and gives the list that the window ends up with: definitions by name.
 async function use({ name, activates, call, client }) {
     try {
-        await client.initialize({ name: `window-${name}` });
+        await client.initialize({ name: `window-${name}`, capabilities: CAPABILITIES });
         await everyServerListed(client, name);
         if (activates) await callTool(client, "gateway_activate", { name: "*" });
         await Promise.all(ten.map((server) => callTool(client, ...call(server.name, ...CALLS[server.name]))));
-        return JSON.stringify([...(await listTools(client))].sort());
+        return await listTools(client);
     } catch (error) {
         throw new Error(`window ${name}: ${error.message}\n${client.said}`);
     }
@@ -158,7 +160,9 @@ function show(runs) {
 
 function check() {
     WINDOWS.forEach(({ name }, index) => {
-        if (plain.lists[index] !== shared.lists[index]) problems.push(`window ${name} lists other tools through the daemon`);
+        const [without, within] = [plain.lists[index], shared.lists[index]];
+        const differing = [...new Set([...without.keys(), ...within.keys()])].filter((tool) => without.get(tool) !== within.get(tool));
+        if (differing.length > 0) problems.push(`window ${name} lists other tools through the daemon: ${differing.join(", ")}`);
     });
     if (options.scopes === "shared") {
         for (const { name, command } of ten) if (copies(shared, command) !== 1) problems.push(`${name} runs ${copies(shared, command)} times`);

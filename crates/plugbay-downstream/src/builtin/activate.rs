@@ -206,7 +206,7 @@ fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<St
 }
 
 /// Servers that cannot be started, and why.
-type Down = BTreeMap<ServerName, Arc<Failure>>;
+pub(super) type Down = BTreeMap<ServerName, Arc<Failure>>;
 
 /// Waits until each server is ready and listed, or has failed.
 pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<ServerName>) -> Down {

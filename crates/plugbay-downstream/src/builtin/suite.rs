@@ -13,7 +13,11 @@ use plugbay_core::{
     wire::string_value,
 };
 
-use super::{activate::warmed_up, call_arguments::Arguments, inner_route};
+use super::{
+    activate::{Down, warmed_up},
+    call_arguments::Arguments,
+    inner_route,
+};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
@@ -30,17 +34,21 @@ const FOUND: usize = 10;
 pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
     let snapshot = context.snapshot();
     if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
-        return serve_now(context, server);
+        return serve_now(context, server, &Down::new());
     }
     let (owned, server) = (context.to_owned(), server.clone());
     let servers = BTreeSet::from([server.clone()]);
     let warming = async move { warmed_up(owned.borrow(), &servers).await };
-    context.later(warming, move |context, _| serve_now(context, &server));
+    context.later(warming, move |context, down| serve_now(context, &server, &down));
 }
 
-fn serve_now(context: RequestContext<'_>, server: &ServerName) {
+/// `down`: the servers that were waited for in vain.
+fn serve_now(context: RequestContext<'_>, server: &ServerName, down: &Down) {
     let RequestContext { session, request, .. } = context;
     let snapshot = context.snapshot();
+    if let Some(reason) = unlisted(&snapshot, server, down) {
+        return context.text(&Err(reason));
+    }
     let reply = match action(request) {
         // A query has to be searched for.
         Action::Introspect if query(request).is_some() => {
@@ -59,6 +67,18 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName) {
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
     };
     context.text(&reply);
+}
+
+/// Why nothing is known of the server's tools.
+fn unlisted(snapshot: &Snapshot, server: &ServerName, down: &Down) -> Option<String> {
+    if snapshot.catalog.get(server).is_some() {
+        return None;
+    }
+    // A server that is slow to start is not reported as failed.
+    Some(match snapshot.catalog.failure(server).or(down.get(server)) {
+        Some(failure) => format!("{server} does not work: {}", failure.with_advice()),
+        None => format!("{server} has not listed its tools yet; try again soon"),
+    })
 }
 
 enum Action {
@@ -95,9 +115,6 @@ fn introspect(
     request: &Request,
     server: &ServerName,
 ) -> Result<String, String> {
-    if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
-        return Err(format!("{server} does not work: {}", failure.with_advice()));
-    }
     // What is wanted may stand below `args` too: a model puts it where it puts everything else.
     let outer = Arguments::of(request);
     let inner = outer.object("args");
@@ -189,4 +206,25 @@ fn sentence(arguments: &[u8]) -> Option<String> {
     let text = string_value(arguments)?;
     let bare = || Some(text.clone().into_owned()).filter(|text| !text.trim().is_empty());
     if text.trim_start().starts_with('{') { Arguments::within(text.as_bytes()).text("query") } else { bare() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plugbay_core::{catalog::Catalog, failure::Failure, surface::Layout};
+
+    use super::*;
+
+    #[test]
+    fn a_suite_of_a_server_without_a_tool_list_says_why() {
+        let snapshot = Snapshot::new(Arc::new(Catalog::default()), Arc::new(Layout::default()), true);
+        let server = ServerName::parse("slow").unwrap();
+        let slow =
+            Arc::new(Failure::new("is not ready after 30 s and goes on", Vec::new()).with_remedy("wait"));
+        let told = |down: &Down| unlisted(&snapshot, &server, down).unwrap();
+        assert_eq!(told(&Down::new()), "slow has not listed its tools yet; try again soon");
+        let down = Down::from([(server.clone(), slow)]);
+        assert_eq!(told(&down), "slow does not work: is not ready after 30 s and goes on; try: wait");
+    }
 }
