@@ -52,7 +52,8 @@ struct Holder {
 /// The right to run one instance; given back on drop.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    slots: Arc<Slots>,
+    /// `None`: it was never taken.
+    slots: Option<Arc<Slots>>,
     number: u64,
 }
 
@@ -81,23 +82,19 @@ impl Slots {
 
     /// Lets the first starts in the queue take the slots that are free.
     fn hand_out(self: &Arc<Self>) {
-        loop {
-            let mut state = self.lock();
-            if state.holders.len() >= state.limit {
-                return;
-            }
+        let mut state = self.lock();
+        state.waiting.retain(|(_, waiter)| !waiter.is_closed());
+        while state.holders.len() < state.limit {
             let Some((commands, waiter)) = state.waiting.pop_front() else { return };
-            let slot = self.take(&mut state, commands);
-            drop(state); // a slot that nobody waits for any more comes back at once, and needs the lock
-            let _ = waiter.send(slot);
+            let number = state.next;
+            state.next += 1;
+            if let Err(mut unwanted) = waiter.send(Slot { slots: Some(Arc::clone(self)), number }) {
+                // Its start was given up just now. Dropped as it is, it would ask for the lock.
+                unwanted.slots = None;
+                continue;
+            }
+            state.holders.push(Holder { number, commands, leaving: false });
         }
-    }
-
-    fn take(self: &Arc<Self>, state: &mut State, commands: Commands) -> Slot {
-        let number = state.next;
-        state.next += 1;
-        state.holders.push(Holder { number, commands, leaving: false });
-        Slot { slots: Arc::clone(self), number }
     }
 
     /// Asks the instance to stop that was unused longest, unless enough of them are about to.
@@ -163,8 +160,10 @@ impl SlotRequest {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.lock().holders.retain(|holder| holder.number != self.number);
-        self.slots.hand_out();
+        if let Some(slots) = self.slots.take() {
+            slots.lock().holders.retain(|holder| holder.number != self.number);
+            slots.hand_out();
+        }
     }
 }
 
@@ -173,4 +172,33 @@ async fn asked<T>(commands: &Commands, question: fn(oneshot::Sender<T>) -> Comma
     let (reply, replied) = oneshot::channel();
     commands.upgrade()?.send(question(reply)).ok()?;
     timeout(REPLY, replied).await.ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(limit: usize) -> (Arc<Slots>, mpsc::UnboundedSender<Command>) {
+        (Arc::new(Slots::new(ServerName::parse("s").unwrap(), limit)), mpsc::unbounded_channel().0)
+    }
+
+    /// Each start that gave up was handed the slot from within the return of the one before, until the stack ended.
+    #[tokio::test(start_paused = true)]
+    async fn starts_that_gave_up_are_forgotten_and_the_next_gets_the_slot() {
+        let (slots, actor) = slots(1);
+        let request = || SlotRequest { slots: Arc::clone(&slots), commands: actor.downgrade() };
+        let held = request().slot().await.unwrap();
+        for _ in 0..3 {
+            assert!(matches!(request().slot().await, Err(CallError::Busy { limit: 1, .. })));
+        }
+        let given_up: Vec<_> = (0..100_000).map(|_| oneshot::channel().0).collect();
+        slots.lock().waiting.extend(given_up.into_iter().map(|waiter| (actor.downgrade(), waiter)));
+        let next = tokio::spawn(request().slot());
+        tokio::task::yield_now().await;
+        drop(held);
+        let next = next.await.unwrap().unwrap();
+        assert_eq!((slots.taken(), slots.lock().waiting.len()), (1, 0));
+        drop(next);
+        assert_eq!(slots.taken(), 0);
+    }
 }

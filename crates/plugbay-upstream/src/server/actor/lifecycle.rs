@@ -26,31 +26,45 @@ use super::{
 };
 use crate::{
     link::Link,
+    slots::Slot,
     spec::{Timeouts, Transport},
+    starts::Turn,
 };
 
 impl Actor {
-    /// Starts the server when its turn comes. A server behind a URL costs this machine little: its turn is now.
+    /// Starts the server. An instance that needs a slot waits for it outside the queue: it holds up no other server.
     pub(super) fn start(&mut self) {
-        match self.spec.transport {
-            Transport::Stdio(_) => {
-                let turn = self.context.starts.gate().enter(self.queue.priority());
-                self.links.current = Current::Queued(turn);
-            }
-            Transport::Http(_) => self.launch(),
+        match self.context.slots.clone() {
+            Some(request) => self.links.current = Current::AwaitingSlot(Box::pin(request.slot())),
+            None => self.enqueue(None),
         }
     }
 
+    /// Starts the server when its turn comes. A server behind a URL costs this machine little: its turn is now.
+    pub(super) fn enqueue(&mut self, slot: Option<Slot>) {
+        match self.spec.transport {
+            Transport::Stdio(_) => {
+                let turn = self.context.starts.gate().enter(self.queue.priority());
+                self.links.current = Current::Queued(turn, slot);
+            }
+            Transport::Http(_) => self.launch_in(slot, None),
+        }
+    }
+
+    /// The turn of the server has come.
     pub(super) fn launch(&mut self) {
-        let turn = match std::mem::take(&mut self.links.current) {
-            Current::Queued(turn) => Some(turn),
-            Current::Down | Current::Opening(_) | Current::Up(_) => None,
-        };
+        if let Current::Queued(turn, slot) = std::mem::take(&mut self.links.current) {
+            self.launch_in(slot, Some(turn));
+        }
+    }
+
+    fn launch_in(&mut self, slot: Option<Slot>, turn: Option<Turn>) {
         let (slow, slow_inbox) = mpsc::unbounded_channel();
         let plan = Plan {
             dialect: self.speech.dialect,
             guesses_framing: self.speech.guesses_framing(&self.spec),
             watch: Watch::begin(&self.spec, &self.context.starts, turn),
+            slot,
             slow,
         };
         let start = Box::pin(start::start(Arc::clone(&self.spec), self.context.clone(), plan));
@@ -59,14 +73,15 @@ impl Actor {
 
     /// A start that waits for its turn becomes as urgent as those who wait for it.
     pub(super) fn hurry(&self) {
-        if let Current::Queued(turn) = &self.links.current {
+        if let Current::Queued(turn, _) = &self.links.current {
             turn.raise(self.queue.priority());
         }
     }
 
     /// Leaves the queue of starts if nobody wants the server any more.
     pub(super) fn leave_if_unwanted(&mut self) {
-        if matches!(self.links.current, Current::Queued(_)) && !self.queue.is_wanted() {
+        let waits = matches!(self.links.current, Current::AwaitingSlot(_) | Current::Queued(..));
+        if waits && !self.queue.is_wanted() {
             self.links.current = Current::Down;
             self.lifecycle.stopped();
         }
@@ -148,15 +163,12 @@ impl Actor {
     }
 
     pub(super) fn start_failed(&mut self, error: StartError) {
-        if let Some(busy) = error.busy {
-            return self.no_slot(&busy);
-        }
         self.speech.start_failed(&self.spec, error.end);
         self.fail(error.failure, Vec::new());
     }
 
     /// Other sessions use all instances: nothing is wrong with the server, and the next call tries again.
-    fn no_slot(&mut self, busy: &CallError) {
+    pub(super) fn no_slot(&mut self, busy: &CallError) {
         self.links.current = Current::Down;
         self.lifecycle.stopped();
         self.queue.started(&Err(Arc::new(Failure::new(busy.to_string(), Vec::new()))));

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     exchange::{Caller, Ticket},
-    failure::Failure,
+    failure::{CallError, Failure},
 };
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
@@ -58,8 +58,10 @@ pub(super) struct Links {
 pub(super) enum Current {
     #[default]
     Down,
+    /// Other instances of this server run, and one of them may give way.
+    AwaitingSlot(Pin<Box<dyn Future<Output = Result<Slot, CallError>> + Send>>),
     /// Other servers start first.
-    Queued(Turn),
+    Queued(Turn, Option<Slot>),
     Opening(Opening),
     Up(Link),
 }
@@ -85,7 +87,7 @@ impl Links {
         self.start_ended();
         match std::mem::take(&mut self.current) {
             Current::Up(link) => Some(link),
-            Current::Down | Current::Queued(_) | Current::Opening(_) => None,
+            Current::Down | Current::AwaitingSlot(_) | Current::Queued(..) | Current::Opening(_) => None,
         }
     }
 
@@ -153,7 +155,8 @@ pub(super) async fn next(current: &mut Current, slow_caller: &mut Option<Arc<dyn
     }
     match current {
         Current::Down => pending().await,
-        Current::Queued(turn) => {
+        Current::AwaitingSlot(slot) => Event::Slot(slot.await),
+        Current::Queued(turn, _) => {
             turn.granted().await;
             Event::Turn
         }
@@ -203,7 +206,7 @@ impl Actor {
         self.queue.keep_unsent(unsent);
         match &self.links.current {
             Current::Up(_) => self.send_unsent(),
-            Current::Queued(_) | Current::Opening(_) => {}
+            Current::AwaitingSlot(_) | Current::Queued(..) | Current::Opening(_) => {}
             Current::Down => {
                 for (ticket, _) in self.queue.take_unsent() {
                     self.undelivered(ticket, &TransportError::SessionGone);

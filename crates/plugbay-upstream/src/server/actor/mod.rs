@@ -22,7 +22,7 @@ use std::{
 use plugbay_core::{
     catalog::Dialect,
     exchange::Caller,
-    failure::Failure,
+    failure::{CallError, Failure},
     lifecycle::{Lifecycle, Patience},
     pending::Pending,
 };
@@ -44,7 +44,7 @@ use super::{
         start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
     },
 };
-use crate::{link::LinkEvent, spec::ServerSpec};
+use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
 
 /// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
@@ -85,6 +85,8 @@ enum Waiting {
 /// Everything that can happen to a server.
 enum Event {
     Command(Option<Command>),
+    /// An instance of the server may run, or none can.
+    Slot(Result<Slot, CallError>),
     /// The server may start now.
     Turn,
     /// The start goes on after its time-out.
@@ -167,6 +169,8 @@ impl Actor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Command(Some(command)) => self.command(command),
+            Event::Slot(Ok(slot)) => self.enqueue(Some(slot)),
+            Event::Slot(Err(busy)) => self.no_slot(&busy),
             Event::Turn => self.launch(),
             Event::Slow(failure) => self.start_is_slow(failure),
             Event::Opened(Ok(started)) => self.opened(started),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plugbay_core::{
     catalog::Dialect,
     era::Era,
-    failure::{CallError, Cause, Failure},
+    failure::{Cause, Failure},
     start::{AttemptEnd, GiveUp},
     wire::Framing,
 };
@@ -39,29 +39,21 @@ pub(super) struct Started {
 pub(super) struct StartError {
     pub(super) failure: Failure,
     pub(super) end: AttemptEnd,
-    /// The server was not even started, because other sessions use all its instances.
-    pub(super) busy: Option<CallError>,
 }
 
-/// A start that is to begin: its dialect, its slot, and who hears that it is slow.
+/// A start that is to begin: its dialect, its turn, its slot, and who hears that it is slow.
 pub(super) struct Plan {
     pub(super) dialect: Dialect,
     /// The framing is only tried out.
     pub(super) guesses_framing: bool,
     pub(super) watch: Watch,
+    pub(super) slot: Option<Slot>,
     pub(super) slow: mpsc::UnboundedSender<Failure>,
 }
 
 impl From<Failure> for StartError {
     fn from(failure: Failure) -> Self {
-        Self { failure, end: AttemptEnd::Unclear, busy: None }
-    }
-}
-
-impl From<CallError> for StartError {
-    fn from(busy: CallError) -> Self {
-        let failure = Failure::new(busy.to_string(), Vec::new());
-        Self { failure, end: AttemptEnd::Unclear, busy: Some(busy) }
+        Self { failure, end: AttemptEnd::Unclear }
     }
 }
 
@@ -71,11 +63,7 @@ pub(super) async fn start(
     context: ServerContext,
     plan: Plan,
 ) -> Result<Started, StartError> {
-    let slot = match context.slots.clone() {
-        Some(request) => Some(request.slot().await?),
-        None => None,
-    };
-    let Plan { dialect, guesses_framing, mut watch, slow } = plan;
+    let Plan { dialect, guesses_framing, mut watch, slot, slow } = plan;
     let mut attempt = Attempt { spec, dialect, guesses_framing, first_failure: None };
     loop {
         let mut link = attempt.connect(&context)?;
@@ -221,7 +209,7 @@ impl Attempt {
             GiveUp::TooLong => AttemptEnd::Unclear,
         };
         self.end(link);
-        StartError { failure, end, busy: None }
+        StartError { failure, end }
     }
 
     /// Of two failures the first is reported: it is about the transport that was expected.

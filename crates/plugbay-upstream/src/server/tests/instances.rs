@@ -333,3 +333,25 @@ async fn a_server_that_keeps_a_file_gets_one_for_each_session() {
     let seen = environments.lock().unwrap().clone();
     assert_eq!(seen, ["/files/s-one.json", "/files/s-two.json"].map(|path| Some(path.to_owned())));
 }
+
+/// Otherwise sessions that wait for a busy server would hold up the start of every other one.
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_waits_for_its_slot_holds_up_no_other_start() {
+    let mut stage = Stage::new();
+    stage.instances.starts.set_slots(Some(1));
+    let (pool, _attached) = stage.per_session(1);
+    let (busy, waiting) = (stage.session(&pool), stage.session(&pool));
+    let mut peer = stage.first_call(&busy).await;
+    let call = stage.call(&busy, "long");
+    let in_flight = peer.expect_call("long").await;
+    let refused = stage.call(&waiting, "second");
+    sleep(SECOND / 10).await;
+    let before = tokio::time::Instant::now();
+    let shared = stage.attach("/b", Sharing::Everybody, &user().user);
+    shared.handle().refresh();
+    stage.opened().await;
+    assert!(before.elapsed() < SECOND, "{:?}", before.elapsed());
+    assert!(stage.calls.end(refused).await.contains("busy"));
+    peer.answer(&in_flight, serde_json::json!({ "content": [] })).await;
+    stage.calls.end(call).await;
+}
