@@ -4,6 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
+    thread::{self, JoinHandle},
 };
 
 use crate::{
@@ -16,6 +17,8 @@ use crate::{
 pub struct HttpGateway {
     child: Child,
     address: String,
+    /// Reads stderr to its end, and returns all of it.
+    stderr: Option<JoinHandle<String>>,
 }
 
 /// One connection.
@@ -57,8 +60,12 @@ impl HttpGateway {
             }
         };
         // Somebody must read on, or the gateway would count the lines that it lost.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, address }
+        let stderr = thread::spawn(move || {
+            let mut rest = Vec::new();
+            let _ = lines.read_to_end(&mut rest);
+            told + &String::from_utf8_lossy(&rest)
+        });
+        Self { child, address, stderr: Some(stderr) }
     }
 
     pub fn address(&self) -> &str {
@@ -102,6 +109,12 @@ impl HttpGateway {
 
     pub fn ended(&mut self) -> ExitStatus {
         wait_until("the gateway to end", DEADLINE, || self.child.try_wait().expect("a child"))
+    }
+
+    /// Everything that the gateway wrote to stderr, once it has ended.
+    pub fn into_stderr(mut self) -> String {
+        self.ended();
+        self.stderr.take().map(|reader| reader.join().expect("a reader")).unwrap_or_default()
     }
 }
 

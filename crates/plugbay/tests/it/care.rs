@@ -124,7 +124,7 @@ fn metrics_of_calls_are_served_behind_the_token() {
 }
 
 #[test]
-fn no_secret_is_in_a_log_an_audit_line_a_metric_a_trace_or_a_status() {
+fn no_secret_is_in_a_log_an_audit_line_a_metric_a_trace_a_status_or_an_error() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("s", Script::friendly().tool("echo", r#"{"echo":true}"#))]);
     let mut config = config.value();
@@ -140,18 +140,40 @@ fn no_secret_is_in_a_log_an_audit_line_a_metric_a_trace_or_a_status() {
         ("OTEL_METRIC_EXPORT_INTERVAL", "200".to_owned()),
     ];
     let exporter: Vec<(&str, &str)> = exporter.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut gateway = start(&workspace, &options, &exporter, &token);
+    let gateway = start(&workspace, &options, &exporter, &token);
     let answer = call(&gateway, &token, "s__echo", &json!({ "password": "CANARY-argument" }));
     assert!(answer.body.contains("CANARY-argument"), "the result has it: {answer:?}");
-    call(&gateway, &token, "s__no_such_tool", &json!({ "password": "CANARY-argument" }));
+    let password = json!({ "password": "CANARY-argument" });
+    let plain_call = |token: &str, tool: &str| {
+        let authorization = format!("Bearer {token}");
+        let headers = [("authorization", &*authorization), ("x-session-id", "CANARY-session")];
+        let mut host = gateway.connect();
+        host.request_at(
+            "POST",
+            "/tools/call",
+            &headers,
+            &json!({ "name": tool, "arguments": password }).to_string(),
+        );
+        host.reply()
+    };
+    let errors = [
+        call(&gateway, &token, "s__no_such_tool", &password),
+        call(&gateway, "CANARY-token", "s__echo", &password),
+        ask(&gateway, &token, "no/such/method", "", r#","x":"CANARY-member""#),
+        plain_call(&token, "s__no_such_tool"),
+        plain_call("CANARY-token", "s__echo"),
+    ];
     let spans = collector.spans(2);
     let (_, metrics) = get(gateway.address(), "/metrics", &token);
     let (_, status, _) = plugbay(&workspace, &["status", "--json"]);
     wait_until("an audit line", DEADLINE, || (!lines(&audit).is_empty()).then_some(()));
     collector.await_metric("mcp.server.operation.duration");
     gateway.terminate();
-    gateway.ended();
     let mut told = vec![("metrics", metrics), ("status", status), ("OTLP", collector.everything())];
+    told.push(("stderr", gateway.into_stderr()));
+    told.extend(
+        errors.map(|error| ("an error", format!("{} {:?} {}", error.status, error.headers, error.body))),
+    );
     for file in workspace.files("state").into_iter().chain([audit.clone()]) {
         let text = fs::read(&file).unwrap_or_default();
         told.push(("a file", format!("{}: {}", file.display(), String::from_utf8_lossy(&text))));
