@@ -110,6 +110,7 @@ impl Actor {
         self.lists.restarted();
         self.subscriptions.restarted();
         self.lifecycle.started(self.now);
+        self.forget_hosts();
         self.list();
         if self.opened.era == Some(Era::Modern) && self.opened.capabilities.item_kinds().next().is_some() {
             self.listen();

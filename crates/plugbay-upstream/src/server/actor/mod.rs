@@ -40,7 +40,7 @@ use super::{
     message::{Command, Status},
     opening::Opened,
     state::{
-        list_schedule::ListSchedule, listing::Listing, server_requests::ServerRequests,
+        known_hosts::KnownHosts, list_schedule::ListSchedule, listing::Listing, server_requests::ServerRequests,
         start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
     },
 };
@@ -66,6 +66,8 @@ pub(super) struct Actor {
     queue: StartQueue,
     /// Requests that the server has not answered yet.
     pending: Pending<Waiting>,
+    /// Whose calls the process has had.
+    known_hosts: KnownHosts,
     server_requests: ServerRequests,
     tasks: Tasks,
     lists: ListSchedule,
@@ -126,6 +128,7 @@ impl Actor {
             opened: Opened::default(),
             queue: StartQueue::default(),
             pending: Pending::default(),
+            known_hosts: KnownHosts::default(),
             server_requests: ServerRequests::default(),
             tasks: Tasks::default(),
             lists: ListSchedule::default(),
