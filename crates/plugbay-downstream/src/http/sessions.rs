@@ -12,7 +12,9 @@ use plugbay_core::wire::Frame;
 use tokio::time::Instant;
 
 use super::{access::Caller, negotiate::single, reject::Rejection, stream::EventStream};
-use crate::{budget::Budget, outbox::Outbox, seal::Owner, session::Session};
+use crate::{
+    budget::{Budget, UNREAD},
+    outbox::Outbox, seal::Owner, session::Session};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -21,8 +23,6 @@ const LIMIT: usize = 4096;
 const IDLE: Duration = Duration::from_secs(3600);
 /// One that was not used for so long gives way when there are too many.
 const EVICTABLE: Duration = Duration::from_secs(60);
-/// What one host may leave unread before its requests are turned away.
-const UNREAD: usize = 16 * 1024 * 1024;
 /// Streams of one host whose answers have not been fetched yet, or not surely.
 const STREAMS: usize = 64;
 /// What may be kept for a host that lost the very last bytes of its answers.

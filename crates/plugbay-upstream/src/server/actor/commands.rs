@@ -84,6 +84,7 @@ impl Actor {
         let unlimited = matches!(task_role, TaskRole::Await(_)).then_some(Duration::MAX);
         self.tasks.sending(ticket, &caller, task_role);
         self.note_host(&caller);
+        self.links.slow_callers.called(&*caller);
         let patience = timeout.or(unlimited).unwrap_or(self.spec.timeouts.call);
         let at_most = patience.max(self.spec.timeouts.call_max);
         self.pending.register(ticket, Waiting::Host(caller), self.now, patience, at_most);

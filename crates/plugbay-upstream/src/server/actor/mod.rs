@@ -155,7 +155,7 @@ impl Actor {
 
     async fn next_event(&mut self) -> Event {
         self.arm_timer();
-        let Links { current, retired, slow_caller, .. } = &mut self.links;
+        let Links { current, retired, slow_callers, .. } = &mut self.links;
         tokio::select! {
             // Commands first: all that wait go out in one write. The server last: one that never stops
             // sending must not stop the clock.
@@ -163,7 +163,7 @@ impl Actor {
             command = self.inbox.recv() => Event::Command(command),
             () = self.timer.fired() => Event::Tick,
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
-            event = links::next(current, slow_caller) => event,
+            event = links::next(current, slow_callers) => event,
         }
     }
 
