@@ -17,6 +17,8 @@ use plugbay_core::{
     surface::Snapshot,
 };
 
+use sha2::{Digest, Sha256};
+
 use crate::rate::{Limited, Meter};
 
 /// Views of one caller that are kept: sessions with servers of their own see different snapshots.
@@ -61,9 +63,16 @@ impl Principal {
         Self { observer, ..Self::default() }
     }
 
-    /// The same in a session.
+    /// The same in a session with servers of its own.
     pub(crate) fn within(self, session: &SessionKey) -> Self {
         Self { key: Some(session.clone()), ..self }
+    }
+
+    /// The same for a session of this key. Operators see the digest: the key stays secret.
+    pub(crate) fn marked_by(mut self, session: &SessionKey) -> Self {
+        let digest = Sha256::digest(session.as_bytes());
+        self.session.0.copy_from_slice(&digest[..8]);
+        self
     }
 
     /// The same for a session of its own, whose id nobody knows.

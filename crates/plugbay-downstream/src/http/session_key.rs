@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use hyper::{HeaderMap, StatusCode, Uri};
-use plugbay_core::{capabilities::ClientCapabilities, observe::SessionMark, scope::SessionKey};
-use sha2::{Digest, Sha256};
+use plugbay_core::{capabilities::ClientCapabilities, scope::SessionKey};
 
 use super::{Shared, access::Caller, host_views, negotiate::single, reject::Rejection};
 use crate::{gateway::Gateway, principal::Principal};
@@ -61,8 +60,7 @@ impl Shared {
     }
 
     fn enter_as(&self, caller: Caller, session: &SessionKey) -> Gateway {
-        let principal = Principal { session: mark(session), ..self.used_by(caller).principal };
-        Gateway { principal, ..self.gateway.clone() }.enter(session)
+        self.used_by(caller).enter(session)
     }
 
     /// The gateway as a caller may use it, in no session.
@@ -70,14 +68,6 @@ impl Shared {
         let principal = Principal { account: self.access.account(caller), ..self.gateway.principal.clone() };
         Gateway { principal, ..self.gateway.clone() }
     }
-}
-
-/// Operators see a session by this: its id stays secret.
-fn mark(session: &SessionKey) -> SessionMark {
-    let digest = Sha256::digest(session.as_bytes());
-    let mut mark = SessionMark::default();
-    mark.0.copy_from_slice(&digest[..8]);
-    mark
 }
 
 /// What a session is named by. Names of one kind never meet those of another.
