@@ -215,13 +215,12 @@ impl Servers for SessionPool {
         }
     }
 
-    fn refresh(&self) {
-        self.pool.refresh();
-        self.each_own(|handle| {
-            if handle.status().borrow().condition == Condition::Ready {
-                handle.refresh();
-            }
-        });
+    fn refresh(&self, server: &ServerName) {
+        self.pool.refresh(server);
+        let own = self.existing(server).ok().flatten();
+        if let Some(own) = own.filter(|own| own.status().borrow().condition == Condition::Ready) {
+            own.refresh();
+        }
     }
 
     fn is_idle(&self, server: &ServerName) -> bool {
