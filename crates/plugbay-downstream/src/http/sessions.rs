@@ -11,10 +11,14 @@ use hyper::{HeaderMap, StatusCode};
 use plugbay_core::wire::Frame;
 use tokio::time::Instant;
 
-use super::{access::Caller, negotiate::single, reject::Rejection, stream::EventStream};
+use super::{access::Caller, negotiate::single, reject::Rejection, session_key, stream::EventStream};
 use crate::{
     budget::{Budget, UNREAD},
-    outbox::Outbox, seal::Owner, session::Session};
+    outbox::Outbox,
+    principal::mark,
+    seal::Owner,
+    session::Session,
+};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -90,6 +94,11 @@ impl Sessions {
         let id = named(headers)?;
         let found = self.lock().get(id).filter(|http_session| http_session.owner == caller).cloned();
         let http_session = found.ok_or_else(unknown)?;
+        let session = http_session.session.gateway().principal.session;
+        if session_key::name(headers)?.is_some() && mark(&session_key::named(caller, headers)?) != session {
+            let why = "X-Session-ID is not that of the initialize request; open another session for it";
+            return Err(Rejection::new(StatusCode::BAD_REQUEST, why));
+        }
         http_session.lock().used = Instant::now();
         Ok(http_session)
     }
