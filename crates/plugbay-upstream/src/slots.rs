@@ -1,7 +1,6 @@
 //! How many instances of one server may run at a time, and which of them gives way to another session.
 
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -35,7 +34,46 @@ struct State {
     next: u64,
     holders: Vec<Holder>,
     /// Starts that wait, the first comer first.
-    waiting: VecDeque<(Commands, oneshot::Sender<Slot>)>,
+    waiting: Vec<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    commands: Commands,
+    user: SlotUser,
+    slot: oneshot::Sender<Slot>,
+}
+
+/// For whom an instance runs.
+#[derive(Debug, Clone)]
+pub(crate) struct SlotUser {
+    /// The server as one gateway has configured it.
+    pub(crate) group: GroupId,
+    /// The caller whose session it is.
+    pub(crate) caller: Arc<[u8]>,
+}
+
+/// Tells one gateway's part in the slots from those of others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupId(Arc<()>);
+
+impl PartialEq for GroupId {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl State {
+    fn held_by(&self, caller: &[u8]) -> usize {
+        self.holders.iter().filter(|holder| *holder.user.caller == *caller).count()
+    }
+
+    /// The start that is next: that of the caller with the fewest instances, and of these the first comer.
+    fn next_waiter(&mut self) -> Option<Waiter> {
+        let held = |waiter: &Waiter| self.held_by(&waiter.user.caller);
+        let next = (0..self.waiting.len()).min_by_key(|index| held(&self.waiting[*index]))?;
+        Some(self.waiting.remove(next))
+    }
 }
 
 /// The way to an actor, which this does not keep alive.
@@ -45,6 +83,7 @@ pub(crate) type Commands = mpsc::WeakUnboundedSender<Command>;
 struct Holder {
     number: u64,
     commands: Commands,
+    user: SlotUser,
     /// It has agreed to stop.
     leaving: bool,
 }
@@ -60,6 +99,7 @@ pub(crate) struct Slot {
 #[derive(Debug, Clone)]
 pub(crate) struct SlotRequest {
     pub(crate) slots: Arc<Slots>,
+    pub(crate) user: SlotUser,
     pub(crate) commands: Commands,
 }
 
@@ -74,51 +114,53 @@ impl Slots {
         self.hand_out();
     }
 
-    /// How many instances run.
-    pub(crate) fn taken(&self) -> usize {
-        self.lock().holders.len()
+    /// How many instances run for this gateway.
+    pub(crate) fn taken_by(&self, group: &GroupId) -> usize {
+        self.lock().holders.iter().filter(|holder| holder.user.group == *group).count()
     }
 
-    /// Lets the first starts in the queue take the slots that are free.
+    /// Lets the next starts in the queue take the slots that are free.
     fn hand_out(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
             if state.holders.len() >= state.limit {
                 return;
             }
-            let Some((commands, waiter)) = state.waiting.pop_front() else { return };
-            let slot = self.take(&mut state, commands);
+            let Some(Waiter { commands, user, slot: waiter }) = state.next_waiter() else { return };
+            let slot = self.take(&mut state, commands, user);
             drop(state); // a slot that nobody waits for any more comes back at once, and needs the lock
             let _ = waiter.send(slot);
         }
     }
 
-    fn take(self: &Arc<Self>, state: &mut State, commands: Commands) -> Slot {
+    fn take(self: &Arc<Self>, state: &mut State, commands: Commands, user: SlotUser) -> Slot {
         let number = state.next;
         state.next += 1;
-        state.holders.push(Holder { number, commands, leaving: false });
+        state.holders.push(Holder { number, commands, user, leaving: false });
         Slot { slots: Arc::clone(self), number }
     }
 
-    /// Asks the instance to stop that was unused longest, unless enough of them are about to.
+    /// Asks the instance to stop that was unused longest, of callers with several first, unless enough of them are
+    /// about to.
     async fn make_room(&self) {
-        let candidates: Vec<(u64, Commands)> = {
+        let candidates: Vec<(bool, u64, Commands)> = {
             let state = self.lock();
             let leaving = state.holders.iter().filter(|holder| holder.leaving).count();
-            let waiting = state.waiting.iter().filter(|(_, waiter)| !waiter.is_closed()).count();
+            let waiting = state.waiting.iter().filter(|waiter| !waiter.slot.is_closed()).count();
             if leaving >= waiting {
                 return;
             }
             let staying = state.holders.iter().filter(|holder| !holder.leaving);
-            staying.map(|holder| (holder.number, holder.commands.clone())).collect()
+            let is_only = |holder: &Holder| state.held_by(&holder.user.caller) == 1;
+            staying.map(|holder| (is_only(holder), holder.number, holder.commands.clone())).collect()
         };
         let mut idle = Vec::new();
-        for (number, commands) in candidates {
+        for (is_only, number, commands) in candidates {
             if let Some(Some(since)) = asked(&commands, Command::IdleSince).await {
-                idle.push((since, number, commands));
+                idle.push(((is_only, since), number, commands));
             }
         }
-        idle.sort_by_key(|(since, ..)| *since);
+        idle.sort_by_key(|(order, ..)| *order);
         for (_, number, commands) in idle {
             if asked(&commands, Command::Yield).await == Some(true) {
                 let mut state = self.lock();
@@ -140,9 +182,9 @@ impl Slots {
 impl SlotRequest {
     /// Waits a short while for a slot. The error is for the calls that wanted the start.
     pub(crate) async fn slot(self) -> Result<Slot, CallError> {
-        let Self { slots, commands } = self;
+        let Self { slots, user, commands } = self;
         let (waiter, mut slot) = oneshot::channel();
-        slots.lock().waiting.push_back((commands, waiter));
+        slots.lock().waiting.push(Waiter { commands, user, slot: waiter });
         slots.hand_out();
         let deadline = Instant::now() + WAIT;
         while Instant::now() < deadline {

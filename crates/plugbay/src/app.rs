@@ -95,7 +95,7 @@ struct InUse {
     attached: Attached,
 }
 
-/// Who shares a server, and how many processes of it run for all of them.
+/// Who shares a server, and how many processes of it run for this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScopeStatus {
     pub scope: ScopeChoice,

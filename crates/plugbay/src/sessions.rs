@@ -124,7 +124,7 @@ impl Sessions {
         };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
         let name = hex_digest(key.as_bytes())[..LABEL].to_owned();
-        let label = SessionLabel { name, lasts: key.lasts() };
+        let label = SessionLabel { name, caller: key.caller().into(), lasts: key.lasts() };
         let (pool, instances) = (Arc::clone(&self.pool), Arc::clone(&self.instances));
         let servers = Arc::new(SessionPool::new(pool, instances, user, label));
         let entry = Entry {

@@ -30,7 +30,7 @@ impl Shared {
         if name(headers)?.is_some() {
             return self.enter(caller, headers);
         }
-        Ok(self.enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id))))
+        Ok(self.enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id)).of(hex(&caller.owner().0))))
     }
 
     /// The same for a modern request: without a name it belongs to the host view in its URL, else to all requests of
@@ -51,7 +51,7 @@ impl Shared {
     }
 
     fn enter_lasting(&self, caller: Caller, kind: Kind, name: &str) -> Gateway {
-        let gateway = self.enter_as(caller, &SessionKey::lasting(key(caller, kind, name)));
+        let gateway = self.enter_as(caller, &lasting(caller, kind, name));
         // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
         if gateway.principal.key.is_some() && gateway.host_registry.can(ClientCapabilities::ALL) {
             gateway.servers.client_capabilities_grew();
@@ -90,6 +90,10 @@ fn key(caller: Caller, kind: Kind, name: &str) -> String {
     format!("{kind}:{}:{name}", hex(&caller.owner().0))
 }
 
+fn lasting(caller: Caller, kind: Kind, name: &str) -> SessionKey {
+    SessionKey::lasting(key(caller, kind, name)).of(hex(&caller.owner().0))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -99,7 +103,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The session that the request names, for this caller alone.
 pub(super) fn named(caller: Caller, headers: &HeaderMap) -> Result<SessionKey, Rejection> {
-    Ok(SessionKey::lasting(key(caller, Kind::Header, name(headers)?.unwrap_or_default())))
+    Ok(lasting(caller, Kind::Header, name(headers)?.unwrap_or_default()))
 }
 
 /// The id in the header, if there is one.
