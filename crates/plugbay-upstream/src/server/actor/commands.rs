@@ -47,11 +47,11 @@ impl Actor {
         match self.lifecycle.wanted(self.now) {
             Admission::Ready => self.send(call),
             Admission::Wait => {
-                self.queue.push(call, self.now, self.spec.timeouts);
+                self.await_start(call);
                 self.hurry();
             }
             Admission::Start => {
-                self.queue.push(call, self.now, self.spec.timeouts);
+                self.await_start(call);
                 self.start();
             }
             Admission::Refuse { failure, retry_in } => {

@@ -48,8 +48,8 @@ pub(super) struct Links {
     pub(super) watch: Option<Watch>,
     /// Why the start under way is called slow.
     pub(super) slow: Option<Arc<Failure>>,
-    /// The server has failed, and has not been opened again since.
-    pub(super) is_away: bool,
+    /// Why the server has failed, until it has been opened again.
+    pub(super) away: Option<Arc<Failure>>,
 }
 
 /// The callers of large responses that do not keep up.
@@ -141,7 +141,6 @@ impl Links {
             });
         }
     }
-
 
     pub(super) fn trim_later(&mut self, now: Instant) {
         self.trim_at = Some(now + TRIM_AFTER);

@@ -40,14 +40,16 @@ use super::{
     message::{Command, Status},
     opening::Opened,
     state::{
-        known_hosts::KnownHosts, list_schedule::ListSchedule, listing::Listing, server_requests::ServerRequests,
-        start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
+        known_hosts::KnownHosts, list_schedule::ListSchedule, listing::Listing,
+        server_requests::ServerRequests, start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
     },
 };
 use crate::{link::LinkEvent, spec::ServerSpec};
 
 /// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
+/// How long a call waits for a remote that was away: its user shall hear of it within 2 s.
+const REMOTE_OPENING: Duration = Duration::from_millis(1800);
 
 pub(super) struct Actor {
     spec: Arc<ServerSpec>,
