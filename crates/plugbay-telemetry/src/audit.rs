@@ -55,7 +55,8 @@ impl Audit {
     pub fn at(settings: AuditSettings) -> Arc<Self> {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|audit| audit.strong_count() > 0);
-        let found = running.iter().filter_map(Weak::upgrade).find(|audit| audit.settings().file == settings.file);
+        let found =
+            running.iter().filter_map(Weak::upgrade).find(|audit| audit.settings().file == settings.file);
         if let Some(audit) = found {
             *audit.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
             return audit;

@@ -177,7 +177,8 @@ impl Instances {
     ) -> Arc<SessionGroup> {
         let mut all = lock(&self.slots);
         all.retain(|(_, slots)| slots.strong_count() > 0);
-        let found = all.iter().find(|(spec, _)| is_same_server(spec, launch)).and_then(|(_, slots)| slots.upgrade());
+        let found =
+            all.iter().find(|(spec, _)| is_same_server(spec, launch)).and_then(|(_, slots)| slots.upgrade());
         let slots = found.unwrap_or_else(|| {
             let slots = Arc::new(Slots::new(launch.name.clone(), limit));
             all.push((launch.clone(), Arc::downgrade(&slots)));

@@ -311,9 +311,8 @@ impl NamedTool {
 fn give_way_to_local(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> Vec<String> {
     let local: BTreeSet<String> =
         shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_lowercase()).collect();
-    let gives_way = |one: &NamedTool| {
-        local.contains(&one.exposed().to_lowercase()) || reads_joined(one, catalog, layout)
-    };
+    let gives_way =
+        |one: &NamedTool| local.contains(&one.exposed().to_lowercase()) || reads_joined(one, catalog, layout);
     let mut shadowed = Vec::new();
     for one in shown.iter_mut().filter(|one| one.remote) {
         if gives_way(one) {

@@ -39,7 +39,11 @@ pub use listen::{Accept, Address, AddressError, Listener, Stream};
 pub use metrics::{MetricsPage, serve_metrics};
 
 use crate::{
-    budget::{Budget, UNREAD_BY_ALL}, gateway::Gateway, seal::Owner, session::Session};
+    budget::{Budget, UNREAD_BY_ALL},
+    gateway::Gateway,
+    seal::Owner,
+    session::Session,
+};
 use host_views::HostViews;
 use live_sessions::LiveSessions;
 use sessions::Sessions;

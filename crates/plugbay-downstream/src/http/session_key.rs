@@ -30,7 +30,8 @@ impl Shared {
         if name(headers)?.is_some() {
             return self.enter(caller, headers);
         }
-        Ok(self.enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id)).of(hex(&caller.owner().0))))
+        Ok(self
+            .enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id)).of(hex(&caller.owner().0))))
     }
 
     /// The same for a modern request: without a name it belongs to the host view in its URL, else to all requests of
