@@ -138,6 +138,15 @@ impl SessionPool {
         });
     }
 
+    /// The processes of its own instances.
+    pub fn pids(&self) -> Vec<(ServerName, i32)> {
+        let own = lock(&self.own);
+        let pid = |(name, own): (&ServerName, &OwnInstance)| {
+            own.handle.status().borrow().pid.map(|pid| (name.clone(), pid))
+        };
+        own.instances.iter().filter_map(pid).collect()
+    }
+
     /// Stops its own instances; returns when no process is left.
     pub async fn stop(&self) {
         let own = std::mem::take(&mut lock(&self.own).instances);

@@ -156,6 +156,16 @@ impl Sessions {
         while stopping.join_next().await.is_some() {}
     }
 
+    /// How many sessions there are.
+    pub(crate) fn count(&self) -> usize {
+        self.live().len()
+    }
+
+    /// The processes of servers that are a session's own.
+    pub(crate) fn pids(&self) -> Vec<(ServerName, i32)> {
+        self.live().iter().flat_map(|servers| servers.pids()).collect()
+    }
+
     fn live(&self) -> Vec<Arc<SessionPool>> {
         self.lock().values().filter_map(|entry| entry.servers.upgrade()).collect()
     }
