@@ -205,8 +205,8 @@ pub trait Servers: Send + Sync {
     /// unless the call is cancelled.
     fn forward(&self, server: &ServerName, call: Call);
 
-    /// Asks every server again what it has.
-    fn refresh(&self);
+    /// Asks the server again what it has.
+    fn refresh(&self, server: &ServerName);
 
     /// Whether the server does not run, and starts at its next use.
     fn is_idle(&self, server: &ServerName) -> bool;

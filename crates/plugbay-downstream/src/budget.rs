@@ -16,6 +16,11 @@ pub(crate) struct Budget {
     parent: Option<Arc<Budget>>,
 }
 
+/// What one host may leave unread before new work for it waits, if many share a budget.
+pub(crate) const UNREAD: usize = 16 * 1024 * 1024;
+/// What all hosts may leave unread together.
+pub(crate) const UNREAD_BY_ALL: usize = 512 * 1024 * 1024;
+
 impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { held: AtomicUsize::new(0), limit, parent: None })

@@ -24,6 +24,7 @@ use crate::{
     destination::{InnerCall, Route},
     dispatch,
     message::Request,
+    refusal::Refusal,
     session::Session,
     tasks,
 };
@@ -68,12 +69,25 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             Err(reply) => Err(reply),
         },
         BuiltinTool::Status | BuiltinTool::Overview => Ok(activate::overview(session)),
-        BuiltinTool::Refresh => {
-            context.gateway().servers.refresh();
-            Ok("All servers are listing their tools again.".to_owned())
-        }
+        BuiltinTool::Refresh => match refresh(context, &snapshot) {
+            Ok(told) => Ok(told),
+            Err(refusal) => return context.refuse(&refusal),
+        },
     };
     context.text(&reply);
+}
+
+/// Asks the servers that the caller may use again what they have. It counts as one call.
+fn refresh(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<String, Refusal> {
+    let principal = &context.gateway().principal;
+    if !principal.may_refresh() {
+        return Ok("All servers were asked a few seconds ago, and are listing their tools.".to_owned());
+    }
+    principal.admit(snapshot.layout.settings.call_limits).map_err(Refusal::Limited)?;
+    for server in snapshot.servers() {
+        context.gateway().servers.refresh(&server);
+    }
+    Ok("All servers are listing their tools again.".to_owned())
 }
 
 /// The text of a built-in tool's result; `Err` is an error that the model reads.

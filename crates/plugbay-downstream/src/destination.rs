@@ -48,6 +48,11 @@ impl Route {
         Self { server: place.server, subject, role: Role::None, inner: None }
     }
 
+    /// To a server, about nothing that it has a name for.
+    pub(crate) fn to_server(server: &ServerName) -> Self {
+        Self { server: server.clone(), subject: None, role: Role::None, inner: None }
+    }
+
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.inner.as_ref().and_then(|inner| inner.timeout)
     }

@@ -12,6 +12,7 @@ use plugbay_core::{
     exchange::Call,
     level::Level,
     name::ServerName,
+    observe::CallOutcome,
     surface::Snapshot,
     wire::{Draft, Frame, Hole, Members, Span, elements, string_value},
 };
@@ -301,6 +302,10 @@ fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     let id = request.message.slice(request.id.clone());
     let mut items = resource_subscriptions(session, request, &id);
     items.extend(tasks);
+    let snapshot = session.snapshot();
+    for item in &items {
+        pass(session, request, Era::Modern, &Route::to_server(&item.server), &snapshot)?;
+    }
     if !session.subscribe(id, wanted, items, Arc::clone(sink)) {
         return Err(Refusal::IdInUse);
     }
@@ -343,9 +348,30 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
         let what = format!("its server {:?} does not support resource subscriptions", place.server.as_str());
         return Err(Refusal::InvalidParams(what));
     }
+    let route = Route::to(place.clone(), span.clone());
+    pass(session, request, Era::Legacy, &route, &snapshot)?;
     session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None));
     context.result(json!({}));
     Ok(())
+}
+
+/// Counts and observes a message to a server that is not in the table of calls.
+fn pass(
+    session: &Session,
+    request: &Request,
+    era: Era,
+    route: &Route,
+    snapshot: &Snapshot,
+) -> Result<(), Refusal> {
+    let admitted = session.gateway().principal.admit(snapshot.layout.settings.call_limits);
+    let admitted = admitted.map_err(Refusal::Limited);
+    if let Some(observed) = Observed::begin_for(session, request, era, route, snapshot) {
+        match &admitted {
+            Ok(()) => observed.end(CallOutcome::Ok, 0),
+            Err(refusal) => observed.refused(refusal),
+        }
+    }
+    admitted
 }
 
 fn supports_subscriptions(snapshot: &Snapshot, server: &ServerName) -> bool {
@@ -384,6 +410,7 @@ fn forward_notification(session: &Session, notification: &Notification) {
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };
     if request.ambiguous.is_none()
         && let Ok(Destination::Server(route)) = route::unknown_method(&request, &snapshot, era, session)
+        && pass(session, &request, era, &route, &snapshot).is_ok()
     {
         let edits = route.subject.iter().map(|(span, name)| (span.clone(), &name[..])).collect::<Vec<_>>();
         let notification = Frame::edited(&notification.message, &edits).into_bytes();

@@ -69,9 +69,10 @@ impl Gateway {
     /// The gateway as this session sees it.
     #[must_use]
     pub fn enter(&self, session: &SessionKey) -> Self {
-        let Some(views) = &self.session_views else { return self.clone() };
+        let principal = self.principal.clone().marked_by(session);
+        let Some(views) = &self.session_views else { return Self { principal, ..self.clone() } };
         let SessionView { servers, snapshots, host_registry, suspended } = views(session);
-        let principal = self.principal.clone().within(session);
+        let principal = principal.within(session);
         Self { servers, snapshots, host_registry, suspended, principal, ..self.clone() }
     }
 

@@ -29,6 +29,7 @@ pub mod stdio;
 mod subscriptions;
 mod suspended;
 mod tasks;
+mod write_timeout;
 
 pub use connected_hosts::{ConnectedHost, ConnectedHosts};
 pub use gateway::{Gateway, SessionView, SessionViews};

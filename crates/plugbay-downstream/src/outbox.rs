@@ -34,7 +34,7 @@ pub(crate) struct Outbox {
     outer: Option<Arc<Outbox>>,
     /// Why plugbay itself answered with an error, for a transport that says it in another form.
     refusal: OnceLock<Refusal>,
-    /// Counts the queued bytes; none on stdio, where there is only one host.
+    /// Counts the queued bytes; none if there is only one host.
     budget: Option<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
     queue: Mutex<Queue>,

@@ -3,9 +3,10 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use plugbay_core::{
@@ -17,10 +18,16 @@ use plugbay_core::{
     surface::Snapshot,
 };
 
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
 use crate::rate::{Limited, Meter};
 
 /// Views of one caller that are kept: sessions with servers of their own see different snapshots.
 const KEPT_VIEWS: usize = 16;
+
+/// How often a caller may have the servers list their tools again.
+const REFRESH_EVERY: Duration = Duration::from_secs(5);
 
 /// What a caller may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +46,7 @@ pub struct Account {
     pub(crate) grant: Grant,
     // Std mutexes: held for a look-up, never across an await.
     meter: Mutex<Meter>,
+    refreshed: Mutex<Option<Instant>>,
     /// Snapshots as they were published, and as this caller sees them.
     views: Mutex<Vec<(Snapshot, Snapshot)>>,
 }
@@ -61,9 +69,15 @@ impl Principal {
         Self { observer, ..Self::default() }
     }
 
-    /// The same in a session.
+    /// The same in a session with servers of its own.
     pub(crate) fn within(self, session: &SessionKey) -> Self {
         Self { key: Some(session.clone()), ..self }
+    }
+
+    /// The same for a session of this key. Operators see the digest: the key stays secret.
+    pub(crate) fn marked_by(mut self, session: &SessionKey) -> Self {
+        self.session = mark(session);
+        self
     }
 
     /// The same for a session of its own, whose id nobody knows.
@@ -80,14 +94,24 @@ impl Principal {
         if limits.is_none() {
             return Ok(());
         }
-        let mut meter = self.account.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meter = lock(&self.account.meter);
         meter.admit(&limits, self.session)
+    }
+
+    /// Whether the servers may be asked for their tools again. Then they are, as of now.
+    pub(crate) fn may_refresh(&self) -> bool {
+        let (now, mut last) = (Instant::now(), lock(&self.account.refreshed));
+        let may = last.is_none_or(|last| now.duration_since(last) >= REFRESH_EVERY);
+        if may {
+            *last = Some(now);
+        }
+        may
     }
 
     /// The snapshot as the caller sees it, if that is not the whole.
     pub(crate) fn narrowed(&self, now: &Snapshot) -> Option<Snapshot> {
         let tools = self.account.grant.tools.as_ref()?;
-        let mut views = self.account.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = lock(&self.account.views);
         if let Some(at) = views.iter().position(|(source, _)| source.is_same_moment(now)) {
             let view = views.remove(at);
             views.push(view); // the last is the one used last
@@ -121,6 +145,18 @@ impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Account").field("grant", &self.grant).finish_non_exhaustive()
     }
+}
+
+/// The digest by which operators see a session.
+pub(crate) fn mark(session: &SessionKey) -> SessionMark {
+    let (mut mark, digest) = (SessionMark::default(), Sha256::digest(session.as_bytes()));
+    mark.0.iter_mut().zip(digest).for_each(|(byte, of_digest)| *byte = of_digest);
+    mark
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing can panic half-way through a change, so what it holds is still whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts one live session, until it is dropped.

@@ -78,7 +78,7 @@ pub(crate) struct Servers {
 enum Event {
     Call(ServerName, Call),
     Cancel(Ticket, String),
-    Refresh,
+    Refresh(ServerName),
     /// What a server that asked is told, as raw JSON.
     Reply(Ticket, String),
     Notify(ServerName, String),
@@ -145,6 +145,13 @@ impl Servers {
         }
     }
 
+    pub(crate) async fn refreshed(&mut self) -> String {
+        match soon("a refresh", self.events.recv()).await.expect("the script is there") {
+            Event::Refresh(server) => server.to_string(),
+            other => panic!("{other:?} instead"),
+        }
+    }
+
     pub(crate) async fn nothing_forwarded(&mut self) {
         let forwarded = timeout(SECOND, self.events.recv()).await;
         assert!(!matches!(forwarded, Ok(Some(_))), "something reached a server");
@@ -162,8 +169,8 @@ impl exchange::Servers for Script {
         let _ = self.events.send(Event::Call(server.clone(), call));
     }
 
-    fn refresh(&self) {
-        let _ = self.events.send(Event::Refresh);
+    fn refresh(&self, server: &ServerName) {
+        let _ = self.events.send(Event::Refresh(server.clone()));
     }
 
     fn is_idle(&self, _: &ServerName) -> bool {

@@ -5,7 +5,7 @@ mod file;
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
@@ -40,17 +40,37 @@ pub struct AuditSettings {
 /// A running audit log. Dropping it ends its thread when that has written what waits; nobody waits for it.
 #[derive(Debug)]
 pub struct Audit {
-    settings: AuditSettings,
+    settings: Arc<Mutex<AuditSettings>>,
     lines: Option<SyncSender<String>>,
     lost: Arc<AtomicU64>,
     writer: Option<JoinHandle<()>>,
 }
 
+/// The audit logs of this process. Two gateways with the same file have one writer.
+// A std mutex: held for a look-up.
+static RUNNING: Mutex<Vec<Weak<Audit>>> = Mutex::new(Vec::new());
+
 impl Audit {
-    pub fn start(settings: AuditSettings) -> Self {
+    /// The audit log in this file, which starts if need be. The last settings hold.
+    pub fn at(settings: AuditSettings) -> Arc<Self> {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|audit| audit.strong_count() > 0);
+        let found =
+            running.iter().filter_map(Weak::upgrade).find(|audit| audit.settings().file == settings.file);
+        if let Some(audit) = found {
+            *audit.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+            return audit;
+        }
+        let audit = Arc::new(Self::start(settings));
+        running.push(Arc::downgrade(&audit));
+        audit
+    }
+
+    fn start(settings: AuditSettings) -> Self {
+        let settings = Arc::new(Mutex::new(settings));
         let (lines, inbox) = sync_channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
-        let file = RotatedFile::new(settings.clone());
+        let file = RotatedFile::new(Arc::clone(&settings));
         let writer = {
             let lost = Arc::clone(&lost);
             std::thread::Builder::new().name("audit".to_owned()).spawn(move || write(&inbox, file, &lost))
@@ -59,8 +79,8 @@ impl Audit {
         Self { settings, lines: Some(lines), lost, writer }
     }
 
-    pub fn settings(&self) -> &AuditSettings {
-        &self.settings
+    pub fn settings(&self) -> AuditSettings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn starts(self: Arc<Self>, call: &StartingCall<'_>) -> Entry {
@@ -84,9 +104,9 @@ impl Audit {
         Entry { audit: self, line, since: Instant::now() }
     }
 
-    /// Waits until all lines are written, but not for ever: the disk may be stuck.
+    /// Waits until all lines are written, but not for ever: the disk may be stuck. Others who write the same log go on.
     pub fn finish(self: Arc<Self>) {
-        let Ok(Self { lines, writer, .. }) = Arc::try_unwrap(self) else { return };
+        let Some(Self { lines, writer, .. }) = Arc::into_inner(self) else { return };
         drop(lines);
         let since = Instant::now();
         while writer.as_ref().is_some_and(|writer| !writer.is_finished()) && since.elapsed() < LAST_LINES {

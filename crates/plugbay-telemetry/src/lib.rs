@@ -41,10 +41,7 @@ impl Telemetry {
     /// Writes the audit log as these settings say, from the next call on.
     pub fn audit(&self, settings: Option<AuditSettings>) {
         let mut audit = self.audit.write().unwrap_or_else(PoisonError::into_inner);
-        if audit.as_ref().map(|audit| audit.settings()) == settings.as_ref() {
-            return;
-        }
-        *audit = settings.map(|settings| Arc::new(Audit::start(settings)));
+        *audit = settings.map(Audit::at);
         let on = audit.is_some() || self.metrics.is_some() || self.otlp.is_some();
         self.on.store(on, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Metrics for Prometheus: counters of calls, and the state of the gateway when they are read.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
@@ -51,7 +51,8 @@ pub struct GatewayState {
 pub struct ServerGauge {
     pub name: String,
     pub state: &'static str,
-    pub pid: Option<i32>,
+    /// Its processes, also those of sessions.
+    pub pids: Vec<i32>,
 }
 
 /// Counts calls, and asks for the state of the gateway when somebody reads the metrics.
@@ -68,7 +69,8 @@ pub struct Metrics {
     processes: Family<Labels, Counter>,
     // Std mutexes: held for a look-up, never across an await.
     tools: Mutex<BTreeSet<(String, String)>>,
-    pids: Mutex<BTreeMap<String, i32>>,
+    /// The processes that were there when the metrics were last read.
+    pids: Mutex<BTreeSet<(String, i32)>>,
     state: Mutex<Option<Box<dyn Fn() -> GatewayState + Send>>>,
 }
 
@@ -138,16 +140,17 @@ impl Metrics {
         self.sessions.set(count(state.sessions));
         self.hosts.set(count(state.hosts));
         self.states.clear();
-        let mut pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
-        for ServerGauge { name, state, pid } in state.servers {
+        let mut now = BTreeSet::new();
+        for ServerGauge { name, state, pids } in state.servers {
             self.states.get_or_create(&vec![("server", name.clone()), ("state", state.to_owned())]).set(1);
-            if let Some(pid) = pid
-                && pids.insert(name.clone(), pid) != Some(pid)
-            {
-                self.processes.get_or_create(&vec![("server", name)]).inc();
-            }
+            now.extend(pids.into_iter().map(|pid| (name.clone(), pid)));
         }
-        drop(pids);
+        let mut before = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, _) in now.difference(&before) {
+            self.processes.get_or_create(&vec![("server", name.clone())]).inc();
+        }
+        *before = now;
+        drop(before);
         let mut text = String::new();
         let _ = encode(&mut text, &self.registry);
         text
@@ -244,7 +247,7 @@ mod tests {
         metrics.show(|| GatewayState {
             sessions: 3,
             hosts: 2,
-            servers: vec![ServerGauge { name: "git".to_owned(), state: "ready", pid: Some(1) }],
+            servers: vec![ServerGauge { name: "git".to_owned(), state: "ready", pids: vec![1] }],
         });
         call(&metrics, "log", true, CallOutcome::Ok);
         call(&metrics, "log", true, CallOutcome::Ok);
@@ -266,6 +269,25 @@ mod tests {
     }
 
     #[test]
+    fn each_process_of_a_server_is_counted_once() {
+        let (metrics, running) = (Metrics::default(), Arc::new(Mutex::new(vec![1, 2])));
+        let shown = Arc::clone(&running);
+        metrics.show(move || GatewayState {
+            servers: vec![ServerGauge {
+                name: "git".to_owned(),
+                state: "ready",
+                pids: shown.lock().unwrap().clone(),
+            }],
+            ..GatewayState::default()
+        });
+        metrics.page();
+        *running.lock().unwrap() = vec![2, 3];
+        metrics.page();
+        let page = metrics.page();
+        assert!(page.contains(r#"plugbay_server_processes_total{server="git"} 3"#), "{page}");
+    }
+
+    #[test]
     fn time_series_of_tools_are_bounded() {
         let metrics = Arc::new(Metrics::default());
         for number in 0..MOST_TOOLS + 100 {
@@ -279,7 +301,7 @@ mod tests {
     fn every_metric_has_a_name_in_the_table() {
         let metrics = Arc::new(Metrics::default());
         metrics.show(|| GatewayState {
-            servers: vec![ServerGauge { name: "git".to_owned(), state: "ready", pid: Some(1) }],
+            servers: vec![ServerGauge { name: "git".to_owned(), state: "ready", pids: vec![1] }],
             ..GatewayState::default()
         });
         call(&metrics, "log", true, CallOutcome::Ok);

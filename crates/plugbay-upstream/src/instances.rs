@@ -32,7 +32,7 @@ pub struct Instances {
     pub starts: Arc<Starts>,
     // A std mutex: held for look-ups, never across an await.
     shared: Mutex<Vec<(Key, Weak<Instance>)>>,
-    /// The slots of servers of which each session has an instance of its own.
+    /// The slots of servers of which each session has an instance of its own. They count in the whole process.
     slots: Mutex<Vec<(ServerSpec, Weak<Slots>)>>,
 }
 
@@ -177,7 +177,8 @@ impl Instances {
     ) -> Arc<SessionGroup> {
         let mut all = lock(&self.slots);
         all.retain(|(_, slots)| slots.strong_count() > 0);
-        let found = all.iter().find(|(spec, _)| spec == launch).and_then(|(_, slots)| slots.upgrade());
+        let found =
+            all.iter().find(|(spec, _)| is_same_server(spec, launch)).and_then(|(_, slots)| slots.upgrade());
         let slots = found.unwrap_or_else(|| {
             let slots = Arc::new(Slots::new(launch.name.clone(), limit));
             all.push((launch.clone(), Arc::downgrade(&slots)));
@@ -207,7 +208,7 @@ impl Attached {
         fits
     }
 
-    /// How many processes of the server run for all who share it.
+    /// How many processes of the server run for the gateway: those that it shares, and those of its sessions.
     pub fn running(&self) -> usize {
         let own = usize::from(self.instance.handle.status().borrow().pid.is_some());
         own + self.sessions.as_ref().map_or(0, |sessions| sessions.running())
@@ -233,6 +234,16 @@ fn launch(spec: &ServerSpec, folder: &Path, sharing: &Sharing) -> ServerSpec {
         stdio.origin = stdio.origin.at_home();
     }
     spec
+}
+
+/// Whether two gateways mean the same server, in whatever folder and environment they start it.
+fn is_same_server(one: &ServerSpec, other: &ServerSpec) -> bool {
+    let program = match (&one.transport, &other.transport) {
+        (Transport::Stdio(one), Transport::Stdio(other)) => one.command == other.command,
+        (Transport::Http(one), Transport::Http(other)) => one.url == other.url,
+        _ => false,
+    };
+    program && one.name == other.name
 }
 
 /// The server that lists for sessions: it stops when it has listed.

@@ -93,8 +93,8 @@ impl Servers for Pool {
         call.caller.answered(call.ticket, Answer::Failed(error));
     }
 
-    fn refresh(&self) {
-        for handle in self.servers().handles.values() {
+    fn refresh(&self, server: &ServerName) {
+        if let Some(handle) = self.servers().handles.get(server) {
             handle.refresh();
         }
     }

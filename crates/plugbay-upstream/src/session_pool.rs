@@ -21,7 +21,7 @@ use crate::{
     observers::{Observers, Observing},
     pool::Pool,
     server::{Command, Condition, ServerHandle},
-    slots::Slots,
+    slots::{GroupId, SlotUser, Slots},
     spec::{ServerSpec, Transport},
 };
 
@@ -30,6 +30,7 @@ use crate::{
 pub struct SessionGroup {
     spec: Arc<ServerSpec>,
     slots: Arc<Slots>,
+    id: GroupId,
     file: Option<SessionFile>,
     known: Option<Dialect>,
     /// The dialect that an instance has learnt: the next ones need not find out.
@@ -65,6 +66,8 @@ struct OwnInstance {
 #[derive(Debug, Clone)]
 pub struct SessionLabel {
     pub name: String,
+    /// Whose session it is: callers share the instances of a server evenly.
+    pub caller: Arc<[u8]>,
     /// The session may come back: its files are kept.
     pub lasts: bool,
 }
@@ -86,7 +89,7 @@ impl SessionGroup {
         file: Option<SessionFile>,
         known: Option<Dialect>,
     ) -> Self {
-        Self { spec, slots, file, known, learnt: Mutex::default() }
+        Self { spec, slots, id: GroupId::default(), file, known, learnt: Mutex::default() }
     }
 
     /// The server as this session starts it, and the file that is its own if it keeps its data in one.
@@ -108,9 +111,9 @@ impl SessionGroup {
         (Arc::new(spec), file)
     }
 
-    /// How many instances run, of all sessions.
+    /// How many instances run for the sessions of this gateway.
     pub fn running(&self) -> usize {
-        self.slots.taken()
+        self.slots.taken_by(&self.id)
     }
 
     pub(crate) fn set_limit(&self, limit: usize) {
@@ -133,6 +136,15 @@ impl SessionPool {
         lock(&self.own).instances.retain(|name, own| {
             servers.per_session.get(name).is_some_and(|group| Arc::ptr_eq(group, &own.group))
         });
+    }
+
+    /// The processes of its own instances.
+    pub fn pids(&self) -> Vec<(ServerName, i32)> {
+        let own = lock(&self.own);
+        let pid = |(name, own): (&ServerName, &OwnInstance)| {
+            own.handle.status().borrow().pid.map(|pid| (name.clone(), pid))
+        };
+        own.instances.iter().filter_map(pid).collect()
     }
 
     /// Stops its own instances; returns when no process is left.
@@ -177,7 +189,8 @@ impl SessionPool {
         let context = self.instances.context(Arc::clone(&self.user.host_registry), observers.clone());
         let (spec, file) = group.launch(&self.label.name);
         let file = file.filter(|_| !self.label.lasts).map(OwnFile);
-        let slots = Some(Arc::clone(&group.slots));
+        let user = SlotUser { group: group.id.clone(), caller: Arc::clone(&self.label.caller) };
+        let slots = Some((Arc::clone(&group.slots), user));
         let handle = ServerHandle::spawn_in(slots, spec, group.dialect(), context);
         OwnInstance { group: Arc::clone(group), handle, observers, _observing: observing, _file: file }
     }
@@ -215,13 +228,12 @@ impl Servers for SessionPool {
         }
     }
 
-    fn refresh(&self) {
-        self.pool.refresh();
-        self.each_own(|handle| {
-            if handle.status().borrow().condition == Condition::Ready {
-                handle.refresh();
-            }
-        });
+    fn refresh(&self, server: &ServerName) {
+        self.pool.refresh(server);
+        let own = self.existing(server).ok().flatten();
+        if let Some(own) = own.filter(|own| own.status().borrow().condition == Condition::Ready) {
+            own.refresh();
+        }
     }
 
     fn is_idle(&self, server: &ServerName) -> bool {

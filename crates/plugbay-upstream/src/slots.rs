@@ -1,7 +1,6 @@
 //! How many instances of one server may run at a time, and which of them gives way to another session.
 
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -35,7 +34,46 @@ struct State {
     next: u64,
     holders: Vec<Holder>,
     /// Starts that wait, the first comer first.
-    waiting: VecDeque<(Commands, oneshot::Sender<Slot>)>,
+    waiting: Vec<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    commands: Commands,
+    user: SlotUser,
+    slot: oneshot::Sender<Slot>,
+}
+
+/// For whom an instance runs.
+#[derive(Debug, Clone)]
+pub(crate) struct SlotUser {
+    /// The server as one gateway has configured it.
+    pub(crate) group: GroupId,
+    /// The caller whose session it is.
+    pub(crate) caller: Arc<[u8]>,
+}
+
+/// Tells one gateway's part in the slots from those of others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupId(Arc<()>);
+
+impl PartialEq for GroupId {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl State {
+    fn held_by(&self, caller: &[u8]) -> usize {
+        self.holders.iter().filter(|holder| *holder.user.caller == *caller).count()
+    }
+
+    /// The start that is next: that of the caller with the fewest instances, and of these the first comer.
+    fn next_waiter(&mut self) -> Option<Waiter> {
+        let held = |waiter: &Waiter| self.held_by(&waiter.user.caller);
+        let next = (0..self.waiting.len()).min_by_key(|index| held(&self.waiting[*index]))?;
+        Some(self.waiting.remove(next))
+    }
 }
 
 /// The way to an actor, which this does not keep alive.
@@ -45,6 +83,7 @@ pub(crate) type Commands = mpsc::WeakUnboundedSender<Command>;
 struct Holder {
     number: u64,
     commands: Commands,
+    user: SlotUser,
     /// It has agreed to stop.
     leaving: bool,
 }
@@ -61,6 +100,7 @@ pub(crate) struct Slot {
 #[derive(Debug, Clone)]
 pub(crate) struct SlotRequest {
     pub(crate) slots: Arc<Slots>,
+    pub(crate) user: SlotUser,
     pub(crate) commands: Commands,
 }
 
@@ -75,47 +115,49 @@ impl Slots {
         self.hand_out();
     }
 
-    /// How many instances run.
-    pub(crate) fn taken(&self) -> usize {
-        self.lock().holders.len()
+    /// How many instances run for this gateway.
+    pub(crate) fn taken_by(&self, group: &GroupId) -> usize {
+        self.lock().holders.iter().filter(|holder| holder.user.group == *group).count()
     }
 
-    /// Lets the first starts in the queue take the slots that are free.
+    /// Lets the next starts in the queue take the slots that are free.
     fn hand_out(self: &Arc<Self>) {
         let mut state = self.lock();
-        state.waiting.retain(|(_, waiter)| !waiter.is_closed());
+        state.waiting.retain(|waiter| !waiter.slot.is_closed());
         while state.holders.len() < state.limit {
-            let Some((commands, waiter)) = state.waiting.pop_front() else { return };
+            let Some(Waiter { commands, user, slot }) = state.next_waiter() else { return };
             let number = state.next;
             state.next += 1;
-            if let Err(mut unwanted) = waiter.send(Slot { slots: Some(Arc::clone(self)), number }) {
+            if let Err(mut unwanted) = slot.send(Slot { slots: Some(Arc::clone(self)), number }) {
                 // Its start was given up just now. Dropped as it is, it would ask for the lock.
                 unwanted.slots = None;
                 continue;
             }
-            state.holders.push(Holder { number, commands, leaving: false });
+            state.holders.push(Holder { number, commands, user, leaving: false });
         }
     }
 
-    /// Asks the instance to stop that was unused longest, unless enough of them are about to.
+    /// Asks the instance to stop that was unused longest, of callers with several first, unless enough of them are
+    /// about to.
     async fn make_room(&self) {
-        let candidates: Vec<(u64, Commands)> = {
+        let candidates: Vec<(bool, u64, Commands)> = {
             let state = self.lock();
             let leaving = state.holders.iter().filter(|holder| holder.leaving).count();
-            let waiting = state.waiting.iter().filter(|(_, waiter)| !waiter.is_closed()).count();
+            let waiting = state.waiting.iter().filter(|waiter| !waiter.slot.is_closed()).count();
             if leaving >= waiting {
                 return;
             }
             let staying = state.holders.iter().filter(|holder| !holder.leaving);
-            staying.map(|holder| (holder.number, holder.commands.clone())).collect()
+            let is_only = |holder: &Holder| state.held_by(&holder.user.caller) == 1;
+            staying.map(|holder| (is_only(holder), holder.number, holder.commands.clone())).collect()
         };
         let mut idle = Vec::new();
-        for (number, commands) in candidates {
+        for (is_only, number, commands) in candidates {
             if let Some(Some(since)) = asked(&commands, Command::IdleSince).await {
-                idle.push((since, number, commands));
+                idle.push(((is_only, since), number, commands));
             }
         }
-        idle.sort_by_key(|(since, ..)| *since);
+        idle.sort_by_key(|(order, ..)| *order);
         for (_, number, commands) in idle {
             if asked(&commands, Command::Yield).await == Some(true) {
                 let mut state = self.lock();
@@ -137,9 +179,9 @@ impl Slots {
 impl SlotRequest {
     /// Waits a short while for a slot. The error is for the calls that wanted the start.
     pub(crate) async fn slot(self) -> Result<Slot, CallError> {
-        let Self { slots, commands } = self;
+        let Self { slots, user, commands } = self;
         let (waiter, mut slot) = oneshot::channel();
-        slots.lock().waiting.push_back((commands, waiter));
+        slots.lock().waiting.push(Waiter { commands, user, slot: waiter });
         slots.hand_out();
         let deadline = Instant::now() + WAIT;
         while Instant::now() < deadline {
@@ -186,19 +228,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn starts_that_gave_up_are_forgotten_and_the_next_gets_the_slot() {
         let (slots, actor) = slots(1);
-        let request = || SlotRequest { slots: Arc::clone(&slots), commands: actor.downgrade() };
+        let user = || SlotUser { group: GroupId::default(), caller: Arc::from([1]) };
+        let request = || SlotRequest { slots: Arc::clone(&slots), user: user(), commands: actor.downgrade() };
         let held = request().slot().await.unwrap();
         for _ in 0..3 {
             assert!(matches!(request().slot().await, Err(CallError::Busy { limit: 1, .. })));
         }
-        let given_up: Vec<_> = (0..100_000).map(|_| oneshot::channel().0).collect();
-        slots.lock().waiting.extend(given_up.into_iter().map(|waiter| (actor.downgrade(), waiter)));
+        let given_up = || Waiter { commands: actor.downgrade(), user: user(), slot: oneshot::channel().0 };
+        slots.lock().waiting.extend((0..100_000).map(|_| given_up()));
         let next = tokio::spawn(request().slot());
         tokio::task::yield_now().await;
         drop(held);
         let next = next.await.unwrap().unwrap();
-        assert_eq!((slots.taken(), slots.lock().waiting.len()), (1, 0));
+        let counts = || {
+            let state = slots.lock();
+            (state.holders.len(), state.waiting.len())
+        };
+        assert_eq!(counts(), (1, 0));
         drop(next);
-        assert_eq!(slots.taken(), 0);
+        assert_eq!(counts(), (0, 0));
     }
 }

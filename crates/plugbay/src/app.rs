@@ -19,7 +19,7 @@ use plugbay_core::{
     surface::{AgentAccess, Layout, Learned, LiveSettings, Snapshot},
 };
 use plugbay_downstream::{ConnectedHosts, Gateway, Principal, SessionViews};
-use plugbay_telemetry::{GatewayState, ServerGauge, Telemetry};
+use plugbay_telemetry::{GatewayState, Telemetry};
 use plugbay_upstream::{
     Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
     User, launcher,
@@ -40,6 +40,7 @@ use crate::{
     log_files::LogFiles,
     publisher::{CatalogConfig, Publisher, Reconfigure},
     sessions::{Common, Sessions},
+    telemetry,
     usage::Usage,
     warmth::Warmth,
 };
@@ -95,7 +96,7 @@ struct InUse {
     attached: Attached,
 }
 
-/// Who shares a server, and how many processes of it run for all of them.
+/// Who shares a server, and how many processes of it run for this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScopeStatus {
     pub scope: ScopeChoice,
@@ -190,12 +191,18 @@ impl App {
 
     /// Tells the state of the gateway whenever it is asked, for metrics.
     pub fn state(&self) -> impl Fn() -> GatewayState + Send + 'static {
-        let (pool, sessions) = (Arc::clone(&self.pool), Arc::clone(&self.gateway.principal.sessions));
+        let (pool, sessions) = (Arc::clone(&self.pool), self.sessions.clone());
+        let connected = Arc::clone(&self.gateway.principal.sessions);
         let hosts = self.gateway.connected_hosts.watch();
-        move || GatewayState {
-            sessions: sessions.load(Ordering::Relaxed),
-            hosts: hosts.borrow().values().sum(),
-            servers: statuses(&pool).into_iter().map(gauge).collect(),
+        move || {
+            // A session by name goes on between its requests.
+            let count = sessions.as_ref().map(|sessions| sessions.count());
+            let own = sessions.as_ref().map(|sessions| sessions.pids()).unwrap_or_default();
+            GatewayState {
+                sessions: count.unwrap_or_else(|| connected.load(Ordering::Relaxed)),
+                hosts: hosts.borrow().values().sum(),
+                servers: statuses(&pool).into_iter().map(|server| telemetry::gauge(server, &own)).collect(),
+            }
         }
     }
 
@@ -378,11 +385,6 @@ fn statuses(pool: &Pool) -> BTreeMap<ServerName, Status> {
         (name, Status { condition: Condition::Error(Arc::clone(failure)), ..Status::default() })
     });
     running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
-}
-
-fn gauge((name, status): (ServerName, Status)) -> ServerGauge {
-    let state = status.condition.server_state().as_str();
-    ServerGauge { name: name.to_string(), state, pid: status.pid }
 }
 
 /// What a change of the settings did to the servers.

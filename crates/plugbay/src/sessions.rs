@@ -124,7 +124,7 @@ impl Sessions {
         };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
         let name = hex_digest(key.as_bytes())[..LABEL].to_owned();
-        let label = SessionLabel { name, lasts: key.lasts() };
+        let label = SessionLabel { name, caller: key.caller().into(), lasts: key.lasts() };
         let (pool, instances) = (Arc::clone(&self.pool), Arc::clone(&self.instances));
         let servers = Arc::new(SessionPool::new(pool, instances, user, label));
         let entry = Entry {
@@ -154,6 +154,16 @@ impl Sessions {
         }
         self.lock().clear();
         while stopping.join_next().await.is_some() {}
+    }
+
+    /// How many sessions there are.
+    pub(crate) fn count(&self) -> usize {
+        self.live().len()
+    }
+
+    /// The processes of servers that are a session's own.
+    pub(crate) fn pids(&self) -> Vec<(ServerName, i32)> {
+        self.live().iter().flat_map(|servers| servers.pids()).collect()
     }
 
     fn live(&self) -> Vec<Arc<SessionPool>> {

@@ -82,7 +82,7 @@ pub struct ServerStatus {
     pub scope: Option<Scope>,
     #[serde(default)]
     pub why: Option<String>,
-    /// How many processes of it run, for all who share it.
+    /// How many processes of it run for the gateway: the one that it shares, or those of its sessions.
     #[serde(default)]
     pub instances: usize,
     /// How many of them may run, if each session has its own.

@@ -2,9 +2,10 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use plugbay_core::observe::Observer as _;
+use plugbay_core::{name::ServerName, observe::Observer as _, server_state::ServerState};
 use plugbay_downstream::http::{Access, Address, AddressError, Listener, Unguarded, serve_metrics};
-use plugbay_telemetry::{Metrics, Otlp, OtlpSettings, Telemetry};
+use plugbay_telemetry::{Metrics, Otlp, OtlpSettings, ServerGauge, Telemetry};
+use plugbay_upstream::Status;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::error::CommandError;
@@ -39,6 +40,17 @@ pub fn start(metrics: bool, otlp: Option<OtlpSettings>) -> Arc<Telemetry> {
         }
     });
     Arc::new(Telemetry::new(metrics, otlp))
+}
+
+/// A server of which sessions have their own is in use if one of these runs.
+pub fn gauge((name, status): (ServerName, Status), own: &[(ServerName, i32)]) -> ServerGauge {
+    let of_sessions = own.iter().filter(|(server, _)| *server == name).map(|(_, pid)| *pid);
+    let pids: Vec<i32> = status.pid.into_iter().chain(of_sessions).collect();
+    let state = match status.condition.server_state() {
+        ServerState::Idle if !pids.is_empty() => ServerState::Ready,
+        state => state,
+    };
+    ServerGauge { name: name.to_string(), state: state.as_str(), pids }
 }
 
 /// Writes and sends what is left.

@@ -122,17 +122,29 @@ fn is_of_project(launch: &Launch<'_>, project: &str) -> bool {
 pub struct SessionKey {
     key: Arc<str>,
     lasts: bool,
+    caller: Option<Arc<str>>,
 }
 
 impl SessionKey {
     /// A session that ends with its connection.
     pub fn new(key: impl Into<Arc<str>>) -> Self {
-        Self { key: key.into(), lasts: false }
+        Self { key: key.into(), lasts: false, caller: None }
     }
 
     /// A session whose requests come one by one: it ends some time after the last of them.
     pub fn lasting(key: impl Into<Arc<str>>) -> Self {
-        Self { key: key.into(), lasts: true }
+        Self { key: key.into(), lasts: true, caller: None }
+    }
+
+    /// The same as one of several sessions of a caller.
+    #[must_use]
+    pub fn of(self, caller: impl Into<Arc<str>>) -> Self {
+        Self { caller: Some(caller.into()), ..self }
+    }
+
+    /// Whose session it is. A session of nobody else is a caller of its own.
+    pub fn caller(&self) -> &[u8] {
+        self.caller.as_ref().unwrap_or(&self.key).as_bytes()
     }
 
     pub fn lasts(&self) -> bool {

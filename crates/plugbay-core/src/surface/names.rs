@@ -310,8 +310,9 @@ impl NamedTool {
 /// server: a remote must not be able to take a local tool's calls. Returns the names given up.
 fn give_way_to_local(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> Vec<String> {
     let local: BTreeSet<String> =
-        shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_owned()).collect();
-    let gives_way = |one: &NamedTool| local.contains(one.exposed()) || reads_joined(one, catalog, layout);
+        shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_lowercase()).collect();
+    let gives_way =
+        |one: &NamedTool| local.contains(&one.exposed().to_lowercase()) || reads_joined(one, catalog, layout);
     let mut shadowed = Vec::new();
     for one in shown.iter_mut().filter(|one| one.remote) {
         if gives_way(one) {
@@ -337,10 +338,13 @@ fn name_in_full(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> 
     ambiguous
 }
 
+/// Names of servers that differ only in case are the same.
 fn reads_joined(one: &NamedTool, catalog: &Catalog, layout: &Layout) -> bool {
-    let server = name::split(one.exposed()).and_then(|(server, _)| ServerName::parse(server).ok());
-    let known = |server: &ServerName| catalog.get(server).is_some() || layout.exposures.contains_key(server);
-    one.is_bare() && (server.as_ref().is_some_and(known) || BuiltinTool::named(one.exposed()).is_some())
+    let server = name::split(one.exposed()).map(|(server, _)| server);
+    let mut servers = catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys());
+    let is_builtin = || BuiltinTool::named(&one.exposed().to_lowercase()).is_some();
+    let reads_like = |read: &str| servers.any(|server| server.as_str().eq_ignore_ascii_case(read));
+    one.is_bare() && (server.is_some_and(reads_like) || is_builtin())
 }
 
 /// Sorts by exposed name and returns those that stand there more than once.

@@ -6,12 +6,11 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::{Shared, listen::Stream, route, write_timeout::WriteTimeout};
+use super::{Shared, listen::Stream, route};
+use crate::write_timeout::{TAKES_NOTHING, WriteTimeout};
 
 /// From the end of one request, or the opening, to the whole head of the next.
 const NEXT_HEAD: Duration = Duration::from_secs(30);
-/// A host that takes nothing of what is written for so long has gone.
-const TAKES_NOTHING: Duration = Duration::from_secs(30);
 /// For a request's head.
 const BUFFER: usize = 64 * 1024;
 

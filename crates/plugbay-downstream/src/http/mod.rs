@@ -23,7 +23,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod tools_api;
-mod write_timeout;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -39,7 +38,12 @@ pub use callers::{NamedToken, NamedTokens};
 pub use listen::{Accept, Address, AddressError, Listener, Stream};
 pub use metrics::{MetricsPage, serve_metrics};
 
-use crate::{budget::Budget, gateway::Gateway, seal::Owner, session::Session};
+use crate::{
+    budget::{Budget, UNREAD_BY_ALL},
+    gateway::Gateway,
+    seal::Owner,
+    session::Session,
+};
 use host_views::HostViews;
 use live_sessions::LiveSessions;
 use sessions::Sessions;
@@ -94,7 +98,7 @@ pub struct Limits {
 impl Limits {
     /// As many connections as the system allows, within reason.
     pub fn detect() -> Self {
-        Self { connections: listen::connection_limit(), waiting: 512 * 1024 * 1024 }
+        Self { connections: listen::connection_limit(), waiting: UNREAD_BY_ALL }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hyper::{
     HeaderMap, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE},
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue},
 };
 use plugbay_core::era::{LEGACY_VERSIONS, MODERN_VERSION};
 
@@ -99,16 +99,40 @@ fn accepts(headers: &HeaderMap, format: &str) -> bool {
 /// A message is sent as JSON. This also keeps out web pages, which can send other types unasked.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = single(headers, CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
-    let name = value.split(';').next().unwrap_or_default().trim();
-    if name.eq_ignore_ascii_case("application/json") {
+    let mut parts = value.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/json"));
+    let is_utf8 = parts.filter_map(|part| part.split_once('=')).all(|(name, value)| {
+        !name.eq_ignore_ascii_case("charset") || value.trim_matches('"').eq_ignore_ascii_case("utf-8")
+    });
+    let encodings = headers.get_all(CONTENT_ENCODING).iter();
+    let is_plain = encodings.map(HeaderValue::as_bytes).all(|name| name.eq_ignore_ascii_case(b"identity"));
+    if is_json && is_utf8 && is_plain {
         return Ok(());
     }
-    Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json"))
+    let why = "send Content-Type: application/json, as UTF-8 and without Content-Encoding";
+    Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_that_is_not_plain_json_is_unsupported() {
+        let check = |content: &str, encoding: &str, is_supported: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, content.parse().unwrap());
+            if !encoding.is_empty() {
+                headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
+            }
+            assert_eq!(check_content(&headers).is_ok(), is_supported, "{content} {encoding}");
+        };
+        check("application/json", "", true);
+        check("Application/JSON; Charset=\"UTF-8\"; x=y", "Identity", true);
+        check("application/json; charset=utf-16", "", false);
+        check("application/json", "gzip", false);
+        check("text/plain", "", false);
+    }
 
     #[test]
     fn the_accept_header_selects_json_or_stream() {

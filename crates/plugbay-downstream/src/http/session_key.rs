@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use hyper::{HeaderMap, StatusCode, Uri};
-use plugbay_core::{capabilities::ClientCapabilities, observe::SessionMark, scope::SessionKey};
-use sha2::{Digest, Sha256};
+use plugbay_core::{capabilities::ClientCapabilities, scope::SessionKey};
 
 use super::{Shared, access::Caller, host_views, negotiate::single, reject::Rejection};
 use crate::{gateway::Gateway, principal::Principal};
@@ -31,7 +30,8 @@ impl Shared {
         if name(headers)?.is_some() {
             return self.enter(caller, headers);
         }
-        Ok(self.enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id))))
+        Ok(self
+            .enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id)).of(hex(&caller.owner().0))))
     }
 
     /// The same for a modern request: without a name it belongs to the host view in its URL, else to all requests of
@@ -52,7 +52,7 @@ impl Shared {
     }
 
     fn enter_lasting(&self, caller: Caller, kind: Kind, name: &str) -> Gateway {
-        let gateway = self.enter_as(caller, &SessionKey::lasting(key(caller, kind, name)));
+        let gateway = self.enter_as(caller, &lasting(caller, kind, name));
         // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
         if gateway.principal.key.is_some() && gateway.host_registry.can(ClientCapabilities::ALL) {
             gateway.servers.client_capabilities_grew();
@@ -61,8 +61,7 @@ impl Shared {
     }
 
     fn enter_as(&self, caller: Caller, session: &SessionKey) -> Gateway {
-        let principal = Principal { session: mark(session), ..self.used_by(caller).principal };
-        Gateway { principal, ..self.gateway.clone() }.enter(session)
+        self.used_by(caller).enter(session)
     }
 
     /// The gateway as a caller may use it, in no session.
@@ -70,14 +69,6 @@ impl Shared {
         let principal = Principal { account: self.access.account(caller), ..self.gateway.principal.clone() };
         Gateway { principal, ..self.gateway.clone() }
     }
-}
-
-/// Operators see a session by this: its id stays secret.
-fn mark(session: &SessionKey) -> SessionMark {
-    let digest = Sha256::digest(session.as_bytes());
-    let mut mark = SessionMark::default();
-    mark.0.copy_from_slice(&digest[..8]);
-    mark
 }
 
 /// What a session is named by. Names of one kind never meet those of another.
@@ -100,6 +91,10 @@ fn key(caller: Caller, kind: Kind, name: &str) -> String {
     format!("{kind}:{}:{name}", hex(&caller.owner().0))
 }
 
+fn lasting(caller: Caller, kind: Kind, name: &str) -> SessionKey {
+    SessionKey::lasting(key(caller, kind, name)).of(hex(&caller.owner().0))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -109,7 +104,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The session that the request names, for this caller alone.
 pub(super) fn named(caller: Caller, headers: &HeaderMap) -> Result<SessionKey, Rejection> {
-    Ok(SessionKey::lasting(key(caller, Kind::Header, name(headers)?.unwrap_or_default())))
+    Ok(lasting(caller, Kind::Header, name(headers)?.unwrap_or_default()))
 }
 
 /// The id in the header, if there is one.

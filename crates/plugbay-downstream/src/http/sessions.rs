@@ -11,8 +11,14 @@ use hyper::{HeaderMap, StatusCode};
 use plugbay_core::wire::Frame;
 use tokio::time::Instant;
 
-use super::{access::Caller, negotiate::single, reject::Rejection, stream::EventStream};
-use crate::{budget::Budget, outbox::Outbox, seal::Owner, session::Session};
+use super::{access::Caller, negotiate::single, reject::Rejection, session_key, stream::EventStream};
+use crate::{
+    budget::{Budget, UNREAD},
+    outbox::Outbox,
+    principal::mark,
+    seal::Owner,
+    session::Session,
+};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
@@ -21,8 +27,6 @@ const LIMIT: usize = 4096;
 const IDLE: Duration = Duration::from_secs(3600);
 /// One that was not used for so long gives way when there are too many.
 const EVICTABLE: Duration = Duration::from_secs(60);
-/// What one host may leave unread before its requests are turned away.
-const UNREAD: usize = 16 * 1024 * 1024;
 /// Streams of one host whose answers have not been fetched yet, or not surely.
 const STREAMS: usize = 64;
 /// What may be kept for a host that lost the very last bytes of its answers.
@@ -90,6 +94,11 @@ impl Sessions {
         let id = named(headers)?;
         let found = self.lock().get(id).filter(|http_session| http_session.owner == caller).cloned();
         let http_session = found.ok_or_else(unknown)?;
+        let session = http_session.session.gateway().principal.session;
+        if session_key::name(headers)?.is_some() && mark(&session_key::named(caller, headers)?) != session {
+            let why = "X-Session-ID is not that of the initialize request; open another session for it";
+            return Err(Rejection::new(StatusCode::BAD_REQUEST, why));
+        }
         http_session.lock().used = Instant::now();
         Ok(http_session)
     }

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 pub use streams::{Input, Output, standard};
-pub use window::{Window, serve_window};
+pub use window::{UnreadLimit, Window, serve_window};
 
 use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respond, session::Session};
 

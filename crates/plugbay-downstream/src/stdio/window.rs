@@ -9,7 +9,32 @@ use tokio::{
 };
 
 use super::converse;
-use crate::{gateway::Gateway, host_view::Keeper, outbox::Outbox, seal::Owner, session::Session};
+use crate::{
+    budget::{Budget, UNREAD, UNREAD_BY_ALL},
+    gateway::Gateway,
+    host_view::Keeper,
+    outbox::Outbox,
+    seal::Owner,
+    session::Session,
+    write_timeout::{TAKES_NOTHING, WriteTimeout},
+};
+
+/// How much memory all windows of a daemon may leave unread.
+#[derive(Debug, Clone)]
+pub struct UnreadLimit(Arc<Budget>);
+
+#[cfg(test)]
+impl UnreadLimit {
+    pub(crate) fn held(&self) -> usize {
+        self.0.held()
+    }
+}
+
+impl Default for UnreadLimit {
+    fn default() -> Self {
+        Self(Budget::new(UNREAD_BY_ALL))
+    }
+}
 
 /// What a daemon knows of the connection of a bridge.
 #[derive(Debug)]
@@ -20,11 +45,13 @@ pub struct Window {
     pub token: String,
     /// The state of the session at another daemon.
     pub state: Option<String>,
+    pub unread: UnreadLimit,
     /// Further messages to the bridge.
     pub controls: mpsc::UnboundedReceiver<Control>,
 }
 
-/// Serves one host behind a bridge, as [`super::serve`] does. Its servers go on without it.
+/// Serves one host behind a bridge, as [`super::serve`] does. Its servers go on without it. A host that reads nothing
+/// for a while is let go, sooner if windows leave much unread: its answers take memory.
 pub async fn serve_window<R, W>(
     gateway: Gateway,
     input: R,
@@ -36,8 +63,10 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Window { owner, token, state, mut controls } = window;
-    let session = Session::window(Owner(owner), gateway, Outbox::default());
+    let Window { owner, token, state, unread: UnreadLimit(budget), mut controls } = window;
+    let output = WriteTimeout::new(output, TAKES_NOTHING, Arc::clone(&budget));
+    let outbox = Outbox::for_notifications(&budget.share(UNREAD));
+    let session = Session::window(Owner(owner), gateway, outbox);
     if let Some(active) = state.as_deref().map(Active::restored).filter(|active| !active.is_empty()) {
         session.host_view().switch(&session.gateway().servers, |now| *now = active);
     }

@@ -11,7 +11,9 @@ use plugbay_core::{
     wire::{Draft, Head, Hole, Kind, Members, string_value},
 };
 
-use crate::{context::RequestContext, destination::Route, message::Request, refusal::Refusal};
+use crate::{
+    context::RequestContext, destination::Route, message::Request, refusal::Refusal, session::Session,
+};
 
 /// A call that somebody observes, and the trace context for its server.
 #[derive(Debug, Clone)]
@@ -23,13 +25,23 @@ pub(crate) struct Observed {
 impl Observed {
     /// `None`: nobody observes calls.
     pub(crate) fn begin(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> Option<Self> {
-        let principal = &context.gateway().principal;
+        Self::begin_for(context.session, context.request, context.era, route, snapshot)
+    }
+
+    /// The same for a message that has no answer.
+    pub(crate) fn begin_for(
+        session: &Session,
+        request: &Request,
+        era: Era,
+        route: &Route,
+        snapshot: &Snapshot,
+    ) -> Option<Self> {
+        let principal = &session.gateway().principal;
         let observer = principal.observer.as_ref().filter(|observer| observer.is_on())?;
-        let request = context.request;
         let named = matches!(request.method(), b"tools/call" | b"prompts/get");
         let name = route.subject.as_ref().filter(|_| named).and_then(|(_, name)| string_value(name));
         let listed = |name: &str| snapshot.catalog.get(&route.server)?.offer.tool(name);
-        let client = context.session.host_view().client();
+        let client = session.host_view().client();
         let inner = route.inner.as_ref().map(|inner| &*inner.arguments.1);
         let text = |span| request.text(span);
         let (in_meta, state) =
@@ -44,7 +56,7 @@ impl Observed {
             caller: principal.account.grant.name.as_deref(),
             session: principal.session,
             host: client.as_deref(),
-            era: context.era,
+            era,
             bytes: request.message.len(),
             trace_parent: in_meta.as_deref().or(header),
             trace_state: state.as_deref(),

@@ -5,19 +5,21 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use super::AuditSettings;
 
 pub(super) struct RotatedFile {
-    settings: AuditSettings,
-    open: Option<(File, u64)>,
+    settings: Arc<Mutex<AuditSettings>>,
+    open: Option<File>,
     /// A problem is logged once, until a line is written again.
     is_broken: bool,
 }
 
 impl RotatedFile {
-    pub(super) fn new(settings: AuditSettings) -> Self {
+    /// The settings may change between two lines, all but the file.
+    pub(super) fn new(settings: Arc<Mutex<AuditSettings>>) -> Self {
         Self { settings, open: None, is_broken: false }
     }
 
@@ -29,7 +31,7 @@ impl RotatedFile {
             if !std::mem::replace(&mut self.is_broken, true) {
                 tracing::error!(
                     "{} cannot be written, so audit lines are lost: {error}",
-                    self.settings.file.display()
+                    self.settings().file.display()
                 );
             }
         } else {
@@ -39,46 +41,77 @@ impl RotatedFile {
     }
 
     fn try_write(&mut self, line: &str) -> io::Result<()> {
+        let settings = self.settings();
         let length = line.len() as u64 + 1;
-        let full =
-            self.open.as_ref().is_some_and(|(_, size)| *size > 0 && size + length > self.settings.rotate);
-        if full {
-            self.open = None;
-            self.put_aside()?;
+        let mut file = self.current(&settings.file)?;
+        let metadata = file.metadata()?;
+        let size = if metadata.is_file() { metadata.len() } else { 0 };
+        // Another process may write the same file: one of them puts it aside.
+        if size > 0 && size + length > settings.rotate && file.try_lock().is_ok() {
+            if is_at(&file, &settings.file) {
+                put_aside(&settings)?;
+            }
+            file = self.current(&settings.file)?;
         }
-        let (file, size) = match &mut self.open {
-            Some(open) => open,
-            none => none.insert(open(&self.settings.file)?),
-        };
         file.write_all(format!("{line}\n").as_bytes())?;
-        *size += length;
+        self.open = Some(file);
         Ok(())
     }
 
-    /// `audit.jsonl` becomes `audit.jsonl.1`, which becomes `audit.jsonl.2`; the oldest is removed.
-    fn put_aside(&self) -> io::Result<()> {
-        let AuditSettings { file, keep, .. } = &self.settings;
-        if *keep == 0 {
-            return absent_is_fine(fs::remove_file(file));
+    /// The file at the path: another program may have put aside the one that was open.
+    fn current(&mut self, path: &Path) -> io::Result<File> {
+        match self.open.take().filter(|file| is_at(file, path)) {
+            Some(file) => Ok(file),
+            None => open(path),
         }
-        for number in (1..*keep).rev() {
-            absent_is_fine(fs::rename(numbered(file, number), numbered(file, number + 1)))?;
-        }
-        absent_is_fine(fs::rename(file, numbered(file, 1)))
+    }
+
+    fn settings(&self) -> AuditSettings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn open(path: &Path) -> io::Result<(File, u64)> {
+/// `audit.jsonl` becomes `audit.jsonl.1`, which becomes `audit.jsonl.2`; the oldest is removed.
+fn put_aside(AuditSettings { file, keep, .. }: &AuditSettings) -> io::Result<()> {
+    if *keep == 0 {
+        return absent_is_fine(fs::remove_file(file));
+    }
+    for number in (1..*keep).rev() {
+        absent_is_fine(fs::rename(numbered(file, number), numbered(file, number + 1)))?;
+    }
+    absent_is_fine(fs::rename(file, numbered(file, 1)))
+}
+
+fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
     {
-        use std::os::unix::fs::OpenOptionsExt;
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
         options.mode(0o600);
+        let file = options.open(path)?;
+        if file.metadata()?.is_file() {
+            // It may have been there, readable by others.
+            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        }
+        Ok(file)
     }
-    let file = options.open(path)?;
-    let metadata = file.metadata()?;
-    Ok((file, if metadata.is_file() { metadata.len() } else { 0 }))
+    #[cfg(not(unix))]
+    options.open(path)
+}
+
+/// Whether the path still leads to this file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let (open, there) = (file.metadata().map(id), fs::metadata(path).map(id));
+    matches!((open, there), (Ok(open), Ok(there)) if open == there)
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 fn numbered(path: &Path, number: usize) -> PathBuf {

@@ -10,6 +10,10 @@ fn settings(folder: &Path, rotate: u64, keep: usize) -> AuditSettings {
     AuditSettings { file: folder.join("audit.jsonl"), rotate, keep }
 }
 
+fn shared(folder: &Path) -> Arc<Mutex<AuditSettings>> {
+    Arc::new(Mutex::new(settings(folder, 1 << 20, 1)))
+}
+
 fn call(audit: &Arc<Audit>, arguments: &str, outcome: CallOutcome) {
     let server = ServerName::parse("git").unwrap();
     let entry = Arc::clone(audit).starts(&StartingCall {
@@ -89,7 +93,7 @@ fn a_full_disk_loses_audit_lines_and_the_log_says_so_later() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.jsonl");
     std::os::unix::fs::symlink("/dev/full", &file).unwrap();
-    let mut rotated = RotatedFile::new(settings(folder.path(), 1 << 20, 1));
+    let mut rotated = RotatedFile::new(shared(folder.path()));
     let lost = AtomicU64::new(0);
     let (sender, inbox) = sync_channel(8);
     for line in ["one", "two"] {
@@ -111,7 +115,7 @@ fn a_blocked_audit_writer_delays_no_call() {
     let (lines, inbox) = sync_channel(2);
     let lost = Arc::new(AtomicU64::new(0));
     let audit = Arc::new(Audit {
-        settings: settings(folder.path(), 1 << 20, 1),
+        settings: shared(folder.path()),
         lines: Some(lines),
         lost: Arc::clone(&lost),
         writer: None,
@@ -121,6 +125,47 @@ fn a_blocked_audit_writer_delays_no_call() {
     }
     assert_eq!(lost.load(Ordering::Relaxed), 8);
     drop(audit);
-    write(&inbox, RotatedFile::new(settings(folder.path(), 1 << 20, 1)), &lost);
+    write(&inbox, RotatedFile::new(shared(folder.path())), &lost);
     assert_eq!(self::lines(&folder.path().join("audit.jsonl"))[0]["lost"], json!(8));
+}
+
+#[test]
+fn gateways_with_the_same_audit_file_lose_no_line_when_one_rotates() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = settings(folder.path(), 1000, 50);
+    let [one, other] = [Audit::at(file.clone()), Audit::at(file)];
+    assert!(Arc::ptr_eq(&one, &other));
+    for _ in 0..20 {
+        call(&one, "{}", CallOutcome::Ok);
+        call(&other, "{}", CallOutcome::Ok);
+    }
+    one.finish(); // the other goes on
+    call(&other, "{}", CallOutcome::Ok);
+    other.finish();
+    let files = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(files.map(|file| lines(&file).len()).sum::<usize>(), 41);
+}
+
+#[test]
+fn an_audit_file_that_another_program_renamed_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, aside) = (folder.path().join("audit.jsonl"), folder.path().join("aside"));
+    let [mut one, mut other] = [(); 2].map(|()| RotatedFile::new(shared(folder.path())));
+    assert!(one.write("1") && other.write("2"));
+    fs::rename(&file, &aside).unwrap();
+    assert!(one.write("3") && other.write("4"));
+    assert_eq!((lines(&aside), lines(&file)), (vec![json!(1), json!(2)], vec![json!(3), json!(4)]));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_audit_file_that_others_could_read_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.jsonl");
+    fs::write(&file, "").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(RotatedFile::new(shared(folder.path())).write("1"));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -23,7 +23,7 @@ pub use message::{Condition, Report, Status};
 use crate::{
     link::Launcher,
     observers::Observers,
-    slots::{SlotRequest, Slots},
+    slots::{SlotRequest, SlotUser, Slots},
     spec::ServerSpec,
     starts::Starts,
 };
@@ -71,13 +71,13 @@ impl ServerHandle {
 
     /// The same for an instance that runs only in one of these slots.
     pub(crate) fn spawn_in(
-        slots: Option<Arc<Slots>>,
+        slots: Option<(Arc<Slots>, SlotUser)>,
         spec: Arc<ServerSpec>,
         known: Option<Dialect>,
         context: ServerContext,
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let slots = slots.map(|slots| SlotRequest { slots, commands: commands.downgrade() });
+        let slots = slots.map(|(slots, user)| SlotRequest { slots, user, commands: commands.downgrade() });
         let context = ServerContext { slots, ..context };
         let (status_sender, status) = watch::channel(Status::default());
         let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::{bridge::Control, scope::SessionKey};
+use plugbay_core::{
+    bridge::Control,
+    scope::{Scope, SessionKey},
+};
 use plugbay_downstream::Gateway;
 use plugbay_upstream::{Instances, process::inherited, spec::Origin};
 use tokio::{
@@ -160,6 +163,8 @@ impl Contexts {
                 (&other.name, other.pid, other.scope) == (&server.name, server.pid, server.scope)
             };
             match servers.iter_mut().find(|other| same(other)) {
+                // Each gateway has instances of its own for its sessions; one process is shared by all.
+                Some(other) if server.scope == Some(Scope::Session) => other.instances += server.instances,
                 Some(other) => other.instances = other.instances.max(server.instances),
                 None => servers.push(server),
             }

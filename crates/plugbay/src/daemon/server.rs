@@ -5,6 +5,7 @@ mod connection;
 use std::{io, os::unix::net::UnixListener as StdListener, process, sync::Arc, time::Duration};
 
 use plugbay_core::bridge::Control;
+use plugbay_downstream::stdio::UnreadLimit;
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::{mpsc, oneshot, watch},
@@ -44,6 +45,8 @@ struct Shared {
     since: u64,
     contexts: Arc<Contexts>,
     windows: Arc<Windows>,
+    /// What all windows may leave unread.
+    unread: UnreadLimit,
     events: mpsc::UnboundedSender<Event>,
     /// How many connections are open, those of windows and others.
     connections: watch::Sender<usize>,
@@ -90,6 +93,7 @@ impl Daemon {
             since: now(),
             contexts,
             windows,
+            unread: UnreadLimit::default(),
             events: sender,
             connections: watch::Sender::new(0),
             phase: watch::Sender::new(Phase::Open),

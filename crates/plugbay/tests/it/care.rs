@@ -118,6 +118,8 @@ fn metrics_of_calls_are_served_behind_the_token() {
         r#"plugbay_calls_total{server="s",tool="echo",outcome="ok"} 1"#,
         r#"plugbay_rate_limited_total{caller="some"} 1"#,
         r#"plugbay_server_state{server="s",state="ready"} 1"#,
+        r#"plugbay_server_processes_total{server="s"} "#,
+        "plugbay_sessions 2",
     ] {
         assert!(page.contains(line), "{line}\n{page}");
     }

@@ -44,6 +44,18 @@ fn a_local_tool_wins_over_a_remote_tool_of_the_same_name() {
 }
 
 #[test]
+fn a_remote_tool_cannot_pass_for_a_local_one_by_the_case_of_its_name() {
+    let local: &[&'static str] = &[r#"{"name":"echo"}"#];
+    let remote: &[&'static str] =
+        &[r#"{"name":"GIT__PUSH"}"#, r#"{"name":"Echo"}"#, r#"{"name":"Search_Tools"}"#];
+    let seen = snapshot(&catalog(&[("git", local), ("team", remote)]), remotes(&["team"], &["git"]));
+    for name in ["GIT__PUSH", "Echo", "Search_Tools"] {
+        assert_eq!(server_of(&seen, &format!("team__{name}")).unwrap(), format!("team: {name}"));
+    }
+    assert_eq!(seen.names.shadowed, ["Echo", "GIT__PUSH", "Search_Tools"]);
+}
+
+#[test]
 fn remote_tools_that_two_remotes_have_get_the_names_of_their_remotes() {
     let tools: &[&'static str] = &[r#"{"name":"memory__store"}"#];
     let seen = snapshot(&catalog(&[("one", tools), ("two", tools)]), remotes(&["one", "two"], &[]));

@@ -111,6 +111,22 @@ async fn a_caller_sees_and_calls_its_own_tools_only_in_every_mode() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refresh_reaches_the_servers_of_the_callers_grant_and_not_at_every_call() {
+    let tokens = vec![token("some", for_tools(&["s__echo"])), token("none", for_tools(&["t__*"]))];
+    let (mut harness, _tokens) = harness(two_tools(Some(Mode::Search)), tokens);
+    let refresh = |caller: &str| tool(caller, "proxy_refresh", &json!({}));
+    assert_eq!(harness.ask(refresh("none")).await.status, 200);
+    harness.servers.nothing_forwarded().await;
+    harness.ask(refresh("some")).await;
+    assert_eq!(harness.servers.refreshed().await, "s");
+    harness.ask(refresh("some")).await;
+    harness.servers.nothing_forwarded().await;
+    advance(Duration::from_secs(5)).await;
+    harness.ask(refresh("some")).await;
+    assert_eq!(harness.servers.refreshed().await, "s");
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_over_a_rate_limit_get_an_error_with_the_time_to_wait() {
     let (mut harness, _tokens) =
         harness(two_tools(None), vec![token("slow", limited("2/min", "")), token("free", Grant::default())]);

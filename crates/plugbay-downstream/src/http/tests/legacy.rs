@@ -46,6 +46,22 @@ async fn every_legacy_request_but_initialize_needs_its_session() {
     }
 }
 
+/// A proxy that tells its users apart by this header must not mix them up in one session.
+#[tokio::test(start_paused = true)]
+async fn a_request_with_another_x_session_id_than_initialize_is_rejected() {
+    let harness = Harness::new();
+    let opened = harness.ask(post(&[("x-session-id", "same")], INITIALIZE)).await;
+    let named = opened.headers["mcp-session-id"].clone();
+    let unnamed = harness.open().await;
+    for (session, name, status) in
+        [(&named, "same", 200), (&named, "other", 400), (&named, "Same", 400), (&unnamed, "same", 400)]
+    {
+        let headers = [("mcp-session-id", &**session), ("x-session-id", name)];
+        assert_eq!(harness.ask(post(&headers, &list(1))).await.status, status, "{name}");
+    }
+    assert_eq!(harness.ask(within(&named, &list(1))).await.status, 200, "its id names the session");
+}
+
 #[tokio::test(start_paused = true)]
 async fn errors_of_a_session_are_json_rpc_responses() {
     let harness = Harness::new();

@@ -181,3 +181,21 @@ async fn a_uri_of_two_servers_is_the_latest_calls_even_if_an_earlier_call_is_res
     harness.say(modern(4, "resources/read", r#","uri":"x://1""#)).await;
     assert_eq!(harness.forwarded().await.server(), "s");
 }
+
+/// Whatever reaches a server counts against the limits, and not calls alone.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_and_unknown_notifications_count_against_the_rate_limit() {
+    let stocked = stocked(&[]);
+    let mut layout = (*stocked.layout).clone();
+    layout.settings.call_limits.rate = "2/hour".parse().ok();
+    let mut harness = Harness::with(Snapshot::new(stocked.catalog, Arc::new(layout), true));
+    harness.open().await;
+    let subscribe = |n: u32| request(n, "resources/subscribe", &format!(r#"{{"uri":"x://{n}"}}"#));
+    for n in 1..=2 {
+        assert_eq!(harness.ask(subscribe(n)).await["result"], json!({}));
+        harness.item_subscribed().await;
+    }
+    assert_eq!(harness.ask(subscribe(3)).await["error"]["code"], -32029);
+    harness.say(r#"{"jsonrpc":"2.0","method":"vendor/told","params":{"uri":"x://1"}}"#).await;
+    harness.nothing_forwarded().await;
+}

@@ -1,6 +1,16 @@
 //! A host that does not read: it stalls itself, and costs no more than a limit.
 
-use super::harness::{Harness, call, list, request, snapshot};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::mpsc,
+    time::Instant,
+};
+
+use super::harness::{Harness, INITIALIZE, call, list, request, snapshot};
+use crate::{
+    scripted::{self, SECOND, soon},
+    stdio::{UnreadLimit, Window, serve_window},
+};
 
 /// More than one outbox holds: eight of them are over its limit.
 fn megabyte() -> String {
@@ -75,4 +85,34 @@ async fn a_host_that_reads_a_little_at_a_time_gets_everything() {
             assert_eq!(harness.hear().await["id"], id, "round {round}");
         }
     }
+}
+
+/// Its servers go on for other windows, and its answers would stay in memory.
+#[tokio::test(start_paused = true)]
+async fn a_window_whose_host_reads_nothing_is_let_go_and_its_answers_are_counted() {
+    let (gateway, _snapshots, mut servers) = scripted::gateway(snapshot(&["echo"], true));
+    let (mut input, their_input) = tokio::io::duplex(1_000_000);
+    let (mut output, their_output) = tokio::io::duplex(1000);
+    let (unread, (_sender, controls)) = (UnreadLimit::default(), mpsc::unbounded_channel());
+    let window =
+        Window { owner: [1; 32], token: String::new(), state: None, unread: unread.clone(), controls };
+    let serving = serve_window(gateway, their_input, their_output, window, std::future::pending());
+    let serving = tokio::spawn(serving);
+    let say = format!("{INITIALIZE}\n{}\n{}\n", call(1), call(2));
+    input.write_all(say.as_bytes()).await.expect("room");
+    output.read_u8().await.expect("the answer to initialize");
+    let start = Instant::now();
+    for _ in 0..2 {
+        servers.forwarded().await.answer(megabyte());
+    }
+    assert!(unread.held() > 2_000_000, "{} bytes are counted", unread.held());
+    let ended = tokio::time::timeout(40 * SECOND, serving).await.expect("it is let go").expect("no panic");
+    assert_eq!(ended.expect_err("it read nothing").kind(), std::io::ErrorKind::TimedOut);
+    assert!(start.elapsed() >= 30 * SECOND, "{:?}", start.elapsed());
+    soon("the memory", async {
+        while unread.held() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }

@@ -192,3 +192,21 @@ async fn a_server_replaced_between_two_calls_is_opened_again() {
     server.take_call("a").await.answer(json!({ "a": 1 }));
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
+
+/// The opening goes on, so that the remote is of use again when it answers.
+#[tokio::test]
+async fn a_call_to_a_remote_that_was_away_and_says_nothing_fails_within_two_seconds() {
+    let server = Server::start().await;
+    let url = server.url();
+    let address = server.vanish().await;
+    let harness = Harness::new(Setup::remote(), &url);
+    let end = harness.calls.end(harness.call("a")).await;
+    assert!(end.contains("cannot be reached"), "{end}");
+
+    let mut server = Server::start_at(address).await;
+    let _unanswered = server.next().await; // the next attempt is under way
+    let begun = std::time::Instant::now();
+    let end = harness.calls.end(harness.call("b")).await;
+    assert!(end.contains("cannot be reached"), "{end}");
+    assert!(begun.elapsed() < 2 * super::SECOND, "{:?}", begun.elapsed());
+}

@@ -47,11 +47,11 @@ impl Actor {
         match self.lifecycle.wanted(self.now) {
             Admission::Ready if !self.awaits_tools() => self.send(call),
             Admission::Ready | Admission::Wait => {
-                self.queue.push(call, self.now, self.spec.timeouts);
+                self.await_start(call);
                 self.hurry();
             }
             Admission::Start => {
-                self.queue.push(call, self.now, self.spec.timeouts);
+                self.await_start(call);
                 self.start();
             }
             Admission::Refuse { failure, retry_in } => {
@@ -83,6 +83,8 @@ impl Actor {
         link.request(ticket, request.render(ticket.0));
         let unlimited = matches!(task_role, TaskRole::Await(_)).then_some(Duration::MAX);
         self.tasks.sending(ticket, &caller, task_role);
+        self.note_host(&caller);
+        self.links.slow_callers.called(&*caller);
         let patience = timeout.or(unlimited).unwrap_or(self.spec.timeouts.call);
         let at_most = patience.max(self.spec.timeouts.call_max);
         self.pending.register(ticket, Waiting::Host(caller), self.now, patience, at_most);

@@ -58,7 +58,7 @@ impl Actor {
                 let length = message.len();
                 let answer = self.answer(ticket, &caller, message, head);
                 caller.answered(ticket, answer);
-                self.links.responded(length, caller, self.now);
+                self.responded(length, &caller);
             }
             Some(Waiting::Listing(listing)) => self.page_received(listing, &message, &head),
             Some(Waiting::Subscription) => self.subscription_ended(&head),

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use plugbay_core::{
     catalog::Offer,
     era::Era,
-    exchange::{Answer, Ticket},
+    exchange::{Answer, Call, Ticket},
     failure::{CallError, Failure, Limit},
     lifecycle::{Due, State},
     start::{GiveUp, Priority},
@@ -19,7 +19,7 @@ use super::{
         request,
         state::start_queue::Unsent,
     },
-    Actor, Waiting,
+    Actor, REMOTE_OPENING, Waiting,
     links::{Current, Opening},
     start::{self, Plan, StartError, Started},
     start_watch::{Concern, Watch},
@@ -128,6 +128,7 @@ impl Actor {
         self.lists.restarted();
         self.subscriptions.restarted();
         self.lifecycle.started(self.now);
+        self.forget_hosts();
         self.list();
         if self.opened.era == Some(Era::Modern) && self.opened.capabilities.item_kinds().next().is_some() {
             self.listen();
@@ -247,18 +248,17 @@ impl Actor {
     }
 
     /// A remote that is away fails every few seconds: only the first failure is a warning.
-    fn log_failure(&mut self, failure: &Failure) {
-        let server = &self.spec.name;
-        if self.links.is_away && self.spec.is_remote() {
+    fn log_failure(&mut self, failure: &Arc<Failure>) {
+        let (server, before) = (&self.spec.name, self.links.away.replace(Arc::clone(failure)));
+        if before.is_some() && self.spec.is_remote() {
             return tracing::debug!(%server, "{failure}");
         }
-        self.links.is_away = true;
         tracing::warn!(%server, "{failure}");
     }
 
     /// The counterpart of the warning of a remote that was away.
     fn log_return(&mut self) {
-        if std::mem::take(&mut self.links.is_away) && self.spec.is_remote() {
+        if self.links.away.take().is_some() && self.spec.is_remote() {
             tracing::warn!(server = %self.spec.name, "is back");
         }
     }
@@ -297,13 +297,24 @@ impl Actor {
     fn expire_queued(&mut self) {
         for (call, after) in self.queue.expire(self.now) {
             let server = self.spec.name.clone();
-            let error = match &self.links.slow {
+            let error = match self.links.slow.as_ref().or(self.remote_failure()) {
                 Some(failure) => CallError::Down { server, failure: Arc::clone(failure) },
                 None => CallError::TimedOut { server, after, limit: Limit::Settings },
             };
             call.caller.answered(call.ticket, Answer::Failed(error));
         }
         self.leave_if_unwanted();
+    }
+
+    /// Why the remote is away, if it is.
+    fn remote_failure(&self) -> Option<&Arc<Failure>> {
+        self.links.away.as_ref().filter(|_| self.spec.is_remote())
+    }
+
+    /// Keeps a call until the server is open. Nobody waits for long for a remote that is known to be away.
+    pub(super) fn await_start(&mut self, call: Call) {
+        let at_most = if self.remote_failure().is_some() { REMOTE_OPENING } else { Duration::MAX };
+        self.queue.push(call, self.now, self.spec.timeouts, at_most);
     }
 
     fn expired(&mut self, ticket: Ticket, waiting: Waiting, after: Duration) {
@@ -383,7 +394,7 @@ impl Actor {
         let mut waiters = Vec::new();
         while let Ok(command) = self.inbox.try_recv() {
             match command {
-                Command::Forward(call) => self.queue.push(call, self.now, self.spec.timeouts),
+                Command::Forward(call) => self.await_start(call),
                 Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
                 Command::Stop(done) => waiters.push(done),
                 Command::Reply { .. }

@@ -3,8 +3,8 @@
 use std::{
     future::{Future, pending, poll_fn},
     pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
+    sync::{Arc, Weak},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use plugbay_core::{
     exchange::{Caller, Ticket},
     failure::{CallError, Failure},
 };
-use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout_at};
 
 use super::{Actor, Event, Waiting, start, start_watch::Watch};
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 
 /// A response of this size makes the actor wait until its caller has room,
 const LARGE_RESPONSE: usize = 16 * 1024;
-/// but not for longer than this: other callers wait for the responses behind it.
+/// but not for longer than this, not again until the caller has drained, and not while another host uses the server.
 const SLOW_CALLER_TIMEOUT: Duration = Duration::from_millis(250);
 /// The buffers of a link are kept for the next response for this long.
 const TRIM_AFTER: Duration = Duration::from_secs(1);
@@ -37,8 +37,7 @@ pub(super) struct Links {
     /// Links that can send no more but may still bring answers.
     pub(super) retired: Vec<Link>,
     pub(super) ending: JoinSet<()>,
-    /// The caller of a large response: nothing more is read until it has room, for a while.
-    pub(super) slow_caller: Option<Arc<dyn Caller>>,
+    pub(super) slow_callers: SlowCallers,
     /// When unused buffers are released.
     pub(super) trim_at: Option<Instant>,
     /// The slot that the current link runs in, if it needs one.
@@ -49,8 +48,40 @@ pub(super) struct Links {
     pub(super) watch: Option<Watch>,
     /// Why the start under way is called slow.
     pub(super) slow: Option<Arc<Failure>>,
-    /// The server has failed, and has not been opened again since.
-    pub(super) is_away: bool,
+    /// Why the server has failed, until it has been opened again.
+    pub(super) away: Option<Arc<Failure>>,
+}
+
+/// The callers of large responses that do not keep up.
+#[derive(Default)]
+pub(super) struct SlowCallers {
+    /// Nothing more is read until this one has room, or until then.
+    awaited: Option<(Arc<dyn Caller>, Instant)>,
+    /// Those that were waited for in vain.
+    given_up: Vec<Weak<dyn Caller>>,
+}
+
+impl SlowCallers {
+    /// A large response has come for a caller that no other host waits behind.
+    fn wait_for(&mut self, caller: &Arc<dyn Caller>, now: Instant) {
+        let is_ready = caller.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready();
+        let is_same = |slow: &Weak<dyn Caller>| std::ptr::addr_eq(slow.as_ptr(), Arc::as_ptr(caller));
+        self.given_up.retain(|slow| slow.strong_count() > 0 && !(is_ready && is_same(slow)));
+        if !is_ready && !self.given_up.iter().any(is_same) {
+            self.awaited = Some((Arc::clone(caller), now + SLOW_CALLER_TIMEOUT));
+        }
+    }
+
+    /// Another host uses the server, and need not wait.
+    pub(super) fn called(&mut self, caller: &dyn Caller) {
+        self.awaited.take_if(|(slow, _)| !slow.is_same_host(caller));
+    }
+
+    fn give_up(&mut self) {
+        if let Some((caller, _)) = self.awaited.take() {
+            self.given_up.push(Arc::downgrade(&caller));
+        }
+    }
 }
 
 /// The link that calls are sent over.
@@ -113,12 +144,6 @@ impl Links {
         }
     }
 
-    /// A response has come; its caller may be slower than the server.
-    pub(super) fn responded(&mut self, length: usize, caller: Arc<dyn Caller>, now: Instant) {
-        self.trim_at = Some(now + TRIM_AFTER);
-        self.slow_caller = (length >= LARGE_RESPONSE).then_some(caller);
-    }
-
     pub(super) fn trim_later(&mut self, now: Instant) {
         self.trim_at = Some(now + TRIM_AFTER);
     }
@@ -141,18 +166,19 @@ impl Links {
 }
 
 /// The next event of the current link. Dropping the future loses nothing.
-pub(super) async fn next(current: &mut Current, slow_caller: &mut Option<Arc<dyn Caller>>) -> Event {
-    if let Some(caller) = slow_caller {
-        if let Current::Up(link) = current {
-            let ready = timeout(SLOW_CALLER_TIMEOUT, poll_fn(|context| caller.poll_ready(context)));
-            tokio::select! {
-                biased;
-                _ = ready => {}
-                () = link.keep_writing() => {}
-            }
+pub(super) async fn next(current: &mut Current, slow_callers: &mut SlowCallers) -> Event {
+    if let (Some((caller, until)), Current::Up(link)) = (&slow_callers.awaited, &mut *current) {
+        let ready = timeout_at((*until).into(), poll_fn(|context| caller.poll_ready(context)));
+        let in_time = tokio::select! {
+            biased;
+            outcome = ready => outcome.is_ok(),
+            () = link.keep_writing() => true,
+        };
+        if !in_time {
+            slow_callers.give_up();
         }
-        *slow_caller = None;
     }
+    slow_callers.awaited = None;
     match current {
         Current::Down => pending().await,
         Current::AwaitingSlot(slot) => Event::Slot(slot.await),
@@ -183,6 +209,15 @@ pub(super) async fn next_retired(links: &mut [Link]) -> (usize, Option<LinkEvent
 }
 
 impl Actor {
+    /// A response has come; its caller may be slower than the server.
+    pub(super) fn responded(&mut self, length: usize, caller: &Arc<dyn Caller>) {
+        self.links.trim_later(self.now);
+        let waits = |other: &Waiting| matches!(other, Waiting::Host(host) if !host.is_same_host(&**caller));
+        if length >= LARGE_RESPONSE && !self.pending.iter().any(waits) {
+            self.links.slow_callers.wait_for(caller, self.now);
+        }
+    }
+
     /// Keeps a link for the calls that may still be answered over it, if there are any: a server forgets a
     /// session sooner than the calls that it is working on.
     pub(super) fn retire(&mut self, mut link: Link) -> Result<Failure, Link> {

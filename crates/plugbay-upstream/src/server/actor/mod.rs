@@ -40,14 +40,16 @@ use super::{
     message::{Command, Status},
     opening::Opened,
     state::{
-        list_schedule::ListSchedule, listing::Listing, server_requests::ServerRequests,
-        start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
+        known_hosts::KnownHosts, list_schedule::ListSchedule, listing::Listing,
+        server_requests::ServerRequests, start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
     },
 };
 use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
 
 /// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
+/// How long a call waits for a remote that was away: its user shall hear of it within 2 s.
+const REMOTE_OPENING: Duration = Duration::from_millis(1800);
 
 pub(super) struct Actor {
     spec: Arc<ServerSpec>,
@@ -66,6 +68,8 @@ pub(super) struct Actor {
     queue: StartQueue,
     /// Requests that the server has not answered yet.
     pending: Pending<Waiting>,
+    /// Whose calls the process has had.
+    known_hosts: KnownHosts,
     server_requests: ServerRequests,
     tasks: Tasks,
     lists: ListSchedule,
@@ -128,6 +132,7 @@ impl Actor {
             opened: Opened::default(),
             queue: StartQueue::default(),
             pending: Pending::default(),
+            known_hosts: KnownHosts::default(),
             server_requests: ServerRequests::default(),
             tasks: Tasks::default(),
             lists: ListSchedule::default(),
@@ -154,7 +159,7 @@ impl Actor {
 
     async fn next_event(&mut self) -> Event {
         self.arm_timer();
-        let Links { current, retired, slow_caller, .. } = &mut self.links;
+        let Links { current, retired, slow_callers, .. } = &mut self.links;
         tokio::select! {
             // Commands first: all that wait go out in one write. The server last: one that never stops
             // sending must not stop the clock.
@@ -162,7 +167,7 @@ impl Actor {
             command = self.inbox.recv() => Event::Command(command),
             () = self.timer.fired() => Event::Tick,
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
-            event = links::next(current, slow_caller) => event,
+            event = links::next(current, slow_callers) => event,
         }
     }
 

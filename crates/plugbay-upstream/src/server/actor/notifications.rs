@@ -4,7 +4,7 @@ use bytes::Bytes;
 use plugbay_core::{
     capabilities::ClientCapabilities,
     era::Era,
-    exchange::{ServerNotification, SubscriptionTarget, Ticket, Topic},
+    exchange::{Caller, ServerNotification, SubscriptionTarget, Ticket, Topic},
     extension::Extensions,
     level::Level,
     lifecycle::Admission,
@@ -31,8 +31,8 @@ impl Actor {
 
     /// Forwards a notification that names nothing a host subscribes to. It goes to the call on whose stream
     /// it came, else to the latest call in flight. Without a call, a log message goes to all hosts if they are of
-    /// one session, and an unknown notification to the only host. If the call has ended, or calls of several hosts
-    /// are in flight, nobody gets it.
+    /// one session, and an unknown notification to the only host. If the call has ended, or the process has had
+    /// calls of several hosts, nobody gets it.
     pub(super) fn notify_hosts(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
         let recipient = match during {
             None => match self.in_flight() {
@@ -43,13 +43,16 @@ impl Actor {
             Some(ticket) => self.recipients(&[ticket]).pop(),
         };
         let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
-        let registry = &self.context.host_registry;
+        let (registry, known) = (&self.context.host_registry, &self.known_hosts);
+        let tell = |host: &dyn Caller| {
+            if known.allow(host) {
+                host.told(None, &notification);
+            }
+        };
         match (recipient, &notification.topic) {
             (Some(Recipient { caller, call }), _) => caller.told(call, &notification),
-            (None, Topic::Unknown) => {
-                registry.only().into_iter().for_each(|host| host.told(None, &notification));
-            }
-            (None, _) => registry.each_of_one_session(|host| host.told(None, &notification)),
+            (None, Topic::Unknown) => registry.only().into_iter().for_each(|host| tell(&*host)),
+            (None, _) => registry.each_of_one_session(tell),
         }
     }
 

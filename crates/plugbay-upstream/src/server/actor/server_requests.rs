@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plugbay_core::{
     era::Era,
-    exchange::{Reply, ServerRequest, ServerRequestError, Ticket},
+    exchange::{Caller, Reply, ServerRequest, ServerRequestError, Ticket},
     task,
     wire::{Draft, Head, Hole, Kind, Members, Span, string_value, write},
 };
@@ -13,7 +13,10 @@ use plugbay_core::{
 use super::{
     super::{
         opening::{RESPONSE_BACKLOG_LIMIT, reject},
-        state::server_requests::{OpenRequest, Recipient},
+        state::{
+            known_hosts::KnownHosts,
+            server_requests::{OpenRequest, Recipient},
+        },
     },
     Actor, Waiting,
     commands::BACKLOG_LIMIT,
@@ -57,7 +60,8 @@ impl Actor {
     }
 
     /// The hosts that may answer: the one whose call this is about; if the server does not say, the host of
-    /// the calls in flight; without calls, the only host. Nobody answers for a call that has ended.
+    /// the calls in flight; without calls, the only host. Nobody answers for a call that has ended, and nobody
+    /// answers without a call if the process has served several hosts.
     fn candidates(&self, during: Option<Ticket>) -> Result<Vec<Recipient>, ServerRequestError> {
         let recipients = match during {
             Some(ticket) if !self.pending.contains(ticket) => return Err(ServerRequestError::NoHost),
@@ -76,7 +80,24 @@ impl Actor {
     }
 
     fn only_host(&self) -> Option<Recipient> {
-        self.context.host_registry.only().map(|caller| Recipient { caller, call: None })
+        let only = self.context.host_registry.only().filter(|host| self.known_hosts.allow(&**host));
+        only.map(|caller| Recipient { caller, call: None })
+    }
+
+    /// Notes that the process works for this host. The instance of a session works for no other.
+    pub(super) fn note_host(&mut self, caller: &Arc<dyn Caller>) {
+        if self.context.slots.is_none() {
+            self.known_hosts.called(caller);
+        }
+    }
+
+    /// A new process knows only of the calls that it inherits.
+    pub(super) fn forget_hosts(&mut self) {
+        self.known_hosts = KnownHosts::default();
+        let calls: Vec<Ticket> = self.pending.tickets().collect();
+        for recipient in self.recipients(&calls) {
+            self.note_host(&recipient.caller);
+        }
     }
 
     pub(super) fn recipients(&self, calls: &[Ticket]) -> Vec<Recipient> {
@@ -87,9 +108,12 @@ impl Actor {
         calls.iter().filter_map(recipient).collect()
     }
 
-    /// The calls that a message of the server may be about when it does not say, oldest first. If they are
-    /// of several hosts none of them may see it.
+    /// The calls that a message of the server may be about when it does not say, oldest first. If the process has
+    /// had calls of several hosts none of them may see it: it may be about one that has ended.
     pub(super) fn in_flight(&self) -> Result<Vec<Recipient>, ServerRequestError> {
+        if self.known_hosts.are_several() {
+            return Err(ServerRequestError::Ambiguous);
+        }
         let mut calls: Vec<Ticket> = self.pending.tickets().collect();
         calls.sort_unstable();
         let recipients = self.recipients(&calls);

@@ -1,5 +1,6 @@
 //! The parts of a server's actor: plain state without I/O, with the time passed in.
 
+pub(super) mod known_hosts;
 pub(super) mod list_schedule;
 pub(super) mod listing;
 pub(super) mod server_requests;

@@ -44,9 +44,15 @@ impl Queued {
 }
 
 impl StartQueue {
-    /// A call waits for as long as it may take, and at least as long as a start.
-    pub(in crate::server) fn push(&mut self, call: Call, since: Instant, timeouts: Timeouts) {
-        let patience = call.timeout.unwrap_or(timeouts.call).max(timeouts.start);
+    /// A call waits for as long as it may take, and at least as long as a start, but not for longer than `at_most`.
+    pub(in crate::server) fn push(
+        &mut self,
+        call: Call,
+        since: Instant,
+        timeouts: Timeouts,
+        at_most: Duration,
+    ) {
+        let patience = call.timeout.unwrap_or(timeouts.call).max(timeouts.start).min(at_most);
         self.calls.push_back(Queued { call, since, patience });
     }
 
@@ -154,7 +160,7 @@ mod tests {
         let (counts, caller) = TestCaller::new();
         let mut queue = StartQueue::default();
         for number in 1..=4 {
-            queue.push(call(number, &caller), Instant::now(), Timeouts::default());
+            queue.push(call(number, &caller), Instant::now(), Timeouts::default(), Duration::MAX);
         }
         queue.cancel(Ticket(2));
         assert_eq!(queue.pop().map(|call| call.ticket), Some(Ticket(1)));
@@ -172,7 +178,7 @@ mod tests {
         assert!(!queue.is_wanted());
         for (number, seconds) in [(1, None), (2, Some(1)), (3, Some(600))] {
             let timeout = seconds.map(Duration::from_secs);
-            queue.push(Call { timeout, ..call(number, &caller) }, now, Timeouts::default());
+            queue.push(Call { timeout, ..call(number, &caller) }, now, Timeouts::default(), Duration::MAX);
         }
         assert_eq!((queue.priority(), queue.next_deadline()), (Priority::Called, Some(now + 30 * second)));
         assert!(queue.expire(now + 29 * second).is_empty());

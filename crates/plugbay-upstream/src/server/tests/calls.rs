@@ -7,6 +7,7 @@ use tokio::time::{Instant, advance, sleep};
 use super::{
     MINUTE, SECOND,
     harness::{Harness, Setup},
+    host::{Host, HostEvent},
 };
 use crate::{server::Command, spec::Timeouts};
 
@@ -114,6 +115,41 @@ async fn a_slow_caller_delays_reading_responses_and_nothing_else() {
     sleep(SECOND / 2).await;
     assert_eq!(harness.calls.end(behind).await, r#"{"tool":"c"}"#);
     assert_eq!(harness.calls.ends_of(taken_back), [""; 0]);
+}
+
+/// One wait for a caller that reads nothing, however many responses it gets, and none behind which another host
+/// waits for its own.
+#[tokio::test(start_paused = true)]
+async fn a_slow_caller_does_not_hold_up_the_responses_of_another_host() {
+    let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
+    harness.calls.press(true);
+    let host = Host::new(None);
+    let large = || json!({ "a": "x".repeat(20_000) });
+    let start = Instant::now();
+    for tool in ["a", "b", "c", "d"] {
+        let ticket = harness.call(tool);
+        let request = peer.expect_call(tool).await;
+        peer.answer(&request, large()).await;
+        harness.calls.end(ticket).await;
+    }
+    assert!(start.elapsed() < SECOND / 2, "it is waited for once: {:?}", start.elapsed());
+
+    harness.calls.press(false); // it has drained, so that it is waited for again
+    let ticket = harness.call("drained");
+    let request = peer.expect_call("drained").await;
+    peer.answer(&request, large()).await;
+    harness.calls.end(ticket).await;
+    harness.calls.press(true);
+
+    let (slow, start) = (harness.call("e"), Instant::now());
+    let request = peer.expect_call("e").await;
+    peer.answer(&request, large()).await;
+    harness.calls.end(slow).await;
+    let ticket = harness.call_by(&host, "echo");
+    let request = peer.expect_call("echo").await;
+    peer.answer(&request, json!({})).await;
+    assert_eq!(host.next_event().await, HostEvent::Answered(ticket, "{}".to_owned()));
+    assert!(start.elapsed() < SECOND / 10, "another host waits: {:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,7 +63,11 @@ impl Stage {
 
     /// A pool in which each session has an instance of its own, of which `limit` may run.
     fn per_session(&self, limit: usize) -> (Arc<Pool>, Attached) {
-        let attached = self.attach("/a", Sharing::Sessions { limit, file: None }, &user().user);
+        self.per_session_in("/a", limit)
+    }
+
+    fn per_session_in(&self, folder: &str, limit: usize) -> (Arc<Pool>, Attached) {
+        let attached = self.attach(folder, Sharing::Sessions { limit, file: None }, &user().user);
         let pool = Pool::default();
         let group = attached.sessions.clone().expect("sessions have their own");
         let handles = [(server(), attached.handle().clone())].into();
@@ -72,7 +76,12 @@ impl Stage {
     }
 
     fn session(&self, pool: &Arc<Pool>) -> SessionPool {
-        SessionPool::new(Arc::clone(pool), Arc::clone(&self.instances), user().user, label())
+        self.session_of(pool, "caller")
+    }
+
+    fn session_of(&self, pool: &Arc<Pool>, caller: &str) -> SessionPool {
+        let label = SessionLabel { caller: caller.as_bytes().into(), ..label() };
+        SessionPool::new(Arc::clone(pool), Arc::clone(&self.instances), user().user, label)
     }
 
     fn call(&self, servers: &impl Servers, tool: &str) -> Ticket {
@@ -107,7 +116,7 @@ fn server() -> ServerName {
 }
 
 fn label() -> SessionLabel {
-    SessionLabel { name: "x".to_owned(), lasts: false }
+    SessionLabel { name: "x".to_owned(), caller: Arc::from(*b"caller"), lasts: false }
 }
 
 fn user() -> Heard {
@@ -245,6 +254,46 @@ async fn a_start_that_waits_gets_the_instance_that_becomes_idle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_limit_of_instances_counts_the_sessions_of_all_gateways() {
+    let mut stage = Stage::new();
+    let ((pool, attached), (there, attached_there)) =
+        (stage.per_session_in("/a", 1), stage.per_session_in("/b", 1));
+    let (one, other) = (stage.session(&pool), stage.session(&there));
+    let mut first = stage.first_call(&one).await;
+    assert_eq!((attached.running(), attached_there.running()), (1, 0));
+    let ticket = stage.call(&other, "other");
+    first.expect_end().await;
+    drop(first);
+    let mut second = stage.opened().await;
+    answer(&mut second, "other").await;
+    assert!(stage.calls.end(ticket).await.contains("other"));
+    assert_eq!((attached.running(), attached_there.running()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_without_an_instance_gets_one_before_a_caller_with_several() {
+    let mut stage = Stage::new();
+    let (pool, _attached) = stage.per_session(2);
+    let [one, two, three] = [(); 3].map(|()| stage.session_of(&pool, "alice"));
+    let bob = stage.session_of(&pool, "bob");
+    let mut first = stage.first_call(&one).await;
+    let mut second = stage.first_call(&two).await;
+    for (session, peer) in [(&one, &mut first), (&two, &mut second)] {
+        stage.call(session, "slow");
+        peer.expect_call("slow").await;
+    }
+    let third = stage.call(&three, "third");
+    sleep(Duration::from_millis(50)).await;
+    let bobs = stage.call(&bob, "bob");
+    sleep(Duration::from_millis(50)).await;
+    drop((first, one));
+    let mut peer = stage.opened().await;
+    peer.expect_call("bob").await; // alice was there first, and has one
+    assert!(stage.calls.end(third).await.contains("is busy"));
+    assert!(stage.calls.ends_of(bobs).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lister_of_sessions_stops_when_it_has_listed() {
     let mut stage = Stage::new();
     let (_pool, attached) = stage.per_session(8);
@@ -324,7 +373,7 @@ async fn a_server_that_keeps_a_file_gets_one_for_each_session() {
     let group = attached.sessions.clone().expect("sessions have their own");
     pool.replace(ServerSet { per_session: [(server(), group)].into(), ..ServerSet::default() });
     for name in ["one", "two"] {
-        let label = SessionLabel { name: name.to_owned(), lasts: true };
+        let label = SessionLabel { name: name.to_owned(), lasts: true, ..label() };
         let session = SessionPool::new(Arc::clone(&pool), Arc::clone(&instances), user().user, label);
         let ticket = instances.tickets.next();
         session.forward(&server(), calls.call(ticket, "x", None));

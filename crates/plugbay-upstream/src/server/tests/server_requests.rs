@@ -142,12 +142,54 @@ async fn server_requests_and_logs_that_may_be_for_several_hosts_go_to_none() {
             let HostEvent::Answered(..) = second.next_event().await else { panic!("no end") };
             peer.say(log).await;
             peer.say(SAMPLING).await;
-            assert_eq!(first.next_event().await, HostEvent::Notification(log.to_owned()), "it alone is left");
-            first.next_request().await;
+            let refused = peer.next().await.unwrap();
+            assert_eq!(refused["error"]["message"], ServerRequestError::Ambiguous.to_string(), "still");
         }
         first.expect_nothing_more();
         second.expect_nothing_more();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_server_requests_and_logs_of_one_hosts_work_reach_no_other_host() {
+    let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"?"}}"#;
+    let unknown = r#"{"jsonrpc":"2.0","method":"notifications/job","params":{}}"#;
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let [first, second] = [None, None].map(Host::held_by);
+    let ticket = harness.call_by(&first, "later");
+    let request = peer.expect_call("later").await;
+    peer.answer(&request, json!({})).await;
+    assert_eq!(first.next_event().await, HostEvent::Answered(ticket, "{}".to_owned()));
+
+    // It alone has called, so that another host that can be asked is not.
+    harness.listens(&second);
+    for message in [log, unknown, SAMPLING] {
+        peer.say(message).await;
+    }
+    assert_eq!(refused(&mut peer, json!("é 1")).await, "no host can be asked");
+
+    harness.call_by(&second, "b");
+    peer.expect_call("b").await;
+    drop(first);
+    for message in [log, unknown, SAMPLING] {
+        peer.say(message).await;
+    }
+    let refused = peer.next().await.unwrap();
+    assert_eq!(refused["error"]["message"], ServerRequestError::Ambiguous.to_string());
+    second.expect_nothing_more();
+
+    // The next process has worked for nobody else.
+    drop(peer);
+    let HostEvent::Answered(..) = second.next_event().await else { panic!("no end") };
+    harness.call_by(&second, "c");
+    let mut peer = harness.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_call("c").await;
+    peer.say(log).await;
+    peer.say(SAMPLING).await;
+    assert_eq!(second.next_event().await, HostEvent::Notification(log.to_owned()));
+    second.next_request().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,7 +131,8 @@ impl Connection {
         say(&mut stream, &Reply::Accepted { token: token.clone(), limit }).await?;
         let Entered { gateway, membership, controls } = entered;
         let owner = Sha256::digest(&hello.session).into();
-        let window = Window { owner, token, state: hello.state.clone(), controls };
+        let (state, unread) = (hello.state.clone(), self.shared.unread.clone());
+        let window = Window { owner, token, state, unread, controls };
         let mut phase = self.shared.phase.subscribe();
         let stop = async move {
             let _ = phase.wait_for(|phase| *phase == Phase::Stopping).await;

@@ -8,7 +8,7 @@ use std::{
 use plugbay_testkit::{Framing, Host, Script, Signal, Workspace, wait_until_gone};
 use serde_json::{Value, json};
 
-use super::{config, daemon, opened, told, window, workspace};
+use super::{config, daemon, opened, told, until, window, workspace};
 use crate::gateway;
 
 fn kill(workspace: &Workspace) {
@@ -72,6 +72,33 @@ fn an_elicitation_is_cancelled_when_the_daemon_is_killed() {
     host.reply(&second, r#"{"action":"accept","content":{}}"#);
     assert!(host.expect_response(call).result().contains("accept"));
     host.finish();
+}
+
+#[test]
+fn each_window_is_a_session_of_its_own_for_the_audit_log_and_the_rate_limit() {
+    let workspace = Workspace::new().with_daemon();
+    let audit = workspace.path().join("audit.jsonl");
+    let config = config(&workspace, &Script::friendly(), "shared")
+        .top("audit", json!({ "file": audit }))
+        .top("limits", json!({ "sessionRate": "2/hour" }));
+    workspace.write_config(&config);
+    let windows = [window(&workspace), window(&workspace)];
+    for host in &windows {
+        told(host, "s__pid");
+        told(host, "s__pid");
+        assert!(host.call("s__pid", "{}").is_error(), "the third call of this window");
+    }
+    let lines = || {
+        let text = std::fs::read_to_string(&audit).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")).collect::<Vec<_>>()
+    };
+    until("six lines", || lines().len() == 6);
+    let mut sessions: Vec<String> = lines().iter().map(|line| line["session"].to_string()).collect();
+    sessions.dedup();
+    assert!(sessions.len() == 2 && !sessions.iter().any(|mark| mark.contains("00000000")), "{sessions:?}");
+    for host in windows {
+        host.finish();
+    }
 }
 
 #[test]

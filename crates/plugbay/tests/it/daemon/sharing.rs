@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, thread};
 
-use plugbay_testkit::{Config, Host, Script};
+use plugbay_testkit::{Config, Host, Script, Workspace};
 use serde_json::json;
 
 use super::{command, config, daemon, opened, told, until, window, window_of, workspace};
@@ -66,6 +66,24 @@ fn each_window_has_its_own_process_of_a_session_server_which_ends_with_its_bridg
     assert_eq!(told(&two, "s__pid"), pids[1].to_string());
     until("one window", || {
         command(&workspace, "status")["daemon"]["windows"].as_array().map(Vec::len) == Some(1)
+    });
+}
+
+#[test]
+fn the_limit_of_instances_of_a_session_server_counts_the_windows_of_all_folders() {
+    let workspace = Workspace::new().with_daemon();
+    let config = config(&workspace, &friendly(), "session");
+    workspace.write_config(&config.options("s", json!({ "scope": "session", "instances": 2 })));
+    let windows = ["a", "b", "c"].map(|name| {
+        let folder = workspace.path().join(name);
+        fs::create_dir(&folder).expect("a folder");
+        window_of(&workspace, &folder, &[])
+    });
+    let pids = windows.each_ref().map(|host| told(host, "s__pid").parse::<u32>().expect("a pid"));
+    let alive = || pids.iter().filter(|pid| plugbay_testkit::Process::of(**pid).is_some()).count();
+    until("two processes", || alive() == 2);
+    until("a status with their sum", || {
+        command(&workspace, "status")["daemon"]["servers"][0]["instances"] == json!(2)
     });
 }
 

@@ -15,10 +15,12 @@ use tokio::{
 
 use crate::budget::Budget;
 
+/// How long a host may read nothing of what it is sent.
+pub(crate) const TAKES_NOTHING: Duration = Duration::from_secs(30);
 /// How often a stalled write is looked at, and how long it may stall when memory is short.
 const LOOK: Duration = Duration::from_secs(2);
 
-pub(super) struct WriteTimeout<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     budget: Arc<Budget>,
@@ -27,7 +29,7 @@ pub(super) struct WriteTimeout<S> {
 }
 
 impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, limit: Duration, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(stream: S, limit: Duration, budget: Arc<Budget>) -> Self {
         Self { stream, limit, budget, stalled: None }
     }
 
