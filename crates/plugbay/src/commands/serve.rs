@@ -260,7 +260,7 @@ where
     }
     // A spawned task: the runtime takes longer to wake the future that it blocks on.
     let hosts = tokio::spawn(hosts(app.gateway()));
-    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, || source.load());
+    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, source);
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),
