@@ -1,6 +1,12 @@
 //! A host behind a bridge: one of many windows at a daemon.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use plugbay_core::{bridge::Control, surface::activate::Active};
 use tokio::{
@@ -22,6 +28,8 @@ pub struct Window {
     pub state: Option<String>,
     /// Further messages to the bridge.
     pub controls: mpsc::UnboundedReceiver<Control>,
+    /// Counts the requests that had no answer when the session ended.
+    pub cut: Arc<AtomicUsize>,
 }
 
 /// Serves one host behind a bridge, as [`super::serve`] does. Its servers go on without it.
@@ -36,7 +44,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Window { owner, token, state, mut controls } = window;
+    let Window { owner, token, state, mut controls, cut } = window;
     let session = Session::window(Owner(owner), gateway, Outbox::default());
     if let Some(active) = state.as_deref().map(Active::restored).filter(|active| !active.is_empty()) {
         session.host_view().switch(&session.gateway().servers, |now| *now = active);
@@ -53,9 +61,13 @@ where
         }
         std::future::pending::<()>().await;
     };
+    let close = |session: &Session| {
+        cut.fetch_add(session.in_flight(), Ordering::Relaxed);
+        session.close_window();
+    };
     tokio::select! {
         biased; // the bridge learns why before its connection ends
         () = controlling => Ok(()),
-        done = converse(&session, input, output, stop, Session::close_window) => done,
+        done = converse(&session, input, output, stop, close) => done,
     }
 }
