@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::{
     Bridge, Phase,
-    link::{Batch, CHUNK, Link, Sent, write_all},
+    link::{Batch, CHUNK, LARGE, Link, Sent, size, write_all},
 };
 
 /// Messages by their connection: mostly one.
@@ -100,6 +100,11 @@ impl Bridge {
                 }
             }
             self.forward(&messages);
+            let is_large = size(&messages) >= LARGE;
+            drop(messages);
+            if is_large {
+                framer.rest();
+            }
         }
         self.end(Phase::Ending);
     }

@@ -5,20 +5,20 @@ use std::{
     path::PathBuf,
     process::{self, ExitCode},
     str::FromStr,
-    sync::Arc,
-    thread,
+    sync::{Arc, OnceLock},
+    thread::{self, JoinHandle},
 };
 
 use super::{CommandError, Context};
 use crate::{
     app::{self, App, Environment},
-    bridge,
+    bridge::{self, AloneSession},
     daemon::{
         hello::{self, WindowHello},
-        pipes::PipeEnd,
         socket::Place,
     },
     gateway_run::{self, stop_signal},
+    log::Logs,
     settings::{self, Http, HttpFlags, Source},
     status_file::{GatewayStatus, Transport},
     telemetry::{self, AbortOnDrop, MetricsPlace},
@@ -26,8 +26,10 @@ use crate::{
 use plugbay_downstream::{
     Gateway,
     http::{self, Address, Limits, Listener},
-    stdio,
+    stdio::{self, Window},
 };
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
 
 /// Serve all servers as one MCP server, on stdio or over HTTP.
 ///
@@ -103,7 +105,11 @@ fn addresses(remotes: &[RemoteUrl]) -> Vec<String> {
 
 /// Serves the host on stdio through the daemon, without a runtime. The error says why there is none: then this process
 /// serves alone.
-pub fn serve_through_daemon(source: &Source, args: &ServeArgs) -> Result<(), String> {
+pub fn serve_through_daemon(
+    source: &Source,
+    args: &ServeArgs,
+    start_logs: impl Fn() -> Logs + Send + Sync + 'static,
+) -> Result<(), String> {
     let place = Place::of(&source.paths)?;
     let source = source.clone().with_remotes(&addresses(&args.remote));
     let window = WindowHello {
@@ -116,26 +122,46 @@ pub fn serve_through_daemon(source: &Source, args: &ServeArgs) -> Result<(), Str
         state: None,
     };
     let host = args.host.clone();
-    let alone = move |pipes, reason| serve_alone(source.clone(), host.clone(), pipes, reason);
+    let owner = Sha256::digest(&window.session).into();
+    let logs = OnceLock::new();
+    let alone = move |session| {
+        let source =
+            source.clone().with_host(host.clone()).map_err(|error| io::Error::other(error.message))?;
+        serve_alone(source, logs.get_or_init(&start_logs).clone(), owner, session)
+    };
     bridge::serve(place, window, Box::new(alone))
 }
 
-/// Serves a host in this process whose daemon cannot be had any more, in a thread of its own.
-fn serve_alone(source: Source, host: Option<String>, pipes: PipeEnd, reason: String) -> io::Result<()> {
-    let source =
-        source.with_host(host).map_err(|error| io::Error::other(error.message))?.without_daemon(reason);
-    let environment = settings::environment()?;
+/// Serves a host in this process while its daemon cannot be had, in a thread of its own.
+fn serve_alone(
+    source: Source,
+    logs: Logs,
+    owner: [u8; 32],
+    session: AloneSession,
+) -> io::Result<JoinHandle<()>> {
+    let AloneSession { pipes, token, state, reason } = session;
+    let source = source.without_daemon(reason);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // For the audit log of its configuration.
+    let observed = telemetry::start(false, None);
+    let environment = Environment {
+        logs: logs.files.clone(),
+        telemetry: Some(Arc::clone(&observed)),
+        ..settings::environment()?
+    };
+    let (_, controls) = mpsc::unbounded_channel();
+    let window = Window { owner, token, state, controls, cut: Arc::default() };
     thread::Builder::new().spawn(move || {
         let served = runtime.block_on(run(&source, environment, Transport::Stdio, |gateway| async move {
             let (input, output) = pipes.into_tokio()?;
-            stdio::serve(gateway, input, output, std::future::pending()).await
+            stdio::serve_window(gateway, input, output, window, std::future::pending()).await
         }));
+        runtime.block_on(telemetry::finish(observed));
         if let Err(error) = served {
             tracing::warn!("the host's session has ended: {error}");
         }
-    })?;
-    Ok(())
+        logs.finish();
+    })
 }
 
 impl ServeArgs {
