@@ -114,8 +114,11 @@ pub fn run() -> ExitCode {
     let output = Output::new(args.global.color, args.global.json, settings::columns());
     let mut source = settings::Source::new(args.global.config.clone());
     if let Command::Serve(serve) = &args.command
-        && serve.takes_daemon()
+        && serve.may_use_daemon()
     {
+        if let Some(reason) = serve.observed() {
+            return run_command(args, source.observed(reason), output);
+        }
         let (verbose, paths) = (args.global.verbose, source.paths.clone());
         let start_logs = move || Logs::start(verbose, true, output, &paths);
         match commands::serve::serve_through_daemon(&source, serve, start_logs) {
@@ -123,6 +126,10 @@ pub fn run() -> ExitCode {
             Err(reason) => source = source.without_daemon(reason),
         }
     }
+    run_command(args, source, output)
+}
+
+fn run_command(args: Args, source: settings::Source, output: Output) -> ExitCode {
     let is_gateway = matches!(args.command, Command::Serve(_));
     let logs = Logs::start(args.global.verbose, is_gateway, output, &source.paths);
     let code = execute(args.command, source, output, logs.files.clone()).unwrap_or_else(|error| {

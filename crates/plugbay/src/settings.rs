@@ -41,7 +41,16 @@ pub struct Source {
     /// The environment and the folder that servers get, if not those of this process.
     origin: Option<Origin>,
     /// Why this process serves by itself although there should be a daemon.
-    no_daemon: Option<String>,
+    no_daemon: Option<NoDaemon>,
+}
+
+/// Why a window is served without the daemon.
+#[derive(Debug, Clone)]
+enum NoDaemon {
+    /// There can be none.
+    Trouble(String),
+    /// It is observed for itself.
+    Observed(String),
 }
 
 impl Source {
@@ -61,10 +70,23 @@ impl Source {
         Self { origin: Some(origin), ..Self::of(explicit, variables, start) }
     }
 
-    /// Shows users why this process serves by itself.
+    /// Shows users why this process serves by itself: a problem.
     #[must_use]
     pub fn without_daemon(self, reason: String) -> Self {
-        Self { no_daemon: Some(reason), ..self }
+        Self { no_daemon: Some(NoDaemon::Trouble(reason)), ..self }
+    }
+
+    /// The same for a window that its user observes.
+    #[must_use]
+    pub fn observed(self, reason: String) -> Self {
+        Self { no_daemon: Some(NoDaemon::Observed(reason)), ..self }
+    }
+
+    /// Why this process serves by itself although there should be a daemon.
+    pub fn no_daemon(&self) -> Option<&str> {
+        match self.no_daemon.as_ref()? {
+            NoDaemon::Trouble(reason) | NoDaemon::Observed(reason) => Some(reason),
+        }
     }
 
     /// Gives every host the profile of this name.
@@ -139,7 +161,7 @@ impl Source {
         if let Some(origin) = &self.origin {
             settings = settings.with_origin(origin);
         }
-        if let Some(reason) = &self.no_daemon {
+        if let Some(NoDaemon::Trouble(reason)) = &self.no_daemon {
             settings = settings.without_daemon(reason);
         }
         if let Some(file) = &self.audit {

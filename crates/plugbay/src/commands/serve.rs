@@ -34,7 +34,8 @@ use tokio::sync::mpsc;
 /// Serve all servers as one MCP server, on stdio or over HTTP.
 ///
 /// On stdio it serves one host, over HTTP many.
-/// Hosts start `plugbay serve` themselves. The log goes to stderr, and says which mode each host got and why.
+/// Hosts start `plugbay serve` themselves. The log says which mode each host got and why; `plugbay logs` shows it. A
+/// process that runs the servers itself writes it to stderr, too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ServeArgs {
@@ -60,7 +61,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = telemetry::BESIDE)]
     metrics: Option<MetricsPlace>,
     /// Run the servers in this process. Otherwise one daemon per user runs them for all windows; `PLUGBAY_DAEMON=off`
-    /// does the same as this option.
+    /// does the same as this option, and so do `--audit`, `--metrics` and an OTLP endpoint in the environment.
     #[arg(long, conflicts_with = "http")]
     no_daemon: bool,
     /// Give every host this profile, whatever name it sends; `plugbay hosts` lists the profiles.
@@ -165,14 +166,32 @@ fn serve_alone(
 }
 
 impl ServeArgs {
-    /// Whether a daemon may serve the host. What is observed for one host alone is observed in its own process.
-    pub fn takes_daemon(&self) -> bool {
-        let is_observed = self.audit.is_some() || self.metrics.is_some() || settings::otlp().is_some();
-        self.http.is_none() && !self.no_daemon && !is_observed && settings::daemon_allowed()
+    /// Whether the user lets a daemon serve the host.
+    pub fn may_use_daemon(&self) -> bool {
+        self.http.is_none() && !self.no_daemon && settings::daemon_allowed()
+    }
+
+    /// Why this host is served in a process of its own all the same: it is observed for itself.
+    pub fn observed(&self) -> Option<String> {
+        let why = if self.audit.is_some() {
+            "`--audit` logs the calls of this window alone; the key `audit` of the configuration logs those of all \
+             windows, at the daemon"
+        } else if self.metrics.is_some() {
+            "`--metrics` shows the metrics of this window alone"
+        } else if settings::otlp().is_some() {
+            "an OTEL_EXPORTER_OTLP_… variable makes it export traces or metrics; with OTEL_SDK_DISABLED=true it uses \
+             the daemon and exports nothing"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
     }
 }
 
 pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, CommandError> {
+    if let Some(reason) = args.observed().filter(|_| args.may_use_daemon()) {
+        tracing::warn!("plugbay serves this host without its daemon: {reason}");
+    }
     let ServeArgs {
         http,
         allow_host,

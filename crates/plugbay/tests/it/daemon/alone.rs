@@ -4,10 +4,11 @@ use std::{
     fs::{self, File},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use plugbay_testkit::{Host, Script, Signal, Workspace, wait_until_gone};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{command, config, daemon, opened, told, until, window, workspace};
 use crate::gateway;
@@ -44,6 +45,9 @@ fn a_window_alone_is_audited_and_goes_back_with_its_activated_servers() {
     workspace.await_log("s", "listed", 1);
     host.call("gateway_activate", r#"{"name":"s.p*"}"#);
     host.await_tools(&["s__pid"]);
+    let doctor = told_by(&workspace, &["doctor", "--json"]);
+    let codes: Vec<_> = doctor["findings"].as_array().into_iter().flatten().map(|one| &one["code"]).collect();
+    assert!(codes.contains(&&json!("without-daemon")), "{doctor:#}");
     let own = workspace.server_process("s");
     assert_eq!(told(&host, "s__pid"), own.pid.to_string());
     until("the call to be audited", || lines(&audit) == 1);
@@ -62,6 +66,27 @@ fn a_window_alone_is_audited_and_goes_back_with_its_activated_servers() {
     wait_until_gone(&[own]);
     until("the call to be audited", || lines(&audit) == 2);
     host.finish();
+}
+
+#[test]
+fn a_window_with_its_own_audit_log_says_in_the_status_why_it_has_no_daemon() {
+    let workspace = workspace(&Script::friendly(), "shared");
+    let mut serve = workspace.command(&gateway());
+    let host = opened(Host::spawn(serve.arg("--audit").arg(workspace.path().join("audit.jsonl"))));
+    assert!(workspace.daemons().is_empty());
+    until("the status to be written", || {
+        let status = told_by(&workspace, &["status", "--json"]);
+        status["gateways"][0]["withoutDaemon"].as_str().is_some_and(|reason| reason.contains("--audit"))
+    });
+    assert!(host.finish().stderr.contains("without its daemon"));
+}
+
+/// What a command prints as JSON, whatever its exit code.
+fn told_by(workspace: &Workspace, arguments: &[&str]) -> Value {
+    let mut command = Command::new(gateway());
+    command.args(arguments).current_dir(workspace.path()).env_clear().envs(workspace.environment());
+    let output = command.output().expect("it runs");
+    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 fn lines(file: &Path) -> usize {
@@ -92,6 +117,8 @@ fn a_window_whose_program_was_replaced_or_removed_keeps_its_session_at_a_daemon(
         let daemon = daemon(&workspace);
         daemon.signal(Signal::KILL);
         wait_until_gone(&[daemon]);
+        // Unlike a call, this may be sent twice: the pipe of a killed daemon may still be open.
+        host.await_tools(&["s__pid"]);
     };
     fs::remove_file(&program).and_then(|()| install()).expect("an update");
     kill();
