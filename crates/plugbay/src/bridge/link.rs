@@ -187,7 +187,7 @@ impl Bridge {
         let again = state.current.clone().map(|next| (state.table.send_again(next.number), next));
         drop(state);
         if let Some((again, next)) = again {
-            self.send(&next, again.into());
+            self.send(&next, &again.into());
         }
         drop(sending);
         self.changed.notify_all();

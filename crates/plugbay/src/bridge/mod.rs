@@ -117,7 +117,9 @@ pub fn serve(place: Place, window: WindowHello, alone: Alone) -> Result<(), Stri
     bridge.wait();
     let alone = std::mem::take(&mut bridge.lock().alone);
     // Their servers end, and what they log is written.
-    alone.into_iter().for_each(|thread| _ = thread.join());
+    for thread in alone {
+        let _ = thread.join();
+    }
     Ok(())
 }
 
@@ -182,7 +184,7 @@ impl Bridge {
         let is_reopened = link.number > 1;
         drop(state);
         // Before the host's next message.
-        self.send(&link, replay.into());
+        self.send(&link, &replay.into());
         let mut state = self.lock();
         state.current = Some(Arc::clone(&link));
         // Another connection may have ended since.
@@ -192,7 +194,7 @@ impl Bridge {
             link.finish();
         }
         drop(state);
-        self.send(&link, again.into());
+        self.send(&link, &again.into());
         self.changed.notify_all();
         let bridge = Arc::clone(self);
         spawn(move || bridge.read_daemon(&link))?;

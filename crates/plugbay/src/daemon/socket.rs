@@ -86,7 +86,8 @@ impl Place {
     pub fn connect(&self) -> io::Result<UnixStream> {
         let socket = socket()?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
-        let address = SocketAddrUnix::new(self.reachable()?.path(SOCKET))?;
+        let reachable = self.reachable()?;
+        let address = SocketAddrUnix::new(reachable.path(SOCKET))?;
         rustix::net::connect(&socket, &address).map_err(|error| or_silent(error.into()))?;
         let stream = UnixStream::from(socket);
         check_owner(peer(&stream)?)?;
