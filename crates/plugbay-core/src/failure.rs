@@ -4,6 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::name::ServerName;
 
+/// Tells a host that plugbay has cut its request.
+pub const CUT: &str = "plugbay ended before it answered this request. The request may have had an effect, so plugbay \
+                       does not send it again: check the effect, then call again.";
+
 /// Why a server is not working: what happened, what it last said, and what may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use plugbay_core::{
     arguments,
     era::{self, Era},
-    failure::CallError,
+    failure::{CUT, CallError},
     suspended::{Interruption, ResumeError},
     task,
     wire::{Fault, Malformed},
@@ -107,7 +107,7 @@ impl Refusal {
             Self::InvalidArguments(refusal) => refusal.to_string(),
             Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
-            Self::ShuttingDown => "plugbay is shutting down and waits no longer for the answer".to_owned(),
+            Self::ShuttingDown => CUT.to_owned(),
             Self::TooMuchUnread => {
                 "the answer came, but hosts leave too many answers unread to keep it".to_owned()
             }

@@ -3,17 +3,16 @@
 mod help;
 mod parse;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{ArgAction, Parser, Subcommand};
-use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     app::{self, Environment},
     commands::{self, CommandError, Context},
     daemon,
-    log::Log,
-    log_files::{FileLayer, LogFiles},
+    log::Logs,
+    log_files::LogFiles,
     output::{Color, Output},
     sample, settings,
 };
@@ -94,6 +93,7 @@ enum Command {
 
 /// Runs the program; `main` calls only this.
 pub fn run() -> ExitCode {
+    settings::note_program();
     // The guard and the samples stay small processes: they parse no arguments and have no runtime and no log.
     let mut hidden = std::env::args_os().skip(1);
     let command = hidden.next().unwrap_or_default();
@@ -114,24 +114,29 @@ pub fn run() -> ExitCode {
     let output = Output::new(args.global.color, args.global.json, settings::columns());
     let mut source = settings::Source::new(args.global.config.clone());
     if let Command::Serve(serve) = &args.command
-        && serve.takes_daemon()
+        && serve.may_use_daemon()
     {
-        match commands::serve::serve_through_daemon(&source, serve) {
+        if let Some(reason) = serve.observed() {
+            return run_command(args, source.observed(reason), output);
+        }
+        let (verbose, paths) = (args.global.verbose, source.paths.clone());
+        let start_logs = move || Logs::start(verbose, true, output, &paths);
+        match commands::serve::serve_through_daemon(&source, serve, start_logs) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(reason) => source = source.without_daemon(reason),
         }
     }
+    run_command(args, source, output)
+}
+
+fn run_command(args: Args, source: settings::Source, output: Output) -> ExitCode {
     let is_gateway = matches!(args.command, Command::Serve(_));
-    let logs = source.paths.log_folder().filter(|_| is_gateway).map(LogFiles::new);
-    let log = log(&args, output, logs.clone());
-    let code = execute(args.command, source, output, logs.clone()).unwrap_or_else(|error| {
+    let logs = Logs::start(args.global.verbose, is_gateway, output, &source.paths);
+    let code = execute(args.command, source, output, logs.files.clone()).unwrap_or_else(|error| {
         output.error(&error);
         error.exit_code()
     });
-    log.finish();
-    if let Some(logs) = logs {
-        logs.finish();
-    }
+    logs.finish();
     code
 }
 
@@ -178,33 +183,4 @@ fn execute(
         Command::Completions(args) => Ok(commands::completions::completions(output, &args, help::command())),
         Command::Man(args) => commands::man::man(&context, &args, help::command()),
     }
-}
-
-/// Sets up the log, which goes to stderr: stdout carries the protocol, or a command's result. Gateways also keep it in
-/// files.
-fn log(args: &Args, output: Output, files: Option<LogFiles>) -> Arc<Log> {
-    use tracing::level_filters::LevelFilter;
-
-    let level = match args.global.verbose {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        _ => LevelFilter::DEBUG,
-    };
-    // The mode of a host is logged once, and users often look for it.
-    let host_view = level.max(LevelFilter::INFO);
-    let mut targets =
-        Targets::new().with_default(level).with_target("plugbay_downstream::host_view", host_view);
-    if args.global.verbose == 0 && !matches!(args.command, Command::Serve(_)) {
-        // These commands show failed servers and name collisions themselves.
-        targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
-        targets = targets.with_target("plugbay::publisher", LevelFilter::OFF);
-    }
-    let log = Arc::new(Log::default());
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(Arc::clone(&log))
-        .with_ansi(output.coloured_log())
-        .without_time()
-        .with_target(false);
-    tracing_subscriber::registry().with(targets).with(lines).with(files.map(FileLayer)).init();
-    log
 }

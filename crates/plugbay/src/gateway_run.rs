@@ -10,6 +10,7 @@ use tokio::{
 use crate::{
     app::App,
     config::{Paths, Settings},
+    settings::Source,
     status_file::{self, GatewayStatus},
     watch::Watch,
 };
@@ -24,19 +25,37 @@ const SAVE_USAGE: Duration = Duration::from_secs(15);
 /// How often plugbay looks for lists that have become stale.
 const LOOK_FOR_STALE: Duration = Duration::from_secs(3600);
 
-/// Looks after the servers until this future is dropped. `settings` are those of the app; `load` reads them again.
+/// How a gateway reads its configuration again.
+pub trait Configuration {
+    /// Reads all files.
+    fn read(&self) -> impl Future<Output = Settings>;
+
+    /// The servers are about to become those of the last reading.
+    fn changes(&self) {}
+
+    /// The servers are those of the last reading.
+    fn has_changed(&self) {}
+}
+
+impl Configuration for Source {
+    async fn read(&self) -> Settings {
+        self.load()
+    }
+}
+
+/// Looks after the servers until this future is dropped. `settings` are those of the app.
 pub async fn look_after(
     app: &App,
     status: GatewayStatus,
     settings: &Settings,
     paths: &Paths,
-    load: impl Fn() -> Settings,
+    configuration: &impl Configuration,
 ) {
     let watch = Watch::new(&settings.sources, &settings.folders);
     warm_up(app).await;
     tokio::join!(
         status_file::keep(status, paths.status_folder(), app),
-        follow(paths, &load, watch, app, settings),
+        follow(paths, configuration, watch, app, settings),
         save_usage(app),
         keep_fresh(app)
     );
@@ -69,18 +88,31 @@ async fn keep_fresh(app: &App) {
 }
 
 /// Loads the configuration once after each change, and gives it to the app.
-async fn follow(paths: &Paths, load: &impl Fn() -> Settings, mut watch: Watch, app: &App, first: &Settings) {
+async fn follow(
+    paths: &Paths,
+    configuration: &impl Configuration,
+    mut watch: Watch,
+    app: &App,
+    first: &Settings,
+) {
     let mut current = first.clone();
     // A file may have changed after it was read and before it was watched.
     if current.is_current(paths) {
         watch.changed().await;
     }
     loop {
-        let read = reloaded(load).await;
+        let read = reloaded(configuration).await;
         // If a file cannot be parsed, plugbay keeps the servers as they are.
-        let next = if read.unreadable { current.kept_despite(&read) } else { read };
+        let keeps = read.unreadable;
+        let next = if keeps { current.kept_despite(&read) } else { read };
         let has_new_folders = watch.follow(&next.sources, &next.folders);
-        app.reload(&current, &next).await;
+        if keeps {
+            app.reload(&current, &next).await;
+        } else {
+            configuration.changes();
+            app.reload(&current, &next).await;
+            configuration.has_changed();
+        }
         current = next;
         // A file in a folder that was not watched may have changed since it was read.
         if !has_new_folders {
@@ -90,11 +122,11 @@ async fn follow(paths: &Paths, load: &impl Fn() -> Settings, mut watch: Watch, a
 }
 
 /// The settings after a change. A file that is gone may be about to be replaced: it is read again a moment later.
-async fn reloaded(load: &impl Fn() -> Settings) -> Settings {
-    let mut settings = load();
+async fn reloaded(configuration: &impl Configuration) -> Settings {
+    let mut settings = configuration.read().await;
     if settings.unreadable || settings.servers.is_empty() {
         sleep(SECOND_LOOK).await;
-        settings = load();
+        settings = configuration.read().await;
     }
     settings.log_problems();
     if settings.unreadable {

@@ -4,11 +4,20 @@
 use std::{
     io::{self, Write},
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
         mpsc::{SyncSender, TrySendError, sync_channel},
     },
     time::Duration,
+};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::{
+    config::Paths,
+    log_files::{FileLayer, LogFiles},
+    output::Output,
 };
 
 const QUEUE: usize = 256;
@@ -81,4 +90,54 @@ impl Write for &Log {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The log of this process.
+#[derive(Clone)]
+pub struct Logs {
+    lines: Arc<Log>,
+    pub files: Option<LogFiles>,
+}
+
+impl Logs {
+    /// Sets up the log, which goes to stderr: stdout carries the protocol, or a command's result. Gateways also keep
+    /// it in files.
+    pub fn start(verbose: u8, is_gateway: bool, output: Output, paths: &Paths) -> Self {
+        let files = paths.log_folder().filter(|_| is_gateway).map(LogFiles::new);
+        Self { lines: log(verbose, is_gateway, output, files.clone()), files }
+    }
+
+    /// Waits a moment for the last lines to be written.
+    pub fn finish(&self) {
+        self.lines.finish();
+        if let Some(files) = &self.files {
+            files.finish();
+        }
+    }
+}
+
+fn log(verbose: u8, is_gateway: bool, output: Output, files: Option<LogFiles>) -> Arc<Log> {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    // The mode of a host is logged once, and users often look for it.
+    let host_view = level.max(LevelFilter::INFO);
+    let mut targets =
+        Targets::new().with_default(level).with_target("plugbay_downstream::host_view", host_view);
+    if verbose == 0 && !is_gateway {
+        // These commands show failed servers and name collisions themselves.
+        targets = targets.with_target("plugbay_upstream", LevelFilter::OFF);
+        targets = targets.with_target("plugbay::publisher", LevelFilter::OFF);
+    }
+    let log = Arc::new(Log::default());
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(Arc::clone(&log))
+        .with_ansi(output.coloured_log())
+        .without_time()
+        .with_target(false);
+    // A window that could not be served by itself either has its log already.
+    let _ = tracing_subscriber::registry().with(targets).with(lines).with(files.map(FileLayer)).try_init();
+    log
 }

@@ -1,6 +1,7 @@
 //! Turns the command line and environment variables into what commands work with: no other module reads them.
 
 mod process_variables;
+mod program;
 
 use std::{
     cell::RefCell,
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub use process_variables::ProcessVariables;
+pub use program::{built, note_program, program};
 
 /// Where the configuration comes from; each reload reads it anew.
 #[derive(Debug, Clone)]
@@ -39,7 +41,16 @@ pub struct Source {
     /// The environment and the folder that servers get, if not those of this process.
     origin: Option<Origin>,
     /// Why this process serves by itself although there should be a daemon.
-    no_daemon: Option<String>,
+    no_daemon: Option<NoDaemon>,
+}
+
+/// Why a window is served without the daemon.
+#[derive(Debug, Clone)]
+enum NoDaemon {
+    /// There can be none.
+    Trouble(String),
+    /// It is observed for itself.
+    Observed(String),
 }
 
 impl Source {
@@ -59,10 +70,23 @@ impl Source {
         Self { origin: Some(origin), ..Self::of(explicit, variables, start) }
     }
 
-    /// Shows users why this process serves by itself.
+    /// Shows users why this process serves by itself: a problem.
     #[must_use]
     pub fn without_daemon(self, reason: String) -> Self {
-        Self { no_daemon: Some(reason), ..self }
+        Self { no_daemon: Some(NoDaemon::Trouble(reason)), ..self }
+    }
+
+    /// The same for a window that its user observes.
+    #[must_use]
+    pub fn observed(self, reason: String) -> Self {
+        Self { no_daemon: Some(NoDaemon::Observed(reason)), ..self }
+    }
+
+    /// Why this process serves by itself although there should be a daemon.
+    pub fn no_daemon(&self) -> Option<&str> {
+        match self.no_daemon.as_ref()? {
+            NoDaemon::Trouble(reason) | NoDaemon::Observed(reason) => Some(reason),
+        }
     }
 
     /// Gives every host the profile of this name.
@@ -137,7 +161,7 @@ impl Source {
         if let Some(origin) = &self.origin {
             settings = settings.with_origin(origin);
         }
-        if let Some(reason) = &self.no_daemon {
+        if let Some(NoDaemon::Trouble(reason)) = &self.no_daemon {
             settings = settings.without_daemon(reason);
         }
         if let Some(file) = &self.audit {
@@ -277,7 +301,7 @@ pub fn environment_of(variables: &ProcessVariables, start: &Path) -> std::io::Re
         cache_folder: cache.map(|folder| folder.join("plugbay")),
         project: config::project_folder(start).to_owned(),
         folder: start.to_owned(),
-        program: env::current_exe()?,
+        program: program()?,
         logs: None,
         telemetry: None,
     })
@@ -312,13 +336,9 @@ pub fn daemon_idle() -> Option<std::time::Duration> {
     config::parse_duration(&env::var("PLUGBAY_DAEMON_IDLE").ok()?).ok()
 }
 
-/// The moment at which this program was built, in nanoseconds since 1970. Tests set it to act as another build.
-pub fn built() -> u64 {
-    let set = env::var("PLUGBAY_BUILT").ok().and_then(|text| text.parse().ok());
-    let file = || fs::metadata(env::current_exe().ok()?).ok()?.modified().ok();
-    let since = |at: std::time::SystemTime| at.duration_since(std::time::UNIX_EPOCH).ok();
-    let modified = || u64::try_from(file().and_then(since)?.as_nanos()).ok();
-    set.or_else(modified).unwrap_or_default()
+/// How long a window serves by itself before it tries the daemon again, if the user sets it.
+pub fn daemon_return() -> Option<std::time::Duration> {
+    config::parse_duration(&env::var("PLUGBAY_DAEMON_RETURN").ok()?).ok()
 }
 
 /// The variables of the daemon's own process: folders, proxies and certificates, but no secret of the window that

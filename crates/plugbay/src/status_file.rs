@@ -43,6 +43,9 @@ pub struct GatewayStatus {
     pub folder: String,
     /// The configuration file that its command line names, if it names one.
     pub config: Option<String>,
+    /// Why it runs its servers itself although the daemon could.
+    #[serde(default, rename = "withoutDaemon", skip_serializing_if = "Option::is_none")]
+    pub without_daemon: Option<String>,
     pub hosts: Vec<HostGroup>,
     pub servers: Vec<ServerStatus>,
     /// What is wrong with its configuration. Absent in the files of older versions.
@@ -102,6 +105,7 @@ impl GatewayStatus {
             transport,
             folder: text(source.paths.start.clone()),
             config: source.explicit().map(text),
+            without_daemon: source.no_daemon().map(str::to_owned),
             hosts: Vec::new(),
             servers: Vec::new(),
             problems: Vec::new(),
@@ -124,7 +128,6 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
     let mut file = StatusFile::new(&folder);
     let (mut written, mut warned) = (None, false);
     loop {
-        sleep(PAUSE).await;
         let hosts = connected_hosts.borrow_and_update().clone().into_iter();
         gateway.hosts = hosts.map(|(host, count)| HostGroup { host, count }).collect();
         let snapshot = snapshots.borrow_and_update().clone();
@@ -152,6 +155,7 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
             Ok(()) = snapshots.changed() => {}
             () = shown.notified() => {}
         }
+        sleep(PAUSE).await;
     }
 }
 

@@ -14,7 +14,10 @@ use rustc_hash::FxHashMap;
 
 pub use self::control::{Control, control_method};
 use self::opening::Opening;
-use crate::wire::{Frame, Head, Kind, Members, Span, write};
+use crate::{
+    failure::CUT,
+    wire::{Frame, Head, Kind, Members, Span, write},
+};
 
 /// The number of a connection to a daemon.
 pub type Connection = u32;
@@ -180,7 +183,13 @@ impl Bridge {
                 _ => messages.push(message),
             }
         }
-        let again = self.sent_again(connection);
+        // An open `subscriptions/listen` goes on at the new connection.
+        for pending in self.requests.values_mut() {
+            if matches!(pending.kind, RequestKind::Listen { .. }) {
+                pending.connection = None;
+            }
+        }
+        let again = self.send_again(connection);
         // An `initialize` without an answer comes before all else.
         if is_open {
             messages.into_iter().chain(again).collect()
@@ -209,6 +218,20 @@ impl Bridge {
     /// Whether the host waits for an answer.
     pub fn is_idle(&self) -> bool {
         self.requests.is_empty()
+    }
+
+    /// Whether another daemon could take over without a loss: no call and no request to the host is in flight.
+    pub fn is_at_rest(&self) -> bool {
+        let is_call = |pending: &Pending| matches!(pending.kind, RequestKind::Call | RequestKind::Unsent(_));
+        self.questions.is_empty() && !self.requests.values().any(is_call)
+    }
+
+    /// Whether the host waits for an answer that only a new connection can bring.
+    pub fn needs_connection(&self) -> bool {
+        let waits = |pending: &Pending| {
+            pending.connection.is_none() && !matches!(pending.kind, RequestKind::Listen { .. })
+        };
+        self.requests.values().any(waits)
     }
 
     fn register(&mut self, id: &[u8], connection: Connection, kind: RequestKind) {
@@ -277,26 +300,24 @@ impl Bridge {
         self.requests.get(id).is_some_and(|pending| pending.connection.is_none())
     }
 
-    /// The requests without a connection, and every open `subscriptions/listen`, in the host's order.
-    fn sent_again(&mut self, connection: Connection) -> Vec<Bytes> {
+    /// The requests that have lost their connection and may be sent on this one, in the host's order.
+    pub fn send_again(&mut self, connection: Connection) -> Vec<Bytes> {
         let mut again: Vec<(u64, Bytes)> = Vec::new();
-        for pending in self.requests.values_mut() {
+        for pending in self.requests.values_mut().filter(|pending| pending.connection.is_none()) {
+            pending.connection = Some(connection);
             match &mut pending.kind {
                 RequestKind::Listen { message, acknowledged, swallow } => {
                     *swallow = *acknowledged;
                     again.push((pending.order, message.clone()));
-                    pending.connection = Some(connection);
                 }
-                RequestKind::Repeatable(message) if pending.connection.is_none() => {
+                RequestKind::Repeatable(message) => {
                     again.extend((0..pending.answers).map(|_| (pending.order, message.clone())));
-                    pending.connection = Some(connection);
                 }
-                RequestKind::Unsent(message) if pending.connection.is_none() => {
+                RequestKind::Unsent(message) => {
                     again.push((pending.order, std::mem::take(message)));
-                    pending.connection = Some(connection);
                     pending.kind = RequestKind::Call;
                 }
-                _ => {}
+                RequestKind::Call => {}
             }
         }
         again.sort_by_key(|(order, _)| *order);
@@ -333,9 +354,7 @@ fn request_kind(message: &Bytes, method: &[u8]) -> RequestKind {
 
 /// The error of a call that was in flight when its daemon ended.
 fn ended_error(id: &[u8]) -> Bytes {
-    let message = "the plugbay daemon ended before it answered this request. The request may have had an effect, so \
-                   plugbay does not send it again. The connection goes on: check the effect, then call again.";
-    let error = serde_json::json!({ "code": -32603, "message": message });
+    let error = serde_json::json!({ "code": -32000, "message": CUT });
     write::error(id, error.to_string().as_bytes())
 }
 

@@ -54,6 +54,24 @@ fn a_call_that_could_not_be_sent_goes_to_the_next_daemon_once() {
 }
 
 #[test]
+fn a_bridge_is_at_rest_without_calls_and_a_lost_list_request_needs_a_connection() {
+    let mut bridge = opened();
+    assert!(bridge.is_at_rest() && !bridge.needs_connection());
+    bridge.from_host(&request(2, "subscriptions/listen", &json!({})), 0);
+    bridge.from_host(&request(3, "tools/list", &json!({})), 0);
+    assert!(bridge.is_at_rest());
+    bridge.from_host(&request(4, "tools/call", &json!({})), 0);
+    assert!(!bridge.is_at_rest());
+    assert_eq!(bridge.ended(0).len(), 1);
+    assert!(bridge.is_at_rest() && bridge.needs_connection());
+    let again: Vec<Value> = bridge.send_again(1).iter().map(value).collect();
+    assert_eq!((again.len(), &again[1]["method"]), (2, &json!("tools/list")));
+    assert!(!bridge.needs_connection() && bridge.send_again(1).is_empty());
+    bridge.from_daemon(1, TOKEN, &request(9, "roots/list", &json!({})));
+    assert!(!bridge.is_at_rest());
+}
+
+#[test]
 fn of_two_calls_with_one_id_none_is_sent_again() {
     let mut bridge = opened();
     let call = request(2, "tools/call", &json!({}));
@@ -155,6 +173,8 @@ enum Event {
     Answer(usize),
     Ask,
     Kill,
+    /// The daemons that have handed over end.
+    KillDraining,
     /// The host sends a call while nobody has noticed yet that the daemon is dead.
     CallToTheDead,
     HandOver,
@@ -167,6 +187,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => any::<usize>().prop_map(Event::Answer),
         1 => Just(Event::Ask),
         1 => Just(Event::Kill),
+        1 => Just(Event::KillDraining),
         1 => Just(Event::CallToTheDead),
         1 => Just(Event::HandOver),
     ]
@@ -231,6 +252,17 @@ impl World {
                 self.bridge.from_daemon(self.current, TOKEN, &request(9999, "roots/list", &json!({})));
             }
             Event::Kill => self.kill(),
+            Event::KillDraining => {
+                for connection in 0..self.current {
+                    for message in self.bridge.ended(connection) {
+                        self.deliver(&message);
+                    }
+                    self.unanswered.retain(|(other, _)| *other != connection);
+                }
+                for message in self.bridge.send_again(self.current) {
+                    self.send(self.current, &message);
+                }
+            }
             Event::CallToTheDead => {
                 self.next += 1;
                 let message = request(self.next, "tools/call", &json!({}));

@@ -49,7 +49,7 @@ async fn converse<R, W>(
     input: R,
     output: W,
     stop: impl Future<Output = ()>,
-    close: fn(&Session),
+    close: impl Fn(&Session),
 ) -> io::Result<()>
 where
     R: AsyncRead + Unpin,

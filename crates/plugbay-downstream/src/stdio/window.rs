@@ -1,6 +1,12 @@
 //! A host behind a bridge: one of many windows at a daemon.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use plugbay_core::{bridge::Control, surface::activate::Active};
 use tokio::{
@@ -48,6 +54,8 @@ pub struct Window {
     pub unread: UnreadLimit,
     /// Further messages to the bridge.
     pub controls: mpsc::UnboundedReceiver<Control>,
+    /// Counts the requests that had no answer when the session ended.
+    pub cut: Arc<AtomicUsize>,
 }
 
 /// Serves one host behind a bridge, as [`super::serve`] does. Its servers go on without it. A host that reads nothing
@@ -63,7 +71,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Window { owner, token, state, unread: UnreadLimit(budget), mut controls } = window;
+    let Window { owner, token, state, unread: UnreadLimit(budget), mut controls, cut } = window;
     let output = WriteTimeout::new(output, TAKES_NOTHING, Arc::clone(&budget));
     let outbox = Outbox::for_notifications(&budget.share(UNREAD));
     let session = Session::window(Owner(owner), gateway, outbox);
@@ -82,9 +90,13 @@ where
         }
         std::future::pending::<()>().await;
     };
+    let close = |session: &Session| {
+        cut.fetch_add(session.in_flight(), Ordering::Relaxed);
+        session.close_window();
+    };
     tokio::select! {
         biased; // the bridge learns why before its connection ends
         () = controlling => Ok(()),
-        done = converse(&session, input, output, stop, Session::close_window) => done,
+        done = converse(&session, input, output, stop, close) => done,
     }
 }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::{
     Bridge, Phase,
-    link::{Batch, CHUNK, Link, Sent, write_all},
+    link::{Batch, CHUNK, LARGE, Link, Sent, size, write_all},
 };
 
 /// Messages by their connection: mostly one.
@@ -100,6 +100,11 @@ impl Bridge {
                 }
             }
             self.forward(&messages);
+            let is_large = size(&messages) >= LARGE;
+            drop(messages);
+            if is_large {
+                framer.rest();
+            }
         }
         self.end(Phase::Ending);
     }
@@ -111,7 +116,7 @@ impl Bridge {
             // It may have ended before this thread could send.
             let Some(outgoing) = self.register(messages) else { continue };
             for (link, batch) in outgoing {
-                self.send(&link, batch);
+                self.send(&link, &batch);
             }
             drop(sending);
             return;
@@ -119,7 +124,7 @@ impl Bridge {
     }
 
     /// Sends messages that are registered. The next connection gets them if this one has ended.
-    pub(super) fn send(&self, link: &Link, messages: Batch) {
+    pub(super) fn send(&self, link: &Link, messages: &Batch) {
         if link.send(messages.iter().cloned()) == Sent::Nothing {
             let mut state = self.lock();
             messages.iter().for_each(|message| state.table.unsent(message));

@@ -18,6 +18,9 @@ use crate::daemon::pipes::PipeEnd;
 /// How much one read takes at most.
 pub(super) const CHUNK: usize = 64 * 1024;
 
+/// Buffers of such messages are given back: a bridge stays small for as long as its host runs.
+pub(super) const LARGE: usize = 1024 * 1024;
+
 /// The messages of one read: mostly one.
 pub(super) type Batch = SmallVec<[Bytes; 4]>;
 
@@ -27,6 +30,8 @@ pub(super) struct Link {
     pub(super) number: Connection,
     /// Stands in the method of each control message.
     pub(super) token: String,
+    /// This process serves at the other end.
+    pub(super) is_own: bool,
     from_daemon: PipeReader,
     // A std mutex: held to copy or take the handle, never while something is written.
     to_daemon: Mutex<Option<Arc<PipeWriter>>>,
@@ -42,9 +47,9 @@ pub(super) enum Sent {
 }
 
 impl Link {
-    pub(super) fn new(number: Connection, token: String, pipes: PipeEnd) -> Self {
+    pub(super) fn new(number: Connection, token: String, pipes: PipeEnd, is_own: bool) -> Self {
         let PipeEnd { input, output } = pipes;
-        Self { number, token, from_daemon: input, to_daemon: Mutex::new(Some(Arc::new(output))) }
+        Self { number, token, is_own, from_daemon: input, to_daemon: Mutex::new(Some(Arc::new(output))) }
     }
 
     pub(super) fn send(&self, messages: impl IntoIterator<Item = Bytes>) -> Sent {
@@ -90,13 +95,17 @@ impl Bridge {
                     messages.push(message);
                 }
             }
+            let is_large = size(&messages) >= LARGE;
             self.deliver(link, messages);
+            if is_large {
+                framer.rest();
+            }
         }
         self.ended(link);
     }
 
     fn deliver(self: &Arc<Self>, link: &Arc<Link>, mut messages: Batch) {
-        let mut hands_over = false;
+        let (mut hands_over, mut stops) = (false, false);
         let mut state = self.lock();
         messages.retain(|message| match state.table.from_daemon(link.number, &link.token, message) {
             Delivery::Host => true,
@@ -104,8 +113,7 @@ impl Bridge {
             Delivery::Bridge(control) => {
                 match control {
                     Control::State(text) => state.window.state = Some(text),
-                    Control::Stopped if state.phase == Phase::Open => state.phase = Phase::Stopped,
-                    Control::Stopped => {}
+                    Control::Stopped => stops = true,
                     Control::HandOver => hands_over = true,
                 }
                 false
@@ -118,9 +126,25 @@ impl Bridge {
         if is_drained {
             link.finish();
         }
-        if hands_over {
+        if stops {
+            self.stopped(link);
+        } else if hands_over {
             self.hand_over(link);
         }
+    }
+
+    /// The daemon of this connection ends. It reads what was sent until now: the host's next message opens another.
+    fn stopped(self: &Arc<Self>, link: &Arc<Link>) {
+        let mut state = self.lock();
+        if state.current.as_ref().is_some_and(|current| current.number == link.number) {
+            let old = state.current.take();
+            state.draining.extend(old);
+            if state.phase == Phase::Open {
+                state.phase = Phase::Stopped;
+            }
+        }
+        drop(state);
+        link.finish();
     }
 
     /// The daemon of this connection takes no new requests: another one does.
@@ -151,8 +175,20 @@ impl Bridge {
         let messages = state.table.ended(link.number);
         state.draining.retain(|other| other.number != link.number);
         let was_current = state.current.take_if(|current| current.number == link.number).is_some();
-        let reopens = was_current && state.phase == Phase::Open;
+        let dies = was_current && state.phase == Phase::Open;
+        if dies {
+            state.died();
+        }
+        // A message could not be sent any more before the daemon was stopped.
+        let reopens = dies || (state.phase == Phase::Stopped && state.table.needs_connection());
+        if reopens {
+            state.phase = Phase::Open;
+        }
+        let again = state.current.clone().map(|next| (state.table.send_again(next.number), next));
         drop(state);
+        if let Some((again, next)) = again {
+            self.send(&next, &again.into());
+        }
         drop(sending);
         self.changed.notify_all();
         self.tell_host(messages);
@@ -160,6 +196,11 @@ impl Bridge {
             self.reopen();
         }
     }
+}
+
+/// How long these messages are together.
+pub(super) fn size(messages: &Batch) -> usize {
+    messages.iter().map(Bytes::len).sum()
 }
 
 /// Writes everything, as many pieces at a time as the system takes.

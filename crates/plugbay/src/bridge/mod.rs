@@ -12,7 +12,7 @@ use std::{
     collections::VecDeque,
     io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -31,8 +31,21 @@ const STACK: usize = 128 * 1024;
 /// How long the daemon may take to end the session of a host that has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(40);
 
-/// Serves one end of two pipes in this process, for a host whose daemon cannot be had any more.
-pub type Alone = Box<dyn Fn(PipeEnd, String) -> io::Result<()> + Send + Sync>;
+/// Serves the host in this process, while its daemon cannot be had.
+pub type Alone = Box<dyn Fn(AloneSession) -> io::Result<JoinHandle<()>> + Send + Sync>;
+
+/// A session of the host in this process.
+#[derive(Debug)]
+pub struct AloneSession {
+    /// The far end of its connection.
+    pub pipes: PipeEnd,
+    /// Stands in the method of each control message.
+    pub token: String,
+    /// The state of the session at the last daemon.
+    pub state: Option<String>,
+    /// Why there is no daemon, for the user.
+    pub reason: String,
+}
 
 /// One host and its connections to daemons.
 struct Bridge {
@@ -58,8 +71,12 @@ struct State {
     draining: Vec<Arc<Link>>,
     connections: Connection,
     phase: Phase,
-    /// When the session was opened lately.
-    openings: VecDeque<Instant>,
+    /// When daemons ended lately that did not tell so.
+    deaths: VecDeque<Instant>,
+    /// How often the host was served in this process.
+    times_alone: u32,
+    /// The threads that serve it or have done so.
+    alone: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +92,7 @@ enum Phase {
 
 /// Serves the host at stdin and stdout through the daemon. The error says why there is none.
 pub fn serve(place: Place, window: WindowHello, alone: Alone) -> Result<(), String> {
-    let opened = start::open(&place, &window)?;
+    let opened = start::open(&place, &window);
     let bridge = Arc::new(Bridge {
         place,
         alone,
@@ -87,24 +104,42 @@ pub fn serve(place: Place, window: WindowHello, alone: Alone) -> Result<(), Stri
             draining: Vec::new(),
             connections: 0,
             phase: Phase::Open,
-            openings: VecDeque::new(),
+            deaths: VecDeque::new(),
+            times_alone: 0,
+            alone: Vec::new(),
         }),
         sending: Mutex::new(()),
         changed: Condvar::new(),
     });
-    bridge.connect(opened).map_err(|error| error.to_string())?;
+    bridge.connect_or_serve_alone(opened).map_err(|error| error.to_string())?;
     let reader = Arc::clone(&bridge);
     spawn(move || reader.read_host()).map_err(|error| error.to_string())?;
     bridge.wait();
+    let alone = std::mem::take(&mut bridge.lock().alone);
+    // Their servers end, and what they log is written.
+    for thread in alone {
+        let _ = thread.join();
+    }
     Ok(())
 }
 
 impl Bridge {
     /// Waits until the session of the host has ended.
-    fn wait(&self) {
+    fn wait(self: &Arc<Self>) {
         let mut state = self.lock();
         while matches!(state.phase, Phase::Open | Phase::Stopped) {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if !state.is_alone() {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let time = reopen::time_alone(state.times_alone);
+            let waited = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if waited.1.timed_out() && state.is_alone() && state.table.is_at_rest() {
+                let bridge = Arc::clone(self);
+                // Without a thread for it now, the next attempt may have one.
+                let _ = spawn(move || bridge.go_back());
+            }
         }
         let is_busy = |state: &mut State| {
             state.phase == Phase::Ending && (state.current.is_some() || !state.draining.is_empty())
@@ -123,6 +158,11 @@ impl State {
         self.current.iter().chain(&self.draining).find(|link| link.number == number)
     }
 
+    /// Whether this process serves the host.
+    fn is_alone(&self) -> bool {
+        self.current.as_ref().is_some_and(|link| link.is_own)
+    }
+
     fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Ending | Phase::HostGone)
     }
@@ -132,25 +172,29 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().stack_size(STACK).spawn(work).map(drop)
 }
 
-/// Makes the daemon's answer to a hello a connection of this bridge.
 impl Bridge {
-    fn connect(self: &Arc<Self>, Opened { pipes, token, limit }: Opened) -> io::Result<()> {
+    /// Makes the daemon's answer to a hello a connection of this bridge. `is_own`: this process has answered it.
+    fn connect(self: &Arc<Self>, opened: Opened, is_own: bool) -> io::Result<()> {
+        let Opened { pipes, token, limit } = opened;
         self.host.set_limit(limit);
         let mut state = self.lock();
         state.connections += 1;
-        let link = Arc::new(Link::new(state.connections, token, pipes));
+        let link = Arc::new(Link::new(state.connections, token, pipes, is_own));
         let replay = state.table.replay(link.number, &link.token);
         let is_reopened = link.number > 1;
         drop(state);
         // Before the host's next message.
-        self.send(&link, replay.into());
+        self.send(&link, &replay.into());
         let mut state = self.lock();
         state.current = Some(Arc::clone(&link));
+        // Another connection may have ended since.
+        let again = state.table.send_again(link.number);
         let changes = if is_reopened { state.table.list_changes() } else { Vec::new() };
         if state.is_ending() {
             link.finish();
         }
         drop(state);
+        self.send(&link, &again.into());
         self.changed.notify_all();
         let bridge = Arc::clone(self);
         spawn(move || bridge.read_daemon(&link))?;

@@ -1,31 +1,41 @@
 //! Opens the session of the host again: at the daemon that runs now, at a new one, or in this process.
 
 use std::{
-    sync::Arc,
+    io,
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
-use super::{Bridge, Phase};
-use crate::daemon::{
-    hello, pipes,
-    start::{self, Opened},
+use super::{AloneSession, Bridge, Phase, State};
+use crate::{
+    daemon::{
+        hello, pipes,
+        start::{self, Opened},
+    },
+    settings,
 };
 
-/// If daemons end so often within this time, the host is served without one.
-const OPENINGS: usize = 6;
+/// If daemons die so often within this time, the host is served without one.
+const DEATHS: usize = 6;
 const WITHIN: Duration = Duration::from_secs(5);
+/// How long a host is served in this process before the daemon is tried again, unless the user sets it.
+const ALONE: Duration = Duration::from_secs(30);
+/// The time doubles so often.
+const DOUBLINGS: u32 = 6;
+
+/// How long the host is served in this process before the daemon is tried again: longer each time.
+pub(super) fn time_alone(times: u32) -> Duration {
+    settings::daemon_return().unwrap_or(ALONE) * 2_u32.pow(times.saturating_sub(1).min(DOUBLINGS))
+}
 
 impl Bridge {
     /// Returns when the session is open again, or the bridge ends.
     pub(super) fn reopen(self: &Arc<Self>) {
-        let mut state = self.lock();
+        let state = self.lock();
         if state.is_ending() {
             return;
         }
-        let now = Instant::now();
-        state.openings.retain(|at| now.duration_since(*at) < WITHIN);
-        state.openings.push_back(now);
-        let is_hopeless = state.openings.len() > OPENINGS;
+        let is_hopeless = state.deaths.len() > DEATHS;
         let window = state.window.clone();
         drop(state);
         let opened = if is_hopeless {
@@ -33,18 +43,63 @@ impl Bridge {
         } else {
             start::open(&self.place, &window)
         };
-        let opened = opened.or_else(|reason| self.serve_alone(reason));
-        if !opened.is_ok_and(|opened| self.connect(opened).is_ok()) {
+        if self.connect_or_serve_alone(opened).is_err() {
             self.lock().phase = Phase::HostGone;
             self.changed.notify_all();
         }
     }
 
-    /// Serves the host in this process, through pipes as to a daemon.
-    fn serve_alone(&self, reason: String) -> std::io::Result<Opened> {
+    /// Uses the connection to the daemon. Without one, this process serves the host, through pipes as to a daemon.
+    pub(super) fn connect_or_serve_alone(self: &Arc<Self>, opened: Result<Opened, String>) -> io::Result<()> {
+        let reason = match opened {
+            Ok(opened) => return self.connect(opened, false),
+            Err(reason) => reason,
+        };
         let [pipes, theirs] = pipes::pair()?;
-        (self.alone)(theirs, reason)?;
         // No server may forge a control message here either.
-        Ok(Opened { pipes, token: hello::random_token()?, limit: usize::MAX })
+        let token = hello::random_token()?;
+        let mut state = self.lock();
+        state.times_alone += 1;
+        state.deaths.clear();
+        let session =
+            AloneSession { pipes: theirs, token: token.clone(), state: state.window.state.clone(), reason };
+        drop(state);
+        let thread = (self.alone)(session)?;
+        self.lock().alone.push(thread);
+        self.connect(Opened { pipes, token, limit: usize::MAX }, true)
+    }
+
+    /// Lets the daemon serve a host that this process serves, if there is a daemon and nothing is in flight.
+    pub(super) fn go_back(self: &Arc<Self>) {
+        let window = self.lock().window.clone();
+        let Ok(opened) = start::open(&self.place, &window) else { return };
+        // Until the daemon serves the host, no message of it is sent.
+        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        let is_as_told = state.window.state == window.state;
+        if !(state.is_alone() && state.table.is_at_rest() && is_as_told) || state.is_ending() {
+            return;
+        }
+        let Some(own) = state.current.take() else { return };
+        state.draining.push(Arc::clone(&own));
+        drop(state);
+        let connected = self.connect(opened, false);
+        drop(sending);
+        tracing::info!("the daemon serves this host again");
+        if connected.is_err() {
+            self.reopen();
+        }
+        if self.lock().table.is_drained(own.number) {
+            own.finish();
+        }
+    }
+}
+
+impl State {
+    /// Notes that a daemon has ended without a word.
+    pub(super) fn died(&mut self) {
+        let now = Instant::now();
+        self.deaths.retain(|at| now.duration_since(*at) < WITHIN);
+        self.deaths.push_back(now);
     }
 }

@@ -2,11 +2,7 @@
 
 mod memory;
 
-use std::{
-    io::{self, Read as _},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{io, process::ExitCode, time::Duration};
 
 use serde::Serialize;
 
@@ -59,6 +55,8 @@ Without a daemon: plugbay serve --no-daemon, or PLUGBAY_DAEMON=off.";
 pub struct DaemonReport {
     /// What has been done.
     pub done: Done,
+    /// How many calls had no answer when the daemon was stopped.
+    pub cut: usize,
     /// The daemon that runs now.
     pub daemon: Option<Daemon>,
     /// In seconds since 1970.
@@ -97,13 +95,18 @@ pub struct DaemonServer {
 
 pub fn daemon(context: &Context, args: &DaemonArgs) -> Result<ExitCode, CommandError> {
     let place = Place::of(&context.source.paths).map_err(CommandError::failed)?;
-    let done = match args.action {
-        Action::Status => Done::Nothing,
+    let (done, cut) = match args.action {
+        Action::Status => (Done::Nothing, 0),
         Action::Stop => stop(&place)?,
-        Action::Restart => restart(&place)?,
+        Action::Restart => (restart(&place)?, 0),
     };
     let daemon = if done == Done::Stopped { None } else { status(&place)? };
-    context.output.show(&DaemonReport { done, daemon: daemon.map(Daemon::new), now: status_file::now() });
+    context.output.show(&DaemonReport {
+        done,
+        cut,
+        daemon: daemon.map(Daemon::new),
+        now: status_file::now(),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,7 +119,7 @@ pub(super) fn status(place: &Place) -> Result<Option<DaemonStatus>, CommandError
         Ok(Some(_)) => Err(silent("its answer makes no sense")),
         // It was just ending.
         Err(error) if ended(&error) => Ok(None),
-        Err(error) => Err(silent(&error.to_string())),
+        Err(error) => Err(does_not("tell its status", place, &error)),
     }
 }
 
@@ -132,20 +135,39 @@ fn ended(error: &io::Error) -> bool {
     )
 }
 
-/// Returns when the daemon and its servers have ended.
-fn stop(place: &Place) -> Result<Done, CommandError> {
-    let Ok(mut stream) = place.connect() else { return Ok(Done::Nothing) };
-    let failed = |error: io::Error| CommandError::failed(format!("the daemon does not stop: {error}"));
-    match hello::ask(&stream, &Hello::new(Request::Stop), None) {
-        Ok(_) => {}
-        Err(error) if ended(&error) => return Ok(Done::Stopped),
+/// Returns when the daemon and its servers have ended, with the number of calls that it cut.
+fn stop(place: &Place) -> Result<(Done, usize), CommandError> {
+    let failed = |error: io::Error| does_not("stop", place, &error);
+    let stream = match place.connect() {
+        Ok(stream) => stream,
+        Err(error) if start::is_absent(&error) => return Ok((Done::Nothing, 0)),
         Err(error) => return Err(failed(error)),
-    }
+    };
+    let mut replies = match hello::converse(&stream, &Hello::new(Request::Stop), None) {
+        Ok((_, replies)) => replies,
+        Err(error) if ended(&error) => return Ok((Done::Stopped, 0)),
+        Err(error) => return Err(failed(error)),
+    };
     // The connection ends with the daemon.
     stream.set_read_timeout(Some(STOP_TIME)).map_err(failed)?;
-    match stream.read(&mut [0]) {
-        Err(error) if !ended(&error) => Err(failed(error)),
-        _ => Ok(Done::Stopped),
+    let mut cut = 0;
+    loop {
+        match replies.next() {
+            Ok(Reply::Stopped { cut: number }) => cut = number,
+            Ok(_) => {}
+            Err(error) if ended(&error) => return Ok((Done::Stopped, cut)),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// The error of a daemon that does not do what the user wants.
+fn does_not(what: &str, place: &Place, error: &io::Error) -> CommandError {
+    let failed = CommandError::failed(format!("the daemon does not {what}: {error}"));
+    let process = place.holder().filter(|_| error.kind() == io::ErrorKind::TimedOut);
+    match process {
+        Some(pid) => failed.hint(format!("end it with `kill -9 {pid}`; its servers end with it")),
+        None => failed,
     }
 }
 
@@ -153,7 +175,7 @@ fn stop(place: &Place) -> Result<Done, CommandError> {
 fn restart(place: &Place) -> Result<Done, CommandError> {
     let failed = |error: io::Error| CommandError::failed(format!("no daemon can be started: {error}"));
     match start::ask(place, Request::HandOver) {
-        Err(error) if !ended(&error) => return Err(failed(error)),
+        Err(error) if !ended(&error) => return Err(does_not("hand over", place, &error)),
         _ => {}
     }
     start::connect_or_start(place).map_err(failed)?;

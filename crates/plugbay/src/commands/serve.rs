@@ -5,20 +5,20 @@ use std::{
     path::PathBuf,
     process::{self, ExitCode},
     str::FromStr,
-    sync::Arc,
-    thread,
+    sync::{Arc, OnceLock},
+    thread::{self, JoinHandle},
 };
 
 use super::{CommandError, Context};
 use crate::{
     app::{self, App, Environment},
-    bridge,
+    bridge::{self, AloneSession},
     daemon::{
         hello::{self, WindowHello},
-        pipes::PipeEnd,
         socket::Place,
     },
     gateway_run::{self, stop_signal},
+    log::Logs,
     settings::{self, Http, HttpFlags, Source},
     status_file::{GatewayStatus, Transport},
     telemetry::{self, AbortOnDrop, MetricsPlace},
@@ -26,13 +26,16 @@ use crate::{
 use plugbay_downstream::{
     Gateway,
     http::{self, Address, Limits, Listener},
-    stdio,
+    stdio::{self, Window},
 };
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
 
 /// Serve all servers as one MCP server, on stdio or over HTTP.
 ///
 /// On stdio it serves one host, over HTTP many.
-/// Hosts start `plugbay serve` themselves. The log goes to stderr, and says which mode each host got and why.
+/// Hosts start `plugbay serve` themselves. The log says which mode each host got and why; `plugbay logs` shows it. A
+/// process that runs the servers itself writes it to stderr, too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ServeArgs {
@@ -58,7 +61,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = telemetry::BESIDE)]
     metrics: Option<MetricsPlace>,
     /// Run the servers in this process. Otherwise one daemon per user runs them for all windows; `PLUGBAY_DAEMON=off`
-    /// does the same as this option.
+    /// does the same as this option, and so do `--audit`, `--metrics` and an OTLP endpoint in the environment.
     #[arg(long, conflicts_with = "http")]
     no_daemon: bool,
     /// Give every host this profile, whatever name it sends; `plugbay hosts` lists the profiles.
@@ -103,7 +106,11 @@ fn addresses(remotes: &[RemoteUrl]) -> Vec<String> {
 
 /// Serves the host on stdio through the daemon, without a runtime. The error says why there is none: then this process
 /// serves alone.
-pub fn serve_through_daemon(source: &Source, args: &ServeArgs) -> Result<(), String> {
+pub fn serve_through_daemon(
+    source: &Source,
+    args: &ServeArgs,
+    start_logs: impl Fn() -> Logs + Send + Sync + 'static,
+) -> Result<(), String> {
     let place = Place::of(&source.paths)?;
     let source = source.clone().with_remotes(&addresses(&args.remote));
     let window = WindowHello {
@@ -116,37 +123,75 @@ pub fn serve_through_daemon(source: &Source, args: &ServeArgs) -> Result<(), Str
         state: None,
     };
     let host = args.host.clone();
-    let alone = move |pipes, reason| serve_alone(source.clone(), host.clone(), pipes, reason);
+    let owner = Sha256::digest(&window.session).into();
+    let logs = OnceLock::new();
+    let alone = move |session| {
+        let source =
+            source.clone().with_host(host.clone()).map_err(|error| io::Error::other(error.message))?;
+        serve_alone(source, logs.get_or_init(&start_logs).clone(), owner, session)
+    };
     bridge::serve(place, window, Box::new(alone))
 }
 
-/// Serves a host in this process whose daemon cannot be had any more, in a thread of its own.
-fn serve_alone(source: Source, host: Option<String>, pipes: PipeEnd, reason: String) -> io::Result<()> {
-    let source =
-        source.with_host(host).map_err(|error| io::Error::other(error.message))?.without_daemon(reason);
-    let environment = settings::environment()?;
+/// Serves a host in this process while its daemon cannot be had, in a thread of its own.
+fn serve_alone(
+    source: Source,
+    logs: Logs,
+    owner: [u8; 32],
+    session: AloneSession,
+) -> io::Result<JoinHandle<()>> {
+    let AloneSession { pipes, token, state, reason } = session;
+    let source = source.without_daemon(reason);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // For the audit log of its configuration.
+    let observed = telemetry::start(false, None);
+    let environment = Environment {
+        logs: logs.files.clone(),
+        telemetry: Some(Arc::clone(&observed)),
+        ..settings::environment()?
+    };
+    let (_, controls) = mpsc::unbounded_channel();
+    let window = Window { owner, token, state, controls, cut: Arc::default() };
     thread::Builder::new().spawn(move || {
         let served = runtime.block_on(run(&source, environment, Transport::Stdio, |gateway| async move {
             let (input, output) = pipes.into_tokio()?;
-            stdio::serve(gateway, input, output, std::future::pending()).await
+            stdio::serve_window(gateway, input, output, window, std::future::pending()).await
         }));
+        runtime.block_on(telemetry::finish(observed));
         if let Err(error) = served {
             tracing::warn!("the host's session has ended: {error}");
         }
-    })?;
-    Ok(())
+        logs.finish();
+    })
 }
 
 impl ServeArgs {
-    /// Whether a daemon may serve the host. What is observed for one host alone is observed in its own process.
-    pub fn takes_daemon(&self) -> bool {
-        let is_observed = self.audit.is_some() || self.metrics.is_some() || settings::otlp().is_some();
-        self.http.is_none() && !self.no_daemon && !is_observed && settings::daemon_allowed()
+    /// Whether the user lets a daemon serve the host.
+    pub fn may_use_daemon(&self) -> bool {
+        self.http.is_none() && !self.no_daemon && settings::daemon_allowed()
+    }
+
+    /// Why this host is served in a process of its own all the same: it is observed for itself.
+    pub fn observed(&self) -> Option<String> {
+        let why = if self.audit.is_some() {
+            "`--audit` logs the calls of this window alone; the key `audit` of the configuration logs those of all \
+             windows, at the daemon"
+        } else if self.metrics.is_some() {
+            "`--metrics` shows the metrics of this window alone"
+        } else if settings::otlp().is_some() {
+            "an OTEL_EXPORTER_OTLP_… variable makes it export traces or metrics; with OTEL_SDK_DISABLED=true it uses \
+             the daemon and exports nothing"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
     }
 }
 
 pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, CommandError> {
+    if let Some(reason) = args.observed().filter(|_| args.may_use_daemon()) {
+        tracing::warn!("plugbay serves this host without its daemon: {reason}");
+    }
     let ServeArgs {
         http,
         allow_host,
@@ -260,7 +305,7 @@ where
     }
     // A spawned task: the runtime takes longer to wake the future that it blocks on.
     let hosts = tokio::spawn(hosts(app.gateway()));
-    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, || source.load());
+    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, source);
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),

@@ -8,6 +8,7 @@ use std::{fmt, path::PathBuf};
 pub struct Diagnostic {
     pub severity: Severity,
     pub kind: Kind,
+    /// Empty when no file is to blame.
     pub file: PathBuf,
     /// Absent when the file as a whole is meant.
     pub position: Option<Position>,
@@ -89,7 +90,9 @@ impl Diagnostic {
     pub fn one_line(&self) -> String {
         let Self { message, .. } = self;
         let help = self.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-        format!("{message} ({}){help}", self.place())
+        let place = self.place();
+        let place = if place.is_empty() { place } else { format!(" ({place})") };
+        format!("{message}{place}{help}")
     }
 
     /// The file, with line and column if a part of it is meant.

@@ -26,7 +26,7 @@ impl Settings {
     fn problem(&self, diagnostic: &Diagnostic) -> Problem {
         Problem {
             what: diagnostic.message.clone(),
-            place: Some(diagnostic.place()),
+            place: Some(diagnostic.place()).filter(|place| !place.is_empty()),
             remedy: diagnostic.help.clone(),
             urgent: leaves_something_out(diagnostic) || self.servers.is_empty(),
         }
@@ -57,9 +57,8 @@ impl Settings {
     #[must_use]
     pub fn without_daemon(mut self, reason: &str) -> Self {
         let message = format!("plugbay serves this host without its daemon: {reason}");
-        let help = "its servers run for this host alone; run `plugbay daemon status` in a terminal, or give `--no-daemon` if this is wanted";
-        let place = self.sources.first().cloned().unwrap_or_default();
-        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, place, message, help));
+        let help = "its servers run for this host alone; run `plugbay doctor` in a terminal, or give `--no-daemon` if this is wanted";
+        self.diagnostics.push(Diagnostic::of_file(Severity::Warning, "", message, help));
         self
     }
 

@@ -1,7 +1,7 @@
 //! The gateways of a daemon: windows for which the configuration means the same use one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
@@ -21,12 +21,12 @@ use tokio::{
 
 use super::{
     hello::WindowHello,
-    windows::{ContextNumber, Membership, Windows},
+    windows::{ContextNumber, Member, Membership, Windows},
 };
 use crate::{
     app::App,
     config::Settings,
-    gateway_run,
+    gateway_run::{self, Configuration},
     log_files::LogFiles,
     settings::{self, Source},
     status_file::{GatewayStatus, ServerStatus, Transport, server_statuses},
@@ -64,7 +64,9 @@ struct Table {
 struct Context {
     number: ContextNumber,
     key: Key,
-    values: Mutex<Values>,
+    /// The values with which its servers run. `None`: no window may join it, because they are about to change, or
+    /// because a file could not be read and more variables may count than are known.
+    values: Mutex<Option<Values>>,
     gateway: Gateway,
     /// Its task owns it.
     app: Weak<App>,
@@ -106,8 +108,13 @@ impl Contexts {
         let loaded = spawn_blocking(move || load(&window)).await.map_err(|error| error.to_string())??;
         let mut table = self.lock();
         let key = Key::of(hello);
-        let is_same = |context: &&Arc<Context>| context.key == key && *context.values() == loaded.values;
-        let context = match table.open.iter().find(is_same) {
+        // Of a file that cannot be read, the values that it refers to are not known.
+        let joins = |context: &&Arc<Context>| {
+            !loaded.settings.unreadable
+                && context.key == key
+                && context.values().as_ref() == Some(&loaded.values)
+        };
+        let context = match table.open.iter().find(joins) {
             Some(context) => Arc::clone(context),
             None => self.begin(&mut table, key, hello, loaded)?,
         };
@@ -139,7 +146,7 @@ impl Contexts {
         let context = Arc::new(Context {
             number: table.last,
             key,
-            values: Mutex::new(values),
+            values: Mutex::new(Some(values).filter(|_| !settings.unreadable)),
             gateway: app.gateway(),
             app: Arc::downgrade(&app),
         });
@@ -192,19 +199,6 @@ impl Contexts {
         true
     }
 
-    /// Reads the configuration of a context again. Windows for which it now means something else open their session
-    /// again, in another context: no window gets the variables of another.
-    fn reload(&self, context: &Context, source: &Source) -> Settings {
-        let (settings, values) = source.load_with_values();
-        for window in self.windows.of(context.number) {
-            if load(&window.hello).is_ok_and(|theirs| theirs.values != values) {
-                let _ = window.controls.send(Control::HandOver);
-            }
-        }
-        *context.values() = values;
-        settings
-    }
-
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Nothing can panic half-way through a change, so a poisoned table is still whole.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -212,7 +206,7 @@ impl Contexts {
 }
 
 impl Context {
-    fn values(&self) -> MutexGuard<'_, Values> {
+    fn values(&self) -> MutexGuard<'_, Option<Values>> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -221,6 +215,65 @@ impl Key {
     fn of(WindowHello { config, host, variables, folder, .. }: &WindowHello) -> Self {
         let origin = Origin::new(inherited(variables.all()), folder.clone());
         Self { config: config.clone(), host: host.clone(), origin }
+    }
+}
+
+/// The configuration of one context, and the windows that it concerns.
+struct Followed<'a> {
+    windows: &'a Windows,
+    context: &'a Context,
+    source: &'a Source,
+    last: Mutex<Reading>,
+}
+
+/// What the last reading of the configuration means for the windows of a context.
+#[derive(Default)]
+struct Reading {
+    values: Values,
+    /// The sessions of those for which it means the same.
+    same: BTreeSet<String>,
+}
+
+impl Configuration for Followed<'_> {
+    /// Once for the context, and once for each of its windows.
+    async fn read(&self) -> Settings {
+        let (source, members) = (self.source.clone(), self.windows.of(self.context.number));
+        // A slow disk must not hold up the calls of all windows.
+        let read = spawn_blocking(move || {
+            let (settings, values) = source.load_with_values();
+            let is_same = |member: &Member| load(&member.hello).is_ok_and(|theirs| theirs.values == values);
+            let same = members.iter().filter(|member| is_same(member));
+            let same = same.map(|member| member.hello.session.clone()).collect();
+            (settings, Reading { values, same })
+        });
+        match read.await {
+            Ok((settings, reading)) => {
+                *self.last() = reading;
+                settings
+            }
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
+    /// Windows for which the configuration means something else, and those that came since it was read, open their
+    /// session again: no window gets the variables of another.
+    fn changes(&self) {
+        *self.context.values() = None;
+        let same = std::mem::take(&mut self.last().same);
+        let others = self.windows.of(self.context.number).into_iter();
+        for window in others.filter(|window| !same.contains(&window.hello.session)) {
+            let _ = window.controls.send(Control::HandOver);
+        }
+    }
+
+    fn has_changed(&self) {
+        *self.context.values() = Some(std::mem::take(&mut self.last().values));
+    }
+}
+
+impl Followed<'_> {
+    fn last(&self) -> MutexGuard<'_, Reading> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,8 +295,10 @@ async fn run(
 ) {
     let mut ending = contexts.ending.subscribe();
     let status = GatewayStatus::new(&source, Transport::Daemon);
+    let configuration =
+        Followed { windows: &contexts.windows, context: &context, source: &source, last: Mutex::default() };
     tokio::select! {
-        () = gateway_run::look_after(&app, status, &settings, &source.paths, || contexts.reload(&context, &source)) => {}
+        () = gateway_run::look_after(&app, status, &settings, &source.paths, &configuration) => {}
         () = unused(&contexts, &context) => {}
         _ = ending.wait_for(|ending| *ending) => {}
     }

@@ -3,7 +3,7 @@
 use std::{
     cmp::Ordering,
     fs::File,
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read as _, Take, Write as _},
     os::unix::net::UnixStream,
     path::PathBuf,
     time::Duration,
@@ -12,7 +12,7 @@ use std::{
 use plugbay_downstream::ConnectedHost;
 use serde::{Deserialize, Serialize};
 
-use super::pipes::PipeEnd;
+use super::{pipes::PipeEnd, socket::or_silent};
 use crate::{
     settings::{self, ProcessVariables},
     status_file::ServerStatus,
@@ -78,7 +78,12 @@ pub enum Reply {
         reason: String,
     },
     Status(Box<DaemonStatus>),
+    /// It ends. Another answer follows when it has.
     Stopping,
+    Stopped {
+        /// How many calls had no answer yet.
+        cut: usize,
+    },
 }
 
 /// One daemon, as it tells of itself.
@@ -137,26 +142,45 @@ impl Hello {
 }
 
 /// Says hello on a new connection and waits for the answer. A window passes the daemon's end of its pipes.
-pub fn ask(mut stream: &UnixStream, hello: &Hello, pipes: Option<&PipeEnd>) -> io::Result<Reply> {
+pub fn ask(stream: &UnixStream, hello: &Hello, pipes: Option<&PipeEnd>) -> io::Result<Reply> {
+    converse(stream, hello, pipes).map(|(reply, _)| reply)
+}
+
+/// The same, for a request with further answers.
+pub fn converse<'a>(
+    mut stream: &'a UnixStream,
+    hello: &Hello,
+    pipes: Option<&PipeEnd>,
+) -> io::Result<(Reply, Replies<'a>)> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let line = line(hello)?;
-    let sent = pipes.map_or(Ok(0), |pipes| pipes.send_with(stream, &line))?;
-    stream.write_all(&line[sent..])?;
-    serde_json::from_slice(&read_line(stream)?).map_err(io::Error::other)
+    let sent = pipes.map_or(Ok(0), |pipes| pipes.send_with(stream, &line)).map_err(or_silent)?;
+    stream.write_all(&line[sent..]).map_err(or_silent)?;
+    let mut replies = Replies(BufReader::new(stream.take(LONGEST as u64)));
+    let reply = replies.next().map_err(or_silent)?;
+    Ok((reply, replies))
+}
+
+/// What the daemon says on one connection.
+#[derive(Debug)]
+pub struct Replies<'a>(BufReader<Take<&'a UnixStream>>);
+
+impl Replies<'_> {
+    pub fn next(&mut self) -> io::Result<Reply> {
+        let mut line = Vec::new();
+        self.0.read_until(b'\n', &mut line)?;
+        if !line.ends_with(b"\n") {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        serde_json::from_slice(&line).map_err(io::Error::other)
+    }
 }
 
 pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(line)
-}
-
-fn read_line(stream: &UnixStream) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    let mut stream = BufReader::new(stream.take(LONGEST as u64));
-    stream.read_until(b'\n', &mut line)?;
-    if line.ends_with(b"\n") { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// 128 random bits in hexadecimal digits.

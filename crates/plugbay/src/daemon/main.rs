@@ -1,7 +1,6 @@
 //! The hidden command that starts the daemon, and the daemon's process.
 
 use std::{
-    env,
     ffi::OsStr,
     io::{self, Write as _},
     os::fd::AsFd as _,
@@ -43,7 +42,7 @@ pub fn main(word: &OsStr, place: &OsStr) -> ExitCode {
 
 /// The process that waits for the daemon reads its stdout. The place is an argument for people who list processes.
 fn start(place: &OsStr) -> io::Result<()> {
-    let mut daemon = Command::new(env::current_exe()?);
+    let mut daemon = Command::new(settings::program()?);
     daemon.args([COMMAND, "run"]).arg(place).stdin(Stdio::null()).spawn().map(drop)
 }
 

@@ -2,7 +2,16 @@
 
 mod connection;
 
-use std::{io, os::unix::net::UnixListener as StdListener, process, sync::Arc, time::Duration};
+use std::{
+    io,
+    os::unix::net::UnixListener as StdListener,
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use plugbay_core::bridge::Control;
 use plugbay_downstream::stdio::UnreadLimit;
@@ -15,7 +24,7 @@ use tokio::{
 use self::connection::Connection;
 use super::{
     contexts::Contexts,
-    hello::{self, Build, DaemonStatus},
+    hello::{self, Build, DaemonStatus, Reply},
     socket::Claim,
     windows::Windows,
 };
@@ -51,6 +60,8 @@ struct Shared {
     /// How many connections are open, those of windows and others.
     connections: watch::Sender<usize>,
     phase: watch::Sender<Phase>,
+    /// How many calls had no answer when the session of their window ended.
+    cut: Arc<AtomicUsize>,
 }
 
 /// What a connection wants of the daemon.
@@ -67,7 +78,7 @@ enum Phase {
     Open,
     /// The next window starts another daemon, or has done so.
     HandedOver,
-    /// No more is read of any window.
+    /// Each window closes its connection, and opens its next one at another daemon.
     Stopping,
 }
 
@@ -97,6 +108,7 @@ impl Daemon {
             events: sender,
             connections: watch::Sender::new(0),
             phase: watch::Sender::new(Phase::Open),
+            cut: Arc::default(),
         });
         Ok(Self { shared, events })
     }
@@ -125,9 +137,12 @@ impl Daemon {
             Closed::Stopped(asker) => Some(asker),
             Closed::Signal => None,
         };
-        self.drain().await;
+        let cut = self.drain().await;
         self.shared.contexts.end().await;
-        drop(asker);
+        if let Some(mut asker) = asker {
+            // Whoever asked may have gone.
+            let _ = connection::say(&mut asker, &Reply::Stopped { cut }).await;
+        }
         Ok(())
     }
 
@@ -169,11 +184,15 @@ impl Daemon {
         }
     }
 
-    /// Tells the windows that are left, and lets their calls in flight end.
-    async fn drain(&self) {
+    /// Tells the windows that are left, and lets their calls in flight end. Returns how many did not.
+    async fn drain(&self) -> usize {
+        let before = self.shared.cut.load(Ordering::Relaxed);
         self.shared.windows.tell(&Control::Stopped);
         self.shared.phase.send_replace(Phase::Stopping);
         let _ = timeout(DRAIN, self.shared.windows.gone()).await;
+        let cut = self.shared.cut.load(Ordering::Relaxed) - before;
+        tracing::info!(cut, "the daemon ends");
+        cut
     }
 }
 

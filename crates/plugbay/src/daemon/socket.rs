@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io,
+    io::{self, Write as _},
     os::{
         fd::{AsRawFd as _, OwnedFd},
         unix::{
@@ -14,6 +14,9 @@ use std::{
     process,
 };
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
+
+use super::hello::PATIENCE;
 use crate::{config::Paths, files};
 
 const SOCKET: &str = "daemon.sock";
@@ -60,10 +63,16 @@ impl Place {
     }
 
     fn prepare(&self) -> io::Result<()> {
-        files::create_folder(&self.folder)?;
-        let found = fs::symlink_metadata(&self.folder)?;
+        let found = match fs::symlink_metadata(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                files::create_folder(&self.folder)?;
+                fs::symlink_metadata(&self.folder)?
+            }
+            found => found?,
+        };
         if !found.is_dir() {
-            return Err(io::Error::other("it is not a folder"));
+            let what = if found.is_symlink() { "a symbolic link" } else { "not a folder" };
+            return Err(io::Error::other(format!("it is {what}; remove it, and plugbay makes a folder")));
         }
         check_owner(found.uid())?;
         if found.mode() & 0o077 != 0 {
@@ -72,34 +81,41 @@ impl Place {
         Ok(())
     }
 
-    /// Connects to the running daemon, if it belongs to the same user.
+    /// Connects to the running daemon, if it belongs to the same user. The wait has a limit: a daemon that is stopped
+    /// accepts nothing.
     pub fn connect(&self) -> io::Result<UnixStream> {
-        let stream = UnixStream::connect(self.reachable()?.path(SOCKET))?;
+        let socket = socket()?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
+        let reachable = self.reachable()?;
+        let address = SocketAddrUnix::new(reachable.path(SOCKET))?;
+        rustix::net::connect(&socket, &address).map_err(|error| or_silent(error.into()))?;
+        let stream = UnixStream::from(socket);
         check_owner(peer(&stream)?)?;
         Ok(stream)
     }
 
-    /// Waits until this process may start a daemon.
-    pub fn lock_start(&self) -> io::Result<File> {
-        let file = self.open(START_LOCK)?;
-        file.lock()?;
-        Ok(file)
+    /// Lets this process start a daemon. `None`: another process is about to.
+    pub fn try_lock_start(&self) -> io::Result<Option<File>> {
+        locked(self.open(START_LOCK)?)
+    }
+
+    /// The process of the daemon, as it has noted itself.
+    pub fn holder(&self) -> Option<u32> {
+        fs::read_to_string(self.folder.join(LOCK)).ok()?.trim().parse().ok()
     }
 
     /// Makes this process the daemon. `None`: another one is.
     pub fn claim(&self) -> io::Result<Option<(Claim, UnixListener)>> {
-        let lock = self.open(LOCK)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        let Some(mut lock) = locked(self.open(LOCK)?)? else { return Ok(None) };
+        lock.set_len(0)?;
+        writeln!(lock, "{}", process::id())?;
         let reachable = self.reachable()?;
         // Nobody ever sees a socket that does not listen yet; that of a dead daemon is replaced.
         let draft = format!(".{}", process::id());
         let _ = fs::remove_file(self.folder.join(&draft));
         let listener = UnixListener::bind(reachable.path(&draft))?;
-        fs::rename(self.folder.join(&draft), self.folder.join(SOCKET))?;
+        let renamed = fs::rename(self.folder.join(&draft), self.folder.join(SOCKET));
+        renamed.map_err(|error| self.in_the_way(SOCKET, &error))?;
         Ok(Some((Claim { place: self.clone(), _lock: lock }, listener)))
     }
 
@@ -119,7 +135,16 @@ impl Place {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-        options.open(self.folder.join(name))
+        options.open(self.folder.join(name)).map_err(|error| self.in_the_way(name, &error))
+    }
+
+    /// A file of the folder that is not as plugbay makes it.
+    fn in_the_way(&self, name: &str, error: &io::Error) -> io::Error {
+        let file = self.folder.join(name);
+        io::Error::new(
+            error.kind(),
+            format!("{} cannot be used: {error}; remove it, and plugbay makes another", file.display()),
+        )
     }
 
     /// The path of a socket has a limit. A longer one is reached through a descriptor of its folder.
@@ -150,6 +175,38 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.place.folder.join(SOCKET));
     }
+}
+
+/// `None`: another process holds the lock.
+fn locked(file: File) -> io::Result<Option<File>> {
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// A socket that no child of this process gets.
+#[cfg(target_os = "linux")]
+fn socket() -> io::Result<OwnedFd> {
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn socket() -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(socket)
+}
+
+/// The error of a wait for the daemon: says so if it was too long.
+pub fn or_silent(error: io::Error) -> io::Error {
+    if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+        return error;
+    }
+    let text = format!("it does not answer within {} s", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 /// The user of the process at the other end.
@@ -207,7 +264,20 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         fs::remove_dir(&folder).unwrap();
         symlink("/tmp", &folder).unwrap();
-        assert!(place(root.path()).unwrap_err().contains("not a folder"));
+        assert!(place(root.path()).unwrap_err().contains("a symbolic link; remove it"));
+    }
+
+    #[test]
+    fn a_socket_whose_daemon_accepts_nothing_is_given_up() {
+        let root = tempfile::tempdir().unwrap();
+        let place = place(root.path()).unwrap();
+        let listener = socket().unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new(place.folder.join(SOCKET)).unwrap()).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let _first_in_the_queue = place.connect().unwrap();
+        let error = place.connect().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("does not answer"), "{error}");
     }
 
     #[test]

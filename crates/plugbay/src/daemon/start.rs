@@ -1,10 +1,10 @@
 //! Finds the daemon, or starts one and waits until it is ready.
 
 use std::{
-    env,
     io::{self, Read as _},
     os::unix::net::UnixStream,
     process::{Command, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -20,6 +20,8 @@ use crate::settings;
 
 /// How long a daemon may take to start.
 const START_TIME: Duration = Duration::from_secs(10);
+/// How long a process waits for another one that starts a daemon.
+const OTHER_STARTS: Duration = Duration::from_secs(5);
 /// How often a daemon may end between the connection and its answer.
 const ATTEMPTS: usize = 8;
 /// Between two looks for a daemon that another process starts.
@@ -48,9 +50,7 @@ pub fn open(place: &Place, window: &WindowHello) -> Result<Opened, String> {
             Ok(Reply::HandedOver) => {}
             Ok(Reply::Refused { reason }) => return Err(format!("it refuses: {reason}")),
             Ok(_) => return Err("its answer makes no sense".to_owned()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(format!("it does not answer within {} s", hello::PATIENCE.as_secs()));
-            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error.to_string()),
             // It was just ending.
             Err(error) => last = error.to_string(),
         }
@@ -69,18 +69,26 @@ pub fn ask(place: &Place, request: Request) -> io::Result<Option<Reply>> {
 
 /// A connection to the daemon. Of many processes that find none, one starts it.
 pub fn connect_or_start(place: &Place) -> io::Result<UnixStream> {
-    match place.connect() {
-        Err(error) if is_absent(&error) => {}
-        connected => return connected,
-    }
-    let _only = place.lock_start()?;
-    match place.connect() {
-        Err(error) if is_absent(&error) => start(place),
-        connected => connected,
+    let patience = Instant::now() + OTHER_STARTS;
+    loop {
+        match place.connect() {
+            Err(error) if is_absent(&error) => {}
+            connected => return connected,
+        }
+        let only = place.try_lock_start()?;
+        if only.is_some() || Instant::now() >= patience {
+            // The lock spares processes. If its holder does not go on, `Place::claim` decides between two daemons.
+            return match place.connect() {
+                Err(error) if is_absent(&error) => start(place),
+                connected => connected,
+            };
+        }
+        thread::sleep(LOOK_AGAIN);
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
+/// Whether the error of a connection means that no daemon runs.
+pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
@@ -97,7 +105,7 @@ fn start(place: &Place) -> io::Result<UnixStream> {
 /// Starts a process that starts the daemon and ends at once, so that the daemon is nobody's child. Returns the line
 /// that the daemon writes when it is ready.
 fn launch(place: &Place, deadline: Instant) -> io::Result<Vec<u8>> {
-    let mut launcher = Command::new(env::current_exe()?)
+    let mut launcher = Command::new(settings::program()?)
         .args([COMMAND, START])
         .arg(place.folder())
         .env_clear()
@@ -131,7 +139,7 @@ fn launch(place: &Place, deadline: Instant) -> io::Result<Vec<u8>> {
 fn await_other(place: &Place, deadline: Instant) -> io::Result<UnixStream> {
     loop {
         match place.connect() {
-            Err(error) if is_absent(&error) && Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            Err(error) if is_absent(&error) && Instant::now() < deadline => thread::sleep(LOOK_AGAIN),
             connected => return connected,
         }
     }

@@ -19,7 +19,10 @@ const STOPPED: &str = "the daemon has ended; the next message of a host starts a
 impl View for DaemonReport {
     fn human(&self, style: Style) -> String {
         match &self.daemon {
-            None if self.done == Done::Stopped => STOPPED.to_owned(),
+            None if self.done == Done::Stopped => match self.cut {
+                0 => STOPPED.to_owned(),
+                cut => format!("{STOPPED}{} cut: the host got an error that says so\n", were(cut)),
+            },
             None => NOTHING.to_owned(),
             Some(daemon) => daemon.text(self.now, style),
         }
@@ -77,6 +80,10 @@ impl Daemon {
         }
         table.render(style)
     }
+}
+
+fn were(calls: usize) -> String {
+    if calls == 1 { "1 call was".to_owned() } else { format!("{} calls were", count(calls)) }
 }
 
 fn cells(window: &WindowStatus, now: u64) -> Vec<Cell> {
@@ -176,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_daemon_status_shows_windows_and_servers_with_their_scope() {
-        let report = DaemonReport { done: Done::Nothing, daemon: Some(daemon()), now: 1300 };
+        let report = DaemonReport { done: Done::Nothing, cut: 0, daemon: Some(daemon()), now: 1300 };
         let expected = "\
 daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
 
@@ -193,7 +200,9 @@ daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
 
     #[test]
     fn a_daemon_that_has_ended_is_told_from_none() {
-        let text = |done| DaemonReport { done, daemon: None, now: 0 }.human(Style::PLAIN);
-        assert_eq!((text(Done::Nothing).as_str(), text(Done::Stopped).as_str()), (NOTHING, STOPPED));
+        let text = |done, cut| DaemonReport { done, cut, daemon: None, now: 0 }.human(Style::PLAIN);
+        assert_eq!((text(Done::Nothing, 0).as_str(), text(Done::Stopped, 0).as_str()), (NOTHING, STOPPED));
+        assert!(text(Done::Stopped, 1).contains("\n1 call was cut"));
+        assert!(text(Done::Stopped, 2).contains("\n2 calls were cut"));
     }
 }

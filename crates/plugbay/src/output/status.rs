@@ -17,6 +17,7 @@ use crate::{
 
 const NOTHING: &str = "\
 no gateway runs: a host starts `plugbay serve` when it opens
+an open window starts the daemon again with its next message
 `plugbay list` shows whether every server works
 `plugbay hosts` shows which mode each host gets
 ";
@@ -36,6 +37,12 @@ impl View for Status {
 impl GatewayStatus {
     fn text(&self, now: u64, style: Style) -> String {
         let mut parts = vec![self.title(now, style)];
+        // A daemon that cannot be had is among the problems.
+        let is_problem =
+            |reason: &&String| self.problems.iter().any(|problem| problem.what.contains(*reason));
+        if let Some(reason) = self.without_daemon.as_ref().filter(|reason| !is_problem(reason)) {
+            parts.push(format!("  without the daemon: {}\n", one_line(reason)));
+        }
         if !self.hosts.is_empty() {
             parts.push(self.host_table(style));
         }
@@ -197,6 +204,7 @@ mod tests {
             transport: Transport::Http { address: "http://127.0.0.1:8080/mcp".to_owned() },
             folder: "/home/ann".to_owned(),
             config: None,
+            without_daemon: None,
             hosts: vec![HostGroup { host, count: 3 }, HostGroup { host: unnamed, count: 1 }],
             servers: vec![
                 server("calc", ServerState::Ready, Some(6), Some(4712)),
@@ -217,6 +225,7 @@ mod tests {
         let bare = GatewayStatus {
             transport: Transport::Stdio,
             config: Some("/c.jsonc".to_owned()),
+            without_daemon: None,
             hosts: vec![],
             servers: vec![],
             problems: vec![],

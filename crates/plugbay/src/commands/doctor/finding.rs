@@ -99,6 +99,7 @@ codes! {
     CorruptCache = "corrupt-cache", Warning;
     StaleLock = "stale-lock", Warning;
     LockHeld = "lock-held", Warning;
+    WithoutDaemon = "without-daemon", Warning;
     // Hosts.
     NoHost = "no-host", Note;
     HostFileBroken = "host-file-broken", Error;

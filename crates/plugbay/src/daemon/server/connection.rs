@@ -4,6 +4,7 @@ use std::{
     io,
     os::fd::{AsFd as _, OwnedFd},
     sync::Arc,
+    time::Duration,
 };
 
 use plugbay_downstream::stdio::{Window, serve_window};
@@ -23,6 +24,9 @@ use crate::daemon::{
     pipes::{self, PipeEnd},
     socket::check_owner,
 };
+
+/// How long a bridge may take to close its end when the daemon stops.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
 /// One connection, counted for as long as it is open.
 pub(super) struct Connection {
@@ -132,10 +136,13 @@ impl Connection {
         let Entered { gateway, membership, controls } = entered;
         let owner = Sha256::digest(&hello.session).into();
         let (state, unread) = (hello.state.clone(), self.shared.unread.clone());
-        let window = Window { owner, token, state, unread, controls };
+        let cut = Arc::clone(&self.shared.cut);
+        let window = Window { owner, token, state, unread, controls, cut };
         let mut phase = self.shared.phase.subscribe();
         let stop = async move {
             let _ = phase.wait_for(|phase| *phase == Phase::Stopping).await;
+            // A bridge that is told closes its end: until then, all that it has sent is read.
+            tokio::time::sleep(LAST_MESSAGES).await;
         };
         drop(stream);
         let served = serve_window(gateway, input, output, window, stop).await;
@@ -166,7 +173,7 @@ async fn read_line(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::R
     Ok(line)
 }
 
-async fn say(stream: &mut UnixStream, reply: &Reply) -> io::Result<()> {
+pub(super) async fn say(stream: &mut UnixStream, reply: &Reply) -> io::Result<()> {
     let line = hello::line(reply)?;
     timeout(PATIENCE, stream.write_all(&line)).await?
 }

@@ -98,8 +98,32 @@ fn a_terminated_daemon_drains_and_its_windows_go_on() {
     let workspace = workspace(&slow(), "shared");
     let host = window(&workspace);
     let first = daemon(&workspace);
+    let cut = host.start_call("s__hang", "{}");
+    workspace.await_log("s", "\"hang\"", 1);
     first.signal(Signal::TERM);
+    // Some reach the daemon that ends, the others the next one.
+    let calls: Vec<u64> = (0..20).map(|_| host.start_call("s__pid", "{}")).collect();
+    for call in calls {
+        assert!(host.expect_response(call).result().contains("text"));
+    }
+    assert!(host.expect_response(cut).text().contains("may have had an effect"));
     wait_until_gone(&[first]);
+    told(&host, "s__pid");
+    host.finish();
+}
+
+#[test]
+fn a_stopped_daemon_tells_the_calls_in_flight_and_the_user_that_they_were_cut() {
+    let workspace = workspace(&slow(), "shared");
+    let host = window(&workspace);
+    let first = daemon(&workspace);
+    let cut = host.start_call("s__hang", "{}");
+    workspace.await_log("s", "\"hang\"", 1);
+    let report = command(&workspace, "stop");
+    assert_eq!((&report["done"], &report["cut"]), (&"stopped".into(), &1.into()), "{report:#}");
+    assert!(host.expect_response(cut).text().contains("may have had an effect"));
+    wait_until_gone(&[first]);
+    assert!(workspace.daemons().is_empty());
     told(&host, "s__pid");
     host.finish();
 }

@@ -1,5 +1,6 @@
 //! Many windows at one daemon: `plugbay serve` as hosts run it, with real bridges.
 
+mod alone;
 mod ends;
 mod sessions;
 mod sharing;

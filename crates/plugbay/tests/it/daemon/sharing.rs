@@ -131,6 +131,31 @@ fn a_window_whose_variable_the_changed_configuration_names_leaves_the_environmen
 }
 
 #[test]
+fn a_window_that_opens_while_the_configuration_is_broken_gets_no_environment_of_another() {
+    let workspace = workspace(&friendly(), "shared");
+    let mut passing = config(&workspace, &friendly(), "shared").value();
+    passing["mcpServers"]["s"]["env"] = json!({ "KEY": "${WINDOW_KEY}" });
+    fs::write(workspace.config_path(), passing.to_string()).expect("a configuration");
+    let folder = workspace.path().to_owned();
+    let one = window_of(&workspace, &folder, &[("WINDOW_KEY", "canary-a")]);
+    assert!(told(&one, "s__env").contains("canary-a"));
+    fs::write(workspace.config_path(), r#"{ "mcpServers": { oops"#).expect("a configuration");
+    let log = folder.join("state/plugbay/logs/gateway.log");
+    until("the daemon to read the broken file", || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("all servers stay as they were"))
+    });
+    let two = Host::spawn(workspace.command(&gateway()).env("WINDOW_KEY", "canary-b"));
+    two.initialize();
+    assert!(!two.tool_names().contains(&"s__env".to_owned()));
+    assert!(told(&one, "s__env").contains("canary-a"), "it keeps its servers");
+    fs::write(workspace.config_path(), passing.to_string()).expect("a configuration");
+    two.await_tools(&["s__env"]);
+    let environment = told(&two, "s__env");
+    assert!(environment.contains("canary-b") && !environment.contains("canary-a"));
+    assert!(told(&one, "s__env").contains("canary-a"));
+}
+
+#[test]
 fn ten_windows_that_open_at_once_start_one_daemon() {
     let workspace = workspace(&friendly(), "shared");
     let hosts: Vec<Host> = thread::scope(|scope| {

@@ -29,6 +29,7 @@ pub fn check(examination: &Examination) -> Vec<Finding> {
         found.extend(loads_all(facts, examination));
     }
     found.extend(examination.gateways.iter().filter(|gateway| gateway.outdated).map(outdated));
+    found.extend(examination.gateways.iter().filter_map(without_daemon));
     found.extend(no_host(examination));
     found
 }
@@ -202,13 +203,24 @@ fn not_restarted(facts: &HostFacts, examination: &Examination) -> Option<Finding
     Some(of(Code::HostNotRestarted, facts, message, facts.host.restart.clone()))
 }
 
+/// A window whose servers no other window shares.
+fn without_daemon(gateway: &GatewayFacts) -> Option<Finding> {
+    let reason = gateway.status.without_daemon.as_ref()?;
+    let pid = gateway.status.pid;
+    let message = format!("Its window (process {pid}) runs its servers without the daemon: {reason}.");
+    let remedy = "remove the reason: the window goes back to the daemon, or does so when the host is restarted; with \
+                  `--no-daemon` plugbay takes it for wanted";
+    Some(Finding::new(Code::WithoutDaemon, Subject::Host(host_of(gateway)), message, remedy))
+}
+
+fn host_of(gateway: &GatewayFacts) -> String {
+    let name = gateway.status.hosts.first().and_then(|group| group.host.name.clone());
+    name.unwrap_or_else(|| "unknown host".to_owned())
+}
+
 fn outdated(gateway: &GatewayFacts) -> Finding {
     let status = &gateway.status;
-    let host = status
-        .hosts
-        .first()
-        .and_then(|group| group.host.name.clone())
-        .unwrap_or_else(|| "unknown host".to_owned());
+    let host = host_of(gateway);
     let message =
         format!("Its gateway (process {}) runs a plugbay that has been replaced since.", status.pid);
     Finding::new(
