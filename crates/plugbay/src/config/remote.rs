@@ -23,12 +23,12 @@ use super::{
 pub const REMOTE: &str = "PLUGBAY_REMOTE";
 const REMOTE_TOKEN: &str = "PLUGBAY_REMOTE_TOKEN";
 /// Stands for the file of remotes that no file names.
-const COMMAND_LINE: &str = "--remote";
+const COMMAND_LINE: &str = "--remote or PLUGBAY_REMOTE";
 /// `workingDirectory` for the folder that the host works in.
 const PROJECT_ROOT: &str = "project_root";
 
 const NO_REMOTE: &str = "`remoteTools` names tools of a remote, but there is no remote";
-const ADD_REMOTE: &str = "add it to this file as \"remotes\": { \"team\": { \"url\": \"https://HOST\" } }, run `plugbay serve --remote https://HOST`, or set PLUGBAY_REMOTE";
+const ADD_REMOTE: &str = "add it to this file as \"remotes\": { \"team\": { \"url\": \"https://HOST\" } }, or set PLUGBAY_REMOTE to its address; `plugbay serve` also takes `--remote https://HOST`";
 
 object! {
     /// A remote gateway: another plugbay, or a server with `GET /tools` and `POST /tools/call`.
