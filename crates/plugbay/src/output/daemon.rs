@@ -15,13 +15,17 @@ use crate::{
 const INDENT: usize = 2;
 const NOTHING: &str = "no daemon runs: `plugbay serve` starts one when a host opens\n";
 const STOPPED: &str = "the daemon has ended; the next message of a host starts another\n";
+const STARTED: &str = "no daemon ran; this one has started\n";
+const RESTARTED: &str = "a new daemon has taken over; windows come to it with their next message\n";
 
 impl View for DaemonReport {
     fn human(&self, style: Style) -> String {
-        match &self.daemon {
-            None if self.done == Done::Stopped => STOPPED.to_owned(),
-            None => NOTHING.to_owned(),
-            Some(daemon) => daemon.text(self.now, style),
+        match (&self.daemon, self.done) {
+            (None, Some(Done::Stopped)) => STOPPED.to_owned(),
+            (None, _) => NOTHING.to_owned(),
+            (Some(daemon), Some(Done::Started)) => format!("{STARTED}{}", daemon.text(self.now, style)),
+            (Some(daemon), Some(Done::Restarted)) => format!("{RESTARTED}{}", daemon.text(self.now, style)),
+            (Some(daemon), _) => daemon.text(self.now, style),
         }
     }
 }
@@ -107,12 +111,22 @@ impl DaemonServer {
             self.processes().into(),
             status.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
             self.memory.map(bytes).unwrap_or_default().into(),
-            status.why.as_deref().map(one_line).unwrap_or_default().into(),
+            self.why().into(),
         ]
     }
 
-    /// How many run, and how many may.
+    /// Why it has its scope, and for which folder it runs.
+    fn why(&self) -> String {
+        let folder = self.status.folder.as_ref().map(|folder| format!("in {folder}"));
+        let parts = self.status.why.iter().cloned().chain(folder);
+        one_line(&parts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// How many run, and how many may. A server behind a URL has none.
     fn processes(&self) -> String {
+        if self.status.remote {
+            return "–".to_owned();
+        }
         let running = count(self.status.instances);
         self.status.instance_limit.map_or(running.clone(), |limit| format!("{running} of {}", count(limit)))
     }
@@ -140,6 +154,8 @@ mod tests {
             why: Some("browser".to_owned()),
             instances,
             instance_limit: (scope == Scope::Session).then_some(8),
+            folder: (scope == Scope::Project).then(|| "/home/ann/web".to_owned()),
+            remote: false,
             trouble: None,
         };
         DaemonServer { status, memory: pid.map(|_| 52_000_000) }
@@ -168,6 +184,7 @@ mod tests {
             memory: Some(14_000_000),
             windows: vec![window(4712, Some(host), None), window(4713, None, Some("/c.jsonc".into()))],
             servers: vec![
+                server("files", Scope::Project, Some(4715), 1),
                 server("fetch", Scope::Shared, Some(4714), 1),
                 server("web", Scope::Session, None, 2),
             ],
@@ -176,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_daemon_status_shows_windows_and_servers_with_their_scope() {
-        let report = DaemonReport { done: Done::Nothing, daemon: Some(daemon()), now: 1300 };
+        let report = DaemonReport { done: None, daemon: Some(daemon()), now: 1300 };
         let expected = "\
 daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
 
@@ -185,6 +202,7 @@ daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
   –            –     5 min  4713  /home/ann/web, with /c.jsonc
 
   SERVER  STATE  SCOPE    PROCESSES   PID   MEMORY  WHY
+  files   ready  project          1  4715  52.0 MB  browser, in /home/ann/web
   fetch   ready  shared           1  4714  52.0 MB  browser
   web     ready  session     2 of 8                 browser
 ";
@@ -193,7 +211,10 @@ daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
 
     #[test]
     fn a_daemon_that_has_ended_is_told_from_none() {
-        let text = |done| DaemonReport { done, daemon: None, now: 0 }.human(Style::PLAIN);
-        assert_eq!((text(Done::Nothing).as_str(), text(Done::Stopped).as_str()), (NOTHING, STOPPED));
+        let text = |done, daemon| DaemonReport { done: Some(done), daemon, now: 0 }.human(Style::PLAIN);
+        let ended = (text(Done::Nothing, None), text(Done::Stopped, None));
+        assert_eq!(ended, (NOTHING.to_owned(), STOPPED.to_owned()));
+        assert!(text(Done::Restarted, Some(daemon())).starts_with(RESTARTED));
+        assert!(text(Done::Started, Some(daemon())).starts_with(STARTED));
     }
 }

@@ -160,6 +160,8 @@ mod tests {
             transport: Transport::Http { address: "http://127.0.0.1:1/mcp".to_owned() },
             folder: "/f".to_owned(),
             config: None,
+            remotes: Vec::new(),
+            profile: None,
             hosts: Vec::new(),
             servers: Vec::new(),
             problems: Vec::new(),
