@@ -90,7 +90,7 @@ impl Source {
     /// The remotes that the command line or the environment names, without secrets.
     pub fn remotes(&self) -> Vec<String> {
         let urls = self.variables.text(config::REMOTE).unwrap_or_default();
-        urls.split_whitespace().map(config::public_url).collect()
+        urls.split_whitespace().map(config::origin).collect()
     }
 
     /// The profile that every host gets.

@@ -12,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
     Env,
+    diagnostic::Kind,
     document::{self, Document},
     raw::{ConfigFile, Entry, EntryKind, Filter, Plugbay, Server, Servers},
     read::{At, Overlay, Read, as_object, given_twice, key_range, object},
@@ -199,6 +200,7 @@ pub(super) fn remote_tools<'a>(
 /// Tools of a remote are wanted, and there is none.
 pub(super) fn report_no_remote(at: Range, report: &mut Report<'_>) {
     report.error(at, NO_REMOTE, ADD_REMOTE);
+    report.was(Kind::NoRemote);
 }
 
 /// Where a local server starts: in the project, unless it says otherwise. `folder` is that of its file.

@@ -58,7 +58,7 @@ fn code(problem: &Diagnostic) -> Code {
         (Kind::Unset { .. }, _) => Code::UnsetVariable,
         (Kind::Foreign, _) => Code::ForeignVariable,
         (Kind::Unapproved, _) => Code::UnapprovedFile,
-        (Kind::Other, Severity::Error) => Code::InvalidValue,
+        (Kind::NoRemote, _) | (Kind::Other, Severity::Error) => Code::InvalidValue,
         (Kind::Other, Severity::Warning) => Code::DoubtfulValue,
     }
 }
