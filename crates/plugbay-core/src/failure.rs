@@ -69,6 +69,12 @@ impl Failure {
     }
 
     #[must_use]
+    pub fn rephrased(mut self, rephrase: impl FnOnce(&str) -> String) -> Self {
+        self.what = rephrase(&self.what);
+        self
+    }
+
+    #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self

@@ -122,6 +122,11 @@ pub fn split(exposed: &str) -> Option<(&str, &str)> {
     exposed.split_once(JOINT)
 }
 
+/// A tool's own name: without its server's, if it has one in front.
+pub fn own(tool: &str) -> &str {
+    split(tool).map_or(tool, |(_, own)| own)
+}
+
 /// A name without case and separators: `filePath`, `file_path` and `File-Path` are `filepath`.
 pub fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()

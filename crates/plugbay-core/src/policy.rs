@@ -26,8 +26,7 @@ impl Policy {
     }
 
     fn matches(&self, patterns: &Patterns, tool: &str) -> bool {
-        let own = name::split(tool).map(|(_, own)| own).filter(|_| self.own_names);
-        patterns.matches(tool) || own.is_some_and(|own| patterns.matches(own))
+        patterns.matches(tool) || self.own_names && patterns.matches(name::own(tool))
     }
 }
 

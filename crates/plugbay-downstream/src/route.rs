@@ -24,7 +24,7 @@ pub(crate) type FindDestination = fn(RequestContext<'_>, &Snapshot) -> Result<De
 pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { request, era, .. } = context;
     let (name, span) = request.named("the name of a tool")?;
-    match snapshot.listing.plan(&name) {
+    match snapshot.plan(&name) {
         Plan::Forward(target) => {
             let subject = Some((span, target.quoted.clone()));
             let role = tasks::role_of_call(request, era, snapshot, &target);

@@ -30,12 +30,14 @@ pub struct Telemetry {
     audit: RwLock<Option<Arc<Audit>>>,
     metrics: Option<Arc<Metrics>>,
     otlp: Option<Arc<Otlp>>,
+    /// The metrics have an address of their own, and are not served beside MCP.
+    apart: AtomicBool,
 }
 
 impl Telemetry {
     pub fn new(metrics: Option<Arc<Metrics>>, otlp: Option<Arc<Otlp>>) -> Self {
         let on = AtomicBool::new(metrics.is_some() || otlp.is_some());
-        Self { on, metrics, otlp, audit: RwLock::default() }
+        Self { on, metrics, otlp, ..Self::default() }
     }
 
     /// Writes the audit log as these settings say, from the next call on.
@@ -44,6 +46,11 @@ impl Telemetry {
         *audit = settings.map(Audit::at);
         let on = audit.is_some() || self.metrics.is_some() || self.otlp.is_some();
         self.on.store(on, Ordering::Relaxed);
+    }
+
+    /// From now on the metrics are served at an address of their own only.
+    pub fn keep_apart(&self) {
+        self.apart.store(true, Ordering::Relaxed);
     }
 
     pub fn prometheus(&self) -> Option<&Arc<Metrics>> {
@@ -77,7 +84,8 @@ impl Observer for Telemetry {
     }
 
     fn metrics(&self) -> Option<String> {
-        self.metrics.as_ref().map(|metrics| metrics.page())
+        let beside = self.metrics.as_ref().filter(|_| !self.apart.load(Ordering::Relaxed));
+        beside.map(|metrics| metrics.page())
     }
 }
 

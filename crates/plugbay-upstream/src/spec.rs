@@ -65,6 +65,37 @@ pub struct StdioSpec {
     pub framing: Framing,
     /// Whose environment and folder it starts with.
     pub origin: Origin,
+    /// The variables in its entry.
+    pub references: References,
+}
+
+/// Variables that the configuration refers to, by their values. Messages show the reference, because the value may be a
+/// secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct References(BTreeMap<String, String>);
+
+/// A shorter value is no secret, and would be found in words.
+const SHORTEST_SECRET: usize = 4;
+
+impl References {
+    /// `pairs` are values with the references to them, as `${NAME}`.
+    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(pairs.into_iter().filter(|(value, _)| value.len() >= SHORTEST_SECRET).collect())
+    }
+
+    /// The text with references in the place of values, the longest first.
+    pub fn written(&self, text: &str) -> String {
+        let mut pairs: Vec<(&String, &String)> = self.0.iter().collect();
+        pairs.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        pairs.into_iter().fold(text.to_owned(), |text, (value, reference)| text.replace(value, reference))
+    }
+}
+
+/// Without the values.
+impl fmt::Debug for References {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.values()).finish()
+    }
 }
 
 /// The environment and the folder of the user's window for which a server starts. The default is this process.
@@ -160,14 +191,11 @@ pub struct Timeouts {
     pub shutdown: Duration,
 }
 
-/// Without the values of the headers and the secret parts of the URL.
+/// Without the values of the headers, and with the origin of the URL alone.
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.headers.keys().collect();
-        let mut url = self.url.split(['?', '#']).next().unwrap_or_default().to_owned();
-        if let (Some(start), Some(end)) = (url.find("//"), url.rfind('@')) {
-            url.replace_range(start + 2..=end, "");
-        }
+        let url = url::Url::parse(&self.url).map(|url| url.origin().ascii_serialization()).ok();
         f.debug_struct("HttpSpec").field("url", &url).field("headers", &headers).finish_non_exhaustive()
     }
 }
@@ -176,7 +204,8 @@ impl fmt::Debug for HttpSpec {
 impl fmt::Debug for StdioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<&String> = self.env.keys().collect();
-        f.debug_struct("StdioSpec").field("command", &self.command).field("env", &env).finish_non_exhaustive()
+        let command = self.references.written(&self.command);
+        f.debug_struct("StdioSpec").field("command", &command).field("env", &env).finish_non_exhaustive()
     }
 }
 

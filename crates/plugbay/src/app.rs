@@ -1,6 +1,7 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
 mod models;
+mod scopes;
 
 use std::{
     collections::BTreeMap,
@@ -31,8 +32,8 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-pub use self::models::choice;
 use self::models::terms;
+pub use self::{models::choice, scopes::ScopeStatus};
 use crate::{
     cache::Cache,
     config::{ModelSource, ServerSettings, Settings, identity},
@@ -94,15 +95,6 @@ struct InUse {
     scope: ScopeChoice,
     limit: usize,
     attached: Attached,
-}
-
-/// Who shares a server, and how many processes of it run for this gateway.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScopeStatus {
-    pub scope: ScopeChoice,
-    pub running: usize,
-    /// How many may run, if each session has its own.
-    pub limit: Option<usize>,
 }
 
 impl App {
@@ -222,16 +214,6 @@ impl App {
     /// The status of every server, also of those that cannot be started.
     pub fn statuses(&self) -> BTreeMap<ServerName, Status> {
         statuses(&self.pool)
-    }
-
-    /// The scope of each server that can be started.
-    pub fn scopes(&self) -> BTreeMap<ServerName, ScopeStatus> {
-        let status = |one: &InUse| ScopeStatus {
-            scope: one.scope.clone(),
-            running: one.attached.running(),
-            limit: (one.scope.scope == Scope::Session).then_some(one.limit),
-        };
-        self.lock().iter().map(|(name, one)| (name.clone(), status(one))).collect()
     }
 
     /// Notified when [`App::statuses`] change.

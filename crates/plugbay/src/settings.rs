@@ -111,6 +111,17 @@ impl Source {
         Self { variables, ..self }
     }
 
+    /// The remotes that the command line or the environment names, without secrets.
+    pub fn remotes(&self) -> Vec<String> {
+        let urls = self.variables.text(config::REMOTE).unwrap_or_default();
+        urls.split_whitespace().map(config::origin).collect()
+    }
+
+    /// The profile that every host gets.
+    pub fn profile(&self) -> Option<String> {
+        self.host.clone()
+    }
+
     /// The environment variables that the configuration is read with.
     pub fn variables(&self) -> ProcessVariables {
         self.variables.clone()
@@ -323,6 +334,11 @@ pub fn otlp() -> Option<OtlpSettings> {
         unnamed: !set("OTEL_SERVICE_NAME") && !named("OTEL_RESOURCE_ATTRIBUTES"),
     };
     let on = (settings.traces || settings.metrics) && !is("OTEL_SDK_DISABLED", "true");
+    if on && is("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc") {
+        tracing::warn!(
+            "OTEL_EXPORTER_OTLP_PROTOCOL=grpc has no effect: plugbay exports over HTTP, as protobuf"
+        );
+    }
     on.then_some(settings)
 }
 
@@ -333,7 +349,12 @@ pub fn daemon_allowed() -> bool {
 
 /// How long a daemon without windows goes on, if the user sets it.
 pub fn daemon_idle() -> Option<std::time::Duration> {
-    config::parse_duration(&env::var("PLUGBAY_DAEMON_IDLE").ok()?).ok()
+    let text = env::var("PLUGBAY_DAEMON_IDLE").ok()?;
+    let parsed = config::parse_duration(&text);
+    if let Err(why) = &parsed {
+        tracing::warn!("PLUGBAY_DAEMON_IDLE={text} has no effect: {why}");
+    }
+    parsed.ok()
 }
 
 /// How long a window serves by itself before it tries the daemon again, if the user sets it.

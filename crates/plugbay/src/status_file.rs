@@ -46,6 +46,12 @@ pub struct GatewayStatus {
     /// Why it runs its servers itself although the daemon could.
     #[serde(default, rename = "withoutDaemon", skip_serializing_if = "Option::is_none")]
     pub without_daemon: Option<String>,
+    /// The remotes that the command line or the environment names, without secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remotes: Vec<String>,
+    /// The profile that the command line gives every host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     pub hosts: Vec<HostGroup>,
     pub servers: Vec<ServerStatus>,
     /// What is wrong with its configuration. Absent in the files of older versions.
@@ -91,6 +97,12 @@ pub struct ServerStatus {
     /// How many of them may run, if each session has its own.
     #[serde(default, rename = "instanceLimit", skip_serializing_if = "Option::is_none")]
     pub instance_limit: Option<usize>,
+    /// The folder that it runs for, if each has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// It is behind a URL, and so has no process here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
     /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
     pub trouble: Option<StartFailure>,
@@ -106,16 +118,23 @@ impl GatewayStatus {
             folder: text(source.paths.start.clone()),
             config: source.explicit().map(text),
             without_daemon: source.no_daemon().map(str::to_owned),
+            remotes: source.remotes(),
+            profile: source.profile(),
             hosts: Vec::new(),
             servers: Vec::new(),
             problems: Vec::new(),
         }
     }
 
+    /// A gateway of the daemon whose windows have closed; it ends soon.
+    pub fn is_unused(&self) -> bool {
+        self.transport == Transport::Daemon && self.hosts.is_empty()
+    }
+
     /// Whether a server or the configuration needs its user.
     pub fn has_failed(&self) -> bool {
         let failed = self.servers.iter().any(|server| server.trouble.is_some());
-        failed || self.problems.iter().any(|problem| problem.urgent)
+        !self.is_unused() && (failed || self.problems.iter().any(|problem| problem.urgent))
     }
 }
 
@@ -198,6 +217,8 @@ fn servers(
             why: shared.map(|shared| shared.scope.why.clone()),
             instances,
             instance_limit: shared.and_then(|shared| shared.limit),
+            folder: shared.and_then(|shared| shared.folder.clone()),
+            remote: shared.is_some_and(|shared| shared.remote),
             name: name.to_string(),
         }
     };

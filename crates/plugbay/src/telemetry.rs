@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use plugbay_core::{name::ServerName, observe::Observer as _, server_state::ServerState};
+use plugbay_core::{name::ServerName, server_state::ServerState};
 use plugbay_downstream::http::{Access, Address, AddressError, Listener, Unguarded, serve_metrics};
 use plugbay_telemetry::{Metrics, Otlp, OtlpSettings, ServerGauge, Telemetry};
 use plugbay_upstream::Status;
@@ -69,20 +69,25 @@ pub async fn serve_page(
     allow_host: Vec<String>,
     telemetry: &Arc<Telemetry>,
 ) -> Result<Page, CommandError> {
+    let place = address.at("/metrics");
+    // On this machine metrics need no token. The names in `Host` are checked all the same.
+    let access = Access::new(address, allow_host, Vec::new(), &[]).map_err(|Unguarded| {
+        CommandError::usage(format!("without a token, everyone who can reach {place} could read the metrics"))
+            .hint("serve them beside MCP, behind the token: --metrics, without an address")
+            .hint("or only for this machine: --metrics 127.0.0.1:9464")
+    })?;
     let listener = Listener::bind(address).await.map_err(|error| {
-        CommandError::failed(format!("cannot serve metrics at {address}: {error}"))
+        CommandError::failed(format!("cannot serve metrics at {place}: {error}"))
             .hint("choose another address, or port 0 for any free port")
     })?;
-    let bound = listener.address()?.to_string();
-    // Metrics need no token. The names in `Host` are checked all the same.
-    let access = Access::with_callers(address, allow_host, Vec::new(), &[], None, true);
-    let access = access.map_err(|Unguarded| CommandError::failed("the metrics cannot be guarded"))?;
-    let telemetry = Arc::clone(telemetry);
-    let page = Arc::new(move || telemetry.metrics().unwrap_or_default());
+    let address = listener.address()?.at("/metrics");
+    telemetry.keep_apart();
+    let metrics = telemetry.prometheus().cloned();
+    let page = Arc::new(move || metrics.as_ref().map(|metrics| metrics.page()).unwrap_or_default());
     let serving = tokio::spawn(async move {
         let _ = serve_metrics(listener, access, page).await;
     });
-    Ok(Page { address: format!("{bound}/metrics"), _serving: AbortOnDrop(serving) })
+    Ok(Page { address, _serving: AbortOnDrop(serving) })
 }
 
 /// Ends a task with its owner.

@@ -76,8 +76,9 @@ impl TokenStore {
         let secret = format!("{PREFIX}{}", BASE64.encode(random()?));
         let digest = hex(&Sha256::digest(&secret));
         self.change(|tokens| {
-            if tokens.iter().any(|known| known.name == token.name) {
-                let name = &token.name;
+            // Names that differ only in case would be confused in the audit log.
+            if let Some(known) = tokens.iter().find(|known| known.name.eq_ignore_ascii_case(&token.name)) {
+                let name = &known.name;
                 return Err(CommandError::failed(format!("there is a token {name:?} already"))
                     .hint(format!("revoke it first: plugbay token revoke {name}")));
             }

@@ -171,6 +171,26 @@ impl Snapshot {
         Self { listing: self.listings.get(view, make), names, tool_index, ..self.clone() }
     }
 
+    /// What a `tools/call` of this name means. The own name of a tool without prefix is enough, if no other tool has it:
+    /// a remote shows `web_search` as `web__web_search`, and prompts may name it as it was before.
+    pub fn plan(&self, name: &str) -> Plan<'_> {
+        let plan = self.listing.plan(name);
+        // A name with a joint is of the server that it names, and another server may still list the same tool.
+        if !matches!(plan, Plan::Unknown { .. }) || name::split(name).is_some() || !self.settled {
+            return plan;
+        }
+        let bare = |found: &Found| {
+            let exposure = self.layout.exposures.get(&found.target.server);
+            exposure.is_some_and(|exposure| exposure.bare || exposure.remote)
+        };
+        match self.names.own_named(name)[..] {
+            [found] if bare(found) && BuiltinTool::named(name).is_none() => {
+                Plan::Forward(Cow::Borrowed(&found.target))
+            }
+            _ => plan,
+        }
+    }
+
     /// The tool that `execute_tool` calls by a name. A server that never listed its tools gets the call itself: if it is
     /// broken the caller learns why. Where a server is given, no tool of another is meant.
     pub fn executable(&self, name: &str, server: Option<&str>) -> Option<ResolvedTool<Callable<'_>>> {

@@ -121,9 +121,10 @@ impl Names {
         self.list.get_or_init(|| ToolList::of(self.iter()))
     }
 
-    /// The tools that have this name at their servers.
+    /// The tools that have this name at their servers, or at the servers of a remote.
     pub fn own_named(&self, tool: &str) -> Vec<&Found> {
-        self.tools.iter().filter(|found| found.target.tool == tool).collect()
+        let named = |found: &&Found| found.target.tool == tool || name::own(&found.target.tool) == tool;
+        self.tools.iter().filter(named).collect()
     }
 
     /// The tools of one server.

@@ -130,7 +130,7 @@ impl Access {
             Known::Caller(owner) => Ok(Caller(Some(owner))),
             Known::Expired => Err(Rejection::expired()),
             Known::Unknown if bool::from(known) => Ok(self.caller(given)),
-            Known::Unknown => Err(Rejection::unauthorized()),
+            Known::Unknown => Err(Rejection::unknown_token()),
         }
     }
 

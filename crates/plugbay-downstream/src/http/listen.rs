@@ -65,12 +65,19 @@ impl FromStr for Address {
     }
 }
 
+impl Address {
+    /// A path here, as people write it.
+    pub fn at(&self, path: &str) -> String {
+        match self {
+            Self::Tcp(address) => format!("http://{address}{path}"),
+            Self::Unix(socket) => format!("unix:{} (path {path})", socket.display()),
+        }
+    }
+}
+
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(f, "http://{address}/mcp"),
-            Self::Unix(path) => write!(f, "unix:{} (path /mcp)", path.display()),
-        }
+        f.write_str(&self.at("/mcp"))
     }
 }
 

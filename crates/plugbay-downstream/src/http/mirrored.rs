@@ -47,7 +47,7 @@ pub(super) fn expected(snapshot: &Snapshot, request: &Request) -> Vec<Mirrored> 
 }
 
 fn definition<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
-    let Plan::Forward(target) = snapshot.listing.plan(name) else { return None };
+    let Plan::Forward(target) = snapshot.plan(name) else { return None };
     Some(&snapshot.catalog.get(&target.server)?.offer.tool(&target.tool)?.definition)
 }
 

@@ -58,6 +58,12 @@ impl Rejection {
             .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"plugbay\""))
     }
 
+    pub(super) fn unknown_token() -> Self {
+        let why = "this gateway does not know this token: it is wrong, or was revoked";
+        let challenge = "Bearer realm=\"plugbay\", error=\"invalid_token\"";
+        Self::new(StatusCode::UNAUTHORIZED, why).header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    }
+
     pub(super) fn expired() -> Self {
         let why = "this token has expired; `plugbay token create` makes a new one";
         let challenge = "Bearer realm=\"plugbay\", error=\"invalid_token\", error_description=\"expired\"";

@@ -66,7 +66,8 @@ impl TransportError {
                     None => failure,
                 }
             }
-            Self::Broken(why) => new(format!("the connection broke before the answer was whole: {why}")),
+            Self::Broken(why) => new(format!("the connection broke before the answer was whole: {why}"))
+                .with_remedy("look whether the call had an effect, then call again"),
             Self::Unusable(why) => new((*why).to_owned()),
             Self::TooLarge => new("sent more than is allowed".to_owned()),
         }
@@ -82,6 +83,10 @@ impl TransportError {
         let failure = self.failure_at(&url.unwrap_or_default());
         let has_credentials = http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
         match self {
+            Self::Status { code: 401 | 403, .. } if http.remote && has_credentials => {
+                failure.with_remedy(REMOTE_REJECTED)
+            }
+            Self::Status { code: 401, .. } if http.remote => failure.with_remedy(REMOTE_TOKEN),
             Self::Status { code: 401, .. } if has_credentials => failure.with_remedy(REJECTED),
             _ => failure,
         }
@@ -120,6 +125,11 @@ impl TransportError {
 /// The remedy where the server has got an `Authorization` header.
 const REJECTED: &str = "the server rejects the credentials in the \"Authorization\" header: check that they are whole and still hold";
 
+/// The remedies for a remote, which has no `headers` if the command line names it.
+const REMOTE_REJECTED: &str =
+    "the remote rejects the token: it may be wrong, expired, revoked, or not allowed to do this";
+const REMOTE_TOKEN: &str = "give it a token: PLUGBAY_REMOTE_TOKEN for a remote of `--remote` or PLUGBAY_REMOTE, else \"bearer_token_env_var\" in its entry";
+
 fn remedy(code: u16) -> Option<&'static str> {
     match code {
         401 => Some("give it credentials: an \"Authorization\" header in \"headers\""),
@@ -132,12 +142,19 @@ fn remedy(code: u16) -> Option<&'static str> {
     }
 }
 
-/// A URL without the parts that may hold a secret.
+/// The part of a URL that holds no secret: many hosted servers have the key in the path.
 pub(super) fn redacted(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string()
+    url.origin().ascii_serialization()
 }
+
+/// Where a server redirects to. Parts of the path that the configured URL has too may be a key.
+pub(super) fn redirect_target(from: &Url, to: &Url) -> String {
+    let known: Vec<&str> = from.path_segments().into_iter().flatten().collect();
+    let shown =
+        |part: &str| if part.len() > SHORT_PART && known.contains(&part) { "…" } else { part }.to_owned();
+    let path: Vec<String> = to.path_segments().into_iter().flatten().map(shown).collect();
+    format!("{}/{}", redacted(to), path.join("/"))
+}
+
+/// No key is as short as `mcp` or `sse`.
+const SHORT_PART: usize = 4;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::{
     client,
-    error::{TransportError, redacted},
+    error::{TransportError, redacted, redirect_target},
     plain_api::KnownTools,
     remote,
 };
@@ -291,8 +291,10 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
 pub(super) async fn status_error(mut response: Response) -> TransportError {
     let code = response.status().as_u16();
     let challenge = challenge(&response);
-    let mut text = match redirect_target(&response) {
-        Some(url) if response.status().is_redirection() => format!("it redirects to {}", redacted(&url)),
+    let mut text = match location(&response) {
+        Some(url) if response.status().is_redirection() => {
+            format!("it redirects to {}", redirect_target(response.url(), &url))
+        }
         _ => String::new(),
     };
     if text.is_empty() {
@@ -315,6 +317,6 @@ pub(super) fn challenge(response: &Response) -> Option<String> {
     response.headers().get(WWW_AUTHENTICATE).map(|value| clean(value.as_bytes()))
 }
 
-fn redirect_target(response: &Response) -> Option<Url> {
+fn location(response: &Response) -> Option<Url> {
     response.url().join(response.headers().get("location")?.to_str().ok()?).ok()
 }

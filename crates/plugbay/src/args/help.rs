@@ -40,11 +40,13 @@ Exit codes:
   2  mistake in the command line
 
 Environment:
-  PLUGBAY_HTTP_TOKEN  a token that hosts must send to `plugbay serve --http`
-  PLUGBAY_DAEMON      off: `plugbay serve` runs the servers itself
-  PLUGBAY_DAEMON_IDLE how long a daemon without windows goes on, such as 5m
-  NO_COLOR            no colour; --color goes before
-  COLUMNS             columns of the output; default: those of the terminal
+  PLUGBAY_HTTP_TOKEN    a token that hosts must send to `plugbay serve --http`
+  PLUGBAY_REMOTE        addresses of remote gateways, separated by spaces
+  PLUGBAY_REMOTE_TOKEN  the bearer token for these, and for `--remote`
+  PLUGBAY_DAEMON        off: `plugbay serve` runs the servers itself
+  PLUGBAY_DAEMON_IDLE   how long a daemon without windows goes on, such as 5m
+  NO_COLOR              no colour; --color goes before
+  COLUMNS               columns of the output; default: those of the terminal
 
 New here? Run `plugbay demo`: it shows everything and changes nothing.
 `plugbay help COMMAND` explains a command, with examples.";

@@ -10,7 +10,7 @@ use plugbay_upstream::spec::Transport;
 use serde::{Serialize, Serializer};
 
 use super::{CommandError, Context};
-use crate::config::{self, Content, Diagnostic, ModelSource, Paths, ServerSettings, Settings};
+use crate::config::{self, Content, Diagnostic, Kind, ModelSource, Paths, ServerSettings, Settings};
 
 /// A proposal with the content of the files that it is about: an approval is for exactly this content.
 #[derive(Debug, Clone)]
@@ -33,7 +33,10 @@ impl Proposed {
             besides: besides(&settings),
             found: found.collect(),
         };
-        Some(Self { proposal, contents: settings.contents, diagnostics: settings.diagnostics })
+        // Which remotes there are is no question of the file.
+        let mut diagnostics = settings.diagnostics;
+        diagnostics.retain(|problem| problem.kind != Kind::NoRemote);
+        Some(Self { proposal, contents: settings.contents, diagnostics })
     }
 }
 
@@ -178,11 +181,9 @@ impl Launch {
     #[must_use]
     pub fn masked(mut self) -> Self {
         if let Ok([url]) = self.command.as_deref()
-            && let Some((scheme, rest)) = url.split_once("://")
+            && url.contains("://")
         {
-            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            let host = authority.rsplit('@').next().unwrap_or_default();
-            self.command = Ok(vec![format!("{scheme}://{host}")]);
+            self.command = Ok(vec![config::origin(url)]);
         }
         self
     }

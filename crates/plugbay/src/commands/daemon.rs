@@ -4,6 +4,7 @@ mod memory;
 
 use std::{io, process::ExitCode, time::Duration};
 
+use plugbay_core::server_state::ServerState;
 use serde::Serialize;
 
 use self::memory::Processes;
@@ -38,14 +39,14 @@ enum Action {
     Status,
     /// End the daemon and its servers. The next message of a host starts it again.
     Stop,
-    /// Let a new daemon take over. No window loses a call.
+    /// Let a new daemon take over, or start one. No window loses a call.
     Restart,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   plugbay daemon status
-  plugbay daemon restart       the same for a daemon of an older version
+  plugbay daemon restart       also replaces a daemon of an older version
   plugbay daemon stop
 
 Without a daemon: plugbay serve --no-daemon, or PLUGBAY_DAEMON=off.";
@@ -53,8 +54,9 @@ Without a daemon: plugbay serve --no-daemon, or PLUGBAY_DAEMON=off.";
 /// What the command tells.
 #[derive(Debug, Serialize)]
 pub struct DaemonReport {
-    /// What has been done.
-    pub done: Done,
+    /// What has been done; absent for `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<Done>,
     /// How many calls had no answer when the daemon was stopped.
     pub cut: usize,
     /// The daemon that runs now.
@@ -69,6 +71,8 @@ pub struct DaemonReport {
 pub enum Done {
     Nothing,
     Stopped,
+    /// There was none before.
+    Started,
     Restarted,
 }
 
@@ -96,17 +100,16 @@ pub struct DaemonServer {
 pub fn daemon(context: &Context, args: &DaemonArgs) -> Result<ExitCode, CommandError> {
     let place = Place::of(&context.source.paths).map_err(CommandError::failed)?;
     let (done, cut) = match args.action {
-        Action::Status => (Done::Nothing, 0),
-        Action::Stop => stop(&place)?,
-        Action::Restart => (restart(&place)?, 0),
+        Action::Status => (None, 0),
+        Action::Stop => {
+            let (done, cut) = stop(&place)?;
+            (Some(done), cut)
+        }
+        Action::Restart => (Some(restart(&place)?), 0),
     };
-    let daemon = if done == Done::Stopped { None } else { status(&place)? };
-    context.output.show(&DaemonReport {
-        done,
-        cut,
-        daemon: daemon.map(Daemon::new),
-        now: status_file::now(),
-    });
+    let daemon = if done == Some(Done::Stopped) { None } else { status(&place)? };
+    let daemon = daemon.map(Daemon::new);
+    context.output.show(&DaemonReport { done, cut, daemon, now: status_file::now() });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -174,18 +177,23 @@ fn does_not(what: &str, place: &Place, error: &io::Error) -> CommandError {
 /// Starts another daemon, also if none runs.
 fn restart(place: &Place) -> Result<Done, CommandError> {
     let failed = |error: io::Error| CommandError::failed(format!("no daemon can be started: {error}"));
-    match start::ask(place, Request::HandOver) {
+    let done = match start::ask(place, Request::HandOver) {
         Err(error) if !ended(&error) => return Err(does_not("hand over", place, &error)),
-        _ => {}
-    }
+        Ok(None) => Done::Started,
+        _ => Done::Restarted,
+    };
     start::connect_or_start(place).map_err(failed)?;
-    Ok(Done::Restarted)
+    Ok(done)
 }
 
 impl Daemon {
     fn new(DaemonStatus { pid, version, since, windows, servers }: DaemonStatus) -> Self {
         let processes = Processes::read();
-        let server = |status: ServerStatus| {
+        let server = |mut status: ServerStatus| {
+            // A process of another gateway of the daemon may run.
+            if status.instances > 0 && status.state == ServerState::Idle {
+                status.state = ServerState::Ready;
+            }
             let pid = status.pid.and_then(|pid| u32::try_from(pid).ok());
             DaemonServer { memory: pid.and_then(|pid| processes.of_tree(pid)), status }
         };

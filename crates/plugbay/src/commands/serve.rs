@@ -151,7 +151,8 @@ fn serve_alone(
         ..settings::environment()?
     };
     let (_, controls) = mpsc::unbounded_channel();
-    let window = Window { owner, token, state, controls, cut: Arc::default() };
+    let (unread, cut) = (UnreadLimit::default(), Arc::default());
+    let window = Window { owner, token, state, unread, controls, cut };
     thread::Builder::new().spawn(move || {
         let served = runtime.block_on(run(&source, environment, Transport::Stdio, |gateway| async move {
             let (input, output) = pipes.into_tokio()?;

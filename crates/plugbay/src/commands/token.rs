@@ -47,7 +47,8 @@ enum TokenCommand {
 struct CreateArgs {
     /// Who uses the token; it is shown in the audit log.
     name: String,
-    /// The tools that it is for, by the names that hosts see: `git__*`, `files__read`. Default: all.
+    /// The tools that it is for, by the names that hosts see: `git__*`, `files__read_file`. The name of the token stands
+    /// before this option. Default: all.
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     tools: Vec<String>,
     /// After which time it ends, such as 12h, 30d or 52w. Default: never.
@@ -94,6 +95,9 @@ pub fn token(context: &Context, args: TokenArgs) -> Result<ExitCode, CommandErro
         TokenCommand::Revoke { name } => {
             store.revoke(&name)?;
             context.output.note(format!("revoked the token of {name}"));
+            if store.list()?.is_empty() {
+                context.output.note("no token is left: a gateway that runs now lets nobody in by this store");
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -108,11 +112,15 @@ fn create(context: &Context, store: &TokenStore, args: CreateArgs) -> Result<(),
     let tools = (!tools.is_empty()).then_some(tools);
     let limits = CallLimits { rate, session_rate, quota };
     let digest = String::new(); // the store computes it
+    let is_first = store.list()?.is_empty();
     let token = store.create(StoredToken { name: name.clone(), digest, tools, created, expires, limits })?;
     context.output.show(&Created { name, token, expires });
     context
         .output
         .note("keep it: it cannot be shown again; hosts send it as \"Authorization: Bearer TOKEN\"");
+    if is_first {
+        context.output.note("from now on, every host of a gateway with this store must send a token");
+    }
     Ok(())
 }
 

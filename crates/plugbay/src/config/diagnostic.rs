@@ -43,6 +43,8 @@ pub enum Kind {
     Foreign,
     /// A project's file without the user's approval.
     Unapproved,
+    /// Tools of a remote without a remote, which the environment may still name.
+    NoRemote,
 }
 
 /// Counted from one; columns are characters.

@@ -1,6 +1,6 @@
 //! From a server's entry to the settings it stands for.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{cell::RefCell, collections::BTreeMap, path::Path};
 
 use jsonc_parser::common::Range;
 use plugbay_core::{
@@ -9,12 +9,12 @@ use plugbay_core::{
     policy::{Patterns, Policy},
     start::Warm,
 };
-use plugbay_upstream::spec::{HttpFlavour, HttpSpec, ServerSpec, StdioSpec, Timeouts, Transport};
+use plugbay_upstream::spec::{HttpFlavour, HttpSpec, References, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
     Env, ServerSettings, SharingSettings,
     diagnostic::{Kind, quote},
-    expand::{ExpandError, expand},
+    expand::{ExpandError, FOLDERS, expand},
     pass_env::PassEnv,
     raw::{self, Entry, EntryKind, Filter, Plugbay, Server},
     read::{At, Overlay},
@@ -209,7 +209,9 @@ fn transport(
         report.error(key.at, message, "name the program to start: \"command\": \"npx\"");
         return None;
     };
-    let mut fill = |text: &At<String>| fill(text, around.env, report);
+    let seen = RefCell::new(BTreeMap::new());
+    let noting = noting(around.env, &seen);
+    let mut fill = |text: &At<String>| fill(text, &noting, report);
     let words = argv.0.iter().chain(server.args.iter().flatten());
     // Collected first, so that every unset variable is reported and not just the first.
     let words: Vec<Option<String>> = words.map(&mut fill).collect();
@@ -237,8 +239,23 @@ fn transport(
         cwd: cwd?,
         framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
         origin: plugbay_upstream::spec::Origin::default(),
+        references: References::new(seen.take()),
     };
     Some(Transport::Stdio(stdio))
+}
+
+/// The same variables, and notes each value with the reference to it. Folders are no secrets.
+fn noting<'a>(
+    env: Env<'a>,
+    seen: &'a RefCell<BTreeMap<String, String>>,
+) -> impl Fn(&str) -> Option<String> + 'a {
+    move |name| {
+        let value = env(name);
+        if let Some(value) = value.clone().filter(|_| !FOLDERS.contains(&name)) {
+            seen.borrow_mut().insert(value, format!("${{{name}}}"));
+        }
+        value
+    }
 }
 
 fn http(
@@ -291,9 +308,15 @@ fn remedy_for_address(address: &str) -> &'static str {
 
 /// The value of an environment variable that is given by its name alone.
 pub(super) fn variable_value(name: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
-    let reference = At { value: format!("${{{}}}", name.value), at: name.at };
-    fill(&reference, env, report)
+    let value = env(&name.value);
+    if value.is_none() {
+        report.error(name.at, format!("the variable {} is not set", quote(&name.value)), SET_VARIABLE);
+        report.was(Kind::Unset { variable: name.value.clone() });
+    }
+    value
 }
+
+const SET_VARIABLE: &str = "set it where plugbay is started (by a host: in the host's `env` for plugbay)";
 
 fn environment(
     values: Vec<(&String, Range, Option<String>)>,
@@ -323,9 +346,7 @@ pub(super) fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> 
         }
         Ok(filled) => Some(filled),
         Err(ExpandError::Unset { variable, reference }) => {
-            let help = format!(
-                "set it where plugbay is started (the host's `env` for plugbay), or give a default: ${{{variable}:-…}}"
-            );
+            let help = format!("{SET_VARIABLE}, or give a default: ${{{variable}:-…}}");
             let at = report.source.locate(text.at, &reference);
             report.error(at, format!("the variable {} is not set", quote(&variable)), help);
             report.was(Kind::Unset { variable });

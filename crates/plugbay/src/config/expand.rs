@@ -7,6 +7,9 @@ use super::{
     paths::{Paths, project_folder},
 };
 
+/// The names of folders that a reference may have.
+pub(super) const FOLDERS: [&str; 3] = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
+
 /// Adds the folders that hosts have names for to the environment: `${workspaceFolder}`,
 /// `${workspaceFolderBasename}` and `${userHome}`. They win over variables of the same name.
 pub fn with_folders(paths: &Paths, env: Env<'_>) -> impl Fn(&str) -> Option<String> {

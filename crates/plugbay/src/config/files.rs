@@ -11,7 +11,7 @@ use super::{
     diagnostic::{Diagnostic, Kind, Severity},
     document::{self, Document},
     paths::{Paths, candidates, is_foreign, is_switchboard},
-    raw::ConfigFile,
+    raw::{ConfigFile, Plugbay},
     switchboard::Switchboard,
 };
 
@@ -39,6 +39,8 @@ pub(super) enum Origin {
     Machine,
     /// Written for a repository, or found: servers start in its folder.
     Project,
+    /// Not approved: it may restrict, and nothing else.
+    Unapproved,
 }
 
 /// Whether each file that a file includes needs an approval.
@@ -113,9 +115,29 @@ impl Files {
             };
             if self.draft(&path).is_some() || self.is_approved(&path, &bytes, "project file", paths) {
                 self.parse(&path, &bytes, Origin::Project, paths);
+            } else if !is_switchboard(&path) {
+                self.restrict(&path, &bytes);
             }
             return;
         }
+    }
+
+    /// Takes in what a file restricts that is not approved: an approval lapses with each edit, which must not offer more
+    /// tools. It comes first, so that it loosens nothing that another file says.
+    fn restrict(&mut self, path: &Path, bytes: &[u8]) {
+        let Ok(document) = document::parse::<ConfigFile>(path, bytes) else { return };
+        let deny = document.config.defaults.as_ref().and_then(|defaults| defaults.deny.clone());
+        let remote_tools = document.config.remote_tools.clone();
+        if deny.is_none() && remote_tools.is_none() {
+            return;
+        }
+        if let Some(problem) = self.diagnostics.last_mut() {
+            problem.message =
+                problem.message.replace("plugbay ignores it", "plugbay uses only its restrictions");
+        }
+        let defaults = Some(Plugbay { deny, ..Plugbay::default() });
+        let restrictions = |_| ConfigFile { remote_tools, defaults, ..ConfigFile::default() };
+        self.used.insert(0, (document.map(restrictions), Origin::Unapproved));
     }
 
     /// Reads a file that another one includes.

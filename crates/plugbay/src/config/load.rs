@@ -92,6 +92,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
     }
     outcome.list_misnamed();
     if let (Some((index, tools)), false) = (remote_tools, has_remote)
+        && used[index].1 != Origin::Unapproved
         && !matches!(&tools.value.0, Ok(patterns) if patterns.is_empty())
     {
         remote::report_no_remote(tools.at, &mut reports[index]);

@@ -68,7 +68,7 @@ pub use paths::{Paths, project_file, project_folder, within_project};
 pub use remote::REMOTE;
 pub use schema::schema_json;
 pub use units::parse_duration;
-pub use written::{WrittenEntry, public_url};
+pub use written::{WrittenEntry, origin, public_url};
 
 /// How `${VAR}` is looked up.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;

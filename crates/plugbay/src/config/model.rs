@@ -206,7 +206,7 @@ fn resolve(
     if key.is_none() && base_url.is_none() {
         let variables = provider.key_variables().iter().map(|name| quote(name)).collect::<Vec<_>>();
         let message = format!("there is no key for the model: {} is not set", variables.join(" or "));
-        let help = "set it where plugbay is started (the host's `env` for plugbay), or give one of \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"";
+        let help = "set it where plugbay is started (by a host: in the host's `env` for plugbay), or give one of \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"";
         report.error(at, message, help);
         return None;
     }

@@ -1,6 +1,6 @@
 //! `passEnv`: which variables of plugbay's own environment a server gets besides the usual ones.
 
-use std::{borrow::Cow, ffi::OsString};
+use std::{borrow::Cow, collections::BTreeSet, ffi::OsString};
 
 use jsonc_parser::{ast::Value, common::Ranged};
 use plugbay_core::policy::Patterns;
@@ -8,7 +8,8 @@ use plugbay_upstream::spec::Transport;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
-    Settings,
+    Diagnostic, Settings, Severity,
+    diagnostic::quote,
     read::{Read, mismatch},
     report::Report,
 };
@@ -89,13 +90,20 @@ impl Settings {
     /// be answered for from the cache of the former.
     #[must_use]
     pub fn with_passed(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let text =
-            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        let variables: Vec<(String, String)> = variables.into_iter().filter_map(text).collect();
+        let (mut text, mut odd): (Vec<(String, String)>, Vec<String>) = (Vec::new(), Vec::new());
+        for (name, value) in variables {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => text.push((name, value)),
+                Err(_) => odd.push(name),
+            }
+        }
+        let mut lost: BTreeSet<&String> = BTreeSet::new();
         for spec in self.servers.iter_mut().filter_map(|server| server.spec.as_mut().ok()) {
             let Transport::Stdio(stdio) = &mut spec.transport else { continue };
             let Ok(patterns) = Patterns::compile(&stdio.pass_env) else { continue };
-            for (name, value) in &variables {
+            lost.extend(odd.iter().filter(|name| patterns.matches(name)));
+            for (name, value) in &text {
                 let own = name.starts_with(OWN) && !stdio.pass_env.contains(name);
                 // Some shells run code out of such values.
                 if patterns.matches(name) && !own && !value.starts_with("()") {
@@ -103,6 +111,16 @@ impl Settings {
                 }
             }
         }
+        let place = self.sources.first().cloned().unwrap_or_default();
+        self.diagnostics.extend(lost.into_iter().map(|name| {
+            let message = format!("the variable {} is not UTF-8 text, so no server gets it", quote(name));
+            Diagnostic::of_file(
+                Severity::Warning,
+                &place,
+                message,
+                "give it another value, or write it in `env`",
+            )
+        }));
         self
     }
 

@@ -12,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
     Env,
+    diagnostic::Kind,
     document::{self, Document},
     raw::{ConfigFile, Entry, EntryKind, Filter, Plugbay, Server, Servers},
     read::{At, Overlay, Read, as_object, given_twice, key_range, object},
@@ -23,12 +24,12 @@ use super::{
 pub const REMOTE: &str = "PLUGBAY_REMOTE";
 const REMOTE_TOKEN: &str = "PLUGBAY_REMOTE_TOKEN";
 /// Stands for the file of remotes that no file names.
-const COMMAND_LINE: &str = "--remote";
+const COMMAND_LINE: &str = "--remote or PLUGBAY_REMOTE";
 /// `workingDirectory` for the folder that the host works in.
 const PROJECT_ROOT: &str = "project_root";
 
 const NO_REMOTE: &str = "`remoteTools` names tools of a remote, but there is no remote";
-const ADD_REMOTE: &str = "add it to this file as \"remotes\": { \"team\": { \"url\": \"https://HOST\" } }, run `plugbay serve --remote https://HOST`, or set PLUGBAY_REMOTE";
+const ADD_REMOTE: &str = "add it to this file as \"remotes\": { \"team\": { \"url\": \"https://HOST\" } }, or set PLUGBAY_REMOTE to its address; `plugbay serve` also takes `--remote https://HOST`";
 
 object! {
     /// A remote gateway: another plugbay, or a server with `GET /tools` and `POST /tools/call`.
@@ -199,6 +200,7 @@ pub(super) fn remote_tools<'a>(
 /// Tools of a remote are wanted, and there is none.
 pub(super) fn report_no_remote(at: Range, report: &mut Report<'_>) {
     report.error(at, NO_REMOTE, ADD_REMOTE);
+    report.was(Kind::NoRemote);
 }
 
 /// Where a local server starts: in the project, unless it says otherwise. `folder` is that of its file.

@@ -3,23 +3,59 @@
 //! It works on broken files too, so that even a syntax error does not show a key in its excerpt.
 
 use jsonc_parser::{Scanner, ScannerOptions, common::Range, tokens::Token};
+use plugbay_core::name;
 
 /// No configuration needs more; the parser recurses, so depth is stack.
 const DEEPEST: usize = 64;
 
-/// Keys whose values (or all values below them) may hold credentials.
-pub(super) const SECRET_KEYS: [&str; 10] = [
-    "env",
-    "environment",
-    "envs",
-    "headers",
-    "http_headers",
-    "url",
-    "serverUrl",
-    "uri",
-    "httpUrl",
-    "bearer_token",
-];
+/// Keys whose values, or all values below them, may hold credentials.
+const SECRET_KEYS: [&str; 5] = ["env", "environment", "envs", "headers", "http_headers"];
+/// Keys of one secret, by their last word and whatever their spelling.
+const SECRET_WORDS: [&str; 6] = ["token", "apikey", "secret", "password", "authorization", "credentials"];
+/// Keys of addresses, which hold credentials in some of their parts.
+const ADDRESS_KEYS: [&str; 6] = ["url", "serverUrl", "uri", "httpUrl", "baseUrl", "base_url"];
+
+/// How much of a key's value may be shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    #[default]
+    Open,
+    Address,
+    Secret,
+}
+
+impl Secrecy {
+    pub(super) fn of(key: &str) -> Self {
+        let folded = name::folded(key);
+        if SECRET_KEYS.contains(&key) || SECRET_WORDS.iter().any(|word| folded.ends_with(word)) {
+            Self::Secret
+        } else if ADDRESS_KEYS.contains(&key) {
+            Self::Address
+        } else {
+            Self::Open
+        }
+    }
+
+    /// The parts of a value that are not shown. `at` is its place in the text, without quotes.
+    pub(super) fn hidden(self, text: &str, at: Range) -> Vec<Range> {
+        match self {
+            Self::Open => Vec::new(),
+            Self::Secret => vec![at],
+            Self::Address => {
+                let parts = secret_parts(&text[at.start..at.end]).into_iter();
+                parts.map(|(from, to)| Range::new(at.start + from, at.start + to)).collect()
+            }
+        }
+    }
+}
+
+/// Everything of an address but its scheme and its host: many services have the key in the path.
+fn secret_parts(address: &str) -> Vec<(usize, usize)> {
+    let Some(place) = address.find("://").map(|colon| colon + 3) else { return vec![(0, address.len())] };
+    let end = address[place..].find(['/', '?', '#']).map_or(address.len(), |length| place + length);
+    let host = address[place..end].rfind('@').map_or(place, |length| place + length + 1);
+    [(place, host), (end, address.len())].into_iter().filter(|(from, to)| from < to).collect()
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Scan {
@@ -42,7 +78,7 @@ pub(super) fn scan(text: &str) -> Scan {
     let mut open: Vec<Level> = Vec::new();
     let mut last_string = None;
     let mut after_colon = false;
-    let mut secret_key = false;
+    let mut secrecy = Secrecy::Open;
     loop {
         let token = match scanner.scan() {
             Ok(Some(token)) => token,
@@ -61,7 +97,7 @@ pub(super) fn scan(text: &str) -> Scan {
             Token::CommentLine(_) | Token::CommentBlock(_) => continue,
             Token::OpenBrace | Token::OpenBracket => {
                 open.push(Level {
-                    secret: level.secret || secret_key && after_colon,
+                    secret: level.secret || secrecy == Secrecy::Secret && after_colon,
                     array: token == Token::OpenBracket,
                 });
                 if open.len() > DEEPEST {
@@ -71,7 +107,7 @@ pub(super) fn scan(text: &str) -> Scan {
             }
             Token::CloseBrace | Token::CloseBracket => drop(open.pop()),
             Token::Colon => {
-                secret_key = last_string.as_deref().is_some_and(|key: &str| SECRET_KEYS.contains(&key));
+                secrecy = last_string.as_deref().map(Secrecy::of).unwrap_or_default();
             }
             Token::String(_) => {
                 let literal = &text[at.start..at.end];
@@ -81,9 +117,13 @@ pub(super) fn scan(text: &str) -> Scan {
                     scan.problem = Some(Problem { at, ..UNCLOSED });
                     return scan;
                 }
-                let is_value = after_colon || level.array;
-                if is_value && (level.secret || secret_key && after_colon) {
-                    scan.secrets.push(Range::new(at.start + 1, at.end - 1));
+                let value = Range::new(at.start + 1, at.end - 1);
+                match (after_colon, level) {
+                    (true, Level { secret: true, .. }) | (false, Level { secret: true, array: true }) => {
+                        scan.secrets.push(value);
+                    }
+                    (true, _) => scan.secrets.extend(secrecy.hidden(text, value)),
+                    (false, _) => {}
                 }
             }
             _ => {}
@@ -136,8 +176,16 @@ mod tests {
     #[test]
     fn finds_values_below_secret_keys() {
         check(r#"{"env": {"A": "x", /* c */ "B": ["y"]}, "args": ["z"]}"#, &["x", "y"], None);
-        check(r#"{"url" : "https://k@h", "name": "env"}"#, &["https://k@h"], None);
+        check(r#"{"url" : "https://k@h", "name": "env"}"#, &["k@"], None);
+        check(r#"{"token": "t", "gemini_api_key": "k", "bearer_token_env_var": "V"}"#, &["t", "k"], None);
         check(r#"{"env": 1, "b": "c", "d": ["e"]}"#, &[], None);
+    }
+
+    #[test]
+    fn addresses_hide_all_but_scheme_and_host() {
+        check(r#"{"url": "http://h.example:8080"}"#, &[], None);
+        check(r#"{"url": "https://me:pw@h/k3y/mcp?key=1#x"}"#, &["me:pw@", "/k3y/mcp?key=1#x"], None);
+        check(r#"{"url": "h.example/k3y"}"#, &["h.example/k3y"], None);
     }
 
     #[test]

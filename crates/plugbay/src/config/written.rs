@@ -86,6 +86,14 @@ pub fn public_url(url: &str) -> String {
     format!("{scheme}//{host}{}{rest}", &place[host_end..])
 }
 
+/// The scheme and the host of an address: its path may hold a secret too.
+pub fn origin(url: &str) -> String {
+    let shown = public_url(url);
+    let end = shown.find("//").map_or(0, |slashes| slashes + 2);
+    let end = shown[end..].find(['/', '?']).map_or(shown.len(), |length| end + length);
+    shown[..end].to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +109,7 @@ mod tests {
         for (url, shown) in cases {
             assert_eq!(public_url(url), shown);
         }
+        assert_eq!(origin("https://me:secret@h.example:1/k3y/mcp?key=1"), "https://h.example:1");
+        assert_eq!(origin("https://h.example?key=1"), "https://h.example");
     }
 }

@@ -8,6 +8,8 @@ use jsonc_parser::{
     common::{Range, Ranged},
 };
 
+use super::scan::Secrecy;
+
 /// No configuration needs more; what reads the tree recurses, so depth is stack.
 const DEEPEST: usize = 64;
 /// More values than any configuration has. Aliases of aliases could make far more of them.
@@ -39,33 +41,31 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, Fault> {
     Ok(root.filter(|root| !matches!(root, Value::NullKeyword(_))))
 }
 
-/// Where values below these keys stand, in order. Of a broken file, everything behind the last event that could be
+/// Where secret values stand, in order. Of a broken file, everything behind the last event that could be
 /// read counts as such a value.
-pub(super) fn secrets(text: &str, keys: &[&str]) -> Vec<Range> {
+pub(super) fn secrets(source: &str) -> Vec<Range> {
     let mut secrets = Vec::new();
     let mut open: Vec<Level> = Vec::new();
     let mut done = 0;
-    for event in Parser::new_from_str(text) {
+    for event in Parser::new_from_str(source) {
         let Ok((event, span)) = event else {
-            secrets.extend(values_behind(text, done));
+            secrets.extend(values_behind(source, done));
             return secrets;
         };
         let at = range(&span);
         done = done.max(at.end);
         match event {
             Event::MappingStart(..) | Event::SequenceStart(..) => {
-                let secret = open.last_mut().is_some_and(Level::takes_secret);
+                let secret = open.last_mut().is_some_and(|level| level.next_value() == Secrecy::Secret);
                 open.push(Level { secret, mapping: matches!(event, Event::MappingStart(..)), key: None });
             }
             Event::MappingEnd | Event::SequenceEnd => drop(open.pop()),
-            Event::Scalar(text, ..) => match open.last_mut() {
-                Some(level) if level.mapping && level.key.is_none() => {
-                    level.key = Some(keys.contains(&&*text));
-                }
-                Some(level) => secrets.extend(level.takes_secret().then_some(at)),
+            Event::Scalar(text, style, ..) => match open.last_mut() {
+                Some(level) if level.mapping && level.key.is_none() => level.key = Some(Secrecy::of(&text)),
+                Some(level) => secrets.extend(level.next_value().hidden(source, within_quotes(at, style))),
                 None => {}
             },
-            Event::Alias(_) => _ = open.last_mut().map(Level::takes_secret),
+            Event::Alias(_) => _ = open.last_mut().map(Level::next_value),
             _ => {}
         }
     }
@@ -78,15 +78,24 @@ struct Level {
     /// All values in it are secrets.
     secret: bool,
     mapping: bool,
-    /// The key that was read, if its value comes next: is that a secret?
-    key: Option<bool>,
+    /// The key that was read, if its value comes next.
+    key: Option<Secrecy>,
 }
 
 impl Level {
-    /// The next value is read: is it a secret?
-    fn takes_secret(&mut self) -> bool {
-        let secret = self.key.take().unwrap_or_default();
-        self.secret || secret
+    /// The next value is read.
+    fn next_value(&mut self) -> Secrecy {
+        let key = self.key.take().unwrap_or_default();
+        if self.secret { Secrecy::Secret } else { key }
+    }
+}
+
+fn within_quotes(at: Range, style: ScalarStyle) -> Range {
+    match style {
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if at.start + 2 <= at.end => {
+            Range::new(at.start + 1, at.end - 1)
+        }
+        _ => at,
     }
 }
 
@@ -284,8 +293,6 @@ fn spanning(from: Range, end: usize) -> Range {
 mod tests {
     use super::*;
 
-    const KEYS: [&str; 2] = ["env", "url"];
-
     #[test]
     fn yaml_values_stand_where_the_file_has_them() {
         let text = "ä: 1\nservers:\n  web:\n    args: [a, \"b c\"]\n    on: true\n    n: 1.50\n    off:\n";
@@ -328,12 +335,13 @@ mod tests {
     #[test]
     fn yaml_secrets_are_found_also_in_a_broken_file() {
         let shown = |text: &str| -> Vec<String> {
-            secrets(text, &KEYS).iter().map(|at| text[at.start..at.end].to_owned()).collect()
+            secrets(text).iter().map(|at| text[at.start..at.end].to_owned()).collect()
         };
         assert_eq!(
             shown("a: b\nenv: { A: x, B: [y] }\nurl: 'https://k@h'\nname: env\nargs: [z]\n"),
-            ["x", "y", "'https://k@h'"]
+            ["x", "y", "k@"]
         );
+        assert_eq!(shown("token: \"${T}\"\n"), ["${T}"], "without the quotes");
         let broken = shown("env:\n  A: hunter2\n  B: \"hunter3\n");
         assert!(broken.concat().contains("hunter2") && broken.concat().contains("hunter3"), "{broken:?}");
     }

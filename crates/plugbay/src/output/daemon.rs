@@ -15,16 +15,20 @@ use crate::{
 const INDENT: usize = 2;
 const NOTHING: &str = "no daemon runs: `plugbay serve` starts one when a host opens\n";
 const STOPPED: &str = "the daemon has ended; the next message of a host starts another\n";
+const STARTED: &str = "no daemon ran; this one has started\n";
+const RESTARTED: &str = "a new daemon has taken over; windows come to it with their next message\n";
 
 impl View for DaemonReport {
     fn human(&self, style: Style) -> String {
-        match &self.daemon {
-            None if self.done == Done::Stopped => match self.cut {
+        match (&self.daemon, self.done) {
+            (None, Some(Done::Stopped)) => match self.cut {
                 0 => STOPPED.to_owned(),
                 cut => format!("{STOPPED}{} cut: the host got an error that says so\n", were(cut)),
             },
-            None => NOTHING.to_owned(),
-            Some(daemon) => daemon.text(self.now, style),
+            (None, _) => NOTHING.to_owned(),
+            (Some(daemon), Some(Done::Started)) => format!("{STARTED}{}", daemon.text(self.now, style)),
+            (Some(daemon), Some(Done::Restarted)) => format!("{RESTARTED}{}", daemon.text(self.now, style)),
+            (Some(daemon), _) => daemon.text(self.now, style),
         }
     }
 }
@@ -114,12 +118,22 @@ impl DaemonServer {
             self.processes().into(),
             status.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
             self.memory.map(bytes).unwrap_or_default().into(),
-            status.why.as_deref().map(one_line).unwrap_or_default().into(),
+            self.why().into(),
         ]
     }
 
-    /// How many run, and how many may.
+    /// Why it has its scope, and for which folder it runs.
+    fn why(&self) -> String {
+        let folder = self.status.folder.as_ref().map(|folder| format!("in {folder}"));
+        let parts = self.status.why.iter().cloned().chain(folder);
+        one_line(&parts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// How many run, and how many may. A server behind a URL has none.
     fn processes(&self) -> String {
+        if self.status.remote {
+            return "–".to_owned();
+        }
         let running = count(self.status.instances);
         self.status.instance_limit.map_or(running.clone(), |limit| format!("{running} of {}", count(limit)))
     }
@@ -147,6 +161,8 @@ mod tests {
             why: Some("browser".to_owned()),
             instances,
             instance_limit: (scope == Scope::Session).then_some(8),
+            folder: (scope == Scope::Project).then(|| "/home/ann/web".to_owned()),
+            remote: false,
             trouble: None,
         };
         DaemonServer { status, memory: pid.map(|_| 52_000_000) }
@@ -175,6 +191,7 @@ mod tests {
             memory: Some(14_000_000),
             windows: vec![window(4712, Some(host), None), window(4713, None, Some("/c.jsonc".into()))],
             servers: vec![
+                server("files", Scope::Project, Some(4715), 1),
                 server("fetch", Scope::Shared, Some(4714), 1),
                 server("web", Scope::Session, None, 2),
             ],
@@ -183,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_daemon_status_shows_windows_and_servers_with_their_scope() {
-        let report = DaemonReport { done: Done::Nothing, cut: 0, daemon: Some(daemon()), now: 1300 };
+        let report = DaemonReport { done: None, cut: 0, daemon: Some(daemon()), now: 1300 };
         let expected = "\
 daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
 
@@ -192,6 +209,7 @@ daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
   –            –     5 min  4713  /home/ann/web, with /c.jsonc
 
   SERVER  STATE  SCOPE    PROCESSES   PID   MEMORY  WHY
+  files   ready  project          1  4715  52.0 MB  browser, in /home/ann/web
   fetch   ready  shared           1  4714  52.0 MB  browser
   web     ready  session     2 of 8                 browser
 ";
@@ -200,9 +218,13 @@ daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
 
     #[test]
     fn a_daemon_that_has_ended_is_told_from_none() {
-        let text = |done, cut| DaemonReport { done, cut, daemon: None, now: 0 }.human(Style::PLAIN);
-        assert_eq!((text(Done::Nothing, 0).as_str(), text(Done::Stopped, 0).as_str()), (NOTHING, STOPPED));
-        assert!(text(Done::Stopped, 1).contains("\n1 call was cut"));
-        assert!(text(Done::Stopped, 2).contains("\n2 calls were cut"));
+        let text =
+            |done, cut, daemon| DaemonReport { done: Some(done), cut, daemon, now: 0 }.human(Style::PLAIN);
+        let ended = (text(Done::Nothing, 0, None), text(Done::Stopped, 0, None));
+        assert_eq!(ended, (NOTHING.to_owned(), STOPPED.to_owned()));
+        assert!(text(Done::Stopped, 1, None).contains("\n1 call was cut"));
+        assert!(text(Done::Stopped, 2, None).contains("\n2 calls were cut"));
+        assert!(text(Done::Restarted, 0, Some(daemon())).starts_with(RESTARTED));
+        assert!(text(Done::Started, 0, Some(daemon())).starts_with(STARTED));
     }
 }

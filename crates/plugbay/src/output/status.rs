@@ -6,7 +6,7 @@ use super::{
     Style, View,
     explain::trouble,
     one_line,
-    table::{Cell, Column, Table},
+    table::{Cell, Column, Table, wrap},
     units::{age, count},
 };
 use crate::{
@@ -37,6 +37,9 @@ impl View for Status {
 impl GatewayStatus {
     fn text(&self, now: u64, style: Style) -> String {
         let mut parts = vec![self.title(now, style)];
+        if self.is_unused() {
+            return parts.concat();
+        }
         // A daemon that cannot be had is among the problems.
         let is_problem =
             |reason: &&String| self.problems.iter().any(|problem| problem.what.contains(*reason));
@@ -60,13 +63,21 @@ impl GatewayStatus {
             Transport::Http { address } => address,
             Transport::Daemon => "daemon",
         };
-        let place = match &self.config {
-            Some(file) => format!("with {file}"),
-            None => format!("in {}", self.folder),
-        };
-        let line = format!("{transport}, for {}, {place}", age(now.saturating_sub(self.since)));
-        let no_host = if self.hosts.is_empty() { ", no host yet" } else { "" };
-        format!("{} {}{no_host}\n", style.bold(&format!("gateway {}:", self.pid)), one_line(&line))
+        let mut parts = vec![transport.to_owned(), format!("for {}", age(now.saturating_sub(self.since)))];
+        parts.push(format!("in {}", self.folder));
+        parts.extend(self.config.as_ref().map(|file| format!("with {file}")));
+        parts.extend(self.remotes.iter().map(|remote| format!("remote {remote}")));
+        parts.extend(self.profile.as_ref().map(|profile| format!("profile {profile}")));
+        if self.is_unused() {
+            parts.push("no host".to_owned());
+        } else if self.hosts.is_empty() {
+            parts.push("no host yet".to_owned());
+        }
+        let name = format!("gateway {}:", self.pid);
+        let room = style.width.unwrap_or(usize::MAX).saturating_sub(2 * INDENT);
+        let lines = wrap(&format!("{name} {}", one_line(&parts.join(", "))), room);
+        let text = lines.join(&format!("\n{}", " ".repeat(2 * INDENT)));
+        format!("{}\n", text.replacen(&name, &style.bold(&name), 1))
     }
 
     fn host_table(&self, style: Style) -> String {
@@ -191,6 +202,8 @@ mod tests {
             why: (state != ServerState::Error).then(|| "browser".to_owned()),
             instances: tools.unwrap_or_default().min(3),
             instance_limit: Some(8),
+            folder: None,
+            remote: false,
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
@@ -205,6 +218,8 @@ mod tests {
             folder: "/home/ann".to_owned(),
             config: None,
             without_daemon: None,
+            remotes: vec![],
+            profile: None,
             hosts: vec![HostGroup { host, count: 3 }, HostGroup { host: unnamed, count: 1 }],
             servers: vec![
                 server("calc", ServerState::Ready, Some(6), Some(4712)),
@@ -231,7 +246,10 @@ mod tests {
             problems: vec![],
             ..gateway()
         };
-        let status = Status { gateways: vec![gateway(), bare], now: 1300 };
+        let remotes = vec!["https://team.example".to_owned()];
+        let left = GatewayStatus { transport: Transport::Daemon, remotes, hosts: vec![], ..gateway() };
+        assert!(gateway().has_failed() && !left.has_failed(), "no window needs it");
+        let status = Status { gateways: vec![gateway(), bare, left], now: 1300 };
         let expected = "\
 gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
 
@@ -253,7 +271,9 @@ gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
     unknown key `mod` (/c.jsonc:1:3)
     try     did you mean `mode`?
 
-gateway 4711: stdio, for 5 min, with /c.jsonc, no host yet
+gateway 4711: stdio, for 5 min, in /home/ann, with /c.jsonc, no host yet
+
+gateway 4711: daemon, for 5 min, in /home/ann, remote https://team.example, no host
 ";
         assert_eq!(status.human(Style::PLAIN), expected);
     }

@@ -7,6 +7,7 @@ use plugbay_telemetry::rfc3339;
 use super::{
     Style, View,
     table::{Cell, Column, Table},
+    units::age,
 };
 use crate::{
     commands::token::{Created, TokenList},
@@ -43,16 +44,20 @@ fn expires(token: &StoredToken, now: u64) -> Cell {
     match token.expires {
         None => "never".into(),
         Some(at) if at <= now => Cell::painted("expired", Style::bad),
+        Some(at) if at - now < SOON => format!("in {}", age(at - now)).into(),
         Some(at) => day(at).into(),
     }
 }
 
+/// A token that ends earlier is shown with the time that is left, in seconds.
+const SOON: u64 = 2 * 24 * 3600;
+
 fn limits(token: &StoredToken) -> String {
-    let named = |limit: Option<_>, what: &str| Some(format!("{}{what}", limit?));
+    let named = |what: &str, limit: Option<_>| Some(format!("{what} {}", limit?));
     let limits = [
-        named(token.limits.rate, ""),
-        named(token.limits.session_rate, " each session"),
-        named(token.limits.quota, " in all"),
+        named("rate", token.limits.rate),
+        named("session rate", token.limits.session_rate),
+        named("quota", token.limits.quota),
     ];
     limits.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -61,4 +66,33 @@ fn day(seconds: u64) -> String {
     let mut moment = rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
     moment.truncate("2026-11-17".len());
     moment
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::limit::CallLimits;
+
+    use super::*;
+
+    #[test]
+    fn a_token_list_shows_limits_by_name_and_which_tokens_have_expired() {
+        let limits =
+            CallLimits { rate: "60/min".parse().ok(), session_rate: None, quota: "9/day".parse().ok() };
+        let token = |name: &str, expires| StoredToken {
+            name: name.to_owned(),
+            digest: String::new(),
+            tools: None,
+            created: 0,
+            expires: Some(expires),
+            limits,
+        };
+        let tokens = vec![token("old", 100), token("ci", 100 + 2 * 3600), token("ada", 100 + 30 * 86400)];
+        let expected = "\
+NAME  CREATED     EXPIRES     LIMITS                    TOOLS
+old   1970-01-01  expired     rate 60/min, quota 9/day  all
+ci    1970-01-01  in 2 h      rate 60/min, quota 9/day  all
+ada   1970-01-01  1970-01-31  rate 60/min, quota 9/day  all
+";
+        assert_eq!(TokenList { tokens, now: 100 }.human(Style::PLAIN), expected);
+    }
 }

@@ -161,6 +161,8 @@ mod tests {
             folder: "/f".to_owned(),
             config: None,
             without_daemon: None,
+            remotes: Vec::new(),
+            profile: None,
             hosts: Vec::new(),
             servers: Vec::new(),
             problems: Vec::new(),

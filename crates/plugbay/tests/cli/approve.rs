@@ -59,3 +59,13 @@ fn without_a_project_file_there_is_nothing_to_approve() {
     let run = Harness::empty().run(&["approve", "other.jsonc", "--yes"]);
     assert!(run.err.contains("other.jsonc contains nothing to approve"), "{}", run.err);
 }
+
+#[test]
+fn approve_does_not_ask_for_a_remote() {
+    let harness = Harness::empty();
+    let file = harness.path().join("servers-config.json");
+    fs::write(&file, json!({ "remoteTools": ["x"], "localServers": { "calc": sample("calc") } }).to_string())
+        .unwrap();
+    let run = harness.run(&["approve", "--yes"]);
+    assert!(run.code == Some(0) && !run.err.contains("there is no remote"), "{run:?}");
+}

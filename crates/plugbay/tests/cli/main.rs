@@ -14,6 +14,7 @@ mod list;
 mod logs;
 mod permissions;
 mod search;
+mod secrets;
 mod serve;
 mod setup;
 mod skill;

@@ -1,7 +1,8 @@
 //! What surrounds `plugbay serve`, and the commands that need no server.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     process::{Command, Stdio},
 };
 
@@ -42,4 +43,41 @@ fn a_signal_right_after_the_address_ends_serve_in_order() {
     lines.for_each(drop);
     assert!(said.is_some() && killed.success());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn metrics_with_an_address_are_served_there_alone() {
+    let harness = Harness::with(&samples());
+    let mut command = harness.command(&["serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("plugbay serves");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut place = |what: &str| {
+        let line = lines.by_ref().find(|line| line.contains(what)).expect("an address");
+        let (_, place) = line.split_once("http://").expect("an address");
+        let (address, path) = place.split_once('/').expect("a path");
+        (address.to_owned(), format!("/{path}"))
+    };
+    let (page, path) = place("serving metrics at");
+    let (gateway, _) = place("serving MCP at");
+    let found = (get(&page, &path), get(&gateway, "/metrics"));
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!((path.as_str(), found), ("/metrics", (200, 404)));
+}
+
+#[test]
+fn metrics_are_not_served_to_other_machines_without_a_token() {
+    let run = Harness::with(&samples()).run(&["serve", "--metrics", "0.0.0.0:0"]);
+    assert_eq!(run.code, Some(2));
+    let expected = "error: without a token, everyone who can reach http://0.0.0.0:0/metrics could read";
+    assert!(run.err.starts_with(expected), "{}", run.err);
+}
+
+fn get(address: &str, path: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .expect("it is sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
 }

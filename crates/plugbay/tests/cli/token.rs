@@ -25,6 +25,8 @@ fn tokens_are_created_listed_and_revoked() {
     let token = created.out.trim();
     assert!(created.code == Some(0) && token.starts_with("pb_") && token.len() == 46, "{created:?}");
     assert!(created.err.contains("cannot be shown again"), "{created:?}");
+    assert!(created.err.contains("every host of a gateway"), "the first token: {created:?}");
+    assert_eq!(harness.run(&["token", "create", "CI"]).code, Some(1), "names differ in more than case");
     let json = harness.run(&["token", "create", "ada", "--json"]);
     let made: Value = serde_json::from_str(&json.out).expect("JSON");
     assert!(made["token"].as_str().is_some_and(|token| token.starts_with("pb_")), "{json:?}");
@@ -36,6 +38,8 @@ fn tokens_are_created_listed_and_revoked() {
     assert_eq!(harness.run(&["token", "revoke", "ci"]).code, Some(0));
     let list = harness.run(&["token", "list", "--json"]).out;
     assert!(!list.contains("\"ci\"") && list.contains("\"ada\""), "{list}");
+    let revoked = harness.run(&["token", "revoke", "ada"]);
+    assert!(revoked.err.contains("no token is left"), "{revoked:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod add;
 mod agent;
 mod big;
 mod cache;
+mod call;
 mod cancel;
 mod care;
 mod catalog;

@@ -14,7 +14,7 @@ fn remotes(servers: &[&str], locals: &[&str]) -> Layout {
 }
 
 fn server_of(snapshot: &Snapshot, name: &str) -> Option<String> {
-    match snapshot.listing.plan(name) {
+    match snapshot.plan(name) {
         Plan::Forward(target) => Some(format!("{}: {}", target.server, target.tool)),
         _ => None,
     }
@@ -75,6 +75,25 @@ fn a_remote_that_never_listed_gets_the_tool_calls_that_only_it_may_have() {
     assert_eq!(server_of(&seen, "files__store"), None, "a local server's name");
     let two = snapshot(&catalog(&[]), remotes(&["one", "two"], &[]));
     assert_eq!(server_of(&two, "memory__store"), None, "it could be either");
+}
+
+#[test]
+fn the_own_name_of_a_remote_tool_is_enough_if_no_other_tool_has_it() {
+    let remote: &[&'static str] =
+        &[r#"{"name":"web__web_search"}"#, r#"{"name":"a__status"}"#, r#"{"name":"b__status"}"#];
+    let servers = catalog(&[("team", remote), ("git", &[r#"{"name":"log"}"#])]);
+    let mut layout = remotes(&["team"], &[]);
+    layout.exposures.insert(ServerName::parse("git").unwrap(), Exposure::default());
+    let seen = snapshot(&servers, layout.clone());
+    assert_eq!(server_of(&seen, "web_search").unwrap(), "team: web__web_search");
+    assert_eq!(server_of(&seen, "status"), None, "two tools have it");
+    assert_eq!(server_of(&seen, "log"), None, "a tool with a prefix needs it");
+    let servers = catalog(&[("team", &[r#"{"name":"git__push"}"#]), ("git", &[r#"{"name":"log"}"#])]);
+    let seen = snapshot(&servers, layout.clone());
+    assert_eq!(server_of(&seen, "git__push"), None, "no name of a local server leads to a remote");
+    assert_eq!(server_of(&seen, "push").unwrap(), "team: git__push");
+    let early = Snapshot::new(Arc::new(servers), Arc::new(layout), false);
+    assert_eq!(server_of(&early, "push"), None, "another server may list it too");
 }
 
 #[test]

@@ -56,6 +56,29 @@ async fn tools_of_a_plain_api_are_found_behind_a_404_and_called_with_the_session
 }
 
 #[tokio::test]
+async fn the_failure_of_a_plain_api_is_that_of_its_list_of_tools() {
+    let mut server = Server::start().await;
+    let harness = Harness::new(Setup::remote(), &format!("http://{}", server.address));
+    let ticket = harness.call("echo");
+    for method in ["server/discover", "initialize"] {
+        server.take(method).await.json(404, json!({ "detail": "Not Found" }));
+    }
+    take_list(&mut server).await.0.reply(302, &[("location", "/elsewhere")], "");
+    let end = harness.calls.end(ticket).await;
+    assert!(end.contains("it redirects to") && end.contains("/elsewhere"), "{end}");
+}
+
+#[tokio::test]
+async fn a_remote_that_wants_a_token_names_its_variable() {
+    let mut server = Server::start().await;
+    let harness = Harness::new(Setup::remote(), &format!("http://{}", server.address));
+    let ticket = harness.call("echo");
+    server.take("server/discover").await.json(401, json!({ "error": "no" }));
+    let end = harness.calls.end(ticket).await;
+    assert!(end.contains("PLUGBAY_REMOTE_TOKEN") && !end.contains("\"headers\""), "{end}");
+}
+
+#[tokio::test]
 async fn a_changed_etag_of_a_plain_api_makes_a_new_list_of_tools() {
     let (mut harness, mut server, _) = open().await;
     let (poll, _) = take_list(&mut server).await;

@@ -107,7 +107,7 @@ async fn neither_logs_nor_errors_hold_a_secret_header() {
 async fn debug_output_holds_no_secret_header() {
     let mut server = Server::start().await;
     let spec = HttpSpec {
-        url: format!("http://user:{SECRET}@{}/mcp?key={SECRET}", server.address),
+        url: format!("http://user:{SECRET}@{}/{SECRET}?key={SECRET}", server.address),
         headers: setup().headers,
         flavour: HttpFlavour::Auto,
         ca_file: None,
@@ -128,7 +128,7 @@ async fn debug_output_holds_no_secret_header() {
 #[tokio::test]
 async fn a_url_is_shown_without_its_secrets() {
     let server = Server::start().await;
-    let url = format!("http://user:{SECRET}@{}/mcp?key={SECRET}#{SECRET}", server.address);
+    let url = format!("http://user:{SECRET}@{}/{SECRET}/mcp?key={SECRET}#{SECRET}", server.address);
     server.vanish().await;
     let harness = Harness::new(Setup::unknown(), &url);
     let end = harness.calls.end(harness.call("a")).await;

@@ -25,6 +25,7 @@ fn spec(command: &str, args: &[&str]) -> StdioSpec {
         cwd: None,
         framing: Framing::default(),
         origin: crate::spec::Origin::default(),
+        references: crate::spec::References::default(),
     }
 }
 

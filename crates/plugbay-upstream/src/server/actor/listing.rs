@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ItemKind, Items, Offer, Tool},
+    catalog::{ITEM_LIMIT, ItemKind, Items, Offer, Tool},
     era::Era,
     wire::{Head, Kind},
 };
@@ -88,6 +88,9 @@ impl Actor {
     fn listed(&mut self, tools: Vec<Tool>, stock: Items) {
         let Some(link) = self.links.up_mut() else { return };
         let tools = link.callable(tools);
+        if tools.len() >= ITEM_LIMIT {
+            tracing::warn!(server = %self.spec.name, "plugbay uses only the first {ITEM_LIMIT} of its tools");
+        }
         let changed_meanwhile = self.lists.completed(self.now);
         self.links.start_ended();
         self.links.trim_later(self.now);

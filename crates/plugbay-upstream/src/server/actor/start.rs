@@ -106,7 +106,9 @@ impl Attempt {
         let limit = self.spec.message_limit;
         match &self.spec.transport {
             Transport::Stdio(stdio) => {
-                let launched = (context.launcher)(&self.spec.name, stdio)?;
+                let launched = (context.launcher)(&self.spec.name, stdio);
+                let launched =
+                    launched.map_err(|failure| failure.rephrased(|what| stdio.references.written(what)))?;
                 Ok(Link::Pipe(Box::new(PipeLink::new(launched, self.dialect.framing, limit))))
             }
             Transport::Http(http) => {
@@ -172,6 +174,8 @@ impl Attempt {
                 let failure = error.failure_of(&self.spec);
                 match self.other_transport(&error) {
                     Some(other) => self.try_transport(other, failure),
+                    // A remote that has `/tools` but no `/mcp`: the first failure says nothing of the cause.
+                    None if self.dialect.plain_api => Err(failure),
                     None => Err(self.report(failure)),
                 }
             }

@@ -213,6 +213,7 @@ pub(crate) fn spec(framing: Framing) -> ServerSpec {
         cwd: None,
         framing,
         origin: crate::spec::Origin::default(),
+        references: crate::spec::References::default(),
     };
     ServerSpec {
         name: ServerName::parse("s").unwrap(),

@@ -64,11 +64,9 @@ pub struct CallResult {
 
 pub async fn call(context: &Context, args: CallArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
-    let name = Name::parse(&args.tool);
-    let server = name.server.map(|server| configured(&settings, server)).transpose()?;
     let arguments = arguments::read(&args.arguments)?;
     let app = App::assemble(&settings, context.environment.clone());
-    let result = attempt(context, &app, &args, &name, server, arguments).await;
+    let result = attempt(context, &settings, &app, &args, arguments).await;
     context.output.progress_done();
     app.shut_down().await;
     let mut result = result?;
@@ -84,13 +82,12 @@ pub async fn call(context: &Context, args: CallArgs) -> Result<ExitCode, Command
 
 async fn attempt(
     context: &Context,
+    settings: &Settings,
     app: &App,
     args: &CallArgs,
-    name: &Name<'_>,
-    server: Option<ServerName>,
     arguments: CliArguments,
 ) -> Result<CallResult, CommandError> {
-    let target = find(context, app, name, server).await?;
+    let target = find(context, settings, app, &Name::parse(&args.tool)).await?;
     let snapshot = app.snapshots().borrow().clone();
     let arguments = checked(context, &snapshot, &target, arguments)?;
     context.output.progress(&format!("calling {} of {}", target.tool, target.server));
@@ -98,29 +95,46 @@ async fn attempt(
     Ok(CallResult { tool: args.tool.clone(), result, saved: BTreeMap::new() })
 }
 
-/// Finds the tool. Its server starts only if the cache does not know the tool.
+/// Finds the tool: by the name that hosts see, else at the server that the name begins with, else among the tools
+/// without prefix. Servers start only if the cache does not know the tool.
 async fn find(
+    context: &Context,
+    settings: &Settings,
+    app: &App,
+    name: &Name<'_>,
+) -> Result<Target, CommandError> {
+    if let Some(target) = shown(app, name) {
+        return Ok(target);
+    }
+    match name.server.map(|server| configured(settings, server)) {
+        Some(Ok(server)) => of_server(context, app, name, server).await,
+        Some(Err(unknown)) => without_prefix(context, app, name).await.ok_or(unknown),
+        None => {
+            if let Some(server) = server_named(app, name.whole) {
+                return Err(no_tool_named(&server, &app.snapshots().borrow().names));
+            }
+            let found = without_prefix(context, app, name).await;
+            found.ok_or_else(|| no_such_tool(&app.snapshots().borrow().listing, name.whole))
+        }
+    }
+}
+
+/// The tool that hosts see under this name, with `.` for the joint too.
+fn shown(app: &App, name: &Name<'_>) -> Option<Target> {
+    let names = app.snapshots().borrow().names.clone();
+    let joined = name.server.map(|server| format!("{server}{JOINT}{}", name.tool));
+    let found = names.get(name.whole).or_else(|| names.get(&joined?))?;
+    Some(found.target.clone())
+}
+
+async fn of_server(
     context: &Context,
     app: &App,
     name: &Name<'_>,
-    server: Option<ServerName>,
+    server: ServerName,
 ) -> Result<Target, CommandError> {
-    let listing = || app.snapshots().borrow().listing.clone();
-    let names = || app.snapshots().borrow().names.clone();
-    let Some(server) = server else {
-        if let Plan::Forward(bare) = listing().plan(name.whole) {
-            return Ok(bare.into_owned());
-        }
-        if let Some(server) = server_named(app, name.whole) {
-            return Err(no_tool_named(&server, &names()));
-        }
-        let error = CommandError::usage(format!("{:?} names neither a server nor a tool", name.whole));
-        let near = nearest(&listing(), name.whole);
-        let hint =
-            if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") };
-        return Err(error.hint(hint));
-    };
-    if let Some(target) = resolve(context, &names(), &server, name) {
+    let names = app.snapshots().borrow().names.clone();
+    if let Some(target) = resolve(context, &names, &server, name) {
         return Ok(target);
     }
     context.output.progress(&format!("starting {server}"));
@@ -130,6 +144,33 @@ async fn find(
     }
     let snapshot = app.snapshots().borrow().clone();
     resolve(context, &snapshot.names, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
+}
+
+/// The tool of a remote or of `localServers`, whose names do not begin with a server's. Those that the cache does not
+/// know are asked first.
+async fn without_prefix(context: &Context, app: &App, name: &Name<'_>) -> Option<Target> {
+    let before = app.snapshots().borrow().clone();
+    let bare = |server: &ServerName| {
+        let exposure = before.layout.exposures.get(server);
+        exposure.is_some_and(|exposure| exposure.bare || exposure.remote)
+    };
+    let unlisted = |server: &ServerName| bare(server) && before.catalog.get(server).is_none();
+    if app.servers().keys().any(unlisted) {
+        context.output.progress("asking for tools");
+        start(app, unlisted, |_, _| {}).await;
+    }
+    let snapshot = app.snapshots().borrow().clone();
+    let planned = || match snapshot.plan(name.whole) {
+        Plan::Forward(target) => Some(target.into_owned()),
+        _ => None,
+    };
+    shown(app, name).or_else(planned)
+}
+
+fn no_such_tool(listing: &Listing, name: &str) -> CommandError {
+    let error = CommandError::usage(format!("{name:?} names neither a server nor a tool"));
+    let near = nearest(listing, name);
+    error.hint(if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") })
 }
 
 /// The arguments as JSON that fits the tool's schema. Repairs are named on stderr.

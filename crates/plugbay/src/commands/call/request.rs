@@ -42,12 +42,13 @@ pub(super) async fn send(
     }
 }
 
-/// The request, whose id and progress token are filled in when it is sent, and where its `params` are.
+/// The request, whose id and progress token are filled in when it is sent, and where its `params` are. The token is 0
+/// until then: a modern server gets more in `_meta`, which is found only where `params` are JSON.
 fn draft(tool: &str, arguments: &str) -> (Draft, Span) {
     let before = format!(r#"{{"name":{},"arguments":{arguments},"_meta":{{"progressToken":"#, json!(tool));
-    let (draft, params) = request_draft("tools/call", format!("{before}}}}}").as_bytes());
+    let (draft, params) = request_draft("tools/call", format!("{before}0}}}}").as_bytes());
     let token = params.start + before.len();
-    (draft.with(token..token, Hole::Ticket), params)
+    (draft.with(token..token + 1, Hole::Ticket), params)
 }
 
 fn result(message: &Bytes) -> Result<Bytes, CommandError> {
@@ -102,6 +103,7 @@ mod tests {
         let expected = r#"{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"say \"x\"","arguments":{"id":1,"_meta":{"progressToken":7}},"_meta":{"progressToken":42}}}"#;
         assert_eq!(draft.render(42), expected);
         assert_eq!(params.start, expected.find("{\"name\"").unwrap() - 2, "the id is not in the message yet");
+        assert!(serde_json::from_slice::<Value>(&draft.message()[params]).is_ok(), "`_meta` can be found");
     }
 
     #[test]

@@ -162,6 +162,14 @@ impl Finding {
         self
     }
 
+    /// The same in other words.
+    #[must_use]
+    pub fn rephrased(mut self, rephrase: impl Fn(&str) -> String) -> Self {
+        self.message = rephrase(&self.message);
+        self.evidence = self.evidence.iter().map(|line| rephrase(line)).collect();
+        self
+    }
+
     /// Whether `--yes` agrees to the fix. It never approves a file that may have come with a repository, and it hands
     /// a variable only to a server that the command names.
     pub fn is_covered_by_yes(&self, named: &[String]) -> bool {

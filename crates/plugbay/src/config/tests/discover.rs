@@ -132,8 +132,7 @@ fn a_broken_discovered_file_costs_only_its_own_servers() {
     let name = "server name `My Server` contains ' '; use letters, digits, '-' and single '_'";
     let rename = "rename it, for example to `My-Server`";
     let unset = "the variable `NOT_SET` is not set";
-    let set =
-        "set it where plugbay is started (the host's `env` for plugbay), or give a default: ${NOT_SET:-…}";
+    let set = "set it where plugbay is started (by a host: in the host's `env` for plugbay), or give a default: ${NOT_SET:-…}";
     assert_eq!(
         place.summary(&settings),
         format!(

@@ -2,6 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    os::unix::ffi::OsStringExt,
     time::Duration,
 };
 
@@ -211,4 +213,23 @@ fn identity_follows_the_launch_and_nothing_else() {
     let all: BTreeSet<String> = different.iter().map(|keys| of("s", keys)).collect();
     assert_eq!(all.len(), different.len());
     assert!(!all.contains(&plain));
+}
+
+#[test]
+fn a_passed_environment_variable_that_is_not_text_is_reported() {
+    let settings = settings(r#"{"mcpServers": {"a": {"command": "x", "passEnv": ["ODD*"]}}}"#, &[]);
+    let odd = || OsString::from_vec(vec![b'a', 0xff]);
+    let settings = settings.with_passed([("ODD_KEY".into(), odd()), ("OTHER".into(), odd())]);
+    let told: Vec<&str> = settings.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(told, ["the variable `ODD_KEY` is not UTF-8 text, so no server gets it"]);
+}
+
+#[test]
+fn the_variable_of_a_bearer_token_is_asked_for_without_a_default() {
+    let settings = settings(
+        r#"{"remotes": {"team": {"url": "https://h.example", "bearer_token_env_var": "TEAM_TOKEN"}}}"#,
+        &[],
+    );
+    let help = settings.diagnostics[0].help.as_deref().unwrap_or_default();
+    assert!(help.starts_with("set it where plugbay is started") && !help.contains("default"), "{help}");
 }

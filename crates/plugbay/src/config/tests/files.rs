@@ -96,8 +96,11 @@ fn an_approved_project_file_is_laid_over_the_users_file() {
     }"#;
     place.write("project/plugbay.jsonc", project);
     let help = "read it, and if you trust it, run `plugbay approve`";
-    let warning = format!("{users}\nwarning: this project file is not approved; plugbay ignores it; {help}");
-    assert_eq!(place.summary(&place.load(None)), warning);
+    let unapproved = "this project file is not approved; plugbay uses only its restrictions";
+    let restricted = place.load(None);
+    assert_eq!(place.summary(&restricted), format!("{users}\nwarning: {unapproved}; {help}"));
+    let user = restricted.servers.iter().find(|server| server.name.as_str() == "a").unwrap();
+    assert!(!user.exposure.policy.may("drop") && !user.exposure.policy.may("delete_all"));
 
     place.approve("plugbay.jsonc");
     let settings = place.load(None);

@@ -190,7 +190,7 @@ fn environment_variables_are_expanded_everywhere_and_reported_by_name() {
     check_entry(entry, "s: run <token> $HOME A=b <token> in /y");
     let help = |name: &str| {
         format!(
-            "set it where plugbay is started (the host's `env` for plugbay), or give a default: ${{{name}:-…}}"
+            "set it where plugbay is started (by a host: in the host's `env` for plugbay), or give a default: ${{{name}:-…}}"
         )
     };
     check_entry(

@@ -94,7 +94,7 @@ fn a_wrong_search_model_is_reported_and_search_goes_on() {
         (
             r#"{"provider": "anthropic", "model": "m"}"#,
             "error 2:10: there is no key for the model: `ANTHROPIC_API_KEY` is not set; set it where plugbay is started \
-             (the host's `env` for plugbay), or give one of \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"",
+             (by a host: in the host's `env` for plugbay), or give one of \"apiKeyEnv\", \"keychain\" or \"apiKeyCommand\"",
         ),
         (
             r#"{"provider": "openai"}"#,
@@ -120,8 +120,8 @@ fn a_wrong_search_model_is_reported_and_search_goes_on() {
         ),
         (
             r#"{"provider": "openai", "model": "m", "apiKeyEnv": "NONE"}"#,
-            "error 2:60: the variable `NONE` is not set; set it where plugbay is started (the host's `env` for \
-             plugbay), or give a default: ${NONE:-…}",
+            "error 2:60: the variable `NONE` is not set; set it where plugbay is started (by a host: in the host's \
+             `env` for plugbay)",
         ),
     ] {
         // Nobody else is asked instead, whatever keys there are.

@@ -161,3 +161,17 @@ fn a_secret_of_an_entry_is_never_shown() {
         assert!(!run.out.contains("hunter2") && !run.err.contains("hunter2"), "{run:?}");
     }
 }
+
+#[test]
+fn a_mistake_in_a_yaml_configuration_is_found_once() {
+    let clinic = Clinic::new(&json!({}));
+    let file = clinic.harness.path().join("servers.yaml");
+    let entry = "servers:\n  web:\n    command: web\n    env: { KEY: \"${NOT_SET_ANYWHERE}\" }\n";
+    fs::write(&file, entry).unwrap();
+    let run = clinic.harness.run(&["--config", file.to_str().unwrap(), "doctor", "--json"]);
+    let findings = run.json()["findings"].take();
+    let errors: Vec<_> =
+        findings.as_array().unwrap().iter().filter(|finding| finding["severity"] == "error").collect();
+    assert_eq!(errors.len(), 1, "{findings}");
+    assert_eq!(errors[0]["about"], json!({ "kind": "server", "name": "web" }));
+}

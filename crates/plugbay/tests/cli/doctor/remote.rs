@@ -28,7 +28,7 @@ fn a_token_that_is_rejected_is_told_from_one_that_is_missing() {
 #[test]
 fn an_address_where_nothing_answers_is_found() {
     let entry = json!({ "url": "http://127.0.0.1:9/mcp" });
-    Clinic::of(&entry).finds("unreachable").seen("http://127.0.0.1:9/mcp").remedy("start the server");
+    Clinic::of(&entry).finds("unreachable").seen("http://127.0.0.1:9: ").remedy("start the server");
 }
 
 #[test]

@@ -180,7 +180,15 @@ fn a_servers_config_in_the_project_is_used_once_it_is_approved() {
         host
     };
     let host = start();
-    assert!(host.tool_names().iter().all(|name| !name.starts_with("git_")), "not approved");
+    host.await_list("the tools of the remote", |tools| {
+        tools.iter().any(|tool| tool.name.contains("web_search"))
+    });
+    let names = host.tool_names();
+    assert!(names.iter().all(|name| !name.starts_with("git_")), "not approved");
+    assert!(
+        names.iter().all(|name| name != "admin_reset"),
+        "its remoteTools restrict all the same: {names:?}"
+    );
     host.finish();
     let mut approve = Command::new(gateway());
     approve.args(["approve", "--yes"]).env_clear().envs(workspace.environment());

@@ -32,8 +32,12 @@ fn no_configuration(examination: &Examination) -> Option<Finding> {
 /// A problem of a file, about the server in whose entry it stands.
 fn diagnostic(problem: &Diagnostic, examination: &Examination) -> Finding {
     let server = problem.position.and_then(|at| examination.server_at(&problem.file, at));
-    let about = match server {
-        Some(server) => Subject::Server(server.to_owned()),
+    // Places in YAML are not looked up; a server that cannot be started for this reason has it as its own.
+    let line = problem.one_line();
+    let is_reason = |facts: &&ServerFacts| facts.spec.as_ref().is_err_and(|reason| *reason == line);
+    let failed = || examination.servers.iter().find(is_reason);
+    let about = match server.map(str::to_owned).or_else(|| Some(failed()?.name.clone())) {
+        Some(server) => Subject::Server(server),
         None => Subject::File(problem.file.clone()),
     };
     let remedy = problem.help.clone().unwrap_or_else(|| "correct it".to_owned());
@@ -54,7 +58,7 @@ fn code(problem: &Diagnostic) -> Code {
         (Kind::Unset { .. }, _) => Code::UnsetVariable,
         (Kind::Foreign, _) => Code::ForeignVariable,
         (Kind::Unapproved, _) => Code::UnapprovedFile,
-        (Kind::Other, Severity::Error) => Code::InvalidValue,
+        (Kind::NoRemote, _) | (Kind::Other, Severity::Error) => Code::InvalidValue,
         (Kind::Other, Severity::Warning) => Code::DoubtfulValue,
     }
 }
@@ -96,5 +100,6 @@ pub fn unusable(facts: &ServerFacts) -> Option<Finding> {
 fn sentence(message: &str) -> String {
     let mut chars = message.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", chars.as_str())
+    let end = if message.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str())
 }

@@ -77,6 +77,7 @@ mod tests {
                 cwd: None,
                 framing: Framing::default(),
                 origin: plugbay_upstream::spec::Origin::default(),
+                references: plugbay_upstream::spec::References::default(),
             };
             runs_itself(&stdio, &|file| file == Path::new("ours.json"))
         };

@@ -303,6 +303,7 @@ mod tests {
             cwd: None,
             framing: Framing::default(),
             origin: plugbay_upstream::spec::Origin::default(),
+            references: plugbay_upstream::spec::References::default(),
         };
         let spec = ServerSpec {
             name: ServerName::parse("a").unwrap(),

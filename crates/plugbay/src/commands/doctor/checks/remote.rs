@@ -20,6 +20,10 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
         Some(Finding::of(code, &facts.name, message, remedy).seen([failure.what.clone()]))
     };
     match failure.cause {
+        Cause::HttpStatus(401 | 403) if facts.http()?.remote => {
+            let remedy = failure.remedy.clone().unwrap_or_default();
+            of(Code::NeedsLogin, "The remote does not accept plugbay.", remedy)
+        }
         Cause::HttpStatus(401) => of(Code::NeedsLogin, "The server wants credentials.", login(facts)),
         Cause::HttpStatus(403) => {
             let remedy = "check that the credentials in \"headers\" may use this server";

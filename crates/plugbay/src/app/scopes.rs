@@ -1,0 +1,39 @@
+//! Who shares the servers of a gateway, as `plugbay status` shows it.
+
+use std::collections::BTreeMap;
+
+use plugbay_core::{
+    name::ServerName,
+    scope::{Scope, ScopeChoice},
+};
+use plugbay_upstream::spec::Transport;
+
+use super::{App, InUse};
+
+/// Who shares a server, and how many processes of it run for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeStatus {
+    pub scope: ScopeChoice,
+    pub running: usize,
+    /// How many may run, if each session has its own.
+    pub limit: Option<usize>,
+    /// The folder that it runs for, if each has its own.
+    pub folder: Option<String>,
+    /// It is behind a URL, and so has no process here.
+    pub remote: bool,
+}
+
+impl App {
+    /// The scope of each server that can be started.
+    pub fn scopes(&self) -> BTreeMap<ServerName, ScopeStatus> {
+        let folder = self.places.folder.to_string_lossy();
+        let status = |one: &InUse| ScopeStatus {
+            scope: one.scope.clone(),
+            running: one.attached.running(),
+            limit: (one.scope.scope == Scope::Session).then_some(one.limit),
+            folder: (one.scope.scope == Scope::Project).then(|| folder.clone().into_owned()),
+            remote: matches!(one.attached.handle().spec.transport, Transport::Http(_)),
+        };
+        self.lock().iter().map(|(name, one)| (name.clone(), status(one))).collect()
+    }
+}
