@@ -40,8 +40,8 @@ use super::{
     message::{Command, Status},
     opening::Opened,
     state::{
-        known_hosts::KnownHosts, list_schedule::ListSchedule, listing::Listing,
-        server_requests::ServerRequests, start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
+        list_schedule::ListSchedule, listing::Listing, server_requests::ServerRequests,
+        start_queue::StartQueue, subscriptions::Subscriptions, tasks::Tasks,
     },
 };
 use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
@@ -68,8 +68,6 @@ pub(super) struct Actor {
     queue: StartQueue,
     /// Requests that the server has not answered yet.
     pending: Pending<Waiting>,
-    /// Whose calls the process has had.
-    known_hosts: KnownHosts,
     server_requests: ServerRequests,
     tasks: Tasks,
     lists: ListSchedule,
@@ -132,7 +130,6 @@ impl Actor {
             opened: Opened::default(),
             queue: StartQueue::default(),
             pending: Pending::default(),
-            known_hosts: KnownHosts::default(),
             server_requests: ServerRequests::default(),
             tasks: Tasks::default(),
             lists: ListSchedule::default(),

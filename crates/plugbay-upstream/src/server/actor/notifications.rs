@@ -43,7 +43,7 @@ impl Actor {
             Some(ticket) => self.recipients(&[ticket]).pop(),
         };
         let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
-        let (registry, known) = (&self.context.host_registry, &self.known_hosts);
+        let (registry, known) = (&self.context.host_registry, &self.server_requests.known_hosts);
         let tell = |host: &dyn Caller| {
             if known.allow(host) {
                 host.told(None, &notification);

@@ -80,20 +80,21 @@ impl Actor {
     }
 
     fn only_host(&self) -> Option<Recipient> {
-        let only = self.context.host_registry.only().filter(|host| self.known_hosts.allow(&**host));
+        let only =
+            self.context.host_registry.only().filter(|host| self.server_requests.known_hosts.allow(&**host));
         only.map(|caller| Recipient { caller, call: None })
     }
 
     /// Notes that the process works for this host. The instance of a session works for no other.
     pub(super) fn note_host(&mut self, caller: &Arc<dyn Caller>) {
         if self.context.slots.is_none() {
-            self.known_hosts.called(caller);
+            self.server_requests.known_hosts.called(caller);
         }
     }
 
     /// A new process knows only of the calls that it inherits.
     pub(super) fn forget_hosts(&mut self) {
-        self.known_hosts = KnownHosts::default();
+        self.server_requests.known_hosts = KnownHosts::default();
         let calls: Vec<Ticket> = self.pending.tickets().collect();
         for recipient in self.recipients(&calls) {
             self.note_host(&recipient.caller);
@@ -111,7 +112,7 @@ impl Actor {
     /// The calls that a message of the server may be about when it does not say, oldest first. If the process has
     /// had calls of several hosts none of them may see it: it may be about one that has ended.
     pub(super) fn in_flight(&self) -> Result<Vec<Recipient>, ServerRequestError> {
-        if self.known_hosts.are_several() {
+        if self.server_requests.known_hosts.are_several() {
             return Err(ServerRequestError::Ambiguous);
         }
         let mut calls: Vec<Ticket> = self.pending.tickets().collect();

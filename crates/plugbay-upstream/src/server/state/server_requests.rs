@@ -12,6 +12,8 @@ use plugbay_core::{
 };
 use rustc_hash::FxHashMap;
 
+use super::known_hosts::KnownHosts;
+
 /// So many requests of one server may be open.
 const OPEN_LIMIT: usize = 256;
 /// So many URL elicitations are remembered, so that their completion reaches the right host.
@@ -21,6 +23,8 @@ const URL_ELICITATION_LIMIT: usize = 64;
 #[derive(Debug, Default)]
 pub(in crate::server) struct ServerRequests {
     open: FxHashMap<Ticket, OpenRequest>,
+    /// Whose calls the process has had: what it asks without naming a call may be about any of them.
+    pub(in crate::server) known_hosts: KnownHosts,
     /// Raw `elicitationId`s and the hosts that opened the URL, newest first.
     url_elicitations: VecDeque<(Bytes, Weak<dyn Caller>)>,
 }
