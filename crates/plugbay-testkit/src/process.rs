@@ -36,7 +36,8 @@ impl Process {
         let started = fields.get(19)?.parse().ok()?;
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
-        (!matches!(state, 'Z' | 'X')).then_some(Self { pid, started, parent, state, command })
+        let is_dead = matches!(state, 'Z' | 'X') && !has_threads(pid);
+        (!is_dead).then_some(Self { pid, started, parent, state, command })
     }
 
     pub fn is_alive(&self) -> bool {
@@ -87,6 +88,11 @@ pub fn descendants(pid: u32) -> Vec<Process> {
 pub fn mentioning(folder: &Path) -> Vec<Process> {
     let mark = format!("{}/", folder.display());
     all().into_iter().filter(|process| process.command.contains(&mark)).collect()
+}
+
+/// Whether other threads outlive the first one. They keep the files of a dead process open, for a moment.
+fn has_threads(pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
 }
 
 /// Waits until none of `processes` is left; panics with those that are.

@@ -26,7 +26,7 @@ use crate::{
 use plugbay_downstream::{
     Gateway,
     http::{self, Address, Limits, Listener},
-    stdio::{self, Window},
+    stdio::{self, UnreadLimit, Window},
 };
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;

@@ -94,8 +94,14 @@ async fn a_window_whose_host_reads_nothing_is_let_go_and_its_answers_are_counted
     let (mut input, their_input) = tokio::io::duplex(1_000_000);
     let (mut output, their_output) = tokio::io::duplex(1000);
     let (unread, (_sender, controls)) = (UnreadLimit::default(), mpsc::unbounded_channel());
-    let window =
-        Window { owner: [1; 32], token: String::new(), state: None, unread: unread.clone(), controls };
+    let window = Window {
+        owner: [1; 32],
+        token: String::new(),
+        state: None,
+        unread: unread.clone(),
+        controls,
+        cut: Arc::default(),
+    };
     let serving = serve_window(gateway, their_input, their_output, window, std::future::pending());
     let serving = tokio::spawn(serving);
     let say = format!("{INITIALIZE}\n{}\n{}\n", call(1), call(2));
