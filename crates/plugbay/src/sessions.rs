@@ -94,8 +94,9 @@ impl Sessions {
 
     /// The view of this session, which begins if need be.
     pub(crate) fn enter(&self, key: &SessionKey) -> SessionView {
-        // Any host may come. A server that many use must not be opened anew for each: it would forget.
-        if self.host_registry.can(ClientCapabilities::ALL) {
+        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would have to be
+        // started again for the next host.
+        if self.host_registry.add_capabilities(ClientCapabilities::ALL) {
             self.pool.client_capabilities_grew();
         }
         let mut entries = self.lock();

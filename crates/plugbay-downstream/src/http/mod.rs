@@ -107,7 +107,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     // Any host may come, with any capability; what one of them lacks is told when it is asked.
-    if gateway.host_registry.can(ClientCapabilities::ALL) {
+    if gateway.host_registry.add_capabilities(ClientCapabilities::ALL) {
         gateway.servers.client_capabilities_grew();
     }
     gateway.opened.notify_one();

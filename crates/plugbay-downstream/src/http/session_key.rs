@@ -54,7 +54,8 @@ impl Shared {
     fn enter_lasting(&self, caller: Caller, kind: Kind, name: &str) -> Gateway {
         let gateway = self.enter_as(caller, &SessionKey::lasting(key(caller, kind, name)));
         // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
-        if gateway.principal.key.is_some() && gateway.host_registry.can(ClientCapabilities::ALL) {
+        if gateway.principal.key.is_some() && gateway.host_registry.add_capabilities(ClientCapabilities::ALL)
+        {
             gateway.servers.client_capabilities_grew();
         }
         gateway

@@ -270,7 +270,7 @@ impl Session {
     /// Adds the host's capabilities to the host registry. Servers learn of new ones.
     pub(crate) fn add_capabilities(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
         let host_registry = &self.gateway.host_registry;
-        if host_registry.can(client_capabilities) | host_registry.knows(extensions) {
+        if host_registry.add_capabilities(client_capabilities) | host_registry.add_extensions(extensions) {
             self.gateway.servers.client_capabilities_grew();
         }
     }
