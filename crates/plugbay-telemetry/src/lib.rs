@@ -78,10 +78,6 @@ impl Observer for Telemetry {
             otlp: self.otlp.as_ref().map(|otlp| otlp.starts(call)),
         })
     }
-
-    fn metrics(&self) -> Option<String> {
-        self.metrics.as_ref().map(|metrics| metrics.page())
-    }
 }
 
 impl fmt::Debug for Telemetry {

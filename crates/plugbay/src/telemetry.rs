@@ -2,8 +2,9 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use plugbay_core::observe::Observer as _;
-use plugbay_downstream::http::{Access, Address, AddressError, Listener, Unguarded, serve_metrics};
+use plugbay_downstream::http::{
+    Access, Address, AddressError, Listener, MetricsPage, Unguarded, serve_metrics,
+};
 use plugbay_telemetry::{Metrics, Otlp, OtlpSettings, Telemetry};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -41,6 +42,12 @@ pub fn start(metrics: bool, otlp: Option<OtlpSettings>) -> Arc<Telemetry> {
     Arc::new(Telemetry::new(metrics, otlp))
 }
 
+/// The metrics for Prometheus, if any are kept.
+pub fn page(telemetry: &Telemetry) -> Option<MetricsPage> {
+    let metrics = Arc::clone(telemetry.prometheus()?);
+    Some(Arc::new(move || metrics.page()))
+}
+
 /// Writes and sends what is left.
 pub async fn finish(telemetry: Arc<Telemetry>) {
     let _ = spawn_blocking(move || telemetry.finish()).await;
@@ -55,7 +62,7 @@ pub struct Page {
 pub async fn serve_page(
     address: &Address,
     allow_host: Vec<String>,
-    telemetry: &Arc<Telemetry>,
+    page: MetricsPage,
 ) -> Result<Page, CommandError> {
     let listener = Listener::bind(address).await.map_err(|error| {
         CommandError::failed(format!("cannot serve metrics at {address}: {error}"))
@@ -65,8 +72,6 @@ pub async fn serve_page(
     // Metrics need no token. The names in `Host` are checked all the same.
     let access = Access::with_callers(address, allow_host, Vec::new(), &[], None, true);
     let access = access.map_err(|Unguarded| CommandError::failed("the metrics cannot be guarded"))?;
-    let telemetry = Arc::clone(telemetry);
-    let page = Arc::new(move || telemetry.metrics().unwrap_or_default());
     let serving = tokio::spawn(async move {
         let _ = serve_metrics(listener, access, page).await;
     });

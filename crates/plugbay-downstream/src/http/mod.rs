@@ -63,6 +63,7 @@ struct Shared {
     /// Calls by the plain API.
     in_flight: InFlight,
     budget: Arc<Budget>,
+    metrics: Option<MetricsPage>,
 }
 
 impl Shared {
@@ -98,12 +99,14 @@ impl Limits {
     }
 }
 
-/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers.
+/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers. `metrics` are served beside
+/// MCP.
 pub async fn serve(
     gateway: Gateway,
     mut listener: impl Accept,
     access: Access,
     limits: Limits,
+    metrics: Option<MetricsPage>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     // Any host may come, with any capability; what one of them lacks is told when it is asked.
@@ -121,6 +124,7 @@ pub async fn serve(
         live_sessions: LiveSessions::default(),
         in_flight: InFlight::default(),
         budget,
+        metrics,
     });
     let slots = Arc::new(Semaphore::new(limits.connections));
     let (drain, draining) = watch::channel(false);

@@ -168,9 +168,9 @@ pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, Comman
     }
     let telemetry = telemetry::start(metrics.is_some(), settings::otlp());
     context.environment.telemetry = Some(Arc::clone(&telemetry));
-    let page = match metrics {
-        Some(MetricsPlace::At(address)) => {
-            let page = telemetry::serve_page(&address, allow_host.clone(), &telemetry).await?;
+    let page = match (metrics, telemetry::page(&telemetry)) {
+        (Some(MetricsPlace::At(address)), Some(metrics)) => {
+            let page = telemetry::serve_page(&address, allow_host.clone(), metrics).await?;
             context.output.note(format!("serving metrics at {}", page.address));
             Some(page)
         }
@@ -230,7 +230,8 @@ async fn serve_http(context: &Context, http: Http) -> Result<(), CommandError> {
     let stop = stop_signal();
     context.output.note(format!("serving MCP at {address}"));
     let _following = follow.map(|follow| AbortOnDrop(tokio::spawn(follow.run())));
-    let hosts = |gateway| http::serve(gateway, listener, access, limits, stop);
+    let metrics = context.environment.telemetry.as_ref().and_then(|telemetry| telemetry::page(telemetry));
+    let hosts = |gateway| http::serve(gateway, listener, access, limits, metrics, stop);
     Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
 }
 

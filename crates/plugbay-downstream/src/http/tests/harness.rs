@@ -69,7 +69,7 @@ impl Harness {
                 std::future::pending::<()>().await;
             }
         };
-        let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, stopped));
+        let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, None, stopped));
         Self { snapshots, servers, host_registry, agents, listener, stop: Some(stop), serving }
     }
 
