@@ -75,7 +75,7 @@ impl Shared {
         tracing::info!("{} callers may not connect any more: their sessions end", callers.len());
         self.sessions.revoke(callers);
         self.live_sessions.each(|session| {
-            if callers.contains(&session.owner()) {
+            if callers.contains(&session.caller()) {
                 session.revoke();
             }
         });
