@@ -97,8 +97,12 @@ fn key(caller: Caller, kind: Kind, name: &str) -> String {
         Kind::Client => "client",
         Kind::Connection => "connection",
     };
-    let name: String = name.chars().take(LONGEST).collect();
-    format!("{kind}:{}:{name}", hex(&caller.owner().0))
+    let caller = hex(&caller.owner().0);
+    match name.len() {
+        0..=LONGEST => format!("{kind}:{caller}:{name}"),
+        // A client may call itself anything: what is longer than an id is kept as a digest.
+        _ => format!("long {kind}:{caller}:{}", hex(&Sha256::digest(name))),
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -125,4 +129,18 @@ pub(super) fn name(headers: &HeaderMap) -> Result<Option<&str>, Rejection> {
 
 fn is_visible(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_keys_of_long_client_names_differ() {
+        let beginning = "x".repeat(LONGEST);
+        let of = |name: &str| key(Caller::default(), Kind::Client, name);
+        let keys = [of(&beginning), of(&format!("{beginning}1")), of(&format!("{beginning}2"))];
+        assert!(keys[0] != keys[1] && keys[1] != keys[2], "{keys:?}");
+        assert!(of(&"x".repeat(1_000_000)).len() < 300);
+    }
 }
