@@ -60,6 +60,7 @@ impl Observers {
                 (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect });
             }
         }
+        drop(state);
         Observing { observers: self.clone(), number }
     }
 
@@ -102,6 +103,13 @@ impl Observers {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing can panic half-way through a change, so a poisoned list is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observing {
+    /// Tells the observers of one server apart.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 }
 

@@ -156,7 +156,7 @@ impl SessionPool {
         }
         let instance = self.spawn(group);
         if own.held.contains_key(server) {
-            instance.handle.send(Command::Hold(true));
+            instance.handle.hold(true);
         }
         let handle = instance.handle.clone();
         own.instances.insert(server.clone(), instance);
@@ -202,7 +202,7 @@ impl SessionPool {
             own.held.insert(server.clone(), now);
         }
         if let Some(instance) = own.instances.get(server).filter(|_| (before > 0) != (now > 0)) {
-            instance.handle.send(Command::Hold(now > 0));
+            instance.handle.hold(now > 0);
         }
     }
 }

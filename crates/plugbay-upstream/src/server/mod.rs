@@ -33,6 +33,8 @@ use crate::{
 pub struct ServerHandle {
     pub spec: Arc<ServerSpec>,
     commands: mpsc::UnboundedSender<Command>,
+    /// Tells those apart who share the server.
+    user: u64,
     status: watch::Receiver<Status>,
 }
 
@@ -82,7 +84,17 @@ impl ServerHandle {
         let (status_sender, status) = watch::channel(Status::default());
         let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);
         tokio::spawn(actor.run());
-        Self { spec, commands, status }
+        Self { spec, user: 0, commands, status }
+    }
+
+    /// The same handle for one of several users.
+    pub(crate) fn of_user(&self, user: u64) -> Self {
+        Self { user, ..self.clone() }
+    }
+
+    /// Whether the server must not be stopped when it is idle, as far as this user is concerned.
+    pub(crate) fn hold(&self, held: bool) {
+        self.send(Command::Hold { user: self.user, held });
     }
 
     pub fn name(&self) -> &ServerName {
