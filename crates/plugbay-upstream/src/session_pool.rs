@@ -20,7 +20,7 @@ use crate::{
     instances::{Instances, SessionFile, User},
     observers::{Observers, Observing},
     pool::Pool,
-    server::{Command, Condition, ServerHandle},
+    server::{Command, Condition, ServerContext, ServerHandle},
     slots::Slots,
     spec::{ServerSpec, Transport},
 };
@@ -58,7 +58,6 @@ struct OwnInstance {
     handle: ServerHandle,
     observers: Observers,
     _observing: Observing,
-    _file: Option<OwnFile>,
 }
 
 /// Tells the files of a session from those of others.
@@ -69,8 +68,10 @@ pub struct SessionLabel {
     pub lasts: bool,
 }
 
-/// The file of a session that does not come back; removed on drop.
-struct OwnFile(PathBuf);
+/// The file of a session that does not come back; removed on drop. The actor of the server owns it, so that no process
+/// is left that could write it again.
+#[derive(Debug)]
+pub(crate) struct OwnFile(PathBuf);
 
 impl Drop for OwnFile {
     fn drop(&mut self) {
@@ -174,12 +175,13 @@ impl SessionPool {
     fn spawn(&self, group: &Arc<SessionGroup>) -> OwnInstance {
         let observers = Observers::default();
         let observing = observers.add(&group.spec, &self.user.observer);
-        let context = self.instances.context(Arc::clone(&self.user.host_registry), observers.clone());
         let (spec, file) = group.launch(&self.label.name);
-        let file = file.filter(|_| !self.label.lasts).map(OwnFile);
+        let file = file.filter(|_| !self.label.lasts).map(|path| Arc::new(OwnFile(path)));
+        let context = self.instances.context(Arc::clone(&self.user.host_registry), observers.clone());
+        let context = ServerContext { _file: file, ..context };
         let slots = Some(Arc::clone(&group.slots));
         let handle = ServerHandle::spawn_in(slots, spec, group.dialect(), context);
-        OwnInstance { group: Arc::clone(group), handle, observers, _observing: observing, _file: file }
+        OwnInstance { group: Arc::clone(group), handle, observers, _observing: observing }
     }
 
     fn each_own(&self, act: impl Fn(&ServerHandle)) {

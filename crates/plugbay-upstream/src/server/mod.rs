@@ -23,6 +23,7 @@ pub use message::{Condition, Report, Status};
 use crate::{
     link::Launcher,
     observers::Observers,
+    session_pool::OwnFile,
     slots::{SlotRequest, Slots},
     spec::ServerSpec,
     starts::Starts,
@@ -32,9 +33,9 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     pub spec: Arc<ServerSpec>,
-    commands: mpsc::UnboundedSender<Command>,
     /// Tells those apart who share the server.
     user: u64,
+    commands: mpsc::UnboundedSender<Command>,
     status: watch::Receiver<Status>,
 }
 
@@ -51,6 +52,8 @@ pub struct ServerContext {
     pub observers: Observers,
     /// For an instance of one session: the slots that it needs one of to run.
     pub(crate) slots: Option<SlotRequest>,
+    /// The file of its session, which goes when the last process has ended.
+    pub(crate) _file: Option<Arc<OwnFile>>,
 }
 
 impl ServerContext {
@@ -61,7 +64,7 @@ impl ServerContext {
         host_registry: Arc<HostRegistry>,
         observers: Observers,
     ) -> Self {
-        Self { launcher, tickets, starts, host_registry, observers, slots: None }
+        Self { launcher, tickets, starts, host_registry, observers, slots: None, _file: None }
     }
 }
 
