@@ -42,8 +42,8 @@ impl HostRegistry {
     /// Servers of this registry are told what the hosts of `other` can do, now and later, but cannot ask them.
     pub fn declare_for(self: &Arc<Self>, other: &Arc<Self>) {
         push_live(&mut other.lock().above, Arc::downgrade(self));
-        self.can(other.client_capabilities());
-        self.knows(&other.extensions());
+        self.add_capabilities(other.client_capabilities());
+        self.add_extensions(&other.extensions());
     }
 
     /// What servers are told that they can ask for.
@@ -51,14 +51,14 @@ impl HostRegistry {
         self.lock().client_capabilities
     }
 
-    /// Hosts can do this too. `false`: that was known.
-    pub fn can(&self, client_capabilities: ClientCapabilities) -> bool {
+    /// Adds what hosts can do. `false`: that was known.
+    pub fn add_capabilities(&self, client_capabilities: ClientCapabilities) -> bool {
         let mut hosts = self.lock();
         let wider = hosts.client_capabilities.with(client_capabilities);
         let grown = std::mem::replace(&mut hosts.client_capabilities, wider) != wider;
         drop(hosts);
         if grown {
-            self.each_above(|above| _ = above.can(wider));
+            self.each_above(|above| _ = above.add_capabilities(wider));
         }
         grown
     }
@@ -68,11 +68,11 @@ impl HostRegistry {
         self.lock().extensions.clone()
     }
 
-    /// Hosts have declared this too. `false`: that was known.
-    pub fn knows(&self, extensions: &Extensions) -> bool {
+    /// Adds what hosts have declared. `false`: that was known.
+    pub fn add_extensions(&self, extensions: &Extensions) -> bool {
         let grown = self.lock().extensions.join(extensions);
         if grown {
-            self.each_above(|above| _ = above.knows(extensions));
+            self.each_above(|above| _ = above.add_extensions(extensions));
         }
         grown
     }
@@ -247,10 +247,16 @@ mod tests {
     #[test]
     fn what_hosts_can_do_only_grows() {
         let host_registry = HostRegistry::default();
-        assert!(!host_registry.can(ClientCapabilities::NONE));
-        assert!(host_registry.can(ClientCapabilities { form: true, ..ClientCapabilities::NONE }));
-        assert!(host_registry.can(ClientCapabilities { roots: true, ..ClientCapabilities::NONE }));
-        assert!(!host_registry.can(ClientCapabilities { form: true, ..ClientCapabilities::NONE }));
+        assert!(!host_registry.add_capabilities(ClientCapabilities::NONE));
+        assert!(
+            host_registry.add_capabilities(ClientCapabilities { form: true, ..ClientCapabilities::NONE })
+        );
+        assert!(
+            host_registry.add_capabilities(ClientCapabilities { roots: true, ..ClientCapabilities::NONE })
+        );
+        assert!(
+            !host_registry.add_capabilities(ClientCapabilities { form: true, ..ClientCapabilities::NONE })
+        );
         assert_eq!(
             host_registry.client_capabilities(),
             ClientCapabilities { form: true, roots: true, ..ClientCapabilities::NONE }
@@ -260,11 +266,11 @@ mod tests {
     #[test]
     fn hosts_of_a_session_count_for_the_servers_that_it_uses() {
         let [server, gateway, one, other] = [(); 4].map(|()| Arc::new(HostRegistry::default()));
-        one.can(ClientCapabilities { form: true, ..ClientCapabilities::NONE });
+        one.add_capabilities(ClientCapabilities { form: true, ..ClientCapabilities::NONE });
         server.include(&gateway);
         gateway.include(&one);
         gateway.include(&other);
-        other.can(ClientCapabilities { roots: true, ..ClientCapabilities::NONE });
+        other.add_capabilities(ClientCapabilities { roots: true, ..ClientCapabilities::NONE });
         let both = ClientCapabilities { form: true, roots: true, ..ClientCapabilities::NONE };
         assert_eq!(server.client_capabilities(), both, "known before and after");
         assert!(!one.client_capabilities().roots, "another session's capabilities stay there");

@@ -3,6 +3,7 @@
 //! No clock and no process in here: events come in with the time, decisions go out.
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -72,15 +73,15 @@ pub struct Lifecycle {
     state: State,
     /// Failures since the server was last of use.
     failures: u32,
-    /// It shall not rest.
-    held: bool,
+    /// The users for whom it shall not rest.
+    holders: BTreeSet<u64>,
     /// Spreads retries so that servers which failed together do not come back together.
     jitter: u64,
 }
 
 impl Lifecycle {
     pub fn new(patience: Patience, seed: u64) -> Self {
-        Self { patience, state: State::Idle, failures: 0, held: false, jitter: seed }
+        Self { patience, state: State::Idle, failures: 0, holders: BTreeSet::new(), jitter: seed }
     }
 
     pub fn state(&self) -> &State {
@@ -114,14 +115,16 @@ impl Lifecycle {
         self.wanted(now)
     }
 
-    /// Whether somebody has its tools in sight. If not any more, it is unused from now on.
-    pub fn held(&mut self, held: bool, now: Instant) {
-        self.held = held;
-        self.used(now);
+    /// Whether this user has its tools in sight. If nobody has any more, it is unused from now on.
+    pub fn held(&mut self, user: u64, held: bool, now: Instant) {
+        let changed = if held { self.holders.insert(user) } else { self.holders.remove(&user) };
+        if changed {
+            self.used(now);
+        }
     }
 
     pub fn is_held(&self) -> bool {
-        self.held
+        !self.holders.is_empty()
     }
 
     fn used(&mut self, now: Instant) {
@@ -171,7 +174,7 @@ impl Lifecycle {
             return None;
         }
         match &mut self.state {
-            State::Ready { idle_since } if busy || self.held => {
+            State::Ready { idle_since } if busy || !self.holders.is_empty() => {
                 *idle_since = now;
                 None
             }

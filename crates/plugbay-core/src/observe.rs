@@ -109,11 +109,6 @@ pub trait Observer: Send + Sync + fmt::Debug {
     fn is_on(&self) -> bool;
 
     fn starts(&self, call: &StartingCall<'_>) -> Box<dyn Observation>;
-
-    /// The metrics as text for Prometheus, if there are any.
-    fn metrics(&self) -> Option<String> {
-        None
-    }
 }
 
 /// One call that is being observed.

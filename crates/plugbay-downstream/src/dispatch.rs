@@ -208,12 +208,13 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     if !may_use(context, route, &snapshot) {
         return context.refuse(&unknown_tool(request));
     }
-    if let Err(limited) = context.gateway().principal.admit(snapshot.layout.settings.call_limits) {
-        return refuse_limited(context, route, &snapshot, limited);
-    }
-    let ticket = context.gateway().tickets.next();
-    if !session.reserve(request.message.slice(request.id.clone()), ticket, &route.server) {
+    let (id, ticket) = (request.message.slice(request.id.clone()), context.gateway().tickets.next());
+    if !session.reserve(id.clone(), ticket, &route.server) {
         return context.refuse(&Refusal::IdInUse);
+    }
+    if let Err(limited) = context.gateway().principal.admit(snapshot.layout.settings.call_limits) {
+        session.release(&id);
+        return refuse_limited(context, route, &snapshot, limited);
     }
     if server_era.is_some() && snapshot.layout.settings.learn > 0 {
         count_use(context, route);

@@ -129,7 +129,7 @@ impl Principal {
         self.narrowed(now).is_none_or(|granted| granted.knows(server))
     }
 
-    /// Whether the caller may see what concerns no single tool.
+    /// Whether the caller may use some tools only, so that what concerns no single tool is not for it.
     pub(crate) fn is_restricted(&self) -> bool {
         self.account.grant.tools.is_some()
     }

@@ -30,8 +30,6 @@ pub struct Telemetry {
     audit: RwLock<Option<Arc<Audit>>>,
     metrics: Option<Arc<Metrics>>,
     otlp: Option<Arc<Otlp>>,
-    /// The metrics have an address of their own, and are not served beside MCP.
-    apart: AtomicBool,
 }
 
 impl Telemetry {
@@ -46,11 +44,6 @@ impl Telemetry {
         *audit = settings.map(Audit::at);
         let on = audit.is_some() || self.metrics.is_some() || self.otlp.is_some();
         self.on.store(on, Ordering::Relaxed);
-    }
-
-    /// From now on the metrics are served at an address of their own only.
-    pub fn keep_apart(&self) {
-        self.apart.store(true, Ordering::Relaxed);
     }
 
     pub fn prometheus(&self) -> Option<&Arc<Metrics>> {
@@ -81,11 +74,6 @@ impl Observer for Telemetry {
             metrics: self.metrics.as_ref().map(|metrics| metrics.starts(call)),
             otlp: self.otlp.as_ref().map(|otlp| otlp.starts(call)),
         })
-    }
-
-    fn metrics(&self) -> Option<String> {
-        let beside = self.metrics.as_ref().filter(|_| !self.apart.load(Ordering::Relaxed));
-        beside.map(|metrics| metrics.page())
     }
 }
 

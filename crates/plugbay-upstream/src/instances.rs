@@ -95,7 +95,18 @@ pub struct Attached {
     /// If each session has an instance of its own: how to make one.
     pub sessions: Option<Arc<SessionGroup>>,
     observing: Observing,
+    handle: UserHandle,
     instance: Arc<Instance>,
+}
+
+/// The handle of one user; the server is no longer held for it when this is dropped.
+#[derive(Debug)]
+struct UserHandle(ServerHandle);
+
+impl Drop for UserHandle {
+    fn drop(&mut self) {
+        self.0.hold(false);
+    }
 }
 
 impl Instances {
@@ -143,7 +154,8 @@ impl Instances {
         }
         let spec = Arc::new(spec.clone());
         let observing = instance.observers.add(&spec, &user.observer);
-        Attached { spec, sharing, sessions, observing, instance }
+        let handle = UserHandle(instance.handle.of_user(observing.number()));
+        Attached { spec, sharing, sessions, observing, handle, instance }
     }
 
     fn find(&self, key: Key, known: Option<Dialect>) -> Arc<Instance> {
@@ -192,7 +204,7 @@ impl Instances {
 
 impl Attached {
     pub fn handle(&self) -> &ServerHandle {
-        &self.instance.handle
+        &self.handle.0
     }
 
     /// Whether it is the server that is wanted now. Another limit of instances applies at once.
@@ -216,8 +228,8 @@ impl Attached {
 
     /// Ends the gateway's part; returns when no process is left, if it was the last.
     pub async fn detach(self) {
-        let Self { observing, instance, .. } = self;
-        drop(observing);
+        let Self { observing, handle, instance, .. } = self;
+        drop((observing, handle));
         if let Some(instance) = Arc::into_inner(instance) {
             instance.handle.stop().await;
         }

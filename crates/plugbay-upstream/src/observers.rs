@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::{server::Report, spec::ServerSpec};
 
-/// Takes the reports of a server.
+/// Takes the reports of a server, in their order. It is called under a lock, so it only passes them on.
 pub type Reports = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Somebody who hears of servers.
@@ -53,13 +53,14 @@ impl Observers {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        let known = [state.offer.clone().map(Ok), state.failure.clone().map(Err)];
-        let dialect = state.dialect;
         state.observers.push((number, Arc::clone(spec), observer.clone()));
-        drop(state);
-        for (outcome, dialect) in known.into_iter().flatten().zip(dialect.into_iter().cycle()) {
-            (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect });
+        if let Some(dialect) = state.dialect {
+            let known = [state.offer.clone().map(Ok), state.failure.clone().map(Err)];
+            for outcome in known.into_iter().flatten() {
+                (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect });
+            }
         }
+        drop(state);
         Observing { observers: self.clone(), number }
     }
 
@@ -83,10 +84,8 @@ impl Observers {
             Ok(offer) => (state.offer, state.failure) = (Some(Arc::clone(offer)), None),
             Err(failure) => state.failure = Some(Arc::clone(failure)),
         }
-        let observers = state.observers.clone();
-        drop(state);
-        for (_, spec, observer) in observers {
-            (observer.reports)(Report { spec, outcome: outcome.clone(), dialect });
+        for (_, spec, observer) in &state.observers {
+            (observer.reports)(Report { spec: Arc::clone(spec), outcome: outcome.clone(), dialect });
         }
     }
 
@@ -104,6 +103,13 @@ impl Observers {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing can panic half-way through a change, so a poisoned list is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observing {
+    /// Tells the observers of one server apart.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 }
 

@@ -46,7 +46,7 @@ impl Pool {
     pub fn replace(&self, servers: ServerSet) -> Arc<ServerSet> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for handle in held.keys().filter_map(|server| servers.lasting(server)) {
-            handle.send(Command::Hold(true));
+            handle.hold(true);
         }
         let mut place = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *place, Arc::new(servers))
@@ -61,7 +61,7 @@ impl Pool {
             held.insert(server.clone(), now);
         }
         if let Some(handle) = self.servers().lasting(server).filter(|_| (before > 0) != (now > 0)) {
-            handle.send(Command::Hold(now > 0));
+            handle.hold(now > 0);
         }
     }
 

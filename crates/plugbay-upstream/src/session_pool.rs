@@ -20,7 +20,7 @@ use crate::{
     instances::{Instances, SessionFile, User},
     observers::{Observers, Observing},
     pool::Pool,
-    server::{Command, Condition, ServerHandle},
+    server::{Command, Condition, ServerContext, ServerHandle},
     slots::{GroupId, SlotUser, Slots},
     spec::{ServerSpec, Transport},
 };
@@ -59,7 +59,6 @@ struct OwnInstance {
     handle: ServerHandle,
     observers: Observers,
     _observing: Observing,
-    _file: Option<OwnFile>,
 }
 
 /// Tells the files of a session from those of others.
@@ -72,8 +71,10 @@ pub struct SessionLabel {
     pub lasts: bool,
 }
 
-/// The file of a session that does not come back; removed on drop.
-struct OwnFile(PathBuf);
+/// The file of a session that does not come back; removed on drop. The actor of the server owns it, so that no process
+/// is left that could write it again.
+#[derive(Debug)]
+pub(crate) struct OwnFile(PathBuf);
 
 impl Drop for OwnFile {
     fn drop(&mut self) {
@@ -168,7 +169,7 @@ impl SessionPool {
         }
         let instance = self.spawn(group);
         if own.held.contains_key(server) {
-            instance.handle.send(Command::Hold(true));
+            instance.handle.hold(true);
         }
         let handle = instance.handle.clone();
         own.instances.insert(server.clone(), instance);
@@ -186,13 +187,14 @@ impl SessionPool {
     fn spawn(&self, group: &Arc<SessionGroup>) -> OwnInstance {
         let observers = Observers::default();
         let observing = observers.add(&group.spec, &self.user.observer);
-        let context = self.instances.context(Arc::clone(&self.user.host_registry), observers.clone());
         let (spec, file) = group.launch(&self.label.name);
-        let file = file.filter(|_| !self.label.lasts).map(OwnFile);
+        let file = file.filter(|_| !self.label.lasts).map(|path| Arc::new(OwnFile(path)));
+        let context = self.instances.context(Arc::clone(&self.user.host_registry), observers.clone());
+        let context = ServerContext { _file: file, ..context };
         let user = SlotUser { group: group.id.clone(), caller: Arc::clone(&self.label.caller) };
         let slots = Some((Arc::clone(&group.slots), user));
         let handle = ServerHandle::spawn_in(slots, spec, group.dialect(), context);
-        OwnInstance { group: Arc::clone(group), handle, observers, _observing: observing, _file: file }
+        OwnInstance { group: Arc::clone(group), handle, observers, _observing: observing }
     }
 
     fn each_own(&self, act: impl Fn(&ServerHandle)) {
@@ -215,7 +217,7 @@ impl SessionPool {
             own.held.insert(server.clone(), now);
         }
         if let Some(instance) = own.instances.get(server).filter(|_| (before > 0) != (now > 0)) {
-            instance.handle.send(Command::Hold(now > 0));
+            instance.handle.hold(now > 0);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::SystemTime,
 };
 
 use plugbay_core::{
@@ -29,7 +30,7 @@ use plugbay_upstream::{
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
-    task::{JoinHandle, JoinSet},
+    task::{JoinHandle, JoinSet, spawn_blocking},
 };
 
 use self::models::terms;
@@ -40,7 +41,7 @@ use crate::{
     embeddings, files,
     log_files::LogFiles,
     publisher::{CatalogConfig, Publisher, Reconfigure},
-    sessions::{Common, Sessions},
+    sessions::{self, Common, Sessions},
     telemetry,
     usage::Usage,
     warmth::Warmth,
@@ -121,6 +122,9 @@ impl App {
         let user = User { host_registry: Arc::clone(&host_registry), observer };
 
         let session_files = cache_folder.as_ref().map(|folder| folder.join("sessions"));
+        if let Some(folder) = session_files.clone().filter(|_| many) {
+            spawn_blocking(move || sessions::remove_old_files(&folder, SystemTime::now()));
+        }
         instances.starts.set_slots(settings.limits.starts);
         let mut publisher = Publisher::new(Cache::new(cache_folder));
         let warmth = Warmth::new(settings, publisher.confirmations());

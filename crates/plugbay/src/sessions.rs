@@ -2,8 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use plugbay_core::{
@@ -29,9 +31,23 @@ use crate::config::hex_digest;
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// So many digits tell the files of sessions apart.
 const LABEL: usize = 24;
+/// A file of a session that was not written for so long is removed.
+const FILE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 const SWEEP: Duration = Duration::from_secs(10);
-/// So many of them are kept; beyond, the one that was unused longest ends.
+/// So many lasting sessions are kept; beyond, the one that was unused longest ends.
 const LIMIT: usize = 4096;
+
+/// Removes the files of sessions that were not written for a month: no session comes back to them.
+pub(crate) fn remove_old_files(folder: &Path, now: SystemTime) {
+    let Ok(files) = fs::read_dir(folder) else { return };
+    for file in files.flatten() {
+        let written = file.metadata().and_then(|metadata| metadata.modified());
+        let is_old = |written| now.duration_since(written).is_ok_and(|age| age >= FILE_AGE);
+        if written.is_ok_and(is_old) {
+            let _ = fs::remove_file(file.path()); // another gateway may have been faster
+        }
+    }
+}
 
 /// All sessions of one gateway.
 pub(crate) struct Sessions {
@@ -50,9 +66,9 @@ pub(crate) struct Sessions {
 }
 
 struct Entry {
-    /// Gone when nobody views the session any more,
+    /// The servers of the session, for as long as somebody views it or it lasts.
     servers: Weak<SessionPool>,
-    /// unless the session lasts.
+    /// Keeps the servers of a session that lasts.
     kept: Option<Arc<SessionPool>>,
     used: Instant,
     host_registry: Arc<HostRegistry>,
@@ -94,8 +110,9 @@ impl Sessions {
 
     /// The view of this session, which begins if need be.
     pub(crate) fn enter(&self, key: &SessionKey) -> SessionView {
-        // Any host may come. A server that many use must not be opened anew for each: it would forget.
-        if self.host_registry.can(ClientCapabilities::ALL) {
+        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would have to be
+        // started again for the next host.
+        if self.host_registry.add_capabilities(ClientCapabilities::ALL) {
             self.pool.client_capabilities_grew();
         }
         let mut entries = self.lock();
@@ -105,7 +122,7 @@ impl Sessions {
             entry.used = Instant::now();
             return entry.view(servers);
         }
-        let evicted = (key.lasts() && entries.len() >= LIMIT).then(|| evict(&mut entries)).flatten();
+        let evicted = if key.lasts() { make_room(&mut entries) } else { None };
         let (entry, servers) = self.begin(key);
         let view = entry.view(servers);
         entries.insert(key.clone(), entry);
@@ -261,8 +278,11 @@ impl Entry {
     }
 }
 
-/// Takes out the lasting session that nobody views and that was unused longest.
-fn evict(entries: &mut HashMap<SessionKey, Entry>) -> Option<Entry> {
+/// Takes out the lasting session that nobody views and that was unused longest, if there are too many.
+fn make_room(entries: &mut HashMap<SessionKey, Entry>) -> Option<Entry> {
+    if entries.len() < LIMIT || entries.keys().filter(|key| key.lasts()).count() < LIMIT {
+        return None;
+    }
     let unused = entries.iter().filter(|(key, entry)| key.lasts() && !entry.is_viewed());
     let oldest = unused.min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
     oldest.and_then(|key| entries.remove(&key))
@@ -308,5 +328,51 @@ async fn look_after(
             Event::Report(key, report) => sessions.reported(&key, report),
             Event::Sweep => sessions.sweep(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plugbay_core::{catalog::Catalog, failure::Failure, surface::Layout};
+
+    use super::*;
+
+    fn sessions() -> Arc<Sessions> {
+        let snapshot = Snapshot::new(Arc::new(Catalog::default()), Arc::new(Layout::default()), true);
+        Sessions::new(Common {
+            pool: Arc::default(),
+            instances: Instances::new(Arc::new(|_, _| Err(Failure::new("none", Vec::new())))),
+            host_registry: Arc::default(),
+            base: watch::Sender::new(snapshot).subscribe(),
+            status_changed: Arc::default(),
+            switched: Arc::default(),
+        })
+    }
+
+    #[tokio::test]
+    async fn lasting_sessions_give_way_to_each_other_only() {
+        let sessions = sessions();
+        let lasting = |number: usize| sessions.enter(&SessionKey::lasting(number.to_string()));
+        let first = Arc::downgrade(&lasting(0).servers);
+        let connections: Vec<_> =
+            (0..LIMIT).map(|number| sessions.enter(&SessionKey::new(number.to_string()))).collect();
+        lasting(1);
+        assert!(first.upgrade().is_some(), "connections take no place of lasting sessions");
+        drop(connections);
+        (2..LIMIT).for_each(|number| drop(lasting(number)));
+        assert!(first.upgrade().is_some());
+        lasting(LIMIT);
+        assert!(first.upgrade().is_none(), "the one that was unused longest");
+    }
+
+    #[test]
+    fn session_files_of_last_month_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("memory-x.json");
+        fs::write(&file, "").unwrap();
+        remove_old_files(folder.path(), SystemTime::now() + FILE_AGE - Duration::from_secs(60));
+        assert!(file.exists());
+        remove_old_files(folder.path(), SystemTime::now() + FILE_AGE);
+        assert!(!file.exists());
     }
 }

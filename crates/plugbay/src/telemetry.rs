@@ -3,7 +3,9 @@
 use std::{str::FromStr, sync::Arc};
 
 use plugbay_core::{name::ServerName, server_state::ServerState};
-use plugbay_downstream::http::{Access, Address, AddressError, Listener, Unguarded, serve_metrics};
+use plugbay_downstream::http::{
+    Access, Address, AddressError, Listener, MetricsPage, Unguarded, serve_metrics,
+};
 use plugbay_telemetry::{Metrics, Otlp, OtlpSettings, ServerGauge, Telemetry};
 use plugbay_upstream::Status;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -42,6 +44,12 @@ pub fn start(metrics: bool, otlp: Option<OtlpSettings>) -> Arc<Telemetry> {
     Arc::new(Telemetry::new(metrics, otlp))
 }
 
+/// The metrics for Prometheus, if any are kept.
+pub fn page(telemetry: &Telemetry) -> Option<MetricsPage> {
+    let metrics = Arc::clone(telemetry.prometheus()?);
+    Some(Arc::new(move || metrics.page()))
+}
+
 /// A server of which sessions have their own is in use if one of these runs.
 pub fn gauge((name, status): (ServerName, Status), own: &[(ServerName, i32)]) -> ServerGauge {
     let of_sessions = own.iter().filter(|(server, _)| *server == name).map(|(_, pid)| *pid);
@@ -67,7 +75,7 @@ pub struct Page {
 pub async fn serve_page(
     address: &Address,
     allow_host: Vec<String>,
-    telemetry: &Arc<Telemetry>,
+    page: MetricsPage,
 ) -> Result<Page, CommandError> {
     let place = address.at("/metrics");
     // On this machine metrics need no token. The names in `Host` are checked all the same.
@@ -81,9 +89,6 @@ pub async fn serve_page(
             .hint("choose another address, or port 0 for any free port")
     })?;
     let address = listener.address()?.at("/metrics");
-    telemetry.keep_apart();
-    let metrics = telemetry.prometheus().cloned();
-    let page = Arc::new(move || metrics.as_ref().map(|metrics| metrics.page()).unwrap_or_default());
     let serving = tokio::spawn(async move {
         let _ = serve_metrics(listener, access, page).await;
     });

@@ -148,7 +148,9 @@ impl TokenStore {
         let tools = token.tools.as_ref().map(ToolGrant::compile).transpose();
         let tools = tools.map_err(|error| broken(&format!("has a bad pattern: {error}")))?;
         let owner = Sha256::digest([b"plugbay caller ", key.as_bytes(), &digest].concat()).into();
-        let expires = token.expires.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+        let moment = |seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        let expires = token.expires.map(|at| moment(at).ok_or_else(|| broken("has no valid expiry")));
+        let expires = expires.transpose()?;
         let name = Some(Arc::from(token.name.as_str()));
         Ok(NamedToken { digest, owner, expires, grant: Grant { name, tools, limits: token.limits } })
     }
@@ -272,6 +274,13 @@ mod tests {
         let text = fs::read_to_string(&store.0).unwrap();
         assert!(!text.contains(&secret[3..]) && text.contains(&hex(&Sha256::digest(&secret))));
         assert_eq!(fs::metadata(&store.0).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_token_with_an_expiry_beyond_the_clock_is_broken() {
+        let (_folder, store) = store();
+        store.create(StoredToken { expires: Some(u64::MAX), ..token("ci") }).unwrap();
+        assert!(store.named().unwrap_err().message.contains("has no valid expiry"));
     }
 
     #[test]

@@ -215,7 +215,7 @@ impl Bridge {
         !waits && !self.questions.values().any(|other| *other == connection)
     }
 
-    /// Whether the host waits for an answer.
+    /// Whether the host waits for no answer.
     pub fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }

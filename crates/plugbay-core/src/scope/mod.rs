@@ -8,6 +8,8 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use self::package::PackageNames;
+
 /// How far one process of a server is shared.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
@@ -66,6 +68,9 @@ struct Family {
     kind: String,
     /// Packages, images, modules and commands, in lower case and with `-` for `_`.
     names: Vec<String>,
+    /// The beginnings of further names, of a publisher whose servers are all of this kind.
+    #[serde(default)]
+    prefixes: Vec<String>,
     #[serde(default)]
     file_variable: Option<String>,
 }
@@ -80,8 +85,10 @@ static KNOWN: LazyLock<HashMap<&str, &Family>> = LazyLock::new(|| {
 /// The scope of a server: as configured, else by what is known of it. A server that is not known gets one process for
 /// each session, as each host has its own where there is no gateway.
 pub fn choose(launch: &Launch<'_>, configured: Option<Scope>, project: &str) -> ScopeChoice {
-    let known = known(launch);
-    let file_variable = known.and_then(|family| family.file_variable.as_deref());
+    let (known, is_image) =
+        known(launch).map_or((None, false), |(family, is_image)| (Some(family), is_image));
+    // A container gets neither the variables of plugbay nor its files.
+    let file_variable = known.filter(|_| !is_image).and_then(|family| family.file_variable.as_deref());
     let (scope, why) = match (configured, launch, known) {
         (Some(scope), ..) => (scope, "configured".to_owned()),
         (None, Launch::Url, _) => (Scope::Shared, "a URL".to_owned()),
@@ -95,9 +102,16 @@ pub fn choose(launch: &Launch<'_>, configured: Option<Scope>, project: &str) -> 
     ScopeChoice { scope, why, file_variable }
 }
 
-fn known(launch: &Launch<'_>) -> Option<&'static Family> {
+/// What is known of the server, and whether it runs in a container.
+fn known(launch: &Launch<'_>) -> Option<(&'static Family, bool)> {
     let Launch::Command { command, args, .. } = launch else { return None };
-    package::names(command, args).iter().find_map(|name| KNOWN.get(name.as_str()).copied())
+    let PackageNames { names, is_image } = package::names(command, args);
+    names.iter().find_map(|name| family(name)).map(|family| (family, is_image))
+}
+
+fn family(name: &str) -> Option<&'static Family> {
+    let begins = |family: &&Family| family.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()));
+    KNOWN.get(name).copied().or_else(|| FAMILIES.iter().find(begins))
 }
 
 /// Whether the launch names something in the project, which is another one in the next project.

@@ -1,14 +1,26 @@
 //! The names by which a launch may be known: the package that a runner starts, a module, an image, or the command.
 
-/// The names, the most telling first, in lower case and with `-` for `_`.
-pub(super) fn names(command: &str, args: &[String]) -> Vec<String> {
-    let words: Vec<&str> = std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
-    let mut found = Vec::new();
-    collect(&words, &mut found);
-    found.iter().map(|name| name.to_lowercase().replace('_', "-")).filter(|name| !name.is_empty()).collect()
+/// The names by which a launch may be known.
+#[derive(Debug, Default)]
+pub(super) struct PackageNames {
+    /// The most telling first, in lower case and with `-` for `_`.
+    pub(super) names: Vec<String>,
+    /// They name the image of a container.
+    pub(super) is_image: bool,
 }
 
-fn collect(words: &[&str], found: &mut Vec<String>) {
+pub(super) fn names(command: &str, args: &[String]) -> PackageNames {
+    let words: Vec<&str> = std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+    let mut found = PackageNames::default();
+    collect(&words, &mut found);
+    for name in &mut found.names {
+        *name = name.to_lowercase().replace('_', "-");
+    }
+    found.names.retain(|name| !name.is_empty());
+    found
+}
+
+fn collect(words: &[&str], found: &mut PackageNames) {
     let Some((command, rest)) = words.split_first() else { return };
     let program = file_stem(command);
     match (program, rest) {
@@ -32,14 +44,18 @@ fn collect(words: &[&str], found: &mut Vec<String>) {
         ("node" | "bun" | "deno" | "tsx" | "java" | "dotnet", _) => script(rest, found),
         ("go", ["run", rest @ ..]) => script(rest, found),
         _ if program.starts_with("python") || program == "py" => module(rest, found),
-        _ => found.push(program.to_owned()),
+        _ => found.names.push(program.to_owned()),
     }
 }
 
 /// What `npx`, `uvx` and their like run: the package that an option names, and the command.
-fn runner(words: &[&str], found: &mut Vec<String>) {
-    const PACKAGE: [&str; 5] = ["-p", "--package", "--from", "--spec", "--with"];
-    const WITH_VALUE: [&str; 10] = [
+fn runner(words: &[&str], found: &mut PackageNames) {
+    const PACKAGE: [&str; 4] = ["-p", "--package", "--from", "--spec"];
+    const WITH_VALUE: [&str; 13] = [
+        // Packages beside the one that runs.
+        "--with",
+        "--with-editable",
+        "--with-requirements",
         "--python",
         "--directory",
         "--project",
@@ -56,9 +72,9 @@ fn runner(words: &[&str], found: &mut Vec<String>) {
         let (option, value) = word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
         let takes_next = value.is_none() && (PACKAGE.contains(&option) || WITH_VALUE.contains(&option));
         if PACKAGE.contains(&option) {
-            found.extend(value.or_else(|| words.get(at + 1).copied()).map(package));
+            found.names.extend(value.or_else(|| words.get(at + 1).copied()).map(package));
         } else if !is_option(word) {
-            found.push(package(word));
+            found.names.push(package(word));
             return collect(&words[at..], found); // `uv run python -m MODULE`
         }
         at += if takes_next { 2 } else { 1 };
@@ -73,31 +89,31 @@ fn package(word: &str) -> String {
 }
 
 /// `python -m MODULE` or `python SCRIPT`.
-fn module(words: &[&str], found: &mut Vec<String>) {
+fn module(words: &[&str], found: &mut PackageNames) {
     match words.iter().position(|word| *word == "-m") {
         Some(at) => {
             let module = words.get(at + 1).copied().unwrap_or_default();
-            found.push(module.replace('.', "-"));
-            found.extend(module.split('.').next().map(str::to_owned));
+            found.names.push(module.replace('.', "-"));
+            found.names.extend(module.split('.').next().map(str::to_owned));
         }
         None => script(words, found),
     }
 }
 
 /// A script by the package that it belongs to, else by its file.
-fn script(words: &[&str], found: &mut Vec<String>) {
+fn script(words: &[&str], found: &mut PackageNames) {
     let Some(path) = words.iter().find(|word| !is_option(word)) else { return };
     for folder in ["/node_modules/", "/site-packages/"] {
         if let Some((_, inside)) = path.rsplit_once(folder) {
             let parts = if inside.starts_with('@') { 2 } else { 1 };
-            found.push(inside.split('/').take(parts).collect::<Vec<_>>().join("/"));
+            found.names.push(inside.split('/').take(parts).collect::<Vec<_>>().join("/"));
         }
     }
-    found.push(file_stem(path.split('@').next().unwrap_or(path)).to_owned());
+    found.names.push(file_stem(path.split('@').next().unwrap_or(path)).to_owned());
 }
 
 /// The image of `docker run`, with and without the registry and the owner.
-fn image(words: &[&str], found: &mut Vec<String>) {
+fn image(words: &[&str], found: &mut PackageNames) {
     const ALONE: [&str; 9] =
         ["-i", "-t", "-it", "-ti", "-d", "--rm", "--init", "--interactive", "--privileged"];
     let start = words.iter().position(|word| *word == "run").map_or(0, |at| at + 1);
@@ -108,7 +124,8 @@ fn image(words: &[&str], found: &mut Vec<String>) {
             let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
             let last = last.split(':').next().unwrap_or(last);
             let owner = folder.rsplit('/').next().unwrap_or_default();
-            found.extend([format!("{owner}/{last}"), last.to_owned()]);
+            found.names.extend([format!("{owner}/{last}"), last.to_owned()]);
+            found.is_image = true;
             return;
         }
         at += if word.contains('=') || ALONE.contains(word) { 1 } else { 2 };

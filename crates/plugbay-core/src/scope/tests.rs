@@ -31,7 +31,15 @@ fn the_scope_of_known_servers_follows_from_the_package_in_their_launch() {
         ("uvx --python 3.12 mcp-server-fetch==2025.4.7", Shared),
         ("uv tool run mcp-server-time", Shared),
         ("uv run --directory /opt/s mcp-server-git", Project),
-        ("uv run --with mcp-server-time[all] python -m whatever", Shared),
+        ("uv run --with mcp-server-time[all] python -m whatever", Session),
+        ("uvx --with mcp-server-fetch my-stateful-server", Session),
+        ("uvx --with=mcp-server-fetch --with-editable mcp-server-time my-stateful-server", Session),
+        ("uvx --with httpx mcp-server-git", Project),
+        ("uvx awslabs.eks-mcp-server@latest", Shared),
+        ("npx -y firebase-tools@latest mcp", Project),
+        ("npx -y prisma mcp", Project),
+        ("toolbox --stdio", Session),
+        ("npx -y supergateway --stdio x", Session),
         ("uv --directory /opt/s run python -m mcp_server_git", Project),
         ("pipx run --spec mcp-server-git mcp-server-git", Project),
         ("python3.12 -m mcp_server_time --local-timezone UTC", Shared),
@@ -78,6 +86,18 @@ fn the_configured_scope_wins_and_every_scope_has_a_reason() {
     assert_eq!(choose(&launch, None, "/p").why, "browser");
     assert_eq!(choose(&Launch::Url, None, "/p").why, "a URL");
     assert_eq!(chosen("mine").1, "not a known server");
+}
+
+#[test]
+fn a_session_file_variable_never_goes_to_a_container() {
+    let variable = |command: &str, args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
+        choose(&Launch::Command { command, args: &args, cwd: None }, Some(Scope::Session), "/p").file_variable
+    };
+    let package = variable("npx", &["-y", "@modelcontextprotocol/server-memory"]);
+    assert_eq!(package, Some("MEMORY_FILE_PATH"));
+    assert_eq!(variable("docker", &["run", "-i", "--rm", "mcp/memory"]), None);
+    assert_eq!(variable("npx", &["-y", "mcp-knowledge-graph"]), None, "it takes an argument instead");
 }
 
 #[test]

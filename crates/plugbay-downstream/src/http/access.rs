@@ -25,7 +25,7 @@ use crate::{principal::Account, seal::Owner};
 /// Without a name it is a digest of the caller's token and all others that have none; the store gives that of a named
 /// one. Every process with these tokens has the same, and the holder of one token cannot compute it, so cannot forge
 /// what is sealed with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Caller(Option<[u8; 32]>);
 
 impl Caller {

@@ -75,15 +75,14 @@ fn answer(
 
 /// `/metrics` beside MCP. They name every server and tool, so a caller that may use some tools only is refused.
 pub(super) fn beside(shared: &Shared, caller: Caller, method: &Method) -> Result<Response<Body>, Rejection> {
-    let observer = shared.gateway.principal.observer.as_ref();
-    let Some(metrics) = observer.and_then(|observer| observer.metrics()) else {
+    let Some(page) = &shared.metrics else {
         let why = "this gateway keeps no metrics; --metrics turns them on";
         return Err(Rejection::new(StatusCode::NOT_FOUND, why));
     };
     if shared.access.account(caller).grant.tools.is_some() {
         return Err(Rejection::new(StatusCode::FORBIDDEN, "this token is for some tools only"));
     }
-    text(method, metrics)
+    text(method, page())
 }
 
 fn text(method: &Method, text: String) -> Result<Response<Body>, Rejection> {

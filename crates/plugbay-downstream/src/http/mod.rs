@@ -67,6 +67,7 @@ struct Shared {
     /// Calls by the plain API.
     in_flight: InFlight,
     budget: Arc<Budget>,
+    metrics: Option<MetricsPage>,
 }
 
 impl Shared {
@@ -78,7 +79,7 @@ impl Shared {
         tracing::info!("{} callers may not connect any more: their sessions end", callers.len());
         self.sessions.revoke(callers);
         self.live_sessions.each(|session| {
-            if callers.contains(&session.owner()) {
+            if callers.contains(&session.caller()) {
                 session.revoke();
             }
         });
@@ -102,16 +103,18 @@ impl Limits {
     }
 }
 
-/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers.
+/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers. `metrics` are served beside
+/// MCP.
 pub async fn serve(
     gateway: Gateway,
     mut listener: impl Accept,
     access: Access,
     limits: Limits,
+    metrics: Option<MetricsPage>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     // Any host may come, with any capability; what one of them lacks is told when it is asked.
-    if gateway.host_registry.can(ClientCapabilities::ALL) {
+    if gateway.host_registry.add_capabilities(ClientCapabilities::ALL) {
         gateway.servers.client_capabilities_grew();
     }
     gateway.opened.notify_one();
@@ -125,6 +128,7 @@ pub async fn serve(
         live_sessions: LiveSessions::default(),
         in_flight: InFlight::default(),
         budget,
+        metrics,
     });
     let slots = Arc::new(Semaphore::new(limits.connections));
     let (drain, draining) = watch::channel(false);

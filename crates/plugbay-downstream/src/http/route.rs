@@ -96,6 +96,7 @@ async fn post(
     let wants = Wants::read(headers)?;
     negotiate::check_content(headers)?;
     let message = body::read(shared, body).await?;
+    shared.access.check_token(headers)?; // the body may have taken so long that the token is revoked now
     let mut message =
         Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
     if let Message::Request(request) = &mut message {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use hyper::{HeaderMap, StatusCode, Uri};
 use plugbay_core::{capabilities::ClientCapabilities, scope::SessionKey};
+use sha2::{Digest as _, Sha256};
 
 use super::{Shared, access::Caller, host_views, negotiate::single, reject::Rejection};
 use crate::{gateway::Gateway, principal::Principal};
@@ -54,7 +55,8 @@ impl Shared {
     fn enter_lasting(&self, caller: Caller, kind: Kind, name: &str) -> Gateway {
         let gateway = self.enter_as(caller, &lasting(caller, kind, name));
         // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
-        if gateway.principal.key.is_some() && gateway.host_registry.can(ClientCapabilities::ALL) {
+        if gateway.principal.key.is_some() && gateway.host_registry.add_capabilities(ClientCapabilities::ALL)
+        {
             gateway.servers.client_capabilities_grew();
         }
         gateway
@@ -87,8 +89,12 @@ fn key(caller: Caller, kind: Kind, name: &str) -> String {
         Kind::Client => "client",
         Kind::Connection => "connection",
     };
-    let name: String = name.chars().take(LONGEST).collect();
-    format!("{kind}:{}:{name}", hex(&caller.owner().0))
+    let caller = hex(&caller.owner().0);
+    match name.len() {
+        0..=LONGEST => format!("{kind}:{caller}:{name}"),
+        // A client may call itself anything: what is longer than an id is kept as a digest.
+        _ => format!("long {kind}:{caller}:{}", hex(&Sha256::digest(name))),
+    }
 }
 
 fn lasting(caller: Caller, kind: Kind, name: &str) -> SessionKey {
@@ -119,4 +125,18 @@ pub(super) fn name(headers: &HeaderMap) -> Result<Option<&str>, Rejection> {
 
 fn is_visible(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_keys_of_long_client_names_differ() {
+        let beginning = "x".repeat(LONGEST);
+        let of = |name: &str| key(Caller::default(), Kind::Client, name);
+        let keys = [of(&beginning), of(&format!("{beginning}1")), of(&format!("{beginning}2"))];
+        assert!(keys[0] != keys[1] && keys[1] != keys[2], "{keys:?}");
+        assert!(of(&"x".repeat(1_000_000)).len() < 300);
+    }
 }

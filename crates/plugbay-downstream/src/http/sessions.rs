@@ -112,22 +112,21 @@ impl Sessions {
 
     /// Drops expired sessions and streams.
     pub(super) fn sweep(&self, now: Instant) {
-        let mut expired = Vec::new();
-        self.lock().retain(|_, http_session| {
-            let kept = !http_session.is_over(now);
-            if !kept {
-                expired.push(Arc::clone(http_session));
-            }
-            kept
-        });
-        for http_session in expired {
-            http_session.session.abandon();
+        for expired in self.take_where(|http_session| http_session.is_over(now)) {
+            expired.session.abandon();
         }
     }
 
-    /// Ends the sessions of these callers.
+    /// Ends the sessions of these callers, with their calls and streams.
     pub(super) fn revoke(&self, callers: &[Owner]) {
-        self.lock().retain(|_, http_session| !callers.contains(&http_session.owner.owner()));
+        for revoked in self.take_where(|http_session| callers.contains(&http_session.owner.owner())) {
+            revoked.session.revoke();
+        }
+    }
+
+    /// Takes sessions out of the table; they are ended outside its lock.
+    fn take_where(&self, ends: impl Fn(&HttpSession) -> bool) -> Vec<Arc<HttpSession>> {
+        self.lock().extract_if(|_, http_session| ends(http_session)).map(|(_, ended)| ended).collect()
     }
 
     pub(super) fn end(&self) {

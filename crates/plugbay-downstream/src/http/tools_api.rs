@@ -54,6 +54,7 @@ pub(super) async fn list(
     check_read(method, headers)?;
     session_key::name(headers)?; // it changes nothing here, but a wrong one is better known now than at the call
     shared.gateway.settled().await;
+    shared.access.check_token(headers)?; // it may be revoked by now
     shared.gateway.first_list.notify_one();
     let snapshot = shared.used_by(caller).snapshot();
     let list = snapshot.names.list();
@@ -83,6 +84,7 @@ pub(super) async fn call(
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
     }
     let body = body::read(shared, body).await?;
+    shared.access.check_token(headers)?; // the body may have taken so long that the token is revoked now
     let message = match params::read(&body) {
         Ok(message) => message,
         Err(refusal) => return Ok(ApiError::of(&refusal).into_response()),

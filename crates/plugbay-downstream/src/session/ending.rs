@@ -1,43 +1,67 @@
-//! The end of a session: every request in flight gets its answer.
+//! The ends of a session: every request in flight gets its answer, unless its host has gone.
 
-use std::sync::Arc;
+use std::mem::take;
 
 use super::{InFlight, Session};
 use crate::{refusal::Refusal, respond};
 
 impl Session {
-    /// Ends the session: refuses requests in flight, answers subscriptions, closes the outbox.
+    /// Ends the session of the only host at shutdown: its servers end as well, so they are told nothing.
     pub(crate) fn close(&self) {
         self.unsubscribe_items(|_| true);
-        let requests = std::mem::take(&mut self.lock().requests);
-        for (id, in_flight) in requests {
-            let sink = match in_flight {
-                InFlight::Call(ticket) => self.gateway.suspended.forget(ticket).map(|host| host.sink),
-                InFlight::Waiting { sink, .. } => Some(sink),
-            };
-            if let Some(sink) = sink {
-                sink.refuse(&id, &Refusal::ShuttingDown);
-            }
-        }
-        self.unregister();
-        self.refuse_pending();
-        self.end_subscriptions();
-        self.outbox.close();
+        self.end_requests(Some(&Refusal::ShuttingDown), false);
+        self.leave();
     }
 
     /// Ends the session of a window: its servers go on, so they learn that its calls are cancelled.
     pub(crate) fn close_window(&self) {
-        let requests = std::mem::take(&mut self.lock().requests);
+        self.unsubscribe_items(|_| true);
+        self.end_requests(Some(&Refusal::ShuttingDown), true);
+        self.leave();
+    }
+
+    /// Ends the session of a caller that may not connect any more.
+    pub(crate) fn revoke(&self) {
+        self.unsubscribe_items(|_| true);
+        self.end_requests(Some(&Refusal::Revoked), true);
+        self.leave();
+    }
+
+    /// Ends the session of a host that has disconnected.
+    pub(crate) fn abandon(&self) {
+        self.unsubscribe_items(|_| true);
+        self.refuse_pending(); // before its calls are cancelled, which would withdraw the requests from the host
+        self.end_requests(None, true);
+        self.leave();
+    }
+
+    /// Ends all requests in flight: `answer` goes to the host, and servers learn of it if `tell_servers`.
+    fn end_requests(&self, answer: Option<&Refusal>, tell_servers: bool) {
+        let (calls, requests) = (&self.gateway.suspended, take(&mut self.lock().requests));
         for (id, in_flight) in requests {
-            let sink = match in_flight {
-                InFlight::Call(ticket) => {
-                    self.gateway.suspended.cancel(&self.gateway, ticket, respond::host_has_gone());
-                    Arc::clone(&self.outbox)
-                }
-                InFlight::Waiting { sink, .. } => sink,
+            let (ticket, sink) = match in_flight {
+                InFlight::Call(ticket) => (Some(ticket), calls.host(ticket).map(|host| host.sink)),
+                InFlight::Waiting { sink, .. } => (None, Some(sink)),
             };
-            sink.answer(respond::error(&id, &Refusal::ShuttingDown));
+            if let (Some(refusal), Some(sink)) = (answer, sink) {
+                sink.refuse(&id, refusal);
+            }
+            match ticket {
+                Some(ticket) if tell_servers => {
+                    calls.cancel(&self.gateway, ticket, respond::host_has_gone());
+                }
+                Some(ticket) => drop(calls.forget(ticket)),
+                None => {}
+            }
         }
-        self.close();
+        self.idle.notify_waiters();
+    }
+
+    /// Leaves the host registry, ends server requests and subscriptions, and closes the outbox.
+    fn leave(&self) {
+        self.unregister();
+        self.refuse_pending();
+        self.end_subscriptions();
+        self.outbox.close();
     }
 }

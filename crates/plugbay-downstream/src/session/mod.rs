@@ -38,8 +38,6 @@ use crate::{
     message::Request,
     outbox::Outbox,
     principal::CountedSession,
-    refusal::Refusal,
-    respond,
     seal::Owner,
     subscriptions::ItemSubscription,
 };
@@ -52,6 +50,9 @@ const TOKENS_LIMIT: usize = 256;
 pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
+    /// The holder of the token; all its sessions have the same.
+    caller: Owner,
+    /// The caller within this session.
     owner: Owner,
     host_view: Arc<HostView>,
     kind: SessionKind,
@@ -160,7 +161,7 @@ impl Session {
     }
 
     fn of(
-        owner: Owner,
+        caller: Owner,
         kind: SessionKind,
         gateway: Gateway,
         host_view: Arc<HostView>,
@@ -169,7 +170,8 @@ impl Session {
         let counted = CountedSession::new(&gateway.principal.sessions);
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            owner: gateway.principal.key.as_ref().map_or(owner, |session| owner.within(session)),
+            caller,
+            owner: gateway.principal.key.as_ref().map_or(caller, |session| caller.within(session)),
             gateway,
             host_view,
             kind,
@@ -231,6 +233,11 @@ impl Session {
         &self.outbox
     }
 
+    /// The caller whose session this is, however many it has.
+    pub(crate) fn caller(&self) -> Owner {
+        self.caller
+    }
+
     /// The owner of the session's calls and tasks.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
@@ -270,7 +277,7 @@ impl Session {
     /// Adds the host's capabilities to the host registry. Servers learn of new ones.
     pub(crate) fn add_capabilities(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
         let host_registry = &self.gateway.host_registry;
-        if host_registry.can(client_capabilities) | host_registry.knows(extensions) {
+        if host_registry.add_capabilities(client_capabilities) | host_registry.add_extensions(extensions) {
             self.gateway.servers.client_capabilities_grew();
         }
     }
@@ -367,42 +374,6 @@ impl Session {
             self.gateway.suspended.cancel(&self.gateway, ticket, notification);
         }
         self.notify_if_idle();
-    }
-
-    /// Cancels all calls and subscriptions of a host that has disconnected.
-    pub(crate) fn abandon(&self) {
-        self.unsubscribe_items(|_| true);
-        let mut state = self.lock();
-        let requests = std::mem::take(&mut state.requests);
-        state.subscriptions.clear();
-        drop(state);
-        self.idle.notify_waiters();
-        self.unregister();
-        self.refuse_pending();
-        for in_flight in requests.into_values() {
-            if let InFlight::Call(ticket) = in_flight {
-                self.gateway.suspended.cancel(&self.gateway, ticket, respond::host_has_gone());
-            }
-        }
-        self.outbox.close();
-    }
-
-    /// Ends the session of a caller that may not connect any more: each request in flight is refused.
-    pub(crate) fn revoke(&self) {
-        let requests = std::mem::take(&mut self.lock().requests);
-        for (id, in_flight) in requests {
-            let sink = match &in_flight {
-                InFlight::Call(ticket) => self.gateway.suspended.host(*ticket).map(|host| host.sink),
-                InFlight::Waiting { sink, .. } => Some(Arc::clone(sink)),
-            };
-            if let Some(sink) = sink {
-                sink.answer(respond::error(&id, &Refusal::Revoked));
-            }
-            if let InFlight::Call(ticket) = in_flight {
-                self.gateway.suspended.cancel(&self.gateway, ticket, respond::host_has_gone());
-            }
-        }
-        self.abandon();
     }
 
     fn unregister(&self) {

@@ -41,8 +41,11 @@ pub(crate) enum Command {
     Refresh(Priority),
     /// Start the server if it is not up, and report the outcome.
     Warm(Warmed),
-    /// Whether the server must not be stopped when it is idle.
-    Hold(bool),
+    /// Whether this user wants that the server is not stopped when it is idle.
+    Hold {
+        user: u64,
+        held: bool,
+    },
     /// Since when the server has been idle; `None`: it is in use, or does not run.
     IdleSince(oneshot::Sender<Option<Idle>>),
     /// Stop the server if it is idle, and say whether it was.

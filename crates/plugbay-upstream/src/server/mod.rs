@@ -23,6 +23,7 @@ pub use message::{Condition, Report, Status};
 use crate::{
     link::Launcher,
     observers::Observers,
+    session_pool::OwnFile,
     slots::{SlotRequest, SlotUser, Slots},
     spec::ServerSpec,
     starts::Starts,
@@ -32,6 +33,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     pub spec: Arc<ServerSpec>,
+    /// Tells those apart who share the server.
+    user: u64,
     commands: mpsc::UnboundedSender<Command>,
     status: watch::Receiver<Status>,
 }
@@ -49,6 +52,8 @@ pub struct ServerContext {
     pub observers: Observers,
     /// For an instance of one session: the slots that it needs one of to run.
     pub(crate) slots: Option<SlotRequest>,
+    /// The file of its session, which goes when the last process has ended.
+    pub(crate) _file: Option<Arc<OwnFile>>,
 }
 
 impl ServerContext {
@@ -59,7 +64,7 @@ impl ServerContext {
         host_registry: Arc<HostRegistry>,
         observers: Observers,
     ) -> Self {
-        Self { launcher, tickets, starts, host_registry, observers, slots: None }
+        Self { launcher, tickets, starts, host_registry, observers, slots: None, _file: None }
     }
 }
 
@@ -82,7 +87,17 @@ impl ServerHandle {
         let (status_sender, status) = watch::channel(Status::default());
         let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);
         tokio::spawn(actor.run());
-        Self { spec, commands, status }
+        Self { spec, user: 0, commands, status }
+    }
+
+    /// The same handle for one of several users.
+    pub(crate) fn of_user(&self, user: u64) -> Self {
+        Self { user, ..self.clone() }
+    }
+
+    /// Whether the server must not be stopped when it is idle, as far as this user is concerned.
+    pub(crate) fn hold(&self, held: bool) {
+        self.send(Command::Hold { user: self.user, held });
     }
 
     pub fn name(&self) -> &ServerName {

@@ -25,7 +25,7 @@ use crate::{
 };
 use plugbay_downstream::{
     Gateway,
-    http::{self, Address, Limits, Listener},
+    http::{self, Address, Limits, Listener, MetricsPage},
     stdio::{self, UnreadLimit, Window},
 };
 use sha2::{Digest as _, Sha256};
@@ -214,15 +214,15 @@ pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, Comman
     }
     let telemetry = telemetry::start(metrics.is_some(), settings::otlp());
     context.environment.telemetry = Some(Arc::clone(&telemetry));
-    let page = match metrics {
-        Some(MetricsPlace::At(address)) => {
-            let page = telemetry::serve_page(&address, allow_host.clone(), &telemetry).await?;
+    let (apart, beside) = match (metrics, telemetry::page(&telemetry)) {
+        (Some(MetricsPlace::At(address)), Some(page)) => {
+            let page = telemetry::serve_page(&address, allow_host.clone(), page).await?;
             context.output.note(format!("serving metrics at {}", page.address));
-            Some(page)
+            (Some(page), None)
         }
-        _ => None,
+        (_, page) => (None, page),
     };
-    let served = serve_hosts(&context, http, |address| HttpFlags {
+    let served = serve_hosts(&context, http, beside, |address| HttpFlags {
         address,
         allow_host,
         allow_origin,
@@ -230,7 +230,7 @@ pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, Comman
         token_store,
     });
     let served = served.await;
-    drop(page);
+    drop(apart);
     telemetry::finish(telemetry).await;
     served
 }
@@ -238,10 +238,11 @@ pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, Comman
 async fn serve_hosts(
     context: &Context,
     http: Option<Address>,
+    metrics: Option<MetricsPage>,
     flags: impl FnOnce(Address) -> HttpFlags,
 ) -> Result<ExitCode, CommandError> {
     if let Some(address) = http {
-        serve_http(context, settings::http(flags(address), &context.source.paths)?).await?;
+        serve_http(context, settings::http(flags(address), &context.source.paths)?, metrics).await?;
     } else {
         if io::stdin().is_terminal() {
             let people = "people use plugbay list, tools or call";
@@ -264,7 +265,7 @@ async fn serve_stdio(source: &Source, environment: Environment) -> io::Result<()
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
 
-async fn serve_http(context: &Context, http: Http) -> Result<(), CommandError> {
+async fn serve_http(context: &Context, http: Http, metrics: Option<MetricsPage>) -> Result<(), CommandError> {
     let Http { address, access, follow } = http;
     let listener = Listener::bind(&address).await.map_err(|error| {
         CommandError::failed(format!("cannot listen at {address}: {error}"))
@@ -276,7 +277,7 @@ async fn serve_http(context: &Context, http: Http) -> Result<(), CommandError> {
     let stop = stop_signal();
     context.output.note(format!("serving MCP at {address}"));
     let _following = follow.map(|follow| AbortOnDrop(tokio::spawn(follow.run())));
-    let hosts = |gateway| http::serve(gateway, listener, access, limits, stop);
+    let hosts = |gateway| http::serve(gateway, listener, access, limits, metrics, stop);
     Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
 }
 

@@ -152,10 +152,12 @@ impl Contexts {
         });
         table.open.push(Arc::clone(&context));
         self.running.send_modify(|running| *running += 1);
+        let contexts = Arc::clone(self);
         let running = run(Arc::clone(self), Arc::clone(&context), app, source, settings);
         tokio::spawn(async move {
             running.await;
-            telemetry::finish(observed).await;
+            telemetry::finish(observed).await; // before the daemon may end: the last lines are written here
+            contexts.running.send_modify(|running| *running -= 1);
         });
         Ok(context)
     }
@@ -308,7 +310,6 @@ async fn run(
     if let Some(app) = Arc::into_inner(app) {
         app.shut_down().await;
     }
-    contexts.running.send_modify(|running| *running -= 1);
 }
 
 /// Returns when no window has used the context for a while and none can find it any more.

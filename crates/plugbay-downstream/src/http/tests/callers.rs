@@ -186,17 +186,98 @@ async fn a_revoked_token_ends_its_sessions_and_calls_at_once() {
     let mut host = harness.connect();
     host.say(within(0, &call(7))).await;
     let forwarded = harness.servers.forwarded().await;
-    tokens.send_modify(|tokens| {
-        *tokens = Arc::new(
-            tokens.iter().filter(|token| token.grant.name.as_deref() == Some("bob")).cloned().collect(),
-        );
-    });
+    revoke_ada(&tokens);
     let (cancelled, _) = harness.servers.cancelled().await;
     assert_eq!(cancelled, forwarded.ticket());
     let answer = host.reply().await;
     assert!(answer.body.contains("revoked"), "{answer:?}");
     assert_eq!(harness.ask(within(0, &list(8))).await.status, 401);
     assert_eq!(harness.ask(within(1, &list(9))).await.status, 200);
+}
+
+/// Leaves the tokens of other callers than ada.
+fn revoke_ada(tokens: &Tokens) {
+    tokens.send_modify(|tokens| {
+        let others = tokens.iter().filter(|token| token.grant.name.as_deref() != Some("ada"));
+        *tokens = Arc::new(others.cloned().collect());
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_token_ends_streams_and_plain_calls() {
+    let (mut harness, tokens) = harness(two_tools(None), vec![token("ada", Grant::default())]);
+    let bearer = ("authorization", "Bearer ada");
+    let opened = harness.ask(post(&[bearer], INITIALIZE)).await;
+    let session = ("mcp-session-id", &*opened.headers["mcp-session-id"]);
+    let mut legacy = harness.connect();
+    legacy.open_stream(http("GET", "/mcp", &[bearer, session], "")).await;
+    let mut modern = harness.connect();
+    modern
+        .open_stream(by("ada", "subscriptions/listen", "", r#","notifications":{"toolsListChanged":true}"#))
+        .await;
+    modern.hear().await;
+    let mut plain = harness.connect();
+    let body = r#"{"name":"s__echo","arguments":{}}"#;
+    plain.say(http("POST", "/tools/call", &[bearer], body)).await;
+    let forwarded = harness.servers.forwarded().await;
+    revoke_ada(&tokens);
+    assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket());
+    let refused = plain.reply().await;
+    assert_eq!(refused.status, 401, "{refused:?}");
+    assert!(refused.body.contains("unauthorized") && refused.body.contains("revoked"), "{refused:?}");
+    while legacy.event().await.is_some() {}
+    while modern.event().await.is_some() {}
+    harness.stop();
+    harness.ended().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_grant_ends_the_calls_that_began_with_the_former_one() {
+    let (mut harness, tokens) = harness(two_tools(None), vec![token("ada", Grant::default())]);
+    let mut host = harness.connect();
+    host.say(tool("ada", "s__wipe", &json!({}))).await;
+    let forwarded = harness.servers.forwarded().await;
+    tokens.send_replace(Arc::new(vec![token("ada", for_tools(&["s__echo"]))]));
+    assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket());
+    assert!(host.reply().await.body.contains("revoked"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_revoked_while_a_request_body_comes_gets_401() {
+    let (mut harness, tokens) = harness(two_tools(None), vec![token("ada", for_tools(&["s__echo"]))]);
+    let request = tool("ada", "s__wipe", &json!({}));
+    let (first, rest) = request.split_at(request.len() - 1);
+    let mut host = harness.connect();
+    host.say(first).await;
+    harness.servers.nothing_forwarded().await;
+    revoke_ada(&tokens);
+    harness.servers.nothing_forwarded().await;
+    host.say(rest).await;
+    assert_eq!(host.reply().await.status, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_with_an_id_in_use_costs_no_quota() {
+    let (mut harness, _tokens) = harness(two_tools(None), vec![token("ada", limited("", "2/day"))]);
+    let bearer = ("authorization", "Bearer ada");
+    let opened = harness.ask(post(&[bearer], INITIALIZE)).await;
+    let session = ("mcp-session-id", &*opened.headers["mcp-session-id"]);
+    let within = |body: &str| post(&[bearer, session, ("mcp-protocol-version", "2025-11-25")], body);
+    let mut first = harness.connect();
+    first.say(within(&call(7))).await;
+    let forwarded = harness.servers.forwarded().await;
+    let refused = harness.ask(within(&call(7))).await;
+    assert!(refused.body.contains("-32600"), "{refused:?}");
+    forwarded.answer("{}");
+    first.reply().await;
+    let mut second = harness.connect();
+    second.say(within(&call(8))).await;
+    harness.servers.forwarded().await.answer("{}");
+    second.reply().await;
+    let refused = harness.ask(within(&call(9))).await;
+    assert!(refused.body.contains("-32029"), "{refused:?}");
+    let again = harness.ask(within(&call(9))).await;
+    assert!(again.body.contains("-32029"), "its id is free: {again:?}");
 }
 
 #[tokio::test(start_paused = true)]

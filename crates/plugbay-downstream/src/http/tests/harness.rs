@@ -1,9 +1,14 @@
 //! A gateway that hosts reach through memory, and hosts that speak HTTP letter by letter.
 
-use std::{collections::HashMap, fmt::Write as _, io, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    io,
+    sync::{Arc, Mutex},
+};
 
 use bytes::{Buf, BytesMut};
-use plugbay_core::{era::MODERN_VERSION, host_registry::HostRegistry, surface::Snapshot};
+use plugbay_core::{era::MODERN_VERSION, host_registry::HostRegistry, scope::SessionKey, surface::Snapshot};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
@@ -13,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    Gateway, SessionView, SessionViews, SuspendedCalls,
     agent::Agents,
     http::{Accept, Access, Limits, NamedTokens, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
@@ -44,6 +50,27 @@ impl Accept for Memory {
     }
 }
 
+/// Sessions have calls and hosts of their own, as in `plugbay serve --http`, and the same scripted servers.
+fn session_views(gateway: &Gateway) -> SessionViews {
+    let (servers, snapshots) = (Arc::clone(&gateway.servers), gateway.snapshots.clone());
+    let all = Arc::clone(&gateway.host_registry);
+    let known: Mutex<HashMap<SessionKey, (Arc<HostRegistry>, Arc<SuspendedCalls>)>> = Mutex::default();
+    Arc::new(move |key| {
+        let mut known = known.lock().unwrap();
+        let (host_registry, suspended) = known.entry(key.clone()).or_insert_with(|| {
+            let host_registry = Arc::default();
+            all.include(&host_registry);
+            (host_registry, Arc::default())
+        });
+        SessionView {
+            servers: Arc::clone(&servers),
+            snapshots: snapshots.clone(),
+            host_registry: Arc::clone(host_registry),
+            suspended: Arc::clone(suspended),
+        }
+    })
+}
+
 impl Harness {
     /// Server `s` is known to have the tool `echo`; nobody needs a token.
     pub(super) fn new() -> Self {
@@ -60,7 +87,8 @@ impl Harness {
         let origins = vec!["https://good.example".to_owned()];
         let hosts = vec!["good.example".to_owned()];
         let access = Access::with_callers(&address, hosts, origins, &tokens, named, false).unwrap();
-        let (gateway, snapshots, servers) = scripted::gateway(first);
+        let (mut gateway, snapshots, servers) = scripted::gateway(first);
+        gateway.session_views = Some(session_views(&gateway));
         let (host_registry, agents) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.agents));
         let (listener, connections) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
@@ -69,7 +97,7 @@ impl Harness {
                 std::future::pending::<()>().await;
             }
         };
-        let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, stopped));
+        let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, None, stopped));
         Self { snapshots, servers, host_registry, agents, listener, stop: Some(stop), serving }
     }
 

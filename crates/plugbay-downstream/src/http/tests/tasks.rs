@@ -33,18 +33,19 @@ fn modern(method: &str, name: &str, members: &Value) -> String {
     post(&fitting(method, name), &request(1, method, &params.to_string()))
 }
 
-async fn legacy_session(harness: &Harness, token: &str) -> (String, Value) {
-    let opened = harness.ask(bearing(token, &post(&[], INITIALIZE))).await;
+/// Opens one more connection of the session that the caller names.
+async fn legacy_session(harness: &Harness, token: &str, name: &str) -> (String, Value) {
+    let opened = harness.ask(bearing(token, &post(&[("x-session-id", name)], INITIALIZE))).await;
     let id = opened.headers["mcp-session-id"].clone();
     assert_eq!(harness.ask(bearing(token, &within(&id, INITIALIZED))).await.status, 202);
     (id, opened.json()["result"]["capabilities"]["tasks"].clone())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_task_belongs_to_its_caller() {
+async fn a_legacy_task_belongs_to_its_caller_and_session() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Legacy, &["s"], Mode::All), &["one", "two"]);
-    let (mine, declared) = legacy_session(&harness, "one").await;
-    let (theirs, _) = legacy_session(&harness, "two").await;
+    let (mine, declared) = legacy_session(&harness, "one", "work").await;
+    let (theirs, _) = legacy_session(&harness, "two", "work").await;
     assert_eq!(declared, json!({ "requests": { "tools": { "call": {} } }, "cancel": {} }), "and no list");
 
     let mut host = harness.connect();
@@ -59,12 +60,19 @@ async fn a_legacy_task_belongs_to_its_caller() {
         let refused = harness.ask(bearing("two", &within(&theirs, &get(guess)))).await;
         assert_eq!(refused.code(), -32602, "{guess}");
     }
-    let (again, _) = legacy_session(&harness, "one").await;
+    let (again, _) = legacy_session(&harness, "one", "work").await;
     host.say(bearing("one", &within(&again, &get(&id)))).await;
     let forwarded = harness.servers.forwarded().await;
     assert!(forwarded.text().contains(r#""taskId":"1""#), "{}", forwarded.text());
     forwarded.answer(r#"{"taskId":"1"}"#);
-    assert_eq!(host.reply().await.json()["result"]["taskId"], id, "in another session of the same caller");
+    assert_eq!(
+        host.reply().await.json()["result"]["taskId"],
+        id,
+        "over another connection of the same session"
+    );
+    let (other, _) = legacy_session(&harness, "one", "play").await;
+    let refused = harness.ask(bearing("one", &within(&other, &get(&id)))).await;
+    assert_eq!(refused.code(), -32602, "in another session of the same caller");
 
     let list = request(3, "tasks/list", "{}");
     assert_eq!(harness.ask(bearing("one", &within(&mine, &list))).await.code(), -32601);

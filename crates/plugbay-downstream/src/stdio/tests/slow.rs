@@ -100,7 +100,7 @@ async fn a_window_whose_host_reads_nothing_is_let_go_and_its_answers_are_counted
         state: None,
         unread: unread.clone(),
         controls,
-        cut: Arc::default(),
+        cut: std::sync::Arc::default(),
     };
     let serving = serve_window(gateway, their_input, their_output, window, std::future::pending());
     let serving = tokio::spawn(serving);

@@ -33,7 +33,7 @@ impl Actor {
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh(priority) => self.refresh(priority),
             Command::Warm(warmed) => self.warm(warmed),
-            Command::Hold(held) => self.lifecycle.held(held, self.now),
+            Command::Hold { user, held } => self.lifecycle.held(user, held, self.now),
             Command::IdleSince(reply) => _ = reply.send(self.idle_since()),
             Command::Yield(reply) => _ = reply.send(self.give_way()),
             // `after_event` looks at the client capabilities; `run` handles the stop.

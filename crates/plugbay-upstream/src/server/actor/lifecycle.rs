@@ -406,7 +406,7 @@ impl Actor {
                 | Command::ClientCapabilitiesGrew
                 | Command::Refresh(_)
                 | Command::Warm(_)
-                | Command::Hold(_)
+                | Command::Hold { .. }
                 | Command::IdleSince(_)
                 | Command::Yield(_) => {}
             }

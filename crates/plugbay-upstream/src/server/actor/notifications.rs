@@ -8,6 +8,7 @@ use plugbay_core::{
     extension::Extensions,
     level::Level,
     lifecycle::Admission,
+    start::Priority,
     task::Task,
     wire::{Head, Kind, Members, Span, string_value},
 };
@@ -96,8 +97,15 @@ impl Actor {
                 self.subscriptions.listen_at(self.now);
             }
             Admission::Ready => self.send_about("resources/subscribe", target),
-            Admission::Start => self.start(),
-            Admission::Wait | Admission::Refuse { .. } => {}
+            Admission::Start => {
+                self.queue.want(Priority::Called);
+                self.start();
+            }
+            Admission::Wait => {
+                self.queue.want(Priority::Called);
+                self.hurry();
+            }
+            Admission::Refuse { .. } => {}
         }
     }
 

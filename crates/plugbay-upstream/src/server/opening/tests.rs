@@ -392,7 +392,7 @@ fn initialize_declares_the_client_capabilities_of_its_time() {
     let now = Instant::now();
     let mut opening = Opening::new(Era::Modern, PIPE, &tickets, &registry, now);
     let Output::Request(discover, _) = opening.poll() else { panic!("no request") };
-    registry.can(ClientCapabilities { roots: true, ..ClientCapabilities::NONE });
+    registry.add_capabilities(ClientCapabilities { roots: true, ..ClientCapabilities::NONE });
     let error = TransportError::SessionGone;
     opening.handle(Event::RequestFailed { ticket: discover, error }, now);
     let Output::Request(initialize, message) = opening.poll() else { panic!("no request") };

@@ -14,7 +14,7 @@ use crate::server::Command;
 #[tokio::test(start_paused = true)]
 async fn initialize_declares_the_capabilities_of_hosts() {
     let mut harness = Harness::new(Setup::default());
-    harness.context.host_registry.can(ClientCapabilities {
+    harness.context.host_registry.add_capabilities(ClientCapabilities {
         sampling: true,
         url: true,
         ..ClientCapabilities::NONE
@@ -41,7 +41,10 @@ async fn grown_client_capabilities_reopen_an_idle_legacy_server() {
     harness.call_by(&host, "a");
     let request = peer.expect_call("a").await;
     assert!(
-        harness.context.host_registry.can(ClientCapabilities { sampling: true, ..ClientCapabilities::NONE })
+        harness
+            .context
+            .host_registry
+            .add_capabilities(ClientCapabilities { sampling: true, ..ClientCapabilities::NONE })
     );
     harness.handle.send(Command::ClientCapabilitiesGrew);
     peer.expect_nothing().await; // it is at work
@@ -64,7 +67,10 @@ async fn roots_list_changed_goes_to_servers_that_know_of_roots() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
     for roots in [true, false] {
         let mut harness = Harness::new(Setup::default());
-        harness.context.host_registry.can(ClientCapabilities { roots, ..ClientCapabilities::NONE });
+        harness
+            .context
+            .host_registry
+            .add_capabilities(ClientCapabilities { roots, ..ClientCapabilities::NONE });
         harness.handle.refresh();
         let mut peer = harness.launched().await;
         peer.open(Era::Legacy).await;

@@ -70,13 +70,13 @@ async fn a_server_without_an_idle_timeout_keeps_running() {
 #[tokio::test(start_paused = true)]
 async fn a_held_server_is_not_stopped_when_idle() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-    harness.handle.send(Command::Hold(true));
+    harness.handle.hold(true);
     sleep(3 * MINUTE + 24 * 60 * MINUTE).await;
     harness.call("a");
     let request = peer.expect_call("a").await;
     peer.answer(&request, json!({})).await;
     sleep(3 * MINUTE).await;
-    harness.handle.send(Command::Hold(false));
+    harness.handle.hold(false);
     let left = Instant::now();
     peer.expect_end().await;
     assert_eq!(left.elapsed(), 5 * MINUTE, "counted from when it was put away");

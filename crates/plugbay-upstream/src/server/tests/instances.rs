@@ -404,3 +404,71 @@ async fn an_instance_that_waits_for_its_slot_holds_up_no_other_start() {
     peer.answer(&in_flight, serde_json::json!({ "content": [] })).await;
     stage.calls.end(call).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_server_is_held_for_each_gateway_that_has_it_active() {
+    let mut stage = Stage::new();
+    let attached = || stage.attach("/a", Sharing::Everybody, &user().user);
+    let gateways: Vec<(Pool, Attached)> = [attached(), attached()]
+        .map(|attached| {
+            let pool = Pool::default();
+            let handles = [(server(), attached.handle().clone())].into();
+            pool.replace(ServerSet { handles, ..ServerSet::default() });
+            (pool, attached)
+        })
+        .into();
+    gateways.iter().for_each(|(pool, _)| pool.hold(&server()));
+    let ticket = stage.call(&gateways[0].0, "first");
+    let mut peer = stage.opened().await;
+    answer(&mut peer, "first").await;
+    stage.calls.end(ticket).await;
+
+    let mut gateways = gateways.into_iter();
+    let (first, _attached) = gateways.next().unwrap();
+    first.release(&server());
+    sleep(60 * MINUTE).await;
+    assert_eq!(stage.launches(), 1);
+    stage.call(&first, "again");
+    peer.expect_call("again").await;
+    assert_eq!(stage.launches(), 1, "the other gateway has it active");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_leaves_a_shared_server_holds_it_no_longer() {
+    let mut stage = Stage::new();
+    let stays = stage.attach("/a", Sharing::Everybody, &user().user);
+    let leaves = stage.attach("/b", Sharing::Everybody, &user().user);
+    leaves.handle().hold(true);
+    stays.handle().refresh();
+    let mut peer = stage.opened().await;
+    leaves.detach().await;
+    peer.expect_end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_file_of_a_session_is_removed_after_its_server_has_ended() {
+    let folder = std::env::temp_dir().join(format!("plugbay-session-file-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("s-x.json");
+    let mut stage = Stage::new();
+    let file = SessionFile { variable: "FILE".to_owned(), folder: folder.clone() };
+    let sharing = Sharing::Sessions { limit: 8, file: Some(file) };
+    let attached = stage.attach("/a", sharing, &user().user);
+    let group = attached.sessions.clone().expect("sessions have their own");
+    let pool = Arc::new(Pool::default());
+    pool.replace(ServerSet { per_session: [(server(), group)].into(), ..ServerSet::default() });
+    let session = stage.session(&pool);
+    let mut peer = stage.first_call(&session).await;
+    std::fs::write(&path, "{}").unwrap();
+    drop(session);
+    assert!(path.exists(), "its server still runs, and could write it again");
+    peer.expect_end().await;
+    drop(peer);
+    let removed = async {
+        while path.exists() {
+            sleep(SECOND).await;
+        }
+    };
+    soon("the end of the file", removed).await;
+    std::fs::remove_dir(folder).unwrap();
+}

@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use plugbay_core::{
     era::Era,
-    exchange::{Caller, SubscriptionTarget},
+    exchange::{Caller, SubscriptionTarget, Ticket},
     level::Level,
+    start::Priority,
+    wire::write,
 };
 use serde_json::json;
 
 use super::{
-    harness::{Harness, Setup},
+    harness::{Harness, Scripted, Setup},
     host::{Host, HostEvent},
     peer::Peer,
 };
-use crate::server::Command;
+use crate::{Starts, server::Command};
 
 /// A legacy server that can be told what hosts want to hear.
 async fn attentive() -> (Harness, Peer) {
@@ -110,4 +112,18 @@ async fn unknown_notifications_go_to_the_only_host_or_to_none() {
         let HostEvent::Notification(text) = host.next_event().await else { panic!() };
         assert!(text.contains("notifications/message"), "{text}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_for_a_subscription_keeps_its_turn_when_a_call_is_cancelled() {
+    let starts = Starts::with(1, Arc::new(Scripted::default()));
+    let mut other = starts.gate().enter(Priority::Called);
+    other.granted().await;
+    let mut harness = Harness::new(Setup { starts: Arc::clone(&starts), ..Setup::default() });
+    harness.handle.send(Command::Subscribe(SubscriptionTarget::Resource(r#""x:1""#.into())));
+    let notification = write::cancellation("the host has cancelled it");
+    harness.handle.send(Command::Cancel { ticket: Ticket(u64::MAX), notification });
+    harness.condition(|condition| *condition != crate::Condition::Idle).await;
+    drop(other);
+    harness.launched().await;
 }
