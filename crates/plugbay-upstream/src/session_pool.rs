@@ -20,7 +20,7 @@ use crate::{
     instances::{Instances, SessionFile, User},
     observers::{Observers, Observing},
     pool::Pool,
-    server::{Command, Condition, ServerContext, ServerHandle},
+    server::{Command, Condition, OwnFile, ServerContext, ServerHandle},
     slots::Slots,
     spec::{ServerSpec, Transport},
 };
@@ -66,18 +66,6 @@ pub struct SessionLabel {
     pub name: String,
     /// The session may come back: its files are kept.
     pub lasts: bool,
-}
-
-/// The file of a session that does not come back; removed on drop. The actor of the server owns it, so that no process
-/// is left that could write it again.
-#[derive(Debug)]
-pub(crate) struct OwnFile(PathBuf);
-
-impl Drop for OwnFile {
-    fn drop(&mut self) {
-        // The server may never have made it.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 impl SessionGroup {
