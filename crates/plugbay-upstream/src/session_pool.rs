@@ -20,7 +20,7 @@ use crate::{
     instances::{Instances, SessionFile, User},
     observers::{Observers, Observing},
     pool::Pool,
-    server::{Command, Condition, ServerContext, ServerHandle},
+    server::{Command, Condition, OwnFile, ServerContext, ServerHandle},
     slots::{GroupId, SlotUser, Slots},
     spec::{ServerSpec, Transport},
 };
@@ -69,18 +69,6 @@ pub struct SessionLabel {
     pub caller: Arc<[u8]>,
     /// The session may come back: its files are kept.
     pub lasts: bool,
-}
-
-/// The file of a session that does not come back; removed on drop. The actor of the server owns it, so that no process
-/// is left that could write it again.
-#[derive(Debug)]
-pub(crate) struct OwnFile(PathBuf);
-
-impl Drop for OwnFile {
-    fn drop(&mut self) {
-        // The server may never have made it.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 impl SessionGroup {

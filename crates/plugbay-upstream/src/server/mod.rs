@@ -9,7 +9,7 @@ mod state;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use plugbay_core::{
     catalog::Dialect, exchange::Tickets, failure::CallError, host_registry::HostRegistry, name::ServerName,
@@ -23,7 +23,6 @@ pub use message::{Condition, Report, Status};
 use crate::{
     link::Launcher,
     observers::Observers,
-    session_pool::OwnFile,
     slots::{SlotRequest, SlotUser, Slots},
     spec::ServerSpec,
     starts::Starts,
@@ -54,6 +53,18 @@ pub struct ServerContext {
     pub(crate) slots: Option<SlotRequest>,
     /// The file of its session, which goes when the last process has ended.
     pub(crate) _file: Option<Arc<OwnFile>>,
+}
+
+/// The file of a session that does not come back; removed on drop. The actor of the server owns it, so that no process
+/// is left that could write it again.
+#[derive(Debug)]
+pub(crate) struct OwnFile(pub(crate) PathBuf);
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        // The server may never have made it.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl ServerContext {

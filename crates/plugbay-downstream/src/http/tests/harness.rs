@@ -50,11 +50,14 @@ impl Accept for Memory {
     }
 }
 
+/// What each session has of its own.
+type OwnParts = (Arc<HostRegistry>, Arc<SuspendedCalls>);
+
 /// Sessions have calls and hosts of their own, as in `plugbay serve --http`, and the same scripted servers.
 fn session_views(gateway: &Gateway) -> SessionViews {
     let (servers, snapshots) = (Arc::clone(&gateway.servers), gateway.snapshots.clone());
     let all = Arc::clone(&gateway.host_registry);
-    let known: Mutex<HashMap<SessionKey, (Arc<HostRegistry>, Arc<SuspendedCalls>)>> = Mutex::default();
+    let known: Mutex<HashMap<SessionKey, OwnParts>> = Mutex::default();
     Arc::new(move |key| {
         let mut known = known.lock().unwrap();
         let (host_registry, suspended) = known.entry(key.clone()).or_insert_with(|| {
