@@ -59,16 +59,16 @@ impl Actor {
     }
 
     fn launch_in(&mut self, slot: Option<Slot>, turn: Option<Turn>) {
-        let (slow, slow_inbox) = mpsc::unbounded_channel();
+        let (late, late_inbox) = mpsc::unbounded_channel();
         let plan = Plan {
             dialect: self.speech.dialect,
             guesses_framing: self.speech.guesses_framing(&self.spec),
             watch: Watch::begin(&self.spec, &self.context.starts, turn),
             slot,
-            slow,
+            slow: late,
         };
         let start = Box::pin(start::start(Arc::clone(&self.spec), self.context.clone(), plan));
-        self.links.current = Current::Opening(Opening { start, slow: slow_inbox });
+        self.links.current = Current::Opening(Opening { start, slow: late_inbox });
     }
 
     /// A start that waits for its turn becomes as urgent as those who wait for it.

@@ -417,7 +417,9 @@ async fn a_shared_server_is_held_for_each_gateway_that_has_it_active() {
             (pool, attached)
         })
         .into();
-    gateways.iter().for_each(|(pool, _)| pool.hold(&server()));
+    for (pool, _) in &gateways {
+        pool.hold(&server());
+    }
     let ticket = stage.call(&gateways[0].0, "first");
     let mut peer = stage.opened().await;
     answer(&mut peer, "first").await;
