@@ -59,7 +59,12 @@ pub(in crate::http) const TABLE: [(Code, &str, u16, &str); 23] = [
     (Code::NotAcceptable, "not_acceptable", 406, "The client does not accept `application/json`."),
     (Code::RequestTimeout, "request_timeout", 408, "The body of the request took too long."),
     (Code::TooLarge, "too_large", 413, "The body is longer than `limits.message`."),
-    (Code::UnsupportedMediaType, "unsupported_media_type", 415, "The body is not `application/json` in UTF-8, or has a `Content-Encoding`."),
+    (
+        Code::UnsupportedMediaType,
+        "unsupported_media_type",
+        415,
+        "The body is not `application/json` in UTF-8, or has a `Content-Encoding`.",
+    ),
     (
         Code::InvalidArguments,
         "invalid_arguments",
