@@ -122,10 +122,10 @@ impl DaemonServer {
         ]
     }
 
-    /// Why it has its scope, and for which folder it runs.
+    /// For which folder it runs, and why it has its scope. The folder is first: it tells two rows apart in a narrow terminal.
     fn why(&self) -> String {
         let folder = self.status.folder.as_ref().map(|folder| format!("in {folder}"));
-        let parts = self.status.why.iter().cloned().chain(folder);
+        let parts = folder.into_iter().chain(self.status.why.clone());
         one_line(&parts.collect::<Vec<_>>().join(", "))
     }
 
@@ -209,7 +209,7 @@ daemon 4711: plugbay 0.1.0, for 5 min, 14.0 MB
   –            –     5 min  4713  /home/ann/web, with /c.jsonc
 
   SERVER  STATE  SCOPE    PROCESSES   PID   MEMORY  WHY
-  files   ready  project          1  4715  52.0 MB  browser, in /home/ann/web
+  files   ready  project          1  4715  52.0 MB  in /home/ann/web, browser
   fetch   ready  shared           1  4714  52.0 MB  browser
   web     ready  session     2 of 8                 browser
 ";
