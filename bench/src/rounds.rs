@@ -103,3 +103,25 @@ fn family(route: &impl OpenRoute) -> Family {
 fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
+/// What is reported of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    P50,
+    Cpu,
+}
+
+impl Measure {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::P50 => "p50 µs",
+            Self::Cpu => "CPU µs",
+        }
+    }
+
+    pub(crate) fn of(self, series: &Series) -> &[f64] {
+        match self {
+            Self::P50 => &series.p50_us,
+            Self::Cpu => &series.cpu_us,
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::{DAEMON, PLAIN, PUMPED, Windows};
 use crate::args::Cores;
 use crate::calls::case::Case;
 use crate::conditions::Conditions;
-use crate::rounds::Series;
+use crate::rounds::{Measure, Series};
 use crate::stats::{median, median_ratio};
 use crate::table::{Table, number};
 
@@ -14,28 +14,6 @@ use crate::table::{Table, number};
 const P50_LIMIT: f64 = 1.25;
 const FIRST_LIST_LIMIT_MS: f64 = 15.0;
 const PRIVATE_LIMIT_MB: f64 = 3.0;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    P50,
-    Cpu,
-}
-
-impl Measure {
-    fn label(self) -> &'static str {
-        match self {
-            Self::P50 => "p50 µs",
-            Self::Cpu => "CPU µs",
-        }
-    }
-
-    fn of(self, series: &Series) -> &[f64] {
-        match self {
-            Self::P50 => &series.p50_us,
-            Self::Cpu => &series.cpu_us,
-        }
-    }
-}
 
 /// One measure of one case.
 pub(super) struct Row {

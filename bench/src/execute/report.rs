@@ -6,35 +6,13 @@ use super::{ALL_MODE, EXECUTE_TOOL};
 use crate::args::Cores;
 use crate::calls::case::{Case, Size};
 use crate::conditions::Conditions;
-use crate::rounds::Series;
+use crate::rounds::{Measure, Series};
 use crate::stats::{median, median_ratio};
 use crate::table::{Table, number};
 
 /// The processor time of `execute_tool`, in times that of `all` mode, where calls come in batches: there
 /// system calls are shared, and a call costs little more than what plugbay computes.
 const CPU_LIMIT: f64 = 2.0;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    P50,
-    Cpu,
-}
-
-impl Measure {
-    fn label(self) -> &'static str {
-        match self {
-            Self::P50 => "p50 µs",
-            Self::Cpu => "CPU µs",
-        }
-    }
-
-    fn of(self, series: &Series) -> &[f64] {
-        match self {
-            Self::P50 => &series.p50_us,
-            Self::Cpu => &series.cpu_us,
-        }
-    }
-}
 
 /// One measure of one case, route by route. CPU has no value for a direct call: nothing stands in between.
 pub(super) struct Row {

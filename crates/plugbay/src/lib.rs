@@ -4,6 +4,7 @@ mod app;
 mod args;
 mod bridge;
 mod cache;
+mod clock;
 mod commands;
 pub mod config;
 mod daemon;

@@ -25,8 +25,9 @@ use tokio::{
 use self::preparer::Preparer;
 use crate::{
     cache::{Cache, CachedOffer},
+    clock,
     config::identity,
-    warmth::{self, Confirmations},
+    warmth::Confirmations,
 };
 
 /// The time of a confirmation is saved this often at most: a day is what matters.
@@ -186,7 +187,7 @@ impl Publisher {
 
     /// The server has confirmed its offer. An offer that is `saved` is saved again only when its time is of use.
     fn confirm(&mut self, name: &ServerName, offer: &Arc<Offer>, saved: bool) {
-        let now = warmth::now();
+        let now = clock::now();
         let is_recent = |at: u64| at <= now && now - at < CONFIRM_EVERY.as_secs();
         if saved && self.confirmations.of(name).is_some_and(is_recent) {
             return;

@@ -2,11 +2,7 @@
 
 mod file;
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use plugbay_core::{
     name::ServerName,
@@ -24,6 +20,7 @@ pub use file::{left_behind, read, running};
 use self::file::StatusFile;
 use crate::{
     app::{App, ScopeStatus},
+    clock,
     error::StartFailure,
     settings::Source,
 };
@@ -113,7 +110,7 @@ impl GatewayStatus {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         Self {
             pid: std::process::id(),
-            since: now(),
+            since: clock::now(),
             transport,
             folder: text(source.paths.start.clone()),
             config: source.explicit().map(text),
@@ -182,10 +179,6 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
 pub fn server_statuses(app: &App) -> Vec<ServerStatus> {
     let snapshot = app.snapshots().borrow().clone();
     servers(app.statuses(), &app.scopes(), &snapshot)
-}
-
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 fn servers(

@@ -8,7 +8,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
@@ -222,11 +222,6 @@ fn only_for_owner(file: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn only_for_owner(_: &Path) -> io::Result<()> {
     Ok(())
-}
-
-/// Seconds since 1970.
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use plugbay_core::{
@@ -12,7 +12,7 @@ use plugbay_core::{
     surface::Snapshot,
 };
 
-use crate::config::Settings;
+use crate::{clock, config::Settings};
 
 /// When each server last confirmed its list, in seconds since 1970. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +71,7 @@ impl Warmth {
 
     /// How urgently a server starts without being used; `None`: it waits for its first use.
     pub fn start_of(&self, server: &ServerName, snapshot: &Snapshot) -> Option<Priority> {
-        let remembered = self.confirmations.remembered(server, now());
+        let remembered = self.confirmations.remembered(server, clock::now());
         let starts = self.policy(server).starts(remembered, snapshot.promises_warmth(server));
         let awaited = !snapshot.settled && remembered == Remembered::Nothing;
         starts.then_some(if awaited { Priority::Listed } else { Priority::Behind })
@@ -80,7 +80,7 @@ impl Warmth {
     /// Whether a server that has not been used for long lists again, so that its list stays fresh.
     pub fn is_stale(&self, server: &ServerName) -> bool {
         let stale = |remembered| matches!(remembered, Remembered::List { age } if age >= FRESH_FOR);
-        self.policy(server) == Warm::Fresh && stale(self.confirmations.remembered(server, now()))
+        self.policy(server) == Warm::Fresh && stale(self.confirmations.remembered(server, clock::now()))
     }
 
     fn policy(&self, server: &ServerName) -> Warm {
@@ -91,11 +91,6 @@ impl Warmth {
 
 fn policies(settings: &Settings) -> BTreeMap<ServerName, Warm> {
     settings.servers.iter().map(|server| (server.name.clone(), server.warm)).collect()
-}
-
-/// Seconds since 1970.
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

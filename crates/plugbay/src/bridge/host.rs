@@ -1,7 +1,7 @@
 //! The host's side of the bridge: the thread that reads stdin, and stdout.
 
 use std::{
-    io::{self, Read as _},
+    io,
     os::fd::AsFd as _,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::{
     Bridge, Phase,
-    link::{Batch, CHUNK, LARGE, Link, Sent, size, write_all},
+    link::{Batch, CHUNK, LARGE, Link, Sent, fill, size, write_all},
 };
 
 /// Messages by their connection: mostly one.
@@ -75,17 +75,8 @@ impl Bridge {
         let limit = || self.host.limit.load(Ordering::Relaxed);
         let (mut framer, mut chunk) = (Framer::new(limit()), vec![0; CHUNK]);
         let mut input = io::stdin().lock();
-        loop {
-            match input.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(count) => {
-                    framer.set_limit(limit());
-                    framer.buffer().extend_from_slice(&chunk[..count]);
-                    framer.filled(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            }
+        while fill(&mut framer, &mut chunk, &mut input) {
+            framer.set_limit(limit());
             let mut messages = Batch::new();
             while let Some(item) = framer.take() {
                 if let Some(seen) = framer.seen() {

@@ -1,7 +1,7 @@
 //! One connection to a daemon, and the thread that reads it.
 
 use std::{
-    io::{self, IoSlice, PipeReader, PipeWriter, Read as _, Write},
+    io::{self, IoSlice, PipeReader, PipeWriter, Read, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -79,16 +79,7 @@ impl Bridge {
     /// Reads one connection until it ends.
     pub(super) fn read_daemon(self: &Arc<Self>, link: &Arc<Link>) {
         let (mut framer, mut chunk) = (Framer::new(usize::MAX), vec![0; CHUNK]);
-        loop {
-            match (&link.from_daemon).read(&mut chunk) {
-                Ok(0) => break,
-                Ok(count) => {
-                    framer.buffer().extend_from_slice(&chunk[..count]);
-                    framer.filled(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            }
+        while fill(&mut framer, &mut chunk, &link.from_daemon) {
             let mut messages = Batch::new();
             while let Some(item) = framer.take() {
                 if let Incoming::Message(message) = item {
@@ -201,6 +192,21 @@ impl Bridge {
 /// How long these messages are together.
 pub(super) fn size(messages: &Batch) -> usize {
     messages.iter().map(Bytes::len).sum()
+}
+
+/// Reads once into the framer. `false`: nothing more comes.
+pub(super) fn fill(framer: &mut Framer, chunk: &mut [u8], mut input: impl Read) -> bool {
+    loop {
+        match input.read(chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => return false,
+            Ok(count) => {
+                framer.buffer().extend_from_slice(&chunk[..count]);
+                framer.filled(count);
+                return true;
+            }
+        }
+    }
 }
 
 /// Writes everything, as many pieces at a time as the system takes.

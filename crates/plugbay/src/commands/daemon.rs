@@ -10,13 +10,14 @@ use serde::Serialize;
 use self::memory::Processes;
 use super::{CommandError, Context};
 use crate::{
+    clock,
     daemon::{
         DaemonStatus, WindowStatus,
         hello::{self, Hello, Reply, Request},
         socket::Place,
         start,
     },
-    status_file::{self, ServerStatus},
+    status_file::ServerStatus,
 };
 
 /// How long a daemon may take to end its servers.
@@ -109,7 +110,7 @@ pub fn daemon(context: &Context, args: &DaemonArgs) -> Result<ExitCode, CommandE
     };
     let daemon = if done == Some(Done::Stopped) { None } else { status(&place)? };
     let daemon = daemon.map(Daemon::new);
-    context.output.show(&DaemonReport { done, cut, daemon, now: status_file::now() });
+    context.output.show(&DaemonReport { done, cut, daemon, now: clock::now() });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,7 +7,7 @@ use tokio::{signal, time::timeout};
 
 use super::{CommandError, Context};
 use crate::{
-    files,
+    clock, files,
     status_file::{self, GatewayStatus},
     watch::Watch,
 };
@@ -56,7 +56,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<ExitCode, Co
     }
     let gateways = read(context, &folder)?;
     let failed = gateways.iter().any(GatewayStatus::has_failed);
-    context.output.show(&Status { gateways, now: status_file::now() });
+    context.output.show(&Status { gateways, now: clock::now() });
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -69,7 +69,7 @@ async fn watch(context: &Context, folder: &Path) -> Result<(), CommandError> {
     loop {
         let gateways = read(context, folder)?;
         if shown.as_ref() != Some(&gateways) {
-            context.output.show_again(&Status { gateways: gateways.clone(), now: status_file::now() });
+            context.output.show_again(&Status { gateways: gateways.clone(), now: clock::now() });
             shown = Some(gateways);
         }
         let _ = timeout(LOOK_AGAIN, watch.changed()).await;

@@ -9,7 +9,10 @@ use plugbay_core::{
 use serde::Serialize;
 
 use super::{CommandError, Context};
-use crate::token_store::{self, StoredToken, TokenStore};
+use crate::{
+    clock,
+    token_store::{self, StoredToken, TokenStore},
+};
 
 /// Make, list and revoke tokens for `plugbay serve --http`.
 ///
@@ -90,7 +93,7 @@ pub fn token(context: &Context, args: TokenArgs) -> Result<ExitCode, CommandErro
     match command {
         TokenCommand::Create(args) => create(context, &store, args)?,
         TokenCommand::List => {
-            context.output.show(&TokenList { tokens: store.list()?, now: token_store::now() });
+            context.output.show(&TokenList { tokens: store.list()?, now: clock::now() });
         }
         TokenCommand::Revoke { name } => {
             store.revoke(&name)?;
@@ -107,7 +110,7 @@ fn create(context: &Context, store: &TokenStore, args: CreateArgs) -> Result<(),
     let CreateArgs { name, tools, expires, rate, session_rate, quota } = args;
     ToolGrant::compile(&tools)
         .map_err(|error| CommandError::usage(error.to_string()).hint("write it like 'git__*'"))?;
-    let created = token_store::now();
+    let created = clock::now();
     let expires = expires.map(|lifetime| created.saturating_add(lifetime));
     let tools = (!tools.is_empty()).then_some(tools);
     let limits = CallLimits { rate, session_rate, quota };

@@ -2,7 +2,6 @@
 
 use std::{
     cmp::Ordering,
-    fs::File,
     io::{self, BufRead as _, BufReader, Read as _, Take, Write as _},
     os::unix::net::UnixStream,
     path::PathBuf,
@@ -190,7 +189,7 @@ pub fn random_token() -> io::Result<String> {
 
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(bytes)
 }
 

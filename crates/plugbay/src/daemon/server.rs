@@ -30,9 +30,9 @@ use super::{
 };
 use crate::{
     app::{self, Environment},
+    clock::now,
     gateway_run::stop_signal,
     settings,
-    status_file::now,
 };
 
 /// How long a daemon without windows goes on, unless the user sets it.

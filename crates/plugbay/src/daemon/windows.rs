@@ -11,7 +11,7 @@ use plugbay_downstream::ConnectedHosts;
 use tokio::sync::{mpsc, watch};
 
 use super::hello::{WindowHello, WindowStatus};
-use crate::status_file::now;
+use crate::clock::now;
 
 /// The number of a context of this daemon, see [`super::contexts`].
 pub(super) type ContextNumber = u64;

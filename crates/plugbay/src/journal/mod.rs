@@ -11,12 +11,14 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::{config::hex_digest, files};
+use crate::{
+    clock,
+    {config::hex_digest, files},
+};
 pub use reverse::reverse;
 pub use undo::{Outcome, Present, Texts, Undone};
 
@@ -192,7 +194,17 @@ impl Journal {
         self.keep(number, BEFORE, bytes.as_deref())?;
         let folders = file::missing_folders(&place(part, &path).map_err(write)?);
         let command = command.to_owned();
-        self.changes.push(Change { number, at: now(), command, host, part, path, before, after, folders });
+        self.changes.push(Change {
+            number,
+            at: clock::now(),
+            command,
+            host,
+            part,
+            path,
+            before,
+            after,
+            folders,
+        });
         self.save()?;
         Ok(number)
     }
@@ -291,10 +303,6 @@ fn remove_folders(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _ = fs::remove_dir(folder);
     }
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! `plugbay setup --undo` and `--show`: takes changes back, and shows them.
 
-use std::{
-    path::PathBuf,
-    process::ExitCode,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use plugbay_hosts::{
     Entry,
@@ -17,6 +13,7 @@ use serde::Serialize;
 
 use super::{CommandError, Context, OWN_NAME, SetupArgs, diff::Diff, journal_folder, open_journal, survey};
 use crate::{
+    clock,
     import::{CONTAINERS, leads_to_plugbay},
     journal::{self, Change, Journal, Outcome, Part, Present, Texts, Undone},
 };
@@ -180,7 +177,7 @@ fn past(folder: &std::path::Path, change: &Change) -> Past {
         host: change.host.clone(),
         part: change.part,
         command: change.command.clone(),
-        age: now().saturating_sub(change.at),
+        age: clock::now().saturating_sub(change.at),
         undo: preview(change),
         diff,
     }
@@ -204,8 +201,4 @@ fn entries(change: &Change, text: &str) -> Vec<Entry> {
         _ => return Vec::new(),
     };
     reading.unwrap_or_default().found.into_iter().map(|found| found.entry).collect()
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
 }
