@@ -8,7 +8,8 @@ use super::table::{Harness, Row, call, definitions, environment, names, remote, 
 /// The keys that MCP hosts write.
 pub(super) fn entries(harness: &Harness) -> Vec<Row> {
     let own = |entry: Value| json!({ "mcpServers": { "s": entry } });
-    let scripted = harness.entry("s", &Script::friendly().tool("env", r#"{"env":true}"#));
+    // A script of its own: the server `s` may not have read its one yet.
+    let scripted = harness.entry("own", &Script::friendly().tool("env", r#"{"env":true}"#));
     let (program, script) = (&scripted["command"], &scripted["args"][0]);
     let tells_folder =
         format!("exec env \"FOLDER=$(pwd)\" {} {}", program.as_str().unwrap(), script.as_str().unwrap());
