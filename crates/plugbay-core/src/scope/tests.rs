@@ -8,7 +8,7 @@ fn chosen(line: &str) -> (Scope, String) {
     let mut words = line.split_whitespace().map(str::to_owned);
     let (command, args) = (words.next().unwrap(), words.collect::<Vec<_>>());
     let choice =
-        choose(&Launch::Command { command: &command, args: &args, cwd: None }, None, "/home/ann/work");
+        choose(&Launch::Command { command: &command, args: &args, cwd: None }, None, "/home/ann/code");
     (choice.scope, choice.why)
 }
 
@@ -66,14 +66,14 @@ fn the_scope_of_known_servers_follows_from_the_package_in_their_launch() {
 fn a_shared_server_with_files_of_the_project_has_scope_project() {
     for line in [
         "npx -y mcp-remote ./config.json",
-        "npx -y @modelcontextprotocol/server-memory --file=/home/ann/work/m.json",
+        "npx -y @modelcontextprotocol/server-memory --file=/home/ann/code/m.json",
         "uvx --env-file ../x mcp-server-time",
     ] {
         assert_eq!(chosen(line).0, Scope::Project, "{line}");
     }
-    assert_eq!(chosen("uvx mcp-server-time /home/ann/workshop").0, Scope::Shared);
-    let inside = Launch::Command { command: "mcp-server-time", args: &[], cwd: Some("/home/ann/work/a") };
-    assert_eq!(choose(&inside, None, "/home/ann/work/").scope, Scope::Project);
+    assert_eq!(chosen("uvx mcp-server-time /home/ann/codebook").0, Scope::Shared);
+    let inside = Launch::Command { command: "mcp-server-time", args: &[], cwd: Some("/home/ann/code/a") };
+    assert_eq!(choose(&inside, None, "/home/ann/code/").scope, Scope::Project);
     assert_eq!(choose(&inside, None, "/").scope, Scope::Shared, "everything is inside the root");
 }
 
