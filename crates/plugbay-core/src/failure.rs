@@ -32,6 +32,8 @@ pub enum Cause {
     Unreachable,
     /// It answered with this HTTP status.
     HttpStatus(u16),
+    /// It works only after the user has logged in.
+    NeedsLogin,
 }
 
 /// How many lines of stderr a failure holds.

@@ -1,0 +1,1 @@
+//! Checks the bearer tokens that callers of a shared gateway bring from an authorization server.

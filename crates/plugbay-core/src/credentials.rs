@@ -1,0 +1,181 @@
+//! Credentials for the requests to one server: where the side of servers and the side of logins meet.
+//!
+//! The side of servers asks for headers before each request, and says when the server rejected them. The other side
+//! refreshes tokens, and knows when only a login of the user can help.
+
+use std::{fmt, path::PathBuf, pin::Pin, sync::Arc};
+
+use crate::{failure::Failure, secret::Secret};
+
+/// The future of a method whose implementation is not known here.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Gives the requests to one server their credentials.
+pub trait Credentials: Send + Sync + fmt::Debug {
+    /// The headers for a request. A token that is about to expire is refreshed first.
+    ///
+    /// No headers: the server gets the request without credentials, and may reject it. An error means that no request
+    /// can succeed now; its cause is [`crate::failure::Cause::NeedsLogin`] if only the user can help.
+    fn headers<'a>(&'a self, request: Target<'a>) -> Later<'a, Result<Headers, Arc<Failure>>>;
+
+    /// The server rejected a request: with status 401, or with 403 because of its scopes. It has not carried it out.
+    fn rejected<'a>(&'a self, rejection: Rejection<'a>) -> Later<'a, Verdict>;
+
+    /// Begins a login in this process, or joins the one that is under way. The login goes on by itself: when the user
+    /// has logged in, [`Credentials::changed`] tells.
+    fn login(&self) -> Later<'_, Result<LoginOffer, Arc<Failure>>>;
+
+    /// Waits until there are other credentials than in this generation, whichever process has got them.
+    fn changed(&self, since: Generation) -> Later<'_, ()>;
+
+    /// The generation of the credentials that are known now.
+    fn generation(&self) -> Generation;
+}
+
+/// Counts the credentials of one server in this process: others have another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Generation(pub u64);
+
+/// Where a request goes: a proof of possession names both.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    pub method: &'a str,
+    /// With its path, without query and fragment.
+    pub url: &'a str,
+}
+
+/// Headers with credentials.
+#[derive(Debug, Clone, Default)]
+pub struct Headers {
+    pub values: Vec<(String, Secret)>,
+    pub generation: Generation,
+}
+
+/// What a server said when it rejected a request.
+#[derive(Debug, Clone)]
+pub struct Rejection<'a> {
+    pub status: u16,
+    /// The values of its `WWW-Authenticate` headers.
+    pub challenges: Vec<String>,
+    /// A nonce for the next proof of possession.
+    pub dpop_nonce: Option<String>,
+    pub request: Target<'a>,
+    /// The credentials that were rejected.
+    pub generation: Generation,
+    /// How often this request has been rejected, this time included.
+    pub attempts: u32,
+}
+
+/// What to do with a request that was rejected.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// There are other credentials now: send it again.
+    SendAgain,
+    /// Only a login of the user can help. The cause of the failure is [`crate::failure::Cause::NeedsLogin`].
+    NeedsLogin(Arc<Failure>),
+    /// Other credentials would not help, or cannot be had now.
+    Final(Arc<Failure>),
+    /// The response says nothing about credentials that can be changed: treat it like any other error.
+    NotOurs,
+}
+
+/// A login that is under way.
+#[derive(Debug, Clone)]
+pub struct LoginOffer {
+    /// Where the user logs in: to be shown to the user and opened in a browser.
+    pub url: String,
+    /// Names this login to hosts.
+    pub id: String,
+    /// Whom the user trusts there, for the question.
+    pub message: String,
+}
+
+/// Where the credentials for a server come from, as configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialSource {
+    /// From the configured headers alone.
+    Headers,
+    /// From an authorization server, if the server asks for it.
+    OAuth(Box<OAuthSettings>),
+    /// From a program that prints headers.
+    Command(HeadersCommand),
+}
+
+/// A program that prints headers as a JSON object, run without a shell. It runs again when the server rejects them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadersCommand {
+    pub program: String,
+    pub args: Vec<String>,
+    /// Where it starts.
+    pub folder: Option<PathBuf>,
+    /// The command as shown to the user, without the values of variables.
+    pub written: String,
+}
+
+/// What the user has said about the login at a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OAuthSettings {
+    /// A client that is registered already.
+    pub client: Option<ClientSettings>,
+    /// The client id metadata document of plugbay, for authorization servers that read such documents.
+    pub client_metadata_url: Option<String>,
+    /// Instead of the scopes that the server asks for.
+    pub scopes: Option<Vec<String>>,
+    /// The port of the redirect URI, for clients that are registered with one.
+    pub callback_port: Option<u16>,
+    pub grant: Grant,
+}
+
+/// A client that the user has registered at an authorization server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSettings {
+    pub id: String,
+    pub secret: Option<Secret>,
+    /// The key of a client that authenticates with signed assertions.
+    pub key: Option<SigningKey>,
+    /// The authorization server that knows this client. Otherwise the first one that the server names.
+    pub issuer: Option<String>,
+}
+
+/// A private key for assertions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    pub pem: SecretSource,
+    /// `ES256`, `RS256`, …
+    pub algorithm: String,
+    pub id: Option<String>,
+}
+
+/// A secret, or the file that has it and may change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    Value(Secret),
+    File(PathBuf),
+}
+
+/// How plugbay gets a token.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Grant {
+    /// The user logs in.
+    #[default]
+    AuthorizationCode,
+    /// plugbay acts for itself.
+    ClientCredentials,
+    /// A workload identity: its assertion is exchanged for a token.
+    WorkloadIdentity { assertion: SecretSource },
+    /// The identity provider of the enterprise vouches for the user (ID-JAG).
+    EnterpriseManaged(Box<EnterpriseSettings>),
+}
+
+/// The identity provider of an enterprise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnterpriseSettings {
+    /// The issuer of the identity provider, or its token endpoint.
+    pub issuer: Option<String>,
+    pub token_endpoint: Option<String>,
+    /// plugbay's client at the identity provider.
+    pub client_id: String,
+    pub client_secret: Option<Secret>,
+    /// The user's ID token.
+    pub id_token: SecretSource,
+}
