@@ -123,6 +123,8 @@ pub struct OAuthSettings {
     pub scopes: Option<Vec<String>>,
     /// The port of the redirect URI, for clients that are registered with one.
     pub callback_port: Option<u16>,
+    /// The authorization server may have an address in a private network.
+    pub private_network: bool,
     pub grant: Grant,
 }
 
