@@ -186,7 +186,7 @@ async fn register(
         (Some("client_secret_post"), Some(_)) => AuthMethod::ClientSecretPost,
         (Some("client_secret_basic"), Some(_)) => AuthMethod::ClientSecretBasic,
         (Some("none"), _) | (_, None) => AuthMethod::None,
-        (_, Some(_)) => method_with_secret(server),
+        (_, Some(_)) => wanted, // a server that does not say registers what it was asked for
     };
     let expires = registered.client_secret_expires_at.filter(|at| *at > 0 && secret.is_some());
     let source = ClientSource::Registered { redirect_uri: need.redirect_uri.to_owned(), expires };

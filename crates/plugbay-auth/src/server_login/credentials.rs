@@ -164,8 +164,8 @@ impl Shared {
             self.renew(Reason::Rejected(rejection.generation)).await?;
             return Ok(Verdict::SendAgain);
         }
-        if rejection.attempts > 1 {
-            self.known().discovered = None; // a token that was just issued does not fit: it may have moved
+        if self.known().logins.current().is_some_and(|login| login.tokens.is_some()) {
+            self.known().discovered = None; // a token that does not fit: the server may have moved to another issuer
         }
         match self.discover(found.as_ref()).await {
             Ok(_) if self.is_machine() && rejection.attempts <= 2 => {
