@@ -91,9 +91,10 @@ pub struct LoginOffer {
 }
 
 /// Where the credentials for a server come from, as configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CredentialSource {
     /// From the configured headers alone.
+    #[default]
     Headers,
     /// From an authorization server, if the server asks for it.
     OAuth(Box<OAuthSettings>),

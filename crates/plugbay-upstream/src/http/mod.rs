@@ -1,6 +1,7 @@
 //! A server behind a URL: each request is a POST, and its response a body or an event stream.
 
 mod client;
+mod credentials;
 mod error;
 mod events;
 mod mirror;
@@ -23,6 +24,7 @@ use tokio::{
     time::timeout,
 };
 
+pub(crate) use credentials::ServerCredentials;
 pub(crate) use error::TransportError;
 pub(crate) use peer::Flavour;
 
@@ -82,6 +84,11 @@ enum HttpEvent {
         message: Bytes,
         error: TransportError,
     },
+    /// The request waits until there are other credentials: only a login can help.
+    NeedsLogin {
+        ticket: Ticket,
+        failure: Arc<Failure>,
+    },
     /// The whole link is lost: the server expired the session, or closed the SSE stream.
     Lost(TransportError),
 }
@@ -93,8 +100,9 @@ impl HttpLink {
         flavour: Flavour,
         limit: usize,
         session_id: Option<&str>,
+        credentials: Option<Arc<ServerCredentials>>,
     ) -> Result<Self, Failure> {
-        let peer = Arc::new(Peer::new(spec, flavour, limit, session_id)?);
+        let peer = Arc::new(Peer::new(spec, flavour, limit, session_id, credentials)?);
         let (to_link, inbox) = mpsc::channel(INBOX_CAPACITY);
         let (outbox, messages) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -162,6 +170,13 @@ impl HttpLink {
         }
     }
 
+    /// Ends a request that the server has rejected.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) {
+        if let Some(request) = self.requests.remove(&ticket) {
+            request.task.abort();
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> Option<LinkEvent> {
         loop {
             while self.tasks.try_join_next().is_some() {}
@@ -180,6 +195,11 @@ impl HttpLink {
                         && let Some(heard) = self.failed(ticket, message, error)
                     {
                         return Some(heard);
+                    }
+                }
+                HttpEvent::NeedsLogin { ticket, failure } => {
+                    if self.requests.contains_key(&ticket) {
+                        return Some(LinkEvent::NeedsLogin { ticket, failure });
                     }
                 }
                 HttpEvent::Lost(error) => {

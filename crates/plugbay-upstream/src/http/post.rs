@@ -22,6 +22,8 @@ use super::{
     peer::{self, Flavour, Peer, is_json, is_stream},
 };
 
+/// A request waits for so many logins: after that, another would not help.
+const LOGINS: u32 = 3;
 /// A broken stream is requested again at most this often in a row.
 const RESUMPTIONS: u32 = 5;
 
@@ -38,7 +40,7 @@ pub(super) async fn post_in_order(
 ) {
     while let Some(message) = messages.recv().await {
         let length = message.len();
-        match timeout(NOTIFICATION_TIMEOUT, peer.post(message, HeaderMap::new())).await {
+        match timeout(NOTIFICATION_TIMEOUT, post_one(&peer, message)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error @ TransportError::SessionGone)) => _ = to_link.send(HttpEvent::Lost(error)).await,
             Ok(Err(error)) => tracing::debug!(?error, "the server did not take a notification"),
@@ -46,6 +48,42 @@ pub(super) async fn post_in_order(
         }
         peer.taken(length);
         peer.mark_initialized(); // the first notification is `notifications/initialized`
+    }
+}
+
+/// Posts a notification or a response. It waits for a login, unless requests wait for it.
+async fn post_one(peer: &Peer, message: Bytes) -> Result<Response, TransportError> {
+    loop {
+        match peer.post(message.clone(), HeaderMap::new()).await {
+            Err(TransportError::NeedsLogin { since, .. }) if peer.is_initialized() => {
+                peer.credentials_changed(since).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Runs a request. If it needs a login, the link is told, and it runs again when there are other credentials.
+pub(super) async fn with_login<T, F>(
+    peer: &Peer,
+    ticket: Ticket,
+    to_link: &mpsc::Sender<HttpEvent>,
+    request: impl Fn() -> F,
+) -> Result<T, TransportError>
+where
+    F: Future<Output = Result<T, TransportError>>,
+{
+    let mut logins = 0;
+    loop {
+        match request().await {
+            // An opening fails: the actor decides when the server is opened again.
+            Err(TransportError::NeedsLogin { failure, since }) if peer.is_open() && logins < LOGINS => {
+                logins += 1;
+                let _ = to_link.send(HttpEvent::NeedsLogin { ticket, failure }).await;
+                peer.credentials_changed(since).await;
+            }
+            outcome => return outcome,
+        }
     }
 }
 
@@ -86,7 +124,8 @@ impl Exchange {
     async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, TransportError> {
         self.peer.ready().await;
         self.in_session = self.peer.has_session();
-        let response = self.peer.post(message, headers.map).await?;
+        let post = || self.peer.post(message.clone(), headers.map.clone());
+        let response = with_login(&self.peer, self.ticket, &self.to_link, post).await?;
         if self.peer.flavour == Flavour::Sse && response.status().is_success() {
             return Ok(None); // the response comes on the SSE stream
         }
@@ -148,9 +187,16 @@ impl Exchange {
         let mut failures = 0;
         loop {
             sleep(resume_point.next_attempt()).await;
-            match self.peer.get(resume_point.last_id.as_ref()).await {
+            let get = || self.peer.get(resume_point.last_id.as_ref());
+            match with_login(&self.peer, self.ticket, &self.to_link, get).await {
                 Ok(response) if is_stream(&response) => return Some(response),
-                Ok(_) | Err(TransportError::SessionGone | TransportError::Status { .. }) => return None,
+                Ok(_)
+                | Err(
+                    TransportError::SessionGone
+                    | TransportError::Status { .. }
+                    | TransportError::NeedsLogin { .. }
+                    | TransportError::Rejected(_),
+                ) => return None,
                 Err(_) if failures < RESUMPTIONS => failures += 1,
                 Err(_) => return None,
             }

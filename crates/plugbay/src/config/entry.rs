@@ -4,6 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, path::Path};
 
 use jsonc_parser::common::Range;
 use plugbay_core::{
+    credentials::CredentialSource,
     exposure::{Exposure, Suite},
     name::ServerName,
     policy::{Patterns, Policy},
@@ -293,7 +294,8 @@ fn http(
         report.error(url.at, "not the address of an HTTP server", remedy_for_address(&address));
         return None;
     }
-    Some(Transport::Http(HttpSpec { url: address, headers: headers?, flavour, ca_file, remote: false }))
+    let (headers, credentials) = (headers?, CredentialSource::Headers);
+    Some(Transport::Http(HttpSpec { url: address, headers, credentials, flavour, ca_file, remote: false }))
 }
 
 /// The address of a database or another service is not one of an MCP server.

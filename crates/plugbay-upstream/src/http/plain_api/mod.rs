@@ -23,6 +23,7 @@ use tokio::{sync::mpsc, time::sleep};
 use super::{
     HttpEvent, TransportError,
     peer::{self, Peer},
+    post::with_login,
     remote,
 };
 
@@ -56,7 +57,7 @@ pub(super) async fn request(
     message: Bytes,
     to_link: mpsc::Sender<HttpEvent>,
 ) {
-    match answer(&peer, &message).await {
+    match with_login(&peer, ticket, &to_link, || answer(&peer, &message)).await {
         Ok(response) => {
             // One line, whatever the API has sent: hosts read lines.
             let incoming = as_message(BytesMut::from(&response[..]));
@@ -81,6 +82,10 @@ pub(super) async fn poll(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
             Err(error @ TransportError::Broken(_)) if silent + 1 >= SILENT_POLLS => HttpEvent::Lost(error),
             Err(TransportError::Broken(_)) => {
                 silent += 1;
+                continue;
+            }
+            Err(TransportError::NeedsLogin { since, .. }) => {
+                peer.credentials_changed(since).await;
                 continue;
             }
             Ok(_) | Err(_) => {
@@ -123,7 +128,7 @@ async fn tools(peer: &Peer) -> Result<Read, TransportError> {
     if let Some(etag) = known.as_ref().and_then(|known| known.etag.as_ref()) {
         request = request.header(IF_NONE_MATCH, etag);
     }
-    let response = request.send().await.map_err(TransportError::from_client)?;
+    let response = peer.exchange(request).await?;
     if let (StatusCode::NOT_MODIFIED, Some(ToolList { body, .. })) = (response.status(), &known) {
         return Ok(Read { body: body.clone(), changed: false });
     }
@@ -151,7 +156,7 @@ async fn call(peer: &Peer, message: &Bytes, params: Option<&Span>) -> Result<Vec
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json")
         .body(body);
-    let response = request.send().await.map_err(TransportError::from_client)?;
+    let response = peer.exchange(request).await?;
     if response.status().is_success() {
         let body = peer::body(response, peer.limit).await?;
         return Ok(result::of_call(&body));

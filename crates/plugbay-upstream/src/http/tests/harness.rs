@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Dialect, Offer},
+    credentials::{CredentialSource, Credentials},
     era::Era,
     exchange::{
         Answer, Call, Caller, ServerNotification, ServerRequest, ServerRequestError, Ticket, Tickets,
@@ -42,6 +43,7 @@ pub(super) struct Setup {
     pub(super) headers: BTreeMap<String, String>,
     pub(super) message_limit: usize,
     pub(super) remote: bool,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
 }
 
 impl Default for Setup {
@@ -53,6 +55,7 @@ impl Default for Setup {
             headers: BTreeMap::new(),
             message_limit: DEFAULT_MESSAGE_LIMIT,
             remote: false,
+            credentials: None,
         }
     }
 }
@@ -85,16 +88,19 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(setup: Setup, url: &str) -> Self {
-        let Setup { timeouts, flavour, known, headers, message_limit, remote } = setup;
+        let Setup { timeouts, flavour, known, headers, message_limit, remote, credentials } = setup;
         let (report_sender, reports) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
-        let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None, remote };
+        let source = CredentialSource::Headers;
+        let http =
+            HttpSpec { url: url.to_owned(), headers, credentials: source, flavour, ca_file: None, remote };
         let name = ServerName::parse("s").unwrap();
         let spec = ServerSpec { name, transport: Transport::Http(http), timeouts, message_limit };
         let launcher: Launcher = Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new())));
         let observers = Observers::reporting_to(report_sender, spec.clone());
         let starts = Starts::with(1, Arc::new(Scripted::default()));
         let context = ServerContext::new(launcher, Arc::clone(&tickets), starts, Arc::default(), observers);
+        let context = ServerContext { credentials_for: Arc::new(move |_, _| credentials.clone()), ..context };
         let handle = ServerHandle::spawn(spec, known, context);
         Self { handle, calls: Arc::default(), tickets, reports }
     }

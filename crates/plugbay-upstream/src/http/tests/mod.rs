@@ -3,6 +3,7 @@
 
 mod cancellation;
 mod concurrency;
+mod credentials;
 mod detection;
 mod failures;
 mod get_stream;
@@ -15,6 +16,7 @@ mod peer;
 mod plain_api;
 mod redirects;
 mod resumption;
+mod script;
 mod secrets;
 mod session;
 mod sse;

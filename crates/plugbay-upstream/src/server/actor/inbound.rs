@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     era::{self, Era},
     exchange::{Answer, Caller, Ticket, Topic},
-    failure::CallError,
+    failure::{CallError, Failure},
     wire::{Fault, Head, Incoming, Kind, Malformed, Members, Span},
 };
 
@@ -25,6 +25,7 @@ impl Actor {
             LinkEvent::Incoming(Incoming::Noise(line)) => self.keep_line(&line),
             LinkEvent::Incoming(Incoming::TooLong { start, end }) => self.too_long(&start, &end),
             LinkEvent::Failed { ticket, error } => self.undelivered(ticket, &error),
+            LinkEvent::NeedsLogin { ticket, failure } => self.needs_login(ticket, failure),
         }
     }
 
@@ -139,6 +140,12 @@ impl Actor {
             Some(Waiting::Subscription) => self.subscription_lost(error),
             Some(Waiting::Nobody) | None => {}
         }
+    }
+
+    /// A request was rejected, and waits for a login.
+    fn needs_login(&mut self, ticket: Ticket, failure: Arc<Failure>) {
+        self.abandon_request(ticket);
+        self.undelivered(ticket, &TransportError::Rejected(failure));
     }
 
     /// An unusable message ends the call that it answers, if it answers one.
