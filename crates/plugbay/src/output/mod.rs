@@ -3,6 +3,7 @@
 
 mod add;
 mod approve;
+mod auth;
 mod call;
 mod clean;
 mod daemon;
