@@ -100,10 +100,12 @@ pub enum CredentialSource {
     OAuth(Box<OAuthSettings>),
     /// From a program that prints headers.
     Command(HeadersCommand),
+    /// From a file with headers, which may change.
+    File(PathBuf),
 }
 
 /// A program that prints headers as a JSON object, run without a shell. It runs again when the server rejects them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HeadersCommand {
     pub program: String,
     pub args: Vec<String>,
@@ -111,6 +113,17 @@ pub struct HeadersCommand {
     pub folder: Option<PathBuf>,
     /// The command as shown to the user, without the values of variables.
     pub written: String,
+}
+
+/// As it is written: the values of variables may be secrets.
+impl fmt::Debug for HeadersCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { folder, written, .. } = self;
+        f.debug_struct("HeadersCommand")
+            .field("written", written)
+            .field("folder", folder)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What the user has said about the login at a server.

@@ -22,7 +22,12 @@ pub struct LoginPlaces {
 
 impl LoginPlaces {
     /// The login at one server.
-    pub fn login(&self, name: &ServerName, http: &HttpSpec, oauth: &OAuthSettings) -> Result<ServerLogin, Failure> {
+    pub fn login(
+        &self,
+        name: &ServerName,
+        http: &HttpSpec,
+        oauth: &OAuthSettings,
+    ) -> Result<ServerLogin, Failure> {
         ServerLogin::new(LoginSettings {
             name: name.as_str().to_owned(),
             url: http.url.clone(),

@@ -322,8 +322,9 @@ pub fn environment_of(variables: &ProcessVariables, start: &Path) -> std::io::Re
 
 fn login_places(variables: &ProcessVariables, start: &Path) -> Option<LoginPlaces> {
     let paths = Paths::detect(&|name| variables.get(name), start.to_owned());
-    let mcp_remote =
-        variables.folder("MCP_REMOTE_CONFIG_DIR").or_else(|| Some(variables.folder("HOME")?.join(".mcp-auth")));
+    let mcp_remote = variables
+        .folder("MCP_REMOTE_CONFIG_DIR")
+        .or_else(|| Some(variables.folder("HOME")?.join(".mcp-auth")));
     Some(LoginPlaces { folder: paths.state_folder?.join("auth"), mcp_remote })
 }
 
@@ -331,8 +332,10 @@ fn login_places(variables: &ProcessVariables, start: &Path) -> Option<LoginPlace
 pub fn browsers() -> Vec<Vec<String>> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let chosen = env::var("BROWSER").unwrap_or_default();
-    let mut browsers: Vec<Vec<String>> = chosen.split(':').map(words).filter(|words| !words.is_empty()).collect();
-    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"].iter().any(|name| env::var_os(name).is_some());
+    let mut browsers: Vec<Vec<String>> =
+        chosen.split(':').map(words).filter(|words| !words.is_empty()).collect();
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"].iter().any(|name| env::var_os(name).is_some());
     if cfg!(target_os = "macos") {
         browsers.push(words("open"));
     } else if cfg!(windows) {

@@ -2,11 +2,7 @@
 
 mod browser;
 
-use std::{
-    io::BufRead as _,
-    process::ExitCode,
-    thread,
-};
+use std::{io::BufRead as _, process::ExitCode, thread};
 
 use plugbay_auth::{LoginError, LoginFlow, ServerLogin};
 use plugbay_core::{credentials::CredentialSource, name::ServerName};
@@ -261,9 +257,15 @@ async fn row(candidate: &Candidate) -> LoginRow {
 }
 
 /// The servers that may have a login: all, or the one of this name.
-fn candidates(context: &Context, settings: &Settings, server: Option<&str>) -> Result<Vec<Candidate>, CommandError> {
+fn candidates(
+    context: &Context,
+    settings: &Settings,
+    server: Option<&str>,
+) -> Result<Vec<Candidate>, CommandError> {
     let Some(places) = &context.environment.logins else {
-        return Err(CommandError::failed("there is no home folder for logins").hint("set HOME or XDG_STATE_HOME"));
+        return Err(
+            CommandError::failed("there is no home folder for logins").hint("set HOME or XDG_STATE_HOME")
+        );
     };
     let mut found = Vec::new();
     for (name, http) in http_servers(settings) {
@@ -292,12 +294,18 @@ fn not_a_candidate(settings: &Settings, name: &str) -> CommandError {
     let Some(server) = settings.servers.iter().find(|server| server.name.as_str() == name) else {
         let names: Vec<&str> = http_servers(settings).map(|(name, _)| name.as_str()).collect();
         let error = CommandError::failed(format!("there is no server {name:?}"));
-        return if names.is_empty() { error } else { error.hint(format!("did you mean {}?", alternatives(&names))) };
+        return if names.is_empty() {
+            error
+        } else {
+            error.hint(format!("did you mean {}?", alternatives(&names)))
+        };
     };
     match server.spec.as_ref().map(|spec| &spec.transport) {
         Err(reason) => CommandError::failed(format!("{name} cannot be used: {reason}")),
-        Ok(Transport::Stdio(_)) => CommandError::failed(format!("{name} is started by plugbay, and takes its credentials from its environment"))
-            .hint("logins are for servers with a `url`"),
+        Ok(Transport::Stdio(_)) => CommandError::failed(format!(
+            "{name} is started by plugbay, and takes its credentials from its environment"
+        ))
+        .hint("logins are for servers with a `url`"),
         Ok(Transport::Http(_)) => CommandError::failed(format!("{name} gets its credentials from its entry"))
             .hint("remove its \"Authorization\" header or \"oauth\": false to log in instead"),
     }

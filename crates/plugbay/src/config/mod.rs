@@ -10,6 +10,7 @@
 
 mod approve;
 mod audit;
+mod credentials;
 mod diagnostic;
 mod discover;
 mod document;
@@ -23,6 +24,7 @@ mod glob;
 mod identity;
 mod load;
 mod model;
+mod oauth;
 mod pass_env;
 mod paths;
 mod problems;
@@ -101,6 +103,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where calls are logged for auditors, if they are.
     pub audit: Option<AuditSettings>,
+    /// What holds for the logins at all servers.
+    pub logins: LoginSettings,
     /// How long a first listing may wait for servers never seen before.
     pub list_wait: Duration,
     /// Files to watch: those that were read, and those that would be if they existed.
@@ -159,6 +163,25 @@ pub enum ModelSource {
     Remote(plugbay_model::Endpoint),
     /// The host's own model, by sampling.
     Host,
+}
+
+/// What holds for the logins at all servers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoginSettings {
+    /// The client id metadata document of plugbay. The settings of servers have it already.
+    pub client_metadata_url: Option<String>,
+    pub store: TokenStoreKind,
+}
+
+/// Where tokens are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TokenStoreKind {
+    /// In the keychain of the system, or in a file if there is none.
+    #[default]
+    Auto,
+    Keychain,
+    /// In a file that only its owner can read.
+    File,
 }
 
 #[derive(Debug, Clone)]

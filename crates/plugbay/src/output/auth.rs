@@ -38,7 +38,9 @@ impl View for LoginList {
             return "No server with a `url` takes a login.\n".to_owned();
         }
         let columns = ["NAME", "LOGIN", "TOKEN"].map(Column::left);
-        let mut table = Table::new(columns.into_iter().chain([Column::flexible("AUTHORIZATION SERVER, SCOPES")]).collect());
+        let mut table = Table::new(
+            columns.into_iter().chain([Column::flexible("AUTHORIZATION SERVER, SCOPES")]).collect(),
+        );
         for login in &self.servers {
             table.row(vec![
                 Cell::painted(&*login.name, Style::bold),
