@@ -32,6 +32,8 @@ pub(super) enum OnRejection {
     /// There is another token at once.
     Refresh,
     NeedsLogin,
+    /// Headers cannot be had without a login, and each attempt finds other credentials that are of no use.
+    NothingHelps,
     Final,
     NotOurs,
 }
@@ -82,6 +84,10 @@ fn failure() -> Arc<Failure> {
 impl Credentials for Script {
     fn headers<'a>(&'a self, _: Target<'a>) -> Later<'a, Result<Headers, Arc<Failure>>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.on_rejection == OnRejection::NothingHelps {
+            self.set("other");
+            return Box::pin(async { Err(failure()) });
+        }
         let (generation, token) = self.token.borrow().clone();
         let values = token.map(|token| ("Authorization".to_owned(), Secret::new(format!("Bearer {token}"))));
         let headers = Headers { values: values.into_iter().collect(), generation: Generation(generation) };
@@ -96,7 +102,7 @@ impl Credentials for Script {
             OnRejection::NotOurs => Verdict::NotOurs,
             OnRejection::Final => Verdict::Final(Arc::new(Failure::new("has no use for us", Vec::new()))),
             _ if generation != self.generation() => Verdict::SendAgain,
-            OnRejection::NeedsLogin => Verdict::NeedsLogin(failure()),
+            OnRejection::NeedsLogin | OnRejection::NothingHelps => Verdict::NeedsLogin(failure()),
             OnRejection::Refresh => {
                 self.set(&format!("fresh-{}", self.generation().0));
                 Verdict::SendAgain
