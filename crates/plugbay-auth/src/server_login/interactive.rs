@@ -194,7 +194,6 @@ impl Shared {
             bound_to: bound_to.as_deref(),
             known,
             redirect_uri: &callback.redirect_uri,
-            scopes: &scopes,
             now,
         };
         let client = client::obtain(&self.http, &server, need).await?;
