@@ -210,11 +210,27 @@ impl Shared {
         let request = AuthorizationRequest::new(&server, asked)?;
         self.http.check(&request.url)?;
         let dpop = self.uses_dpop(&discovered).then(DpopKey::generate).transpose()?;
+        let is_new = known != Some(&client);
         let mut login = Login::new(client, endpoint, discovered.resource, scopes);
         login.revocation_endpoint =
             server.revocation_endpoint.clone().filter(|url| self.http.check(url).is_ok());
+        if is_new && matches!(login.client.source, ClientSource::Registered { .. }) {
+            self.keep_client(&server.issuer, &login).await;
+        }
         login.dpop_key = dpop.as_ref().map(|key| key.pem().clone());
         Ok(Prepared { callback, request, server, login, dpop })
+    }
+
+    /// Keeps a client that was registered, so that a login that is given up leaves no second one behind. The client of a
+    /// login with tokens stays: only it can renew them.
+    async fn keep_client(&self, issuer: &str, login: &Login) {
+        let Ok(_lock) = self.store.lock(&self.key).await else { return };
+        let _ = self.reload().await;
+        let mut logins = self.known().logins.clone();
+        if logins.by_issuer.get(issuer).is_none_or(|login| login.tokens.is_none()) {
+            logins.by_issuer.insert(issuer.to_owned(), login.clone());
+            self.keep(logins).await;
+        }
     }
 
     fn start(self: &Arc<Self>, prepared: Prepared) -> LoginFlow {
