@@ -176,6 +176,16 @@ impl Shared {
         Ok(())
     }
 
+    /// The same without waiting. What cannot be read is read again soon.
+    fn look(&self) {
+        let stamp = self.store.stamp(&self.key);
+        if stamp != self.known().stamp
+            && let Ok(logins) = self.store.load(&self.key)
+        {
+            self.adopt(logins, stamp);
+        }
+    }
+
     /// Other tokens are another generation.
     fn adopt(&self, logins: Logins, stamp: Option<Stamp>) {
         let access = |logins: &Logins| {

@@ -65,6 +65,7 @@ impl Credentials for ServerLogin {
     }
 
     fn generation(&self) -> Generation {
+        self.0.look();
         self.0.generation()
     }
 }

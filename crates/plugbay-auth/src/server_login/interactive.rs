@@ -26,6 +26,8 @@ use crate::{
 
 /// How long a user may take.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a browser may take to read the last page.
+const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a login did not succeed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -73,9 +75,15 @@ impl LoginError {
                 "if its authorization server is in your own network, write \"oauth\": { \"privateNetwork\": true } into the server's entry".to_owned()
             }
             Self::Listen(_) => "choose another \"callbackPort\", or log in with --no-browser".to_owned(),
-            Self::Answer { answer: AnswerError::Denied { .. }, .. } | Self::OutOfTime => "try again".to_owned(),
             _ => return None,
         })
+    }
+}
+
+impl LoginError {
+    /// Whether the user may succeed with another attempt.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Answer { answer: AnswerError::Denied { .. }, .. } | Self::OutOfTime)
     }
 }
 
@@ -112,7 +120,7 @@ impl LoginFlow {
         let query =
             text.split_once('?').map_or(text, |(_, query)| query).split('#').next().unwrap_or_default();
         let (outcome, heard) = oneshot::channel();
-        let _ = self.arrivals.send(Arrival { query: query.to_owned(), outcome }).await;
+        let _ = self.arrivals.send(Arrival { query: query.to_owned(), outcome, shown: None }).await;
         !matches!(heard.await, Ok(Page::Stranger) | Err(_))
     }
 }
@@ -259,40 +267,29 @@ impl Shared {
         mut inbox: mpsc::Receiver<Arrival>,
     ) -> Result<(), LoginError> {
         let Prepared { callback, request, server, login, dpop } = prepared;
-        // It serves for a moment longer than the login, so that the page reaches the browser.
         let serving = tokio::spawn(callback.serve(arrivals));
         let result = loop {
-            let Some(Arrival { query, outcome }) = inbox.recv().await else {
-                break Err(LoginError::OutOfTime);
-            };
-            let code = match request.code(&query) {
-                Ok(code) => code,
+            let Some(Arrival { query, outcome, shown }) = inbox.recv().await else { break Err(LoginError::OutOfTime) };
+            let result = match request.code(&query) {
                 Err(AnswerError::OtherState) => {
                     let _ = outcome.send(Page::Stranger);
                     continue;
                 }
-                Err(answer) => {
-                    let error = LoginError::Answer { issuer: shown_issuer(&server.issuer), answer };
-                    let _ = outcome.send(self.failed(&error));
-                    break Err(error);
-                }
+                Err(answer) => Err(LoginError::Answer { issuer: shown_issuer(&server.issuer), answer }),
+                Ok(code) => self.redeem(&code, &request, &server, login, dpop.as_ref()).await,
             };
-            let result = self.redeem(&code, &request, &server, login, dpop.as_ref()).await;
             let _ = outcome.send(match &result {
                 Ok(()) => Page::LoggedIn { server: self.key.name.clone() },
-                Err(error) => self.failed(error),
+                Err(error) => Page::Failed { server: self.key.name.clone(), why: error.to_string() },
             });
+            // A command ends with the login: the page must have reached the browser before.
+            if let Some(shown) = shown {
+                let _ = timeout(PAGE_PATIENCE, shown.notified()).await;
+            }
             break result;
         };
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            serving.abort();
-        });
+        serving.abort();
         result
-    }
-
-    fn failed(&self, error: &LoginError) -> Page {
-        Page::Failed { server: self.key.name.clone(), why: error.to_string() }
     }
 
     async fn redeem(

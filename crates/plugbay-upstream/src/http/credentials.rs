@@ -41,6 +41,11 @@ impl ServerCredentials {
         Box::pin(async move { source.changed(since).await })
     }
 
+    /// Whether there are other credentials than those that last needed a login.
+    pub(crate) fn have_changed(&self) -> bool {
+        self.source.generation() != *self.lock()
+    }
+
     /// Sends a request. If the server rejects its credentials, it has not carried it out: the request is sent again
     /// for as long as there are others.
     pub(super) async fn send(

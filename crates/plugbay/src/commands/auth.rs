@@ -199,6 +199,7 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
 fn failed(name: &str, error: &LoginError) -> CommandError {
     let failure = CommandError::failed(format!("not logged in to {name}: {error}"));
     match error.remedy() {
+        None if error.is_retryable() => failure.hint(format!("try again: plugbay auth login {name}")),
         Some(remedy) => failure.hint(remedy),
         None => failure,
     }
@@ -252,7 +253,8 @@ async fn row(candidate: &Candidate) -> LoginRow {
     row.expires = tokens.expires_in.map(|life| tokens.issued_at.saturating_add(life));
     row.renews = tokens.refresh.is_some() && login.rejected.is_none();
     let expired = row.expires.is_some_and(|at| at <= clock::now());
-    row.state = if expired && !row.renews { LoginState::NeedsLogin } else { LoginState::LoggedIn };
+    let is_over = login.rejected.is_some() || (expired && !row.renews);
+    row.state = if is_over { LoginState::NeedsLogin } else { LoginState::LoggedIn };
     row
 }
 
