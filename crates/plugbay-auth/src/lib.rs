@@ -9,6 +9,7 @@ mod client;
 mod discovery;
 mod freshness;
 mod http;
+pub mod keychain;
 mod mcp_remote;
 mod metadata;
 mod random;
