@@ -10,6 +10,7 @@ mod discovery;
 mod freshness;
 mod header_source;
 mod http;
+pub mod keychain;
 mod mcp_remote;
 mod metadata;
 mod random;

@@ -123,20 +123,28 @@ impl ServerLogin {
     pub async fn logout(&self) -> Result<LoggedOut, StoreError> {
         let shared = &self.0;
         let _lock = shared.store.lock(&shared.key).await?;
-        shared.reload().await?;
+        let mut problem = match shared.reload().await {
+            // Also a login that cannot be read can be forgotten.
+            Err(StoreError::Keychain(_)) => Some("its tokens could not be read".to_owned()),
+            reloaded => reloaded.map(|()| None)?,
+        };
         let logins = shared.known().logins.clone();
-        let mut problem = None;
         for (issuer, login) in &logins.by_issuer {
             if let Err(error) = shared.revoke(issuer, login).await {
                 problem = Some(error.to_string());
             }
         }
-        shared.store.remove(&shared.key)?;
+        let was_logged_in =
+            problem.is_some() || logins.by_issuer.values().any(|login| login.tokens.is_some());
+        let (store, key) = (shared.store.clone(), shared.key.clone());
+        match finish(spawn_blocking(move || store.remove(&key)).await) {
+            Err(StoreError::Keychain(error)) => {
+                problem = Some(format!("its tokens may still be in the keychain: {error}"));
+            }
+            removed => removed?,
+        }
         shared.reload().await?;
-        Ok(LoggedOut {
-            was_logged_in: logins.by_issuer.values().any(|login| login.tokens.is_some()),
-            problem,
-        })
+        Ok(LoggedOut { was_logged_in, problem })
     }
 }
 
@@ -144,7 +152,7 @@ impl ServerLogin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedOut {
     pub was_logged_in: bool,
-    /// Why the authorization server may not know of it.
+    /// Why the authorization server may not know of it, or why tokens may be left in the keychain.
     pub problem: Option<String>,
 }
 
@@ -170,8 +178,7 @@ impl Shared {
         }
         let (store, key) = (self.store.clone(), self.key.clone());
         // A keychain may take its time.
-        let loaded = spawn_blocking(move || store.load(&key)).await;
-        let logins = loaded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+        let logins = finish(spawn_blocking(move || store.load(&key)).await)?;
         self.adopt(logins, stamp);
         Ok(())
     }
@@ -209,8 +216,8 @@ impl Shared {
     /// Writes what is known now, and makes it the state of this process. The caller holds the lock of the store.
     async fn save(&self, logins: Logins) -> Result<(), StoreError> {
         let (store, key, written) = (self.store.clone(), self.key.clone(), logins.clone());
-        let saved = spawn_blocking(move || store.save(&key, &written).map(|()| store.stamp(&key))).await;
-        let saved = saved.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let saved =
+            finish(spawn_blocking(move || store.save(&key, &written).map(|()| store.stamp(&key))).await);
         // Tokens that cannot be written are still good for this process.
         let stamp = saved.as_ref().ok().copied().flatten().or(self.known().stamp);
         self.adopt(logins, stamp);
@@ -258,6 +265,11 @@ impl Shared {
     fn failure(&self, what: impl Into<String>) -> Arc<Failure> {
         Arc::new(Failure::new(what, Vec::new()))
     }
+}
+
+/// A panic of a blocking call goes on here.
+fn finish<T>(ended: Result<T, tokio::task::JoinError>) -> T {
+    ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Without secrets.

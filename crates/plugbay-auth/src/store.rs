@@ -3,7 +3,10 @@
 //! The file tells every process what there is. If the system has a keychain, the secrets are there and the file has
 //! the rest. A lock belongs to an open file, so it ends with the process that holds it, however that ends.
 
+#[cfg(test)]
+mod keychain_tests;
 mod record;
+mod secrets;
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -31,11 +34,22 @@ pub struct ServerKey {
     pub url: String,
 }
 
-/// Keeps secrets elsewhere than in files.
+/// Keeps secrets elsewhere than in files. A call blocks, for a few seconds at most.
 pub trait Keychain: Send + Sync + std::fmt::Debug {
     fn put(&self, entry: &str, secret: &str) -> io::Result<()>;
     fn get(&self, entry: &str) -> io::Result<Option<String>>;
     fn remove(&self, entry: &str) -> io::Result<()>;
+}
+
+/// Where secrets are written. They are read wherever the file says that they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// In the keychain, or in the file while the keychain cannot be used.
+    #[default]
+    Auto,
+    /// In the keychain and nowhere else.
+    Keychain,
+    File,
 }
 
 /// The folder with the logins of the user. Cheap to clone.
@@ -43,6 +57,7 @@ pub trait Keychain: Send + Sync + std::fmt::Debug {
 pub struct Store {
     folder: PathBuf,
     keychain: Option<Arc<dyn Keychain>>,
+    placement: Placement,
 }
 
 /// Why logins cannot be read or written.
@@ -81,7 +96,12 @@ pub struct Lock {
 
 impl Store {
     pub fn new(folder: PathBuf, keychain: Option<Arc<dyn Keychain>>) -> Self {
-        Self { folder, keychain }
+        Self { folder, keychain, placement: Placement::default() }
+    }
+
+    #[must_use]
+    pub fn with_placement(self, placement: Placement) -> Self {
+        Self { placement, ..self }
     }
 
     pub fn folder(&self) -> &Path {
@@ -90,19 +110,16 @@ impl Store {
 
     /// What is known of a server now; nothing, if there is no file.
     pub fn load(&self, key: &ServerKey) -> Result<Logins, StoreError> {
-        let path = self.path(key);
-        let text = match read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
-            Err(error) => return Err(StoreError::Read(path, error)),
-        };
-        match record::parse(&text) {
-            Ok(mut logins) => {
-                self.reveal(key, &mut logins)?;
-                Ok(logins)
+        let mut stamp = self.stamp(key);
+        loop {
+            let mut logins = self.read(key)?;
+            let is_complete = self.reveal(key, &mut logins)?;
+            // Another process may have moved the secrets out of the keychain just now.
+            let now = self.stamp(key);
+            if is_complete || now == stamp {
+                return Ok(logins);
             }
-            Err(record::ParseError::Newer) => Err(StoreError::Newer(path)),
-            Err(record::ParseError::Malformed) => Err(set_aside(path)),
+            stamp = now;
         }
     }
 
@@ -111,33 +128,26 @@ impl Store {
         let path = self.path(key);
         let failed = |error| StoreError::Write(path.clone(), error);
         self.prepare_folder()?;
-        let mut hidden = logins.clone();
-        if let Some(keychain) = &self.keychain {
-            for (issuer, login) in &mut hidden.by_issuer {
-                let secrets = login.take_secrets();
-                keychain.put(&entry(key, issuer), &secrets).map_err(StoreError::Keychain)?;
-            }
-        }
-        let text = record::write(key, &hidden);
+        let before = self.read(key).unwrap_or_default();
+        let mut written = logins.clone();
+        self.hide(key, &mut written)?;
+        let text = record::write(key, &written);
         let mut draft = tempfile::Builder::new().prefix(".tmp").tempfile_in(&self.folder).map_err(failed)?; // for its owner alone
         draft.write_all(text.as_bytes()).and_then(|()| draft.as_file().sync_all()).map_err(failed)?;
         draft.persist(&path).map_err(|error| failed(error.error))?;
         // Some file systems cannot do it.
         let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        self.discard(key, &before, &written);
         Ok(())
     }
 
-    /// Forgets everything about a server. The caller holds the lock.
+    /// Forgets everything about a server. The caller holds the lock. If the keychain fails, only the file is gone.
     pub fn remove(&self, key: &ServerKey) -> Result<(), StoreError> {
         let path = self.path(key);
-        if let (Some(keychain), Ok(logins)) = (&self.keychain, self.load(key)) {
-            for issuer in logins.by_issuer.keys() {
-                keychain.remove(&entry(key, issuer)).map_err(StoreError::Keychain)?;
-            }
-        }
+        let before = self.read(key).unwrap_or_default();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::Write(path, error)),
-            _ => Ok(()),
+            _ => self.remove_secrets(key, &before),
         }
     }
 
@@ -177,23 +187,18 @@ impl Store {
         self.folder.join(format!("{}-{digest}.json", key.name))
     }
 
-    /// Puts the secrets in that are in the keychain.
-    fn reveal(&self, key: &ServerKey, logins: &mut Logins) -> Result<(), StoreError> {
-        for (issuer, login) in &mut logins.by_issuer {
-            if !login.is_hidden() {
-                continue;
-            }
-            let found = match &self.keychain {
-                Some(keychain) => keychain.get(&entry(key, issuer)).map_err(StoreError::Keychain)?,
-                None => {
-                    return Err(StoreError::Keychain(io::Error::other(
-                        "it is needed for this login, and not there",
-                    )));
-                }
-            };
-            login.give_secrets(found.as_deref());
-        }
-        Ok(())
+    /// The file as it is, without secrets that are in the keychain.
+    fn read(&self, key: &ServerKey) -> Result<Logins, StoreError> {
+        let path = self.path(key);
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
+            Err(error) => return Err(StoreError::Read(path, error)),
+        };
+        record::parse(&text).map_err(|error| match error {
+            record::ParseError::Newer => StoreError::Newer(path),
+            record::ParseError::Malformed => set_aside(path),
+        })
     }
 
     /// The folder is for its owner alone, and no other user can have put it there.
@@ -216,11 +221,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Where the keychain has the secrets of a login.
-fn entry(key: &ServerKey, issuer: &str) -> String {
-    format!("{} {} {issuer}", key.name, key.url)
 }
 
 fn read(path: &Path) -> io::Result<String> {

@@ -249,7 +249,9 @@ impl Shared {
 
     async fn adopt_login(&self, issuer: &str, login: Login) -> bool {
         let Ok(_lock) = self.store.lock(&self.key).await else { return false };
-        let _ = self.reload().await;
+        if self.reload().await.is_err() {
+            return false; // there may be a login, in a keychain that is locked
+        }
         let mut logins = self.known().logins.clone();
         if logins.current().is_some() {
             return true; // another process was faster
