@@ -16,6 +16,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use plugbay_core::credentials::Placement;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
@@ -39,17 +40,6 @@ pub trait Keychain: Send + Sync + std::fmt::Debug {
     fn put(&self, entry: &str, secret: &str) -> io::Result<()>;
     fn get(&self, entry: &str) -> io::Result<Option<String>>;
     fn remove(&self, entry: &str) -> io::Result<()>;
-}
-
-/// Where secrets are written. They are read wherever the file says that they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Placement {
-    /// In the keychain, or in the file while the keychain cannot be used.
-    #[default]
-    Auto,
-    /// In the keychain and nowhere else.
-    Keychain,
-    File,
 }
 
 /// The folder with the logins of the user. Cheap to clone.

@@ -137,9 +137,23 @@ pub struct OAuthSettings {
     pub scopes: Option<Vec<String>>,
     /// The port of the redirect URI, for clients that are registered with one.
     pub callback_port: Option<u16>,
+    /// Where its secrets are written.
+    pub placement: Placement,
     /// The authorization server may have an address in a private network.
     pub private_network: bool,
     pub grant: Grant,
+}
+
+/// Where secrets of logins are written. They are read wherever the file of the login says that they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// In the keychain, or in the file while the keychain cannot be used.
+    #[default]
+    Auto,
+    /// In the keychain and nowhere else.
+    Keychain,
+    /// In a file that only its owner can read.
+    File,
 }
 
 /// A client that the user has registered at an authorization server.

@@ -2,7 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use plugbay_auth::{LoginSettings, ServerLogin, store::Store};
+use plugbay_auth::{
+    HeaderSource, LoginSettings, ServerLogin,
+    keychain::{SessionBus, SystemKeychain},
+    store::{Keychain, Store},
+};
 use plugbay_core::{
     credentials::{CredentialSource, Credentials, OAuthSettings},
     failure::Failure,
@@ -18,6 +22,8 @@ pub struct LoginPlaces {
     pub folder: PathBuf,
     /// Where `mcp-remote` keeps its own.
     pub mcp_remote: Option<PathBuf>,
+    /// Where the keychain of the system may be asked.
+    pub bus: SessionBus,
 }
 
 impl LoginPlaces {
@@ -33,10 +39,17 @@ impl LoginPlaces {
             url: http.url.clone(),
             oauth: oauth.clone(),
             ca_file: http.ca_file.clone(),
-            store: Store::new(self.folder.clone(), None),
+            store: Store::new(self.folder.clone(), self.keychain()).with_placement(oauth.placement),
             mcp_remote: self.mcp_remote.clone(),
             clock: Arc::new(clock::now),
         })
+    }
+}
+
+impl LoginPlaces {
+    /// Logins that are in the keychain are found there, also if new ones go to files.
+    fn keychain(&self) -> Option<Arc<dyn Keychain>> {
+        SystemKeychain::at(&self.bus).map(|keychain| Arc::new(keychain) as Arc<dyn Keychain>)
     }
 }
 
@@ -50,6 +63,10 @@ pub fn credentials_for(places: Option<LoginPlaces>) -> CredentialsFor {
                 None
             }
         },
-        _ => None,
+        (CredentialSource::Command(command), _) => {
+            Some(Arc::new(HeaderSource::of_command(command.clone(), name.as_str(), &http.url)))
+        }
+        (CredentialSource::File(path), _) => Some(Arc::new(HeaderSource::of_file(path.clone()))),
+        (CredentialSource::OAuth(_), None) | (CredentialSource::Headers, _) => None,
     })
 }

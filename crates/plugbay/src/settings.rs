@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use plugbay_auth::keychain::SessionBus;
 use plugbay_downstream::http::{Access, Address, Unguarded};
 use plugbay_hosts::known;
 use plugbay_telemetry::OtlpSettings;
@@ -325,7 +326,11 @@ fn login_places(variables: &ProcessVariables, start: &Path) -> Option<LoginPlace
     let mcp_remote = variables
         .folder("MCP_REMOTE_CONFIG_DIR")
         .or_else(|| Some(variables.folder("HOME")?.join(".mcp-auth")));
-    Some(LoginPlaces { folder: paths.state_folder?.join("auth"), mcp_remote })
+    let bus = SessionBus {
+        address: variables.text("DBUS_SESSION_BUS_ADDRESS"),
+        runtime_folder: variables.folder("XDG_RUNTIME_DIR"),
+    };
+    Some(LoginPlaces { folder: paths.state_folder?.join("auth"), mcp_remote, bus })
 }
 
 /// Programs that open an address in the user's browser, the best first. None: there is no screen to show it on.

@@ -269,7 +269,9 @@ impl Shared {
         let Prepared { callback, request, server, login, dpop } = prepared;
         let serving = tokio::spawn(callback.serve(arrivals));
         let result = loop {
-            let Some(Arrival { query, outcome, shown }) = inbox.recv().await else { break Err(LoginError::OutOfTime) };
+            let Some(Arrival { query, outcome, shown }) = inbox.recv().await else {
+                break Err(LoginError::OutOfTime);
+            };
             let result = match request.code(&query) {
                 Err(AnswerError::OtherState) => {
                     let _ = outcome.send(Page::Stranger);

@@ -9,7 +9,7 @@ use jsonc_parser::common::Range;
 use plugbay_core::{
     credentials::{
         ClientSettings, CredentialSource, EnterpriseSettings, Grant, HeadersCommand, OAuthSettings,
-        SecretSource, SigningKey,
+        Placement, SecretSource, SigningKey,
     },
     secret::Secret,
 };
@@ -103,8 +103,9 @@ pub(super) fn source(
             };
             let scopes = server.scopes.as_ref().and_then(asked);
             settings.scopes = settings.scopes.or(scopes);
-            let document = around.client_metadata_url.map(str::to_owned);
+            let LoginSettings { client_metadata_url: document, store } = around.logins.clone();
             settings.client_metadata_url = settings.client_metadata_url.or(document);
+            settings.placement = store;
             Some(CredentialSource::OAuth(Box::new(settings)))
         }
     }
@@ -198,6 +199,7 @@ impl Values<'_, '_, '_> {
             client_metadata_url: client_metadata_url?,
             scopes: oauth.scopes.as_ref().and_then(asked),
             callback_port,
+            placement: Placement::default(), // the same for all servers
             private_network: oauth.private_network.unwrap_or_default(),
             grant: grant?,
         };

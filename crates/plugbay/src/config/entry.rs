@@ -12,7 +12,7 @@ use plugbay_core::{
 use plugbay_upstream::spec::{HttpFlavour, HttpSpec, References, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
-    Env, ServerSettings, SharingSettings, credentials,
+    Env, LoginSettings, ServerSettings, SharingSettings, credentials,
     diagnostic::{Kind, quote},
     expand::{ExpandError, FOLDERS, expand},
     pass_env::PassEnv,
@@ -38,7 +38,7 @@ pub(super) struct Surroundings<'a> {
     /// Which tools of remotes hosts see, where a remote says nothing itself.
     pub(super) remote_tools: Option<&'a Filter>,
     /// plugbay's client id metadata document, for servers that have none of their own.
-    pub(super) client_metadata_url: Option<&'a str>,
+    pub(super) logins: &'a LoginSettings,
     pub(super) env: Env<'a>,
 }
 

@@ -86,7 +86,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
             starts_in_folder: *origin == Origin::Project,
             denied: denied.as_ref(),
             remote_tools: remote_tools.map(|(_, tools)| &tools.value),
-            client_metadata_url: logins.client_metadata_url.as_deref(),
+            logins: &logins,
             env,
         };
         has_remote |= entry.kind == EntryKind::Remote;

@@ -47,6 +47,7 @@ mod yaml;
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use plugbay_core::{
+    credentials::Placement,
     exposure::{Exposure, Mode},
     limit::CallLimits,
     name::{DEFAULT_NAME_LIMIT, ServerName},
@@ -170,18 +171,7 @@ pub enum ModelSource {
 pub struct LoginSettings {
     /// The client id metadata document of plugbay. The settings of servers have it already.
     pub client_metadata_url: Option<String>,
-    pub store: TokenStoreKind,
-}
-
-/// Where tokens are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TokenStoreKind {
-    /// In the keychain of the system, or in a file if there is none.
-    #[default]
-    Auto,
-    Keychain,
-    /// In a file that only its owner can read.
-    File,
+    pub store: Placement,
 }
 
 #[derive(Debug, Clone)]

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 
 use jsonc_parser::{ast::Value, common::Ranged};
+use plugbay_core::credentials::Placement;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    TokenStoreKind,
     diagnostic::quote,
     read::{At, Read, mismatch, object},
     report::Report,
@@ -90,7 +90,7 @@ object! {
         /// The address of a client id metadata document for plugbay, for servers without a `clientMetadataUrl` of their own.
         "clientMetadataUrl" => client_metadata_url: At<String>,
         /// Where plugbay keeps tokens: `keychain` of the system, `file` for a file that only you can read. Default `auto`: the keychain if there is one.
-        "store" => store: At<Word<TokenStoreKind>>,
+        "store" => store: At<Word<Placement>>,
     }
     ignored: []
 }
@@ -306,7 +306,7 @@ impl Choice for Algorithm {
     ];
 }
 
-impl Choice for TokenStoreKind {
+impl Choice for Placement {
     const WORDS: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("keychain", Self::Keychain), ("file", Self::File)];
 }

@@ -2,14 +2,15 @@
 
 use plugbay_core::{
     credentials::{
-        ClientSettings, CredentialSource, EnterpriseSettings, Grant, OAuthSettings, SecretSource, SigningKey,
+        ClientSettings, CredentialSource, EnterpriseSettings, Grant, OAuthSettings, Placement, SecretSource,
+        SigningKey,
     },
     secret::Secret,
 };
 use plugbay_upstream::spec::Transport;
 
 use super::{Place, settings};
-use crate::config::{Settings, TokenStoreKind, entries, identity};
+use crate::config::{Settings, entries, identity};
 
 /// The source of the only server, which is behind a URL.
 fn source(settings: &Settings) -> CredentialSource {
@@ -300,7 +301,7 @@ fn what_holds_for_all_logins_is_not_for_projects() {
     };
     let mine = place.load(None);
     assert!(mine.diagnostics.is_empty(), "{:?}", mine.diagnostics);
-    assert_eq!(mine.logins.store, TokenStoreKind::File);
+    assert_eq!(mine.logins.store, Placement::File);
     let expected = ["https://me.example/client", "https://own.example/c"].map(|url| Some(url.to_owned()));
     assert_eq!(documents(&mine), expected);
 
