@@ -193,12 +193,15 @@ impl Values<'_, '_, '_> {
         let client_metadata_url = self.address(oauth.client_metadata_url.as_ref());
         let client = self.client(oauth);
         let grant = self.grant(oauth, at);
-        let callback_port = oauth.callback_port.map(|port| port.0).or_else(|| self.redirect_port(oauth));
+        let callback_port = match oauth.callback_port {
+            Some(port) => Ok(Some(port.0)),
+            None => self.redirect_port(oauth),
+        };
         let settings = OAuthSettings {
             client: client?,
             client_metadata_url: client_metadata_url?,
             scopes: oauth.scopes.as_ref().and_then(asked),
-            callback_port,
+            callback_port: callback_port?,
             placement: Placement::default(), // the same for all servers
             private_network: oauth.private_network.unwrap_or_default(),
             grant: grant?,
@@ -266,14 +269,15 @@ impl Values<'_, '_, '_> {
         Ok(issuer)
     }
 
-    fn redirect_port(&mut self, oauth: &OAuth) -> Option<u16> {
-        let uri = oauth.redirect_uri.as_ref()?;
-        let port = port_of(&fill(uri, self.env, self.report)?);
+    fn redirect_port(&mut self, oauth: &OAuth) -> Given<u16> {
+        let uri = oauth.redirect_uri.as_ref();
+        let (Some(At { at, .. }), Some(text)) = (uri, self.text(uri)?) else { return Ok(None) };
+        let port = port_of(&text);
         if port.is_none() {
             let help = "write the port as \"callbackPort\", or remove the key";
-            self.report.warning(uri.at, "has no effect: it names no port of this machine", help);
+            self.report.warning(*at, "has no effect: it names no port of this machine", help);
         }
-        port
+        Ok(port)
     }
 
     fn grant(&mut self, oauth: &OAuth, at: Range) -> Result<Grant, Reported> {

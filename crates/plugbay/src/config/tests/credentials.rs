@@ -242,7 +242,7 @@ fn oauth_settings_that_cannot_work_name_place_and_remedy() {
         ),
         (
             r#""headersCommand": ["a"], "headersFile": "b""#,
-            "error 2:42: the headers are given in two places; keep one of",
+            "error 2:41: the headers are given in two places; keep one of",
         ),
         (
             r#""oauth": {}, "headersFile": "b""#,
