@@ -112,7 +112,7 @@ impl LoginFlow {
         let query =
             text.split_once('?').map_or(text, |(_, query)| query).split('#').next().unwrap_or_default();
         let (outcome, heard) = oneshot::channel();
-        let _ = self.arrivals.send(Arrival { query: query.to_owned(), outcome }).await;
+        let _ = self.arrivals.send(Arrival { query: Secret::new(query), outcome }).await;
         !matches!(heard.await, Ok(Page::Stranger) | Err(_))
     }
 }
@@ -244,13 +244,13 @@ impl Shared {
         mut inbox: mpsc::Receiver<Arrival>,
     ) -> Result<(), LoginError> {
         let Prepared { callback, request, server, login, dpop } = prepared;
-        // It serves for a moment longer than the login, so that the page reaches the browser.
-        let serving = tokio::spawn(callback.serve(arrivals));
-        let result = loop {
+        // It listens for as long as there is an inbox.
+        tokio::spawn(callback.serve(arrivals));
+        loop {
             let Some(Arrival { query, outcome }) = inbox.recv().await else {
                 break Err(LoginError::OutOfTime);
             };
-            let code = match request.code(&query) {
+            let code = match request.code(query.expose()) {
                 Ok(code) => code,
                 Err(AnswerError::OtherState) => {
                     let _ = outcome.send(Page::Stranger);
@@ -268,12 +268,7 @@ impl Shared {
                 Err(error) => self.failed(error),
             });
             break result;
-        };
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            serving.abort();
-        });
-        result
+        }
     }
 
     fn failed(&self, error: &LoginError) -> Page {
@@ -296,16 +291,40 @@ impl Shared {
             dpop,
         };
         let issued = self.endpoint(&login.token_endpoint, &server.issuer).request(&request).await;
-        let issued =
-            issued.map_err(|error| LoginError::Token { issuer: shown_issuer(&server.issuer), error })?;
+        let issued = match issued {
+            Ok(issued) => issued,
+            Err(error) => {
+                if error.forgets_client() {
+                    self.expire_client(&server.issuer).await;
+                }
+                return Err(LoginError::Token { issuer: shown_issuer(&server.issuer), error });
+            }
+        };
         login.tokens = Some(self.tokens(issued, &login));
         let failed = |error: StoreError| LoginError::Store(error.to_string());
-        let _lock = self.store.lock(&self.key).await.map_err(failed)?;
+        let _lock = match self.store.lock(&self.key).await {
+            // The login still holds for this process; that it cannot be kept is told by the attempt to save it.
+            Err(error) if error.is_read_only() => None,
+            lock => Some(lock.map_err(failed)?),
+        };
         self.reload().await.map_err(failed)?;
         let mut logins = self.known().logins.clone();
         logins.current = Some(server.issuer.clone());
         logins.by_issuer.insert(server.issuer.clone(), login);
         self.save(logins).await.map_err(failed)
+    }
+
+    /// The next login at this authorization server does not use the client that it has forgotten.
+    async fn expire_client(&self, issuer: &str) {
+        let Ok(_lock) = self.store.lock(&self.key).await else { return };
+        if self.reload().await.is_err() {
+            return;
+        }
+        let mut logins = self.known().logins.clone();
+        if let Some(login) = logins.by_issuer.get_mut(issuer) {
+            login.client.expire();
+            self.keep(logins).await;
+        }
     }
 }
 
@@ -315,6 +334,6 @@ fn port(client: &Client) -> Option<u16> {
     Url::parse(redirect_uri).ok()?.port()
 }
 
-fn shown_issuer(issuer: &str) -> String {
+pub(super) fn shown_issuer(issuer: &str) -> String {
     Url::parse(issuer).map_or_else(|_| issuer.to_owned(), |url| origin(&url))
 }
