@@ -132,12 +132,11 @@ fn place_v6(address: Ipv6Addr) -> Place {
     }
     match address.segments() {
         [0xfc00..=0xfdff, ..] => Place::Private,
-        // Unspecified, documentation, Teredo, local NAT64, discard, link-local, site-local, multicast.
-        [0, 0, 0, 0, 0, 0, 0, 0] | [0x2001, 0 | 0xdb8, ..] | [0x64, 0xff9b, 1, ..] | [0x100, 0, 0, 0, ..] => {
-            Place::Forbidden
-        }
-        [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => Place::Forbidden,
-        _ => Place::Public,
+        // Within the public range: Teredo, documentation. Outside it are link-local and translated addresses, multicast …
+        [0x2001, 0 | 0xdb8, ..] => Place::Forbidden,
+        [0x3fff, 0..=0x0fff, ..] => Place::Forbidden,
+        [0x2000..=0x3fff, ..] => Place::Public,
+        _ => Place::Forbidden,
     }
 }
 

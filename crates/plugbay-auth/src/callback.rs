@@ -12,23 +12,27 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use plugbay_core::secret::Secret;
 use tokio::{
     net::TcpListener,
     sync::{Notify, mpsc, oneshot},
     task::JoinSet,
+    time::timeout,
 };
 
 /// The path of the redirect URI.
 const PATH: &str = "/callback";
 /// So many connections are served at a time.
 const MOST_CONNECTIONS: usize = 16;
+/// For so long pages may still be sent after the login.
+const LAST_PAGES: Duration = Duration::from_secs(2);
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer of the authorization server, brought by a browser or by the user.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The query of the redirect.
-    pub query: String,
+    /// The query of the redirect: it has the code.
+    pub query: Secret,
     /// Hears what has become of it.
     pub outcome: oneshot::Sender<Page>,
     /// Told when the browser has the page; `None`: there is no browser.
@@ -76,12 +80,16 @@ impl Callback {
         Ok(Self { listener, redirect_uri: format!("http://127.0.0.1:{port}{PATH}") })
     }
 
-    /// Serves browsers for as long as it is polled.
-    pub async fn serve(self, arrivals: mpsc::Sender<Arrival>) -> Infallible {
-        let port = self.listener.local_addr().map(|address| address.port()).unwrap_or_default();
+    /// Serves browsers for as long as somebody takes the arrivals. Pages that are under way are finished.
+    pub async fn serve(self, arrivals: mpsc::Sender<Arrival>) {
+        let Self { listener, .. } = self;
+        let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
         let mut connections = JoinSet::new();
         loop {
-            let accepted = self.listener.accept().await;
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = arrivals.closed() => break,
+            };
             while connections.try_join_next().is_some() {}
             let Ok((stream, _)) = accepted else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -106,6 +114,8 @@ impl Callback {
                 told.notify_one();
             });
         }
+        drop(listener); // the next login may need the port
+        let _ = timeout(LAST_PAGES, connections.join_all()).await;
     }
 }
 
@@ -128,7 +138,7 @@ async fn answer(
         return plain(StatusCode::METHOD_NOT_ALLOWED);
     }
     let (outcome, heard) = oneshot::channel();
-    let query = request.uri().query().unwrap_or_default().to_owned();
+    let query = Secret::new(request.uri().query().unwrap_or_default());
     let _ = arrivals.send(Arrival { query, outcome, shown: Some(shown) }).await;
     page(&heard.await.unwrap_or(Page::Stranger))
 }

@@ -16,6 +16,8 @@ use crate::{
 
 /// How users see plugbay at an authorization server.
 const CLIENT_NAME: &str = "plugbay";
+/// The longest id and secret of a client.
+const LONGEST: usize = 4096;
 
 /// A client at one authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,13 @@ impl Client {
     pub fn at_token_endpoint<'a>(&'a self, settings: &'a OAuthSettings) -> TokenClient<'a> {
         let key = settings.client.as_ref().and_then(|client| client.key.as_ref());
         TokenClient { id: &self.id, secret: self.secret.as_ref(), key, method: self.method }
+    }
+
+    /// The authorization server does not know it any more: the next login registers another one.
+    pub fn expire(&mut self) {
+        if let ClientSource::Registered { expires, .. } = &mut self.source {
+            *expires = Some(0);
+        }
     }
 
     /// Whether it can be used for another login with this redirect URI.
@@ -179,6 +188,15 @@ async fn register(
     let registered: Registered = serde_json::from_slice(&response.body)
         .map_err(|_| rejected(format!("{} answered without a client id", origin(endpoint))))?;
     let secret = registered.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new);
+    let is_usable =
+        |text: &str| text.len() <= LONGEST && text.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
+    if registered.client_id.is_empty()
+        || ![registered.client_id.as_str(), secret.as_ref().map_or("", Secret::expose)]
+            .into_iter()
+            .all(is_usable)
+    {
+        return Err(rejected(format!("{} answered with a client that is of no use", origin(endpoint))));
+    }
     let method = match (registered.token_endpoint_auth_method.as_deref(), &secret) {
         (Some("client_secret_post"), Some(_)) => AuthMethod::ClientSecretPost,
         (Some("client_secret_basic"), Some(_)) => AuthMethod::ClientSecretBasic,

@@ -69,6 +69,15 @@ pub enum StoreError {
     Locked(PathBuf),
 }
 
+impl StoreError {
+    /// Whether nobody can write there now, so that there is nothing to lock either.
+    pub fn is_read_only(&self) -> bool {
+        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let Self::Write(_, error) = self else { return false };
+        matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | StorageFull | QuotaExceeded)
+    }
+}
+
 /// When a file was written; another one has another stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
@@ -122,6 +131,9 @@ impl Store {
         let mut written = logins.clone();
         self.hide(key, &mut written)?;
         let text = record::write(key, &written);
+        if text.len() as u64 >= LARGEST {
+            return Err(failed(io::ErrorKind::FileTooLarge.into()));
+        }
         let mut draft = tempfile::Builder::new().prefix(".tmp").tempfile_in(&self.folder).map_err(failed)?; // for its owner alone
         draft.write_all(text.as_bytes()).and_then(|()| draft.as_file().sync_all()).map_err(failed)?;
         draft.persist(&path).map_err(|error| failed(error.error))?;
@@ -180,21 +192,32 @@ impl Store {
     /// The file as it is, without secrets that are in the keychain.
     fn read(&self, key: &ServerKey) -> Result<Logins, StoreError> {
         let path = self.path(key);
+        let stamp = self.stamp(key);
+        if stamp.is_some() {
+            self.check_folder()?;
+        }
         let text = match read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
             Err(error) => return Err(StoreError::Read(path, error)),
         };
-        record::parse(&text).map_err(|error| match error {
-            record::ParseError::Newer => StoreError::Newer(path),
-            record::ParseError::Malformed => set_aside(path),
-        })
+        match record::parse(&text) {
+            Ok(logins) => Ok(logins),
+            Err(record::ParseError::Newer) => Err(StoreError::Newer(path)),
+            // Another process may have written a good one meanwhile.
+            Err(record::ParseError::Malformed) if self.stamp(key) != stamp => self.read(key),
+            Err(record::ParseError::Malformed) => Err(set_aside(path)),
+        }
+    }
+
+    fn prepare_folder(&self) -> Result<(), StoreError> {
+        create_folder(&self.folder).map_err(|error| StoreError::Write(self.folder.clone(), error))?;
+        self.check_folder()
     }
 
     /// The folder is for its owner alone, and no other user can have put it there.
-    fn prepare_folder(&self) -> Result<(), StoreError> {
+    fn check_folder(&self) -> Result<(), StoreError> {
         let failed = |error| StoreError::Write(self.folder.clone(), error);
-        create_folder(&self.folder).map_err(failed)?;
         let metadata = fs::symlink_metadata(&self.folder).map_err(failed)?;
         if metadata.is_symlink() {
             return Err(StoreError::Unsafe(self.folder.clone(), "is a symbolic link; remove it"));

@@ -9,14 +9,14 @@ use plugbay_core::{
 };
 use tokio::time::sleep;
 
-use super::{LoginError, ServerLogin, Shared, renewal::Reason};
+use super::{LoginError, ServerLogin, Shared, interactive::shown_issuer, renewal::Reason};
 use crate::{
     assertion::{DpopKey, Proof},
     challenge::{self, Challenge},
     discovery::DiscoveryError,
     freshness::{Freshness, freshness},
     mcp_remote, scopes,
-    store::Login,
+    store::{Login, StoreError},
 };
 
 /// A request that is rejected so often is given up.
@@ -41,7 +41,11 @@ impl Credentials for ServerLogin {
                 _ => self.begin(&[]).await.map_err(|error| self.0.no_login(&error))?,
             };
             *offered = Some(flow.clone());
-            let message = format!("Log in to {} at {} to let plugbay use it.", self.0.key.name, flow.issuer);
+            let message = format!(
+                "Log in to {} at {} to let plugbay use it.",
+                self.0.key.name,
+                shown_issuer(&flow.issuer)
+            );
             Ok(LoginOffer { url: flow.url.to_string(), id: flow.id, message })
         })
     }
@@ -79,6 +83,10 @@ impl Shared {
     async fn headers(self: &Arc<Self>, request: Target<'_>) -> Result<Headers, Arc<Failure>> {
         if let Err(error) = self.reload().await {
             tracing::warn!(server = %self.key.name, "{error}");
+            if matches!(error, StoreError::Corrupt(..)) {
+                let shared = Arc::clone(self);
+                tokio::spawn(async move { shared.restore().await });
+            }
         }
         let state = {
             let known = self.known();
@@ -130,7 +138,7 @@ impl Shared {
             found.as_ref().and_then(|challenge| challenge.get("error")).unwrap_or_default().to_owned();
         if let Some(nonce) = &rejection.dpop_nonce {
             let changed = self.known().nonce.replace(nonce.clone()).as_ref() != Some(nonce);
-            if error == "use_dpop_nonce" && changed {
+            if error == "use_dpop_nonce" && changed && rejection.attempts <= MOST_ATTEMPTS {
                 return Ok(Verdict::SendAgain);
             }
         }
@@ -160,16 +168,20 @@ impl Shared {
         if rejection.attempts > MOST_ATTEMPTS {
             return Err(self.failure("rejects the token that was issued for it").advised(self.remedy()));
         }
+        let futile = self.is_futile();
         // First what needs nobody: the refresh token, at the authorization server that issued it.
-        if rejection.attempts <= 1 && self.can_renew() {
+        if rejection.attempts <= 1 && self.can_renew() && !futile {
             self.renew(Reason::Rejected(rejection.generation)).await?;
             return Ok(Verdict::SendAgain);
         }
         if self.known().logins.current().is_some_and(|login| login.tokens.is_some()) {
+            if rejection.attempts > 1 {
+                self.known().futile = Some(rejection.generation);
+            }
             self.known().discovered = None; // a token that does not fit: the server may have moved to another issuer
         }
         match self.discover(found.as_ref()).await {
-            Ok(_) if self.is_machine() && rejection.attempts <= 2 => {
+            Ok(_) if self.is_machine() && rejection.attempts <= 2 && !futile => {
                 self.renew(Reason::Rejected(rejection.generation)).await?;
                 Ok(Verdict::SendAgain)
             }
@@ -179,6 +191,12 @@ impl Shared {
             Err(DiscoveryError::Nothing) => Ok(Verdict::NotOurs),
             Err(error) => Err(self.failure(format!("needs a login, but {error}"))),
         }
+    }
+
+    /// Whether the server rejects even new tokens: another one would not help, and each request would ask for one.
+    fn is_futile(&self) -> bool {
+        let current = self.generation();
+        self.known().futile == Some(current)
     }
 
     /// Whether another token can be had without the user.

@@ -120,7 +120,7 @@ impl LoginFlow {
         let query =
             text.split_once('?').map_or(text, |(_, query)| query).split('#').next().unwrap_or_default();
         let (outcome, heard) = oneshot::channel();
-        let _ = self.arrivals.send(Arrival { query: query.to_owned(), outcome, shown: None }).await;
+        let _ = self.arrivals.send(Arrival { query: Secret::new(query), outcome, shown: None }).await;
         !matches!(heard.await, Ok(Page::Stranger) | Err(_))
     }
 }
@@ -267,12 +267,13 @@ impl Shared {
         mut inbox: mpsc::Receiver<Arrival>,
     ) -> Result<(), LoginError> {
         let Prepared { callback, request, server, login, dpop } = prepared;
-        let serving = tokio::spawn(callback.serve(arrivals));
-        let result = loop {
+        // It listens for as long as there is an inbox.
+        tokio::spawn(callback.serve(arrivals));
+        loop {
             let Some(Arrival { query, outcome, shown }) = inbox.recv().await else {
                 break Err(LoginError::OutOfTime);
             };
-            let result = match request.code(&query) {
+            let result = match request.code(query.expose()) {
                 Err(AnswerError::OtherState) => {
                     let _ = outcome.send(Page::Stranger);
                     continue;
@@ -289,9 +290,7 @@ impl Shared {
                 let _ = timeout(PAGE_PATIENCE, shown.notified()).await;
             }
             break result;
-        };
-        serving.abort();
-        result
+        }
     }
 
     async fn redeem(
@@ -310,16 +309,40 @@ impl Shared {
             dpop,
         };
         let issued = self.endpoint(&login.token_endpoint, &server.issuer).request(&request).await;
-        let issued =
-            issued.map_err(|error| LoginError::Token { issuer: shown_issuer(&server.issuer), error })?;
+        let issued = match issued {
+            Ok(issued) => issued,
+            Err(error) => {
+                if error.forgets_client() {
+                    self.expire_client(&server.issuer).await;
+                }
+                return Err(LoginError::Token { issuer: shown_issuer(&server.issuer), error });
+            }
+        };
         login.tokens = Some(self.tokens(issued, &login));
         let failed = |error: StoreError| LoginError::Store(error.to_string());
-        let _lock = self.store.lock(&self.key).await.map_err(failed)?;
+        let _lock = match self.store.lock(&self.key).await {
+            // The login still holds for this process; that it cannot be kept is told by the attempt to save it.
+            Err(error) if error.is_read_only() => None,
+            lock => Some(lock.map_err(failed)?),
+        };
         self.reload().await.map_err(failed)?;
         let mut logins = self.known().logins.clone();
         logins.current = Some(server.issuer.clone());
         logins.by_issuer.insert(server.issuer.clone(), login);
         self.save(logins).await.map_err(failed)
+    }
+
+    /// The next login at this authorization server does not use the client that it has forgotten.
+    async fn expire_client(&self, issuer: &str) {
+        let Ok(_lock) = self.store.lock(&self.key).await else { return };
+        if self.reload().await.is_err() {
+            return;
+        }
+        let mut logins = self.known().logins.clone();
+        if let Some(login) = logins.by_issuer.get_mut(issuer) {
+            login.client.expire();
+            self.keep(logins).await;
+        }
     }
 }
 
@@ -329,6 +352,6 @@ fn port(client: &Client) -> Option<u16> {
     Url::parse(redirect_uri).ok()?.port()
 }
 
-fn shown_issuer(issuer: &str) -> String {
+pub(super) fn shown_issuer(issuer: &str) -> String {
     Url::parse(issuer).map_or_else(|_| issuer.to_owned(), |url| origin(&url))
 }

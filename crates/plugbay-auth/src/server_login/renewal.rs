@@ -1,14 +1,13 @@
 //! Renews tokens: once for all processes of the user, and so that no token is lost on the way.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use plugbay_core::{
     credentials::Generation,
     failure::{Cause, Failure},
 };
-use tokio::time::Instant;
 
-use super::Shared;
+use super::{Pause, Shared};
 use crate::{
     assertion::DpopKey,
     freshness::{Freshness, freshness},
@@ -16,9 +15,9 @@ use crate::{
     token::{Endpoint, Issued, TokenError, TokenGrant, TokenRequest},
 };
 
-/// The pause after a renewal that failed; it doubles with each failure.
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The pause after a renewal that failed, in seconds; it doubles with each failure.
+const FIRST_PAUSE: u64 = 2;
+const LONGEST_PAUSE: u64 = 60;
 
 /// Why tokens are renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +44,17 @@ impl Shared {
         if self.is_renewed(reason) {
             return Ok(());
         }
-        let pause = self.known().pause.clone();
-        if let Some((_, failure)) = pause.filter(|(until, _)| Instant::now() < *until) {
-            return Err(failure);
+        let (pause, now) = (self.known().pause.clone(), self.now());
+        if let Some(pause) = pause.filter(|pause| (pause.since..pause.until).contains(&now)) {
+            return Err(pause.failure);
         }
-        let _lock = self.store.lock(&self.key).await.map_err(stored)?;
+        let _lock = match self.store.lock(&self.key).await {
+            Err(error) if error.is_read_only() => {
+                tracing::warn!(server = %self.key.name, "its token is renewed for this process alone: {error}");
+                None
+            }
+            lock => Some(lock.map_err(stored)?),
+        };
         self.reload().await.map_err(stored)?;
         // Another process may have been faster.
         if self.is_renewed(reason) {
@@ -83,10 +88,11 @@ impl Shared {
     }
 
     fn pause(&self, failure: &Arc<Failure>) {
+        let (since, failure) = (self.now(), Arc::clone(failure));
         let mut known = self.known();
-        let pause = FIRST_PAUSE.saturating_mul(1 << known.failures.min(10)).min(LONGEST_PAUSE);
-        known.failures += 1;
-        known.pause = Some((Instant::now() + pause, Arc::clone(failure)));
+        let pause = (FIRST_PAUSE << known.failures.min(10)).min(LONGEST_PAUSE);
+        known.failures = known.failures.saturating_add(1);
+        known.pause = Some(Pause { since, until: since + pause, failure });
     }
 
     /// Exchanges the refresh token. It goes to the token endpoint of the login, whatever the MCP server says today.
@@ -117,6 +123,9 @@ impl Shared {
             Err(error) if error.is_final() => {
                 // Nothing is wiped: the access token may still hold, and the user may want to know.
                 login.rejected = Some(error.to_string());
+                if error.forgets_client() {
+                    login.client.expire();
+                }
                 tracing::warn!(server = %self.key.name, "its token cannot be refreshed: {error}");
                 self.keep(logins).await;
                 Err(self.needs_login(Some(&error.to_string())))
