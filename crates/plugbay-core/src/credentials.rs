@@ -25,6 +25,11 @@ pub trait Credentials: Send + Sync + fmt::Debug {
     /// has logged in, [`Credentials::changed`] tells.
     fn login(&self) -> Later<'_, Result<LoginOffer, Arc<Failure>>>;
 
+    /// Waits until a login that was begun has failed, and says why. It never ends if the user logs in.
+    fn login_failed<'a>(&'a self, _id: &'a str) -> Later<'a, Arc<Failure>> {
+        Box::pin(std::future::pending())
+    }
+
     /// Waits until there are other credentials than in this generation, whichever process has got them.
     fn changed(&self, since: Generation) -> Later<'_, ()>;
 

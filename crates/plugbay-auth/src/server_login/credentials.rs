@@ -50,6 +50,19 @@ impl Credentials for ServerLogin {
         })
     }
 
+    fn login_failed<'a>(&'a self, id: &'a str) -> Later<'a, Arc<Failure>> {
+        Box::pin(async move {
+            let flow = self.0.offered.lock().await.clone().filter(|flow| flow.id == id);
+            match flow {
+                Some(flow) => match flow.finished().await {
+                    Err(error) => self.0.no_login(&error),
+                    Ok(()) => std::future::pending().await,
+                },
+                None => std::future::pending().await,
+            }
+        })
+    }
+
     fn changed(&self, since: Generation) -> Later<'_, ()> {
         Box::pin(async move {
             let mut generation = self.0.generation.subscribe();

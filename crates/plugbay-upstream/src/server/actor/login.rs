@@ -42,6 +42,8 @@ pub(super) struct LoginState {
     fruitless: u32,
     changed: Option<Later<'static, ()>>,
     beginning: Option<Later<'static, Result<LoginOffer, Arc<Failure>>>>,
+    /// Ends when the login that hosts were asked for has failed.
+    failing: Option<Later<'static, Arc<Failure>>>,
 }
 
 impl LoginState {
@@ -62,6 +64,12 @@ impl LoginState {
         {
             self.beginning = None;
             return Poll::Ready(Event::LoginBegun(outcome));
+        }
+        if let Some(failing) = &mut self.failing
+            && let Poll::Ready(failure) = failing.as_mut().poll(context)
+        {
+            self.failing = None;
+            return Poll::Ready(Event::LoginFailed(failure));
         }
         Poll::Pending
     }
@@ -181,6 +189,10 @@ impl Actor {
     }
 
     pub(super) fn login_begun(&mut self, outcome: &Result<LoginOffer, Arc<Failure>>) {
+        if let (Ok(offer), Some(credentials)) = (outcome, &self.context.credentials) {
+            let (source, id) = (Arc::clone(credentials.source()), offer.id.clone());
+            self.login.failing = Some(Box::pin(async move { source.login_failed(&id).await }));
+        }
         for call in self.login.calls.unasked() {
             let asked = match outcome {
                 Ok(offer) => self.ask_for_login(&call, offer).map_err(|_| Arc::clone(&call.failure)),
@@ -191,6 +203,17 @@ impl Actor {
                     self.fail_waiting(ticket, &*caller, Arc::clone(&failure));
                 }
             }
+        }
+    }
+
+    /// The user has denied it, or it took too long: nothing is left to wait for.
+    pub(super) fn login_failed(&mut self, failure: &Arc<Failure>) {
+        let (calls, asked) = self.login.calls.drain();
+        for host in asked.iter().filter(|host| !host.accepted) {
+            withdraw(host, "the login has failed");
+        }
+        for WaitingCall { ticket, caller, .. } in calls {
+            self.fail_waiting(ticket, &*caller, Arc::clone(failure));
         }
     }
 

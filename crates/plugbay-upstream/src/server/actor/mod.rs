@@ -111,6 +111,8 @@ enum Event {
     CredentialsChanged,
     /// The user can be told where to log in.
     LoginBegun(Result<LoginOffer, Arc<Failure>>),
+    /// The login that hosts were asked for has failed.
+    LoginFailed(Arc<Failure>),
     Tick,
 }
 
@@ -195,6 +197,7 @@ impl Actor {
             Event::Retired(index, None) => self.reclaim_unsent(index),
             Event::CredentialsChanged => self.credentials_changed(),
             Event::LoginBegun(outcome) => self.login_begun(&outcome),
+            Event::LoginFailed(failure) => self.login_failed(&failure),
             Event::Tick => self.tick(),
             Event::Command(None) | Event::Closed => {} // `run` handles these
         }
