@@ -232,6 +232,26 @@ async fn a_login_that_the_user_declines_ends_the_call() {
 }
 
 #[tokio::test]
+async fn a_login_that_fails_after_the_host_accepted_it_ends_the_calls() {
+    let (script, host) = (logged_out(), Host::logging_in());
+    let (harness, mut server) = rejecting(&script).await;
+    let (one, two) = (harness.call_by(&host, "echo"), harness.call_by(&host, "echo"));
+    server.take("initialize").await.status(401);
+    harness.reply(asked(&host, one).await, "accept");
+    script.login_fails.notify_one();
+    for call in [one, two] {
+        let why = "server 's' needs a login, but the user said no";
+        let event = host.next_event().await;
+        assert!(
+            matches!(&event, HostEvent::Answered(ended, text) if *ended == call && text.contains(why)),
+            "{event:?}"
+        );
+    }
+    host.expect_nothing_more();
+    assert_eq!(server.untaken(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_cancelled_call_takes_its_login_request_back_and_another_call_asks_anew() {
     let (script, host) = (logged_out(), Host::logging_in());
     let (harness, mut server) = rejecting(&script).await;

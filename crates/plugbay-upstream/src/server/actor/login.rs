@@ -99,11 +99,15 @@ impl LoginState {
 impl Actor {
     /// A call for a server that needs a login. The user may have logged in a moment ago.
     pub(super) fn forward_after_login(&mut self, call: Call, failure: Arc<Failure>) {
-        if self.context.credentials.as_ref().is_some_and(|credentials| credentials.have_changed()) {
+        let can_wait = call.caller.can_log_in(call.ticket);
+        let joins_others = can_wait && !self.login.calls.is_empty();
+        let have_changed =
+            || self.context.credentials.as_ref().is_some_and(|credentials| credentials.have_changed());
+        if !joins_others && have_changed() {
             self.await_start(call);
             return self.credentials_changed();
         }
-        if !call.caller.can_log_in(call.ticket) {
+        if !can_wait {
             let error = CallError::down(self.spec.name.clone(), failure);
             return call.caller.answered(call.ticket, Answer::Failed(error));
         }
