@@ -1,5 +1,7 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
+#[cfg(test)]
+mod login_tests;
 mod models;
 mod scopes;
 

@@ -282,6 +282,6 @@ async fn a_host_over_http_is_not_asked_for_a_login() {
     let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: capabilities });
     let params = format!(r#"{{"_meta":{meta},"name":"s__echo","arguments":{{}}}}"#);
     let mut modern = harness.connect();
-    modern.say(fitting(&request(2, "tools/call", &params))).await;
+    modern.say(post(&fitting("tools/call", "s__echo"), &request(2, "tools/call", &params))).await;
     assert!(!harness.servers.forwarded().await.can_log_in());
 }
