@@ -57,6 +57,7 @@ const metrics = {
 const secrets = new Set();
 let behaviour = { delayMs: 0, status: 0, paths: ["/token"] };
 
+for (const client of options.client) keep(JSON.parse(client).client_secret);
 const store = new Store(options.store);
 const keys = await store.once("keys", makeKeys);
 const listener = createServer((request, response) => answer(request, response));

@@ -22,7 +22,7 @@ function open(given) {
 async function drive(given) {
     let seen;
     try {
-        const { visit } = await import("./browser.mjs");
+        const { visit } = await import("./user.mjs");
         seen = await visit(given[0], JSON.parse(process.env.USER_OPTIONS ?? "{}"));
     } catch (error) {
         seen = { failed: error.message };
