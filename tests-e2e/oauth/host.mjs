@@ -18,7 +18,7 @@ export class Host {
     // `era`: legacy or modern. `onUrl`: what the user does with an elicitation in URL mode, `undefined` for a host that has
     // none. `args`: further ones of `plugbay serve`. `url`: of a gateway that runs already.
     constructor({ program, config, env, cwd, era = "modern", onUrl, args = ["--no-daemon"], more = {}, url }) {
-        this.name = `host (${era}): plugbay serve ${args.join(" ")}`;
+        this.name = `host (${era}): ${url ?? `plugbay serve ${args.join(" ")}`}`;
         const mode = era === "modern" ? { pin: "2026-07-28" } : "legacy";
         const capabilities = onUrl ? { elicitation: { url: {} } } : {};
         this.#client = new sdk.Client({ name: "oauth-host", version: "1.0.0" }, { capabilities, versionNegotiation: { mode } });

@@ -44,11 +44,11 @@ export class Process {
         this.#child.stdin.end();
     }
 
-    // The first match in what it has written to stdout; a failure if it ends before.
-    until(pattern, patience) {
-        return this.#within(patience, `/${pattern.source}/ on stdout`, (resolve, reject) => {
+    // The first match in what it has written; a failure if it ends before.
+    until(pattern, patience, stream = "stdout") {
+        return this.#within(patience, `/${pattern.source}/ on ${stream}`, (resolve, reject) => {
             const look = () => {
-                const found = this.stdout.match(pattern);
+                const found = this[stream].match(pattern);
                 if (found) resolve(found);
                 else if (this.how) reject(this.#failure(`ended with ${this.how.code ?? this.how.signal}`));
             };

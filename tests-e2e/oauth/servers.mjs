@@ -34,8 +34,12 @@ export class AuthorizationServer {
     async kill() {
         this.#secrets.push(...(await this.#get("secrets")));
         this.#metrics.push(await this.#get("metrics"));
-        this.#process.kill();
+        this.stop();
         await this.#process.ended;
+    }
+
+    stop() {
+        this.#process.kill();
     }
 
     // The counts over all restarts.
@@ -75,6 +79,10 @@ export class ResourceServer {
         this.#process = run("resource-server.mjs", ["--issuer", issuer, "--era", era]);
         this.url = (await firstLine(this.#process)).url;
         return this;
+    }
+
+    stop() {
+        this.#process.kill();
     }
 
     // {requests: [{method, tool, authorization, status}], notes}

@@ -9,6 +9,8 @@ export const sessions = {
     "a call asks for the login, modern host": (world) => onDemand(world, { era: "modern" }),
     "a call asks for the login, legacy host": (world) => onDemand(world, { era: "legacy" }),
     "a call asks for the login, through the daemon": (world) => onDemand(world, { era: "modern", args: [] }),
+    "a call asks for the login, modern host over HTTP": (world) => onDemand(world, { era: "modern", http: true }),
+    "a call asks for the login, legacy host over HTTP": (world) => onDemand(world, { era: "legacy", http: true }),
     "two calls ask for one login": together,
     "a call asks for the login, the user declines": (world) => notLoggedIn(world, () => ({ action: "decline" })),
     "a call asks for the login, the user denies consent": (world) => notLoggedIn(world, accept(world, { consent: false })),
@@ -30,7 +32,8 @@ function accept(world, options) {
 
 async function onDemand(world, options) {
     await world.open();
-    const host = await world.host({ ...options, onUrl: accept(world) });
+    const url = options.http ? await world.gateway() : undefined;
+    const host = await world.host({ ...options, url, onUrl: accept(world) });
     const { text, failed } = await host.call("whoami");
     assert.equal(failed, false, text);
     assert.match(text, /"sub":"ada"/);

@@ -140,12 +140,20 @@ export class World {
         return host;
     }
 
+    // `plugbay serve --http`: the address of its endpoint.
+    async gateway() {
+        const gateway = this.start(["serve", "--http", "127.0.0.1:0"]);
+        const [address] = await gateway.until(/127\.0\.0\.1:[1-9]\d*(?=\D)/, PATIENCE_MS, "stderr");
+        return `http://${address}/mcp`;
+    }
+
     // Ends what runs, and gives all places where a secret was written down and must not be.
     async close() {
         await Promise.all(this.#hosts.map((host) => host.close()));
-        const { code } = await this.run(["daemon", "stop"]);
-        void code;
+        await this.run(["daemon", "stop"]);
         const secrets = (await this.issuer?.secrets()) ?? [];
+        for (const process of this.#written) process.kill?.();
+        for (const server of [this.issuer, this.server]) server?.stop();
         return findSecrets(secrets, this.#home, this.#written);
     }
 
