@@ -1,10 +1,12 @@
 // A real authorization server: oidc-provider on a port of loopback, with its own pages for login and consent.
 //
 // Usage: node authorization-server.mjs [--port N] [--store FILE] [--lifetime SECONDS] [--client JSON]...
-//            [--no-registration] [--metadata-documents] [--no-revocation]
+//            [--no-registration] [--metadata-documents] [--no-revocation] [--list-scopes]
 //
 // --lifetime: of access tokens. --client: a client that is registered already, as oidc-provider's `clients` has them.
 // --metadata-documents: accepts client id metadata documents (NODE_EXTRA_CA_CERTS names the certificate of their server).
+// --list-scopes: the scopes of the MCP server are also its own: it lists them, and clients may register for them. Without
+// it they belong to the resource alone.
 //
 // Prints one line: {"issuer": "http://127.0.0.1:PORT"}. PKCE is required, refresh tokens are for single use, and one that
 // is used twice ends its grant. Refresh tokens are given as oidc-provider does it: for `offline_access`, which counts only
@@ -29,6 +31,7 @@ const { values: options } = parseArgs({
         "no-registration": { type: "boolean", default: false },
         "metadata-documents": { type: "boolean", default: false },
         "no-revocation": { type: "boolean", default: false },
+        "list-scopes": { type: "boolean", default: false },
     },
 });
 const SCOPES = "notes:read notes:write";
@@ -102,6 +105,7 @@ function provider() {
         jwks: { keys: keys.jwks },
         cookies: { keys: keys.cookies },
         clients: options.client.map((client) => JSON.parse(client)),
+        scopes: ["openid", "offline_access", ...(options["list-scopes"] ? SCOPES.split(" ") : [])],
         pkce: { required: () => true },
         rotateRefreshToken: true,
         ttl: { AccessToken: Number(options.lifetime), RefreshToken: 86_400, Session: 86_400, Grant: 86_400, Interaction: 600, IdToken: 600 },

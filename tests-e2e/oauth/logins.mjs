@@ -7,7 +7,7 @@ import { createServer } from "node:https";
 import { join } from "node:path";
 
 import { visit } from "./user.mjs";
-import { PATIENCE_MS } from "./world.mjs";
+import { PATIENCE_MS, later } from "./world.mjs";
 
 const REDIRECT = /^http:\/\/127\.0\.0\.1:\d+\/callback\?/;
 // RFC 8252: the port of a native client's redirect URI is not compared.
@@ -18,12 +18,14 @@ export const logins = {
     "login in the browser, dynamic registration, legacy server": (world) => logIn(world, { era: "legacy" }),
     "login with --no-browser, pasted redirect": pasteRedirect,
     "login with --no-browser, the callback arrives by itself": withoutPaste,
-    "login with --no-browser, a redirect with another state or issuer": pasteForeignRedirects,
+    "login with --no-browser, a redirect of another login": pasteForeignRedirects,
+    "login with --no-browser, a redirect of another issuer": pasteOfAnotherIssuer,
     "login as a registered public client": (world) => logInAs(world, { client_id: "public", token_endpoint_auth_method: "none" }),
     "login as a registered confidential client": (world) => logInAs(world, { client_id: "confidential", client_secret: "hunter2-but-long-enough-for-a-canary" }),
     "login without any way to be a client": noClient,
     "login with a client id metadata document": metadataDocument,
     "login that the user denies": deny,
+    "login whose code cannot be exchanged": noToken,
 };
 
 async function logIn(world, options, shot) {
@@ -44,10 +46,10 @@ async function used(world) {
     await world.whoami();
     const { code, stdout } = await world.run(["list", "--json"]);
     assert.equal(code, 0, stdout);
-    assert.match(stdout, /write_note/);
+    assert.match(stdout, /"state": "ready",\s+"tools": 3/);
     const { codeExchanges, refreshes, tokenRequests } = await world.issuer.metrics();
     assert.deepEqual({ codeExchanges, refreshes, tokenRequests }, { codeExchanges: 1, refreshes: 0, tokenRequests: 1 });
-    assert.match(JSON.stringify(await world.status()), /logged/i);
+    assert.equal((await world.status()).state, "logged in");
 }
 
 async function pasteRedirect(world) {
@@ -71,20 +73,37 @@ async function withoutPaste(world) {
     await used(world);
 }
 
-// Both are answers to a login that this one is not: the code in them is never exchanged.
+// Answers to a login that this one is not: their code is never exchanged, and they do not disturb the login.
 async function pasteForeignRedirects(world) {
     await world.open();
-    for (const [name, value] of [["state", "of-somebody-else"], ["iss", "http://127.0.0.1:1"]]) {
-        const { login, url } = await loginWithoutBrowser(world);
-        const redirect = new URL((await visit(url, { unreachable: true })).url);
-        redirect.searchParams.set(name, value);
-        login.write(`${redirect}\n`);
-        login.endInput();
-        const { code, stderr } = await login.end(PATIENCE_MS);
-        assert.equal(code, 1, `another ${name} must end the login: ${stderr}`);
-    }
-    assert.equal((await world.issuer.metrics()).codeExchanges, 0);
+    const { login, url } = await loginWithoutBrowser(world);
+    const { url: redirect } = await visit(url, { unreachable: true });
+    login.write(`${changed(redirect, "state", "of-somebody-else")}\n`);
+    await Promise.race([login.ended, later(3_000)]);
+    assert.equal(login.how, undefined, `another state must not end the login: ${login.stderr}`);
+    assert.equal((await world.issuer.metrics()).tokenRequests, 0);
+    login.write(`${redirect}\n`);
+    const { code, stderr } = await login.end(PATIENCE_MS);
+    assert.equal(code, 0, stderr);
+    await used(world);
+}
+
+// Another authorization server has answered: its code must not be sent to ours.
+async function pasteOfAnotherIssuer(world) {
+    await world.open();
+    const { login, url } = await loginWithoutBrowser(world);
+    const { url: redirect } = await visit(url, { unreachable: true });
+    login.write(`${changed(redirect, "iss", "http://127.0.0.1:1")}\n`);
+    const { code, stderr } = await login.end(PATIENCE_MS);
+    assert.equal(code, 1, stderr);
+    assert.equal((await world.issuer.metrics()).tokenRequests, 0);
     await world.needsLogin();
+}
+
+function changed(url, name, value) {
+    const changed = new URL(url);
+    changed.searchParams.set(name, value);
+    return changed;
 }
 
 async function loginWithoutBrowser(world, env) {
@@ -153,6 +172,18 @@ async function deny(world) {
     await world.needsLogin();
     await world.loggedIn();
     await world.whoami();
+}
+
+// The page waits for the end of the login: it must not call a success what is none.
+async function noToken(world) {
+    await world.open();
+    await world.issuer.behave({ status: 503 });
+    const { code, stdout, stderr, page } = await world.login({ shot: "no-token" });
+    assert.equal(code, 1, `${stdout}${stderr}`);
+    seenPage(page);
+    assert.match(page.text, /not logged in/i);
+    await world.issuer.behave();
+    await world.needsLogin();
 }
 
 // The page at the redirect URI: shown to the end, and of nothing but itself.

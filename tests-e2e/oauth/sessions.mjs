@@ -18,7 +18,8 @@ export const sessions = {
     "a host without URL elicitation, legacy": (world) => byCommand(world, "legacy"),
     "a call needs another scope, modern host": (world) => stepUp(world, "modern"),
     "a call needs another scope, legacy host": (world) => stepUp(world, "legacy"),
-    "a command needs another scope": stepUpByCommand,
+    "a command needs another scope": (world) => stepUpByCommand(world, []),
+    "a command needs another scope, of those that the issuer lists": (world) => stepUpByCommand(world, ["--list-scopes"]),
 };
 
 // The user agrees to open the page, and logs in while the call waits.
@@ -103,8 +104,8 @@ async function stepUp(world, era) {
     await written(world, ["milk"]);
 }
 
-async function stepUpByCommand(world) {
-    await world.open();
+async function stepUpByCommand(world, issuer) {
+    await world.open({ issuer });
     await world.loggedIn();
     await world.needsLogin("write_note", "text=milk");
     await world.loggedIn();

@@ -120,15 +120,8 @@ export class World {
     // The entry of the server in `plugbay auth status --json`.
     async status() {
         const { code, stdout, stderr } = await this.run(["auth", "status", "--json"]);
-        try {
-            const status = JSON.parse(stdout);
-            const all = Array.isArray(status) ? status : (status.servers ?? status);
-            const entry = Array.isArray(all) ? all.find(({ name, server }) => (name ?? server) === "notes") : all.notes;
-            assert.ok(entry, "no entry of the server");
-            return { code, ...entry };
-        } catch (error) {
-            throw new Error(`plugbay auth status --json: ${error.message}: ${stdout}${stderr}`);
-        }
+        assert.equal(code, 0, stderr);
+        return JSON.parse(stdout).servers.find(({ name }) => name === "notes");
     }
 
     // A host with `plugbay serve` in a session of its own; see host.mjs.
