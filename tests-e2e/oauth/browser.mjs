@@ -21,7 +21,7 @@ export async function visit(url, { user = "ada", consent = true, screenshot, unr
     const browser = await chromium.launch({
         executablePath: process.env.CHROMIUM,
         // Nothing but this machine can be reached: the login page asks for fonts elsewhere.
-        args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
+        args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
         env: { PATH: process.env.PATH, HOME: home },
     });
     try {
@@ -43,7 +43,7 @@ async function walk(page, url, { user, consent, screenshot, unreachable }) {
     page.on("response", (response) => response.request().isNavigationRequest() && (last = response));
     page.on("request", (request) => {
         const { hostname, protocol } = new URL(request.url());
-        if (atRedirect() && hostname !== "127.0.0.1" && protocol.startsWith("http")) elsewhere.push(request.url());
+        if (atRedirect() && !["127.0.0.1", "localhost"].includes(hostname) && protocol.startsWith("http")) elsewhere.push(request.url());
     });
     if (unreachable) await cutOff(page, redirect);
     await page.goto(url);

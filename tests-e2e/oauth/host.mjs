@@ -49,9 +49,9 @@ export class Host {
     }
 
     // The text of a result, and whether it is an error; the message of an error response likewise.
-    async call(tool, args = {}) {
+    async call(tool, args = {}, timeout = this.#patience) {
         try {
-            const { content, isError } = await this.#client.callTool({ name: `notes__${tool}`, arguments: args }, { timeout: this.#patience });
+            const { content, isError } = await this.#client.callTool({ name: `notes__${tool}`, arguments: args }, { timeout });
             return { text: content.map(({ text }) => text).join("\n"), failed: isError === true };
         } catch (error) {
             return { text: `${error.message} ${JSON.stringify(error.data ?? "")}`, failed: true };

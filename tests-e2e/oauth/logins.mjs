@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
+import { createServer as listen } from "node:net";
 import { join } from "node:path";
 
 import { visit } from "./user.mjs";
@@ -21,6 +22,7 @@ export const logins = {
     "login with --no-browser, a redirect of another login": pasteForeignRedirects,
     "login with --no-browser, a redirect of another issuer": pasteOfAnotherIssuer,
     "login as a registered public client": (world) => logInAs(world, { client_id: "public", token_endpoint_auth_method: "none" }),
+    "login as a registered client with a fixed port": fixedPort,
     "login as a registered confidential client": (world) => logInAs(world, { client_id: "confidential", client_secret: "hunter2-but-long-enough-for-a-canary" }),
     "login without any way to be a client": noClient,
     "login with a client id metadata document": metadataDocument,
@@ -119,6 +121,21 @@ async function logInAs(world, client) {
     await world.open({ issuer, oauth: { clientId, ...(clientSecret && { clientSecret }) } });
     await world.loggedIn();
     await used(world);
+}
+
+// As authorization servers want it that compare the whole redirect URI.
+async function fixedPort(world) {
+    const callbackPort = await freePort();
+    const client = { client_id: "fixed", token_endpoint_auth_method: "none", redirect_uris: [`http://localhost:${callbackPort}/callback`], application_type: "web" };
+    const issuer = ["--no-registration", "--client", JSON.stringify({ ...NATIVE, ...client })];
+    await world.open({ issuer, oauth: { clientId: "fixed", callbackPort } });
+    await world.loggedIn();
+    await used(world);
+}
+
+function freePort() {
+    const listener = listen();
+    return new Promise((done) => listener.listen(0, "127.0.0.1", () => done(listener.address().port))).finally(() => listener.close());
 }
 
 async function noClient(world) {

@@ -9,13 +9,14 @@ export const sessions = {
     "a call asks for the login, modern host": (world) => onDemand(world, { era: "modern" }),
     "a call asks for the login, legacy host": (world) => onDemand(world, { era: "legacy" }),
     "a call asks for the login, through the daemon": (world) => onDemand(world, { era: "modern", args: [] }),
-    "a call asks for the login, modern host over HTTP": (world) => onDemand(world, { era: "modern", http: true }),
-    "a call asks for the login, legacy host over HTTP": (world) => onDemand(world, { era: "legacy", http: true }),
     "two calls ask for one login": together,
     "a call asks for the login, the user declines": (world) => notLoggedIn(world, () => ({ action: "decline" })),
     "a call asks for the login, the user denies consent": (world) => notLoggedIn(world, accept(world, { consent: false })),
+    "a call asks for the login, the user closes the browser": secondTry,
     "a host without URL elicitation, modern": (world) => byCommand(world, "modern"),
     "a host without URL elicitation, legacy": (world) => byCommand(world, "legacy"),
+    "a host over HTTP is not asked, modern": (world) => byCommand(world, "modern", { overHttp: true }),
+    "a host over HTTP is not asked, legacy": (world) => byCommand(world, "legacy", { overHttp: true }),
     "a call needs another scope, modern host": (world) => stepUp(world, "modern"),
     "a call needs another scope, legacy host": (world) => stepUp(world, "legacy"),
     "a command needs another scope": (world) => stepUpByCommand(world, []),
@@ -33,8 +34,7 @@ function accept(world, options) {
 
 async function onDemand(world, options) {
     await world.open();
-    const url = options.http ? await world.gateway() : undefined;
-    const host = await world.host({ ...options, url, onUrl: accept(world) });
+    const host = await world.host({ ...options, onUrl: accept(world) });
     const { text, failed } = await host.call("whoami");
     assert.equal(failed, false, text);
     assert.match(text, /"sub":"ada"/);
@@ -81,12 +81,27 @@ async function notLoggedIn(world, onUrl) {
     await Promise.all(world.visits ?? []);
 }
 
-async function byCommand(world, era) {
+// The host gives up the call while nobody logs in; its next call can still do it.
+async function secondTry(world) {
     await world.open();
-    const host = await world.host({ era });
+    const visiting = accept(world);
+    const host = await world.host({ onUrl: (params) => (host.elicitations.length === 1 ? { action: "accept" } : visiting(params)) });
+    const { text, failed } = await host.call("whoami", {}, 3_000);
+    assert.ok(failed, text);
+    const again = await host.call("whoami");
+    assert.equal(again.failed, false, again.text);
+    assert.equal((await world.issuer.metrics()).codeExchanges, 1);
+}
+
+// A gateway over HTTP may have many users: who runs it logs in, and no host is asked.
+async function byCommand(world, era, { overHttp = false } = {}) {
+    await world.open();
+    const url = overHttp ? await world.gateway() : undefined;
+    const host = await world.host({ era, url, onUrl: overHttp ? accept(world) : undefined });
     const { text, failed } = await host.call("whoami");
     assert.ok(failed, text);
     assert.match(text, COMMAND);
+    assert.deepEqual(host.elicitations, []);
     await world.loggedIn();
     const again = await host.call("whoami");
     assert.equal(again.failed, false, `the session must go on after the login: ${again.text}`);
