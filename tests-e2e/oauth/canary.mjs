@@ -4,7 +4,7 @@ import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 
 // Where plugbay keeps tokens, below the home.
-const TOKEN_STORE = /^state\/plugbay\/(auth|oauth|tokens|credentials|logins)\b/;
+const TOKEN_STORE = /^state\/plugbay\/auth\//;
 
 // One line for each place: `written` has {name, stdout, stderr} of each process.
 export function findSecrets(secrets, home, written) {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { filesWith } from "./canary.mjs";
 import { visit } from "./user.mjs";
 import { later } from "./world.mjs";
 
@@ -49,6 +50,9 @@ async function everything(world) {
     await world.server.refuseTokens();
     await host.call("whoami");
     await world.login({ more: LOUD });
+    // The search would find them: they are in the store, and only there.
+    const places = filesWith(await world.issuer.secrets(), world.home);
+    assert.ok(places.length > 0 && places.every((place) => place.startsWith("state/plugbay/auth/")), places.join());
     await world.run(["auth", "logout", "notes", ...LOUD]);
     await world.run(["logs", ...LOUD]);
     assert.match(readFileSync(audit, "utf8"), /whoami/);
