@@ -46,7 +46,7 @@ struct Inner {
 }
 
 enum Origin {
-    Program(Program),
+    Program(Box<Program>),
     File(HeadersFile),
 }
 
@@ -65,7 +65,7 @@ struct State {
 impl HeaderSource {
     /// `server` and `url` are told to the program in its environment.
     pub fn of_command(command: HeadersCommand, server: &str, url: &str) -> Self {
-        Self::new(Origin::Program(Program::new(command, server, url)))
+        Self::new(Origin::Program(Box::new(Program::new(command, server, url))))
     }
 
     pub fn of_file(path: PathBuf) -> Self {

@@ -185,7 +185,7 @@ impl Store {
 
     fn path(&self, key: &ServerKey) -> PathBuf {
         let digest = Sha256::digest(&key.url);
-        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = random::hex(&digest[..8]);
         self.folder.join(format!("{}-{digest}.json", key.name))
     }
 

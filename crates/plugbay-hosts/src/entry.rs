@@ -71,8 +71,8 @@ fn texts_of(value: &Value) -> Vec<(&str, &String)> {
         Value::String(text) => vec![("", text)],
         Value::Array(items) => items.iter().flat_map(texts_of).collect(),
         Value::Object(members) => {
-            let named = |(key, value)| match value {
-                &Value::String(ref text) => vec![(String::as_str(key), text)],
+            let named = |(key, value): (_, &_)| match value {
+                Value::String(text) => vec![(String::as_str(key), text)],
                 other => texts_of(other),
             };
             members.iter().flat_map(named).collect()

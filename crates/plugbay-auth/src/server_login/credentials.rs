@@ -139,7 +139,7 @@ impl Shared {
                 now: self.now(),
             };
             let proof = DpopKey::from_pem(pem).and_then(|key| key.proof(&proof));
-            let proof = proof.map_err(|error| self.failure(format!("no proof of possession: {error}")))?;
+            let proof = proof.map_err(|error| failure(format!("no proof of possession: {error}")))?;
             values.push(("dpop".to_owned(), proof));
         }
         Ok(Headers { values, generation })
@@ -176,10 +176,10 @@ impl Shared {
         rejection: &Rejection<'_>,
     ) -> Result<Verdict, Arc<Failure>> {
         if found.is_some() {
-            self.known().challenge = found.clone();
+            self.known().challenge.clone_from(&found);
         }
         if rejection.attempts > MOST_ATTEMPTS {
-            return Err(self.failure("rejects the token that was issued for it").advised(self.remedy()));
+            return Err(failure("rejects the token that was issued for it").advised(self.remedy()));
         }
         let futile = self.is_futile();
         // First what needs nobody: the refresh token, at the authorization server that issued it.
@@ -198,11 +198,11 @@ impl Shared {
                 self.renew(Reason::Rejected(rejection.generation)).await?;
                 Ok(Verdict::SendAgain)
             }
-            Ok(_) if self.is_machine() => Err(self.failure("rejects the token that was issued for it")),
+            Ok(_) if self.is_machine() => Err(failure("rejects the token that was issued for it")),
             Ok(discovered) if self.adopt_mcp_remote(&discovered).await => Ok(Verdict::SendAgain),
             Ok(_) => Err(self.needs_login(None)),
             Err(DiscoveryError::Nothing) => Ok(Verdict::NotOurs),
-            Err(error) => Err(self.failure(format!("needs a login, but {error}"))),
+            Err(error) => Err(failure(format!("needs a login, but {error}"))),
         }
     }
 
@@ -240,7 +240,7 @@ impl Shared {
         if rejection.attempts > MOST_ATTEMPTS || (rejection.attempts > 1 && scopes::covers(&granted, &needed))
         {
             let what = format!("still asks for the scopes {names:?} after a login with them");
-            return Err(self.failure(what).advised("ask its operator for the rights"));
+            return Err(failure(what).advised("ask its operator for the rights"));
         }
         self.note_missing(&needed).await;
         self.known().challenge = Some(challenge.clone());

@@ -47,7 +47,7 @@ impl Shared {
                 self.keep(logins).await;
                 Ok(())
             }
-            Err(MachineError::Token(error)) if !error.is_final() => Err(self.cannot_renew(&error)),
+            Err(MachineError::Token(error)) if !error.is_final() => Err(cannot_renew(&error)),
             Err(error) => {
                 let failure = Failure::new(format!("gets no token: {error}"), Vec::new());
                 Err(Arc::new(failure.with_remedy("check \"oauth\" in its entry")))

@@ -33,13 +33,13 @@ impl Shared {
     pub(super) async fn renew(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let shared = Arc::clone(self);
         let renewed = tokio::spawn(async move { shared.renew_alone(reason).await }).await;
-        renewed.unwrap_or_else(|_| Err(self.failure("the renewal of its token was interrupted")))
+        renewed.unwrap_or_else(|_| Err(failure("the renewal of its token was interrupted")))
     }
 
     async fn renew_alone(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let _alone = self.renewing.lock().await;
         let stored =
-            |error: crate::store::StoreError| self.failure(format!("its login cannot be read: {error}"));
+            |error: crate::store::StoreError| failure(format!("its login cannot be read: {error}"));
         self.reload().await.map_err(stored)?;
         if self.is_renewed(reason) {
             return Ok(());
@@ -130,7 +130,7 @@ impl Shared {
                 self.keep(logins).await;
                 Err(self.needs_login(Some(&error.to_string())))
             }
-            Err(error) => Err(self.cannot_renew(&error)),
+            Err(error) => Err(cannot_renew(&error)),
         }
     }
 
@@ -153,7 +153,7 @@ impl Shared {
     /// The key that tokens of this login are bound to.
     pub(super) fn dpop_key(&self, login: &Login) -> Result<Option<DpopKey>, Arc<Failure>> {
         let key = login.dpop_key.clone().map(DpopKey::from_pem).transpose();
-        key.map_err(|error| self.failure(format!("its token is bound to a key that is of no use: {error}")))
+        key.map_err(|error| failure(format!("its token is bound to a key that is of no use: {error}")))
     }
 
     /// What was issued, with what the answer left out.
