@@ -1,3 +1,24 @@
 //! OAuth 2.1: logins at the authorization servers of MCP servers, and the tokens of callers.
 
+pub mod address;
+mod assertion;
+mod authorization;
+mod callback;
+mod challenge;
+mod client;
+mod discovery;
+mod freshness;
+mod header_source;
+mod http;
+pub mod keychain;
+mod mcp_remote;
+mod metadata;
+mod random;
 pub mod resource_server;
+mod scopes;
+mod server_login;
+pub mod store;
+mod token;
+
+pub use header_source::HeaderSource;
+pub use server_login::{Clock, LoggedOut, LoginError, LoginFlow, LoginSettings, ServerLogin};

@@ -13,7 +13,7 @@ use crate::{
     http::remote::new_session_id,
     link::Launcher,
     observers::{Observer, Observers, Observing},
-    server::{ServerContext, ServerHandle},
+    server::{CredentialsFor, ServerContext, ServerHandle, no_credentials},
     session_pool::SessionGroup,
     slots::Slots,
     spec::{ServerSpec, Transport},
@@ -26,6 +26,8 @@ const LISTER_IDLE: Duration = Duration::from_secs(1);
 /// Starts servers and shares them between the gateways of one process.
 pub struct Instances {
     pub launcher: Launcher,
+    /// Each instance of a server has credentials of its own.
+    pub credentials_for: CredentialsFor,
     /// One number names a call in the whole process.
     pub tickets: Arc<Tickets>,
     /// A few servers start at a time, of all gateways together.
@@ -111,8 +113,14 @@ impl Drop for UserHandle {
 
 impl Instances {
     pub fn new(launcher: Launcher) -> Arc<Self> {
+        Self::with_credentials(launcher, no_credentials())
+    }
+
+    /// The same for servers behind URLs that need a login.
+    pub fn with_credentials(launcher: Launcher, credentials_for: CredentialsFor) -> Arc<Self> {
         Arc::new(Self {
             launcher,
+            credentials_for,
             tickets: Arc::default(),
             starts: Starts::new(),
             shared: Mutex::default(),
@@ -177,7 +185,9 @@ impl Instances {
 
     pub(crate) fn context(&self, host_registry: Arc<HostRegistry>, observers: Observers) -> ServerContext {
         let (launcher, tickets) = (Arc::clone(&self.launcher), Arc::clone(&self.tickets));
-        ServerContext::new(launcher, tickets, Arc::clone(&self.starts), host_registry, observers)
+        let context =
+            ServerContext::new(launcher, tickets, Arc::clone(&self.starts), host_registry, observers);
+        ServerContext { credentials_for: Arc::clone(&self.credentials_for), ..context }
     }
 
     fn group(

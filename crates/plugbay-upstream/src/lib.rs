@@ -20,6 +20,6 @@ pub use link::{
 };
 pub use observers::{Observer, Observers, Reports};
 pub use pool::{Pool, ServerSet};
-pub use server::{Condition, Report, ServerContext, ServerHandle, Status};
+pub use server::{Condition, CredentialsFor, Report, ServerContext, ServerHandle, Status};
 pub use session_pool::{SessionGroup, SessionLabel, SessionPool};
 pub use starts::{Starts, Vitals};

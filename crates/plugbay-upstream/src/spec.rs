@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::name::ServerName;
+use plugbay_core::{credentials::CredentialSource, name::ServerName};
 
 /// Everything that a server's actor needs to know. A reload restarts a server exactly when its spec has
 /// changed.
@@ -35,6 +35,8 @@ pub struct HttpSpec {
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
+    /// Where further credentials come from.
+    pub credentials: CredentialSource,
     pub flavour: HttpFlavour,
     /// A PEM file with certificates that are trusted besides those of the system.
     pub ca_file: Option<PathBuf>,

@@ -1,6 +1,11 @@
 //! Why a request over HTTP got no response, and how the user is told.
 
-use plugbay_core::failure::{Cause, Failure};
+use std::sync::Arc;
+
+use plugbay_core::{
+    credentials::Generation,
+    failure::{Cause, Failure},
+};
 use reqwest::{StatusCode, Url};
 
 use super::peer::Peer;
@@ -24,6 +29,14 @@ pub(crate) enum TransportError {
     /// The connection broke: the request may or may not have been carried out.
     Broken(String),
     TooLarge,
+    /// The server rejected the credentials, and has not carried out the request. Only a login of the user can help.
+    NeedsLogin {
+        failure: Arc<Failure>,
+        /// The credentials that were rejected.
+        since: Generation,
+    },
+    /// The server rejected the credentials, or there are none to be had now.
+    Rejected(Arc<Failure>),
 }
 
 impl TransportError {
@@ -70,6 +83,7 @@ impl TransportError {
                 .with_remedy("look whether the call had an effect, then call again"),
             Self::Unusable(why) => new((*why).to_owned()),
             Self::TooLarge => new("sent more than is allowed".to_owned()),
+            Self::NeedsLogin { failure, .. } | Self::Rejected(failure) => Failure::clone(failure),
         }
     }
 
@@ -105,7 +119,7 @@ impl TransportError {
     /// Whether another request would fail in the same way.
     pub(crate) fn is_final(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
+            Self::Unreachable(_) | Self::NeedsLogin { .. } | Self::Rejected(_) => true,
             Self::Status { code, .. } => matches!(code, 300..=399 | 401 | 403 | 407 | 429 | 502..=504),
             Self::SessionGone | Self::Broken(_) | Self::Unusable(_) | Self::TooLarge => false,
         }

@@ -1,6 +1,7 @@
 //! A server behind a URL: each request is a POST, and its response a body or an event stream.
 
 mod client;
+mod credentials;
 mod error;
 mod events;
 mod mirror;
@@ -12,7 +13,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
@@ -23,6 +28,7 @@ use tokio::{
     time::timeout,
 };
 
+pub(crate) use credentials::ServerCredentials;
 pub(crate) use error::TransportError;
 pub(crate) use peer::Flavour;
 
@@ -64,6 +70,22 @@ struct InFlight {
     task: AbortHandle,
     /// A subscription, which ends only with the link.
     lasting: bool,
+    parked: Parked,
+}
+
+/// A request that the server has rejected, while it waits for a login. Whoever takes it out sends it.
+// A std mutex: held for a swap.
+#[derive(Debug, Clone, Default)]
+struct Parked(Arc<Mutex<Option<Bytes>>>);
+
+impl Parked {
+    fn put(&self, message: Bytes) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+
+    fn take(&self) -> Option<Bytes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// An event in one of the connections of a link.
@@ -82,6 +104,11 @@ enum HttpEvent {
         message: Bytes,
         error: TransportError,
     },
+    /// The request waits until there are other credentials: only a login can help.
+    NeedsLogin {
+        ticket: Ticket,
+        failure: Arc<Failure>,
+    },
     /// The whole link is lost: the server expired the session, or closed the SSE stream.
     Lost(TransportError),
 }
@@ -93,8 +120,9 @@ impl HttpLink {
         flavour: Flavour,
         limit: usize,
         session_id: Option<&str>,
+        credentials: Option<Arc<ServerCredentials>>,
     ) -> Result<Self, Failure> {
-        let peer = Arc::new(Peer::new(spec, flavour, limit, session_id)?);
+        let peer = Arc::new(Peer::new(spec, flavour, limit, session_id, credentials)?);
         let (to_link, inbox) = mpsc::channel(INBOX_CAPACITY);
         let (outbox, messages) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -130,10 +158,12 @@ impl HttpLink {
         if self.lost.is_some() {
             return self.unsent.push((ticket, message));
         }
+        let parked = Parked::default();
+        let (peer, to_link) = (Arc::clone(&self.peer), self.to_link.clone());
+        let request = post::Outgoing { peer, ticket, to_link, parked: parked.clone() };
         if self.peer.flavour == Flavour::PlainApi {
-            let asking = plain_api::request(Arc::clone(&self.peer), ticket, message, self.to_link.clone());
-            let task = self.tasks.spawn(asking);
-            self.requests.insert(ticket, InFlight { task, lasting: false });
+            let task = self.tasks.spawn(plain_api::request(request, message));
+            self.requests.insert(ticket, InFlight { task, lasting: false, parked });
             return;
         }
         let headers = if self.peer.is_legacy() {
@@ -142,9 +172,8 @@ impl HttpLink {
             mirror::headers(&message, &self.mirrors)
         };
         let lasting = headers.lasting;
-        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.to_link.clone());
-        let task = self.tasks.spawn(posting);
-        self.requests.insert(ticket, InFlight { task, lasting });
+        let task = self.tasks.spawn(post::request(request, message, headers));
+        self.requests.insert(ticket, InFlight { task, lasting, parked });
     }
 
     /// Cancels a request: a modern server sees its stream close, a legacy server gets the notification, because
@@ -159,6 +188,13 @@ impl HttpLink {
         }
         if self.lost.is_none() {
             self.send(notification);
+        }
+    }
+
+    /// Ends a request that the server has rejected.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) {
+        if let Some(request) = self.requests.remove(&ticket) {
+            request.task.abort();
         }
     }
 
@@ -180,6 +216,11 @@ impl HttpLink {
                         && let Some(heard) = self.failed(ticket, message, error)
                     {
                         return Some(heard);
+                    }
+                }
+                HttpEvent::NeedsLogin { ticket, failure } => {
+                    if self.requests.contains_key(&ticket) {
+                        return Some(LinkEvent::NeedsLogin { ticket, failure });
                     }
                 }
                 HttpEvent::Lost(error) => {
@@ -252,7 +293,17 @@ impl HttpLink {
         usable
     }
 
+    /// Also those that the server has rejected and that wait for a login.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
+        let Self { requests, unsent, .. } = self;
+        requests.retain(|ticket, request| match request.parked.take() {
+            Some(message) if !request.lasting => {
+                request.task.abort();
+                unsent.push((*ticket, message));
+                false
+            }
+            _ => true,
+        });
         std::mem::take(&mut self.unsent)
     }
 

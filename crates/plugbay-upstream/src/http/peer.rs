@@ -3,13 +3,13 @@
 use std::{
     fmt,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use bytes::{Bytes, BytesMut};
-use plugbay_core::failure::Failure;
+use plugbay_core::{credentials::Generation, failure::Failure};
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::{
     client,
+    credentials::ServerCredentials,
     error::{TransportError, redacted, redirect_target},
     plain_api::KnownTools,
     remote,
@@ -45,6 +46,8 @@ pub(crate) enum Flavour {
 /// One HTTP server, shared by all requests of a link.
 pub(super) struct Peer {
     pub(super) client: Client,
+    /// Besides the configured headers.
+    credentials: Option<Arc<ServerCredentials>>,
     pub(super) url: Url,
     pub(super) flavour: Flavour,
     /// A remote gateway: one that cannot be reached is away as a whole.
@@ -80,11 +83,13 @@ impl Peer {
         flavour: Flavour,
         limit: usize,
         session_id: Option<&str>,
+        credentials: Option<Arc<ServerCredentials>>,
     ) -> Result<Self, Failure> {
         let url = client::url(spec)?;
         let client = client::build(spec, &url, session_id)?;
         Ok(Self {
             client,
+            credentials,
             url: if spec.remote && flavour != Flavour::PlainApi { remote::mcp(&url) } else { url },
             remote: spec.remote,
             flavour,
@@ -123,6 +128,10 @@ impl Peer {
         if self.is_legacy() {
             let _ = self.initialized.subscribe().wait_for(|initialized| *initialized).await;
         }
+    }
+
+    pub(super) fn is_initialized(&self) -> bool {
+        *self.initialized.borrow()
     }
 
     pub(super) fn mark_initialized(&self) {
@@ -190,7 +199,7 @@ impl Peer {
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, TransportError> {
         let (request, in_session) = self.in_session(request);
-        let response = request.send().await.map_err(TransportError::from_client)?;
+        let response = self.exchange(request).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -202,6 +211,22 @@ impl Peer {
             return Ok(response); // its body holds the JSON-RPC error
         }
         Err(status_error(response).await)
+    }
+
+    /// Sends a request as it is, with the current credentials.
+    pub(super) async fn exchange(&self, request: RequestBuilder) -> Result<Response, TransportError> {
+        match &self.credentials {
+            Some(credentials) => credentials.send(&self.client, request).await,
+            None => request.send().await.map_err(TransportError::from_client),
+        }
+    }
+
+    /// Waits until there are other credentials than these.
+    pub(super) async fn credentials_changed(&self, since: Generation) {
+        match &self.credentials {
+            Some(credentials) => credentials.source().changed(since).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Adds the negotiated headers; returns also whether a session is among them.

@@ -39,6 +39,7 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
             }
             // A proxy cannot reach it just now, or limits the rate.
             Err(TransportError::Status { code: 429 | 502..=504, .. }) => {}
+            Err(TransportError::NeedsLogin { since, .. }) => peer.credentials_changed(since).await,
             // It has no GET stream, or not for us.
             Ok(_) | Err(TransportError::Status { .. } | TransportError::SessionGone) => return,
             Err(error @ TransportError::Unreachable(_)) if peer.remote => {

@@ -3,7 +3,7 @@
 pub(crate) mod connection;
 mod pipe;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
@@ -29,6 +29,11 @@ pub(crate) enum LinkEvent {
     Failed {
         ticket: Ticket,
         error: TransportError,
+    },
+    /// The server has rejected a request, and only a login can help. It waits for that and is sent again.
+    NeedsLogin {
+        ticket: Ticket,
+        failure: Arc<Failure>,
     },
 }
 
@@ -60,6 +65,13 @@ impl Link {
         match self {
             Self::Pipe(pipe) => pipe.connection.send(notification),
             Self::Http(http) => http.cancel(ticket, notification),
+        }
+    }
+
+    /// Ends a request that waits for a login: the server has not carried it out.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) {
+        if let Self::Http(http) = self {
+            http.abandon(ticket);
         }
     }
 

@@ -12,8 +12,8 @@ pub(crate) mod tests;
 use std::{path::PathBuf, sync::Arc};
 
 use plugbay_core::{
-    catalog::Dialect, exchange::Tickets, failure::CallError, host_registry::HostRegistry, name::ServerName,
-    start::Priority,
+    catalog::Dialect, credentials::Credentials, exchange::Tickets, failure::CallError,
+    host_registry::HostRegistry, name::ServerName, start::Priority,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -21,12 +21,16 @@ pub(crate) use message::Command;
 pub use message::{Condition, Report, Status};
 
 use crate::{
+    http::ServerCredentials,
     link::Launcher,
     observers::Observers,
     slots::{SlotRequest, SlotUser, Slots},
-    spec::ServerSpec,
+    spec::{HttpSpec, ServerSpec, Transport},
     starts::Starts,
 };
+
+/// Makes the credentials of a server behind a URL; `None`: it has its configured headers alone.
+pub type CredentialsFor = Arc<dyn Fn(&ServerName, &HttpSpec) -> Option<Arc<dyn Credentials>> + Send + Sync>;
 
 /// A handle to the actor of one server. Cheap to clone; [`ServerHandle::stop`] ends the actor.
 #[derive(Debug, Clone)]
@@ -42,6 +46,7 @@ pub struct ServerHandle {
 #[derive(Clone)]
 pub struct ServerContext {
     pub launcher: Launcher,
+    pub credentials_for: CredentialsFor,
     pub tickets: Arc<Tickets>,
     /// The queue of starts, and what is seen of them.
     pub starts: Arc<Starts>,
@@ -49,6 +54,8 @@ pub struct ServerContext {
     pub host_registry: Arc<HostRegistry>,
     /// Who hears what the server offers, and that its [`Status`] has changed.
     pub observers: Observers,
+    /// The credentials of this instance.
+    pub(crate) credentials: Option<Arc<ServerCredentials>>,
     /// For an instance of one session: the slots that it needs one of to run.
     pub(crate) slots: Option<SlotRequest>,
     /// The file of its session, which goes when the last process has ended.
@@ -75,8 +82,23 @@ impl ServerContext {
         host_registry: Arc<HostRegistry>,
         observers: Observers,
     ) -> Self {
-        Self { launcher, tickets, starts, host_registry, observers, slots: None, _file: None }
+        Self {
+            launcher,
+            credentials_for: no_credentials(),
+            tickets,
+            starts,
+            host_registry,
+            observers,
+            credentials: None,
+            slots: None,
+            _file: None,
+        }
     }
+}
+
+/// For servers that have their configured headers alone.
+pub(crate) fn no_credentials() -> CredentialsFor {
+    Arc::new(|_, _| None)
 }
 
 impl ServerHandle {
@@ -94,7 +116,11 @@ impl ServerHandle {
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let slots = slots.map(|(slots, user)| SlotRequest { slots, user, commands: commands.downgrade() });
-        let context = ServerContext { slots, ..context };
+        let credentials = match &spec.transport {
+            Transport::Http(http) => (context.credentials_for)(&spec.name, http).map(ServerCredentials::new),
+            Transport::Stdio(_) => None,
+        };
+        let context = ServerContext { credentials, slots, ..context };
         let (status_sender, status) = watch::channel(Status::default());
         let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);
         tokio::spawn(actor.run());

@@ -10,10 +10,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use plugbay_core::{
-    exchange::Ticket,
-    wire::{Head, Incoming, Kind, Members, Span, as_message, write},
-};
+use plugbay_core::wire::{Head, Incoming, Kind, Members, Span, as_message, write};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH},
@@ -23,6 +20,7 @@ use tokio::{sync::mpsc, time::sleep};
 use super::{
     HttpEvent, TransportError,
     peer::{self, Peer},
+    post::Outgoing,
     remote,
 };
 
@@ -50,13 +48,10 @@ struct ToolList {
 }
 
 /// Answers a request of the gateway by what the API says.
-pub(super) async fn request(
-    peer: Arc<Peer>,
-    ticket: Ticket,
-    message: Bytes,
-    to_link: mpsc::Sender<HttpEvent>,
-) {
-    match answer(&peer, &message).await {
+pub(super) async fn request(request: Outgoing, message: Bytes) {
+    let Outgoing { peer, ticket, to_link, .. } = &request;
+    let ticket = *ticket;
+    match request.with_login(Some(&message), || answer(peer, &message)).await {
         Ok(response) => {
             // One line, whatever the API has sent: hosts read lines.
             let incoming = as_message(BytesMut::from(&response[..]));
@@ -81,6 +76,10 @@ pub(super) async fn poll(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
             Err(error @ TransportError::Broken(_)) if silent + 1 >= SILENT_POLLS => HttpEvent::Lost(error),
             Err(TransportError::Broken(_)) => {
                 silent += 1;
+                continue;
+            }
+            Err(TransportError::NeedsLogin { since, .. }) => {
+                peer.credentials_changed(since).await;
                 continue;
             }
             Ok(_) | Err(_) => {
@@ -123,7 +122,7 @@ async fn tools(peer: &Peer) -> Result<Read, TransportError> {
     if let Some(etag) = known.as_ref().and_then(|known| known.etag.as_ref()) {
         request = request.header(IF_NONE_MATCH, etag);
     }
-    let response = request.send().await.map_err(TransportError::from_client)?;
+    let response = peer.exchange(request).await?;
     if let (StatusCode::NOT_MODIFIED, Some(ToolList { body, .. })) = (response.status(), &known) {
         return Ok(Read { body: body.clone(), changed: false });
     }
@@ -151,7 +150,7 @@ async fn call(peer: &Peer, message: &Bytes, params: Option<&Span>) -> Result<Vec
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json")
         .body(body);
-    let response = request.send().await.map_err(TransportError::from_client)?;
+    let response = peer.exchange(request).await?;
     if response.status().is_success() {
         let body = peer::body(response, peer.limit).await?;
         return Ok(result::of_call(&body));

@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Dialect, Offer},
+    credentials::{CredentialSource, Credentials},
     era::Era,
     exchange::{
         Answer, Call, Caller, ServerNotification, ServerRequest, ServerRequestError, Ticket, Tickets,
@@ -29,7 +30,10 @@ use crate::{
     observers::Observers,
     server::{
         Command, Condition, Report, ServerContext, ServerHandle,
-        tests::harness::{Scripted, holes, text_of},
+        tests::{
+            harness::{Scripted, holes, text_of},
+            host::Host,
+        },
     },
     spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
 };
@@ -42,6 +46,7 @@ pub(super) struct Setup {
     pub(super) headers: BTreeMap<String, String>,
     pub(super) message_limit: usize,
     pub(super) remote: bool,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
 }
 
 impl Default for Setup {
@@ -53,6 +58,7 @@ impl Default for Setup {
             headers: BTreeMap::new(),
             message_limit: DEFAULT_MESSAGE_LIMIT,
             remote: false,
+            credentials: None,
         }
     }
 }
@@ -85,16 +91,19 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(setup: Setup, url: &str) -> Self {
-        let Setup { timeouts, flavour, known, headers, message_limit, remote } = setup;
+        let Setup { timeouts, flavour, known, headers, message_limit, remote, credentials } = setup;
         let (report_sender, reports) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
-        let http = HttpSpec { url: url.to_owned(), headers, flavour, ca_file: None, remote };
+        let source = CredentialSource::Headers;
+        let http =
+            HttpSpec { url: url.to_owned(), headers, credentials: source, flavour, ca_file: None, remote };
         let name = ServerName::parse("s").unwrap();
         let spec = ServerSpec { name, transport: Transport::Http(http), timeouts, message_limit };
         let launcher: Launcher = Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new())));
         let observers = Observers::reporting_to(report_sender, spec.clone());
         let starts = Starts::with(1, Arc::new(Scripted::default()));
         let context = ServerContext::new(launcher, Arc::clone(&tickets), starts, Arc::default(), observers);
+        let context = ServerContext { credentials_for: Arc::new(move |_, _| credentials.clone()), ..context };
         let handle = ServerHandle::spawn(spec, known, context);
         Self { handle, calls: Arc::default(), tickets, reports }
     }
@@ -131,17 +140,22 @@ impl Harness {
     }
 
     pub(super) fn call_with(&self, tool: &str, arguments: &str) -> Ticket {
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}","arguments":{arguments}}}}}"#
-        );
-        let params = message.find("{\"_meta").expect("params")..message.len() - 1;
-        let request = holes(message, &["\"host\"", "\"token\""]);
+        let (request, params) = call(tool, arguments);
         self.forward(request, Era::Legacy, Some(params))
     }
 
     pub(super) fn forward(&self, request: Draft, era: Era, params: Option<Span>) -> Ticket {
+        self.forward_by(Arc::clone(&self.calls) as Arc<dyn Caller>, request, era, params)
+    }
+
+    /// A call of another host.
+    pub(super) fn call_by(&self, host: &Arc<Host>, tool: &str) -> Ticket {
+        let (request, params) = call(tool, "{}");
+        self.forward_by(host.clone(), request, Era::Legacy, Some(params))
+    }
+
+    fn forward_by(&self, caller: Arc<dyn Caller>, request: Draft, era: Era, params: Option<Span>) -> Ticket {
         let ticket = self.tickets.next();
-        let caller = Arc::clone(&self.calls) as Arc<dyn Caller>;
         let task_role = plugbay_core::task::TaskRole::None;
         let call = Call { ticket, caller, request, era, params, timeout: None, task_role };
         self.handle.send(Command::Forward(call));
@@ -200,6 +214,14 @@ impl Server {
         let request = self.take("tools/list").await;
         request.answer(page(tools));
     }
+}
+
+fn call(tool: &str, arguments: &str) -> (Draft, Span) {
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}","arguments":{arguments}}}}}"#
+    );
+    let params = message.find("{\"_meta").expect("params")..message.len() - 1;
+    (holes(message, &["\"host\"", "\"token\""]), params)
 }
 
 pub(super) fn capabilities() -> Value {

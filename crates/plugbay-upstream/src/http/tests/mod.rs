@@ -3,18 +3,21 @@
 
 mod cancellation;
 mod concurrency;
+mod credentials;
 mod detection;
 mod failures;
 mod get_stream;
 mod harness;
 mod hostile;
 mod legacy;
+mod login;
 mod message_limit;
 mod modern;
 mod peer;
 mod plain_api;
 mod redirects;
 mod resumption;
+mod script;
 mod secrets;
 mod session;
 mod sse;

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use plugbay_core::credentials::CredentialSource;
 use serde_json::json;
 use tracing::{
     Event, Metadata, Subscriber,
@@ -109,11 +110,12 @@ async fn debug_output_holds_no_secret_header() {
     let spec = HttpSpec {
         url: format!("http://user:{SECRET}@{}/{SECRET}?key={SECRET}", server.address),
         headers: setup().headers,
+        credentials: CredentialSource::Headers,
         flavour: HttpFlavour::Auto,
         ca_file: None,
         remote: false,
     };
-    let peer = Peer::new(&spec, Flavour::Streamable, 1000, None).unwrap();
+    let peer = Peer::new(&spec, Flavour::Streamable, 1000, None, None).unwrap();
     let posting = peer.post("{}".into(), reqwest::header::HeaderMap::new());
     let (posted, ()) = tokio::join!(posting, async {
         let headers = [("mcp-session-id", SECRET), ("content-type", "application/json")];

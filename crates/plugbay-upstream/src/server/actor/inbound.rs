@@ -25,6 +25,7 @@ impl Actor {
             LinkEvent::Incoming(Incoming::Noise(line)) => self.keep_line(&line),
             LinkEvent::Incoming(Incoming::TooLong { start, end }) => self.too_long(&start, &end),
             LinkEvent::Failed { ticket, error } => self.undelivered(ticket, &error),
+            LinkEvent::NeedsLogin { ticket, failure } => self.needs_login(ticket, failure),
         }
     }
 
@@ -55,6 +56,7 @@ impl Actor {
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
                 self.lifecycle.served(self.now);
+                self.login.served();
                 let length = message.len();
                 let answer = self.answer(ticket, &caller, message, head);
                 caller.answered(ticket, answer);
@@ -129,7 +131,7 @@ impl Actor {
                     TransportError::TooLarge => {
                         CallError::TooLarge { server, limit: self.spec.message_limit }
                     }
-                    _ => CallError::Down { server, failure: Arc::new(error.failure_of(&self.spec)) },
+                    _ => CallError::down(server, Arc::new(error.failure_of(&self.spec))),
                 };
                 caller.answered(ticket, Answer::Failed(error));
             }

@@ -250,6 +250,15 @@ impl Actor {
         }
     }
 
+    /// Ends a request that waits for a login, over whichever link it was sent.
+    pub(super) fn abandon_request(&mut self, ticket: Ticket) {
+        let Links { current, retired, .. } = &mut self.links;
+        let up = if let Current::Up(link) = current { Some(link) } else { None };
+        for link in retired.iter_mut().chain(up) {
+            link.abandon(ticket);
+        }
+    }
+
     /// Tells the server that no answer is needed, over whichever link it got the request.
     pub(super) fn cancel_request(&mut self, ticket: Ticket, notification: &Bytes) {
         let Links { current, retired, .. } = &mut self.links;

@@ -119,7 +119,9 @@ impl Attempt {
                 };
                 let session_id =
                     http.remote.then(|| context.host_registry.session_id(remote::new_session_id));
-                Ok(Link::Http(Box::new(HttpLink::open(http, flavour, limit, session_id.as_deref())?)))
+                let credentials = context.credentials.clone();
+                let link = HttpLink::open(http, flavour, limit, session_id.as_deref(), credentials)?;
+                Ok(Link::Http(Box::new(link)))
             }
         }
     }
@@ -152,7 +154,7 @@ impl Attempt {
             OpenError::Closed { probing: false } => {
                 let failure = link.post_mortem("before it answered", self.spec.timeouts.shutdown).await;
                 // It may have left the older transport since it was last opened.
-                if self.dialect.sse {
+                if self.dialect.sse && failure.cause != Cause::NeedsLogin {
                     self.try_transport(Other::Streamable, failure)
                 } else {
                     Err(self.report(failure))

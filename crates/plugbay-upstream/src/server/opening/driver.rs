@@ -10,7 +10,10 @@ use super::{
     OpenError, Opened, RESPONSE_BACKLOG_LIMIT,
     machine::{Event, Opening, Output},
 };
-use crate::link::{Link, LinkEvent};
+use crate::{
+    http::TransportError,
+    link::{Link, LinkEvent},
+};
 
 /// Opens a server, with the request of `first` at first. `guesses_framing`: the link's framing is only tried out.
 pub(in crate::server) async fn open(
@@ -60,5 +63,9 @@ async fn next_event(link: &mut Link, deadline: Option<Instant>) -> Event {
             Incoming::Noise(text) | Incoming::NotText(text) | Incoming::TooLong { start: text, .. },
         )) => Event::Unreadable(text),
         Some(LinkEvent::Failed { ticket, error }) => Event::RequestFailed { ticket, error },
+        // Only requests over an open link wait for a login.
+        Some(LinkEvent::NeedsLogin { ticket, failure }) => {
+            Event::RequestFailed { ticket, error: TransportError::Rejected(failure) }
+        }
     }
 }

@@ -1,0 +1,197 @@
+//! Signed statements: the assertion by which a client authenticates, and proofs of possession (DPoP).
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
+use p256::{
+    SecretKey,
+    pkcs8::{EncodePrivateKey as _, LineEnding},
+};
+use plugbay_core::{
+    credentials::{SecretSource, SigningKey},
+    secret::Secret,
+};
+use serde_json::json;
+
+use crate::random;
+
+/// How long an assertion of a client holds, in seconds.
+const ASSERTION_LIFE: u64 = 300;
+
+/// Why something cannot be signed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignError {
+    #[error("{0:?} is not an algorithm for signatures with a private key; use ES256, RS256 or EdDSA")]
+    Algorithm(String),
+    #[error("the private key cannot be used with {0}: it must be PEM, for this algorithm")]
+    Key(String),
+    #[error("{0} cannot be read: {1}")]
+    File(String, String),
+    #[error(transparent)]
+    Random(#[from] random::RandomError),
+}
+
+/// The assertion of a client about itself, for the authorization server with this issuer.
+pub fn of_client(client: &str, issuer: &str, key: &SigningKey, now: u64) -> Result<Secret, SignError> {
+    let algorithm: Algorithm =
+        key.algorithm.parse().map_err(|_| SignError::Algorithm(key.algorithm.clone()))?;
+    let pem = read(&key.pem)?;
+    let encoding = match algorithm {
+        Algorithm::ES256 | Algorithm::ES384 => EncodingKey::from_ec_pem(pem.expose().as_bytes()),
+        Algorithm::EdDSA => EncodingKey::from_ed_pem(pem.expose().as_bytes()),
+        Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => {
+            return Err(SignError::Algorithm(key.algorithm.clone()));
+        }
+        _ => EncodingKey::from_rsa_pem(pem.expose().as_bytes()),
+    };
+    let bad_key = |_| SignError::Key(key.algorithm.clone());
+    let header = Header { kid: key.id.clone(), ..Header::new(algorithm) };
+    let (id, expires) = (random::text()?, now + ASSERTION_LIFE);
+    let claims =
+        json!({ "iss": client, "sub": client, "aud": issuer, "jti": id, "iat": now, "exp": expires });
+    jsonwebtoken::encode(&header, &claims, &encoding.map_err(bad_key)?).map(Secret::new).map_err(bad_key)
+}
+
+/// The secret, or what the file holds now.
+pub fn read(source: &SecretSource) -> Result<Secret, SignError> {
+    match source {
+        SecretSource::Value(secret) => Ok(secret.clone()),
+        SecretSource::File(path) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Secret::new(text.trim())),
+            Err(error) => Err(SignError::File(path.display().to_string(), error.to_string())),
+        },
+    }
+}
+
+/// A key whose possession is proved with each request: a token that is bound to it is of no use without it.
+#[derive(Clone)]
+pub struct DpopKey {
+    pem: Secret,
+    encoding: EncodingKey,
+    public: Jwk,
+}
+
+impl DpopKey {
+    pub fn generate() -> Result<Self, SignError> {
+        let failed = || SignError::Key("ES256".to_owned());
+        loop {
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).map_err(|_| random::RandomError)?;
+            // Almost all numbers are keys.
+            if let Ok(key) = SecretKey::from_slice(&bytes) {
+                let pem = key.to_pkcs8_pem(LineEnding::LF).map_err(|_| failed())?;
+                return Self::from_pem(Secret::new(pem.as_str()));
+            }
+        }
+    }
+
+    pub fn from_pem(pem: Secret) -> Result<Self, SignError> {
+        let failed = |_| SignError::Key("ES256".to_owned());
+        let encoding = EncodingKey::from_ec_pem(pem.expose().as_bytes()).map_err(failed)?;
+        let mut public = Jwk::from_encoding_key(&encoding, Algorithm::ES256).map_err(failed)?;
+        public.common = jsonwebtoken::jwk::CommonParameters::default();
+        Ok(Self { pem, encoding, public })
+    }
+
+    /// For the store.
+    pub fn pem(&self) -> &Secret {
+        &self.pem
+    }
+
+    /// A proof for one request; `token` is the access token that goes with it.
+    pub fn proof(&self, proof: &Proof<'_>) -> Result<Secret, SignError> {
+        let header = Header {
+            typ: Some("dpop+jwt".to_owned()),
+            jwk: Some(self.public.clone()),
+            ..Header::new(Algorithm::ES256)
+        };
+        let mut claims = json!({
+            "jti": random::text()?, "htm": proof.method, "htu": proof.url, "iat": proof.now,
+        });
+        if let Some(token) = proof.token {
+            claims["ath"] = random::digest(token).into();
+        }
+        if let Some(nonce) = proof.nonce {
+            claims["nonce"] = nonce.into();
+        }
+        let failed = |_| SignError::Key("ES256".to_owned());
+        jsonwebtoken::encode(&header, &claims, &self.encoding).map(Secret::new).map_err(failed)
+    }
+}
+
+/// Without the key.
+impl std::fmt::Debug for DpopKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DpopKey")
+    }
+}
+
+/// What a proof is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Proof<'a> {
+    pub method: &'a str,
+    /// Without query and fragment.
+    pub url: &'a str,
+    pub token: Option<&'a str>,
+    pub nonce: Option<&'a str>,
+    /// Seconds since 1970.
+    pub now: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+    use jsonwebtoken::{DecodingKey, Validation};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn part(token: &str, number: usize) -> Value {
+        serde_json::from_slice(&BASE64.decode(token.split('.').nth(number).unwrap()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_dpop_proof_names_the_request_and_proves_the_key() {
+        let key = DpopKey::generate().unwrap();
+        let again = DpopKey::from_pem(key.pem().clone()).unwrap();
+        let about =
+            Proof { method: "POST", url: "https://h/mcp", token: Some("abc"), nonce: Some("n"), now: 1000 };
+        let (one, two) = (key.proof(&about).unwrap(), again.proof(&about).unwrap());
+        let (header, claims) = (part(one.expose(), 0), part(one.expose(), 1));
+        assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
+        assert_eq!(header["jwk"].as_object().unwrap().keys().collect::<Vec<_>>(), ["crv", "kty", "x", "y"]);
+        assert_eq!((&claims["htm"], &claims["htu"]), (&json!("POST"), &json!("https://h/mcp")));
+        assert_eq!(claims["ath"], "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0");
+        assert_eq!(claims["nonce"], "n");
+        assert_ne!(claims["jti"], part(two.expose(), 1)["jti"]);
+        let public: Jwk = serde_json::from_value(header["jwk"].clone()).unwrap();
+        let mut validation = Validation::new(Algorithm::ES256);
+        validation.required_spec_claims.clear();
+        let checked = jsonwebtoken::decode::<Value>(
+            two.expose(),
+            &DecodingKey::from_jwk(&public).unwrap(),
+            &validation,
+        );
+        assert!(checked.is_ok(), "{checked:?}");
+    }
+
+    #[test]
+    fn a_client_assertion_is_for_the_issuer() {
+        let pem = DpopKey::generate().unwrap().pem().clone();
+        let key = SigningKey {
+            pem: SecretSource::Value(pem.clone()),
+            algorithm: "ES256".into(),
+            id: Some("k1".into()),
+        };
+        let assertion = of_client("me", "https://issuer", &key, 1000).unwrap();
+        let claims = part(assertion.expose(), 1);
+        assert_eq!(
+            (&claims["iss"], &claims["sub"], &claims["aud"]),
+            (&json!("me"), &json!("me"), &json!("https://issuer"))
+        );
+        assert_eq!((&claims["iat"], &claims["exp"]), (&json!(1000), &json!(1300)));
+        assert_eq!(part(assertion.expose(), 0)["kid"], "k1");
+        for (algorithm, error) in [("HS256", true), ("none", true), ("RS256", true)] {
+            let key = SigningKey { algorithm: algorithm.into(), ..key.clone() };
+            assert_eq!(of_client("me", "i", &key, 1).is_err(), error, "{algorithm}");
+        }
+    }
+}
