@@ -17,21 +17,23 @@ const MOST_PAGES = 6;
 // Gives {url, status, title, text, elsewhere}: of the page at the redirect URI, and the requests that left this machine.
 export async function visit(url, { user = "ada", consent = true, screenshot, unreachable = false } = {}) {
     const home = mkdtempSync(join(tmpdir(), "plugbay-chromium-"));
-    const { chromium } = load("playwright-core");
-    const browser = await chromium.launch({
-        executablePath: process.env.CHROMIUM,
-        // Nothing but this machine can be reached: the login page asks for fonts elsewhere.
-        args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
-        env: { PATH: process.env.PATH, HOME: home },
-    });
+    let browser;
     try {
+        browser = await open(home);
         const page = await browser.newPage();
         page.setDefaultTimeout(PATIENCE_MS);
         return await walk(page, url, { user, consent, screenshot, unreachable });
     } finally {
-        await browser.close();
-        rmSync(home, { recursive: true, force: true });
+        await browser?.close();
+        rmSync(home, { recursive: true, force: true, maxRetries: 5 });
     }
+}
+
+// A browser without a past. It can reach nothing but this machine: the login page asks for fonts elsewhere.
+function open(home) {
+    const args = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"];
+    const env = { PATH: process.env.PATH, HOME: home };
+    return load("playwright-core").chromium.launch({ executablePath: process.env.CHROMIUM, args, env });
 }
 
 async function walk(page, url, { user, consent, screenshot, unreachable }) {
