@@ -10,6 +10,7 @@ import { cell, passes, shorten } from "./table.mjs";
 const DRIVER = fileURLToPath(new URL("client.mjs", import.meta.url));
 const ERAS = ["legacy", "modern"];
 const AT_ONCE = 3;
+const TITLE = "plugbay as the client";
 
 // The suite runs an extension's scenario in any version; these are the ones with a lifecycle of their own.
 const VERSIONS_OF_EXTENSIONS = ["2025-11-25", "2026-07-28"];
@@ -58,12 +59,12 @@ function split(list, goes) {
 }
 
 function render(rows) {
-    const width = Math.max(...rows.map((row) => row.scenario.length));
+    const width = Math.max(TITLE.length, ...rows.map((row) => row.scenario.length));
     const line = (scenario, version, cells) =>
         `${scenario.padEnd(width)}  ${version.padEnd(10)}  ${cells.map((text) => text.padEnd(14)).join("  ")}`.trimEnd();
     const lines = rows.flatMap(({ scenario, version, runs }) => [
         line(scenario, version, ERAS.map((era) => cell(runs[era]))),
         ...ERAS.flatMap((era) => runs[era].failed.map((what) => `    ${era} host: ${shorten(what)}`)),
     ]);
-    return [line("plugbay as the client", "version", ERAS.map((era) => `${era} host`)), ...lines].join("\n");
+    return [line(TITLE, "version", ERAS.map((era) => `${era} host`)), ...lines].join("\n");
 }
