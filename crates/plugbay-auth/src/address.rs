@@ -117,9 +117,12 @@ fn place_v4(address: Ipv4Addr) -> Place {
         (127, ..) => Place::Loopback,
         (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Place::Private,
         // "This network", link-local, benchmarks, documentation, multicast, reserved.
-        (0 | 224..=255, ..) | (169, 254, _) | (198, 18..=19, _) | (192, 0, 0 | 2) | (198, 51, 100) | (203, 0, 113) => {
-            Place::Forbidden
-        }
+        (0 | 224..=255, ..)
+        | (169, 254, _)
+        | (198, 18..=19, _)
+        | (192, 0, 0 | 2)
+        | (198, 51, 100)
+        | (203, 0, 113) => Place::Forbidden,
         _ => Place::Public,
     }
 }

@@ -310,11 +310,11 @@ impl Shared {
     fn remedy(&self) -> String {
         format!("run `plugbay auth login {}`", self.key.name)
     }
+}
 
-    /// A failure that may pass.
-    fn failure(&self, what: impl Into<String>) -> Arc<Failure> {
-        Arc::new(Failure::new(what, Vec::new()))
-    }
+/// A failure that may pass.
+fn failure(what: impl Into<String>) -> Arc<Failure> {
+    Arc::new(Failure::new(what, Vec::new()))
 }
 
 /// A panic of a blocking call goes on here.

@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 pub use self::record::{Login, Logins, Tokens};
+use crate::random;
 
 /// A holder of the lock waits for an authorization server at most 30 s; one that takes longer is stuck.
 const LOCK_PATIENCE: Duration = Duration::from_secs(45);

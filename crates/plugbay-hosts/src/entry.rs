@@ -71,11 +71,14 @@ fn texts_of(value: &Value) -> Vec<(&str, &String)> {
         Value::String(text) => vec![("", text)],
         Value::Array(items) => items.iter().flat_map(texts_of).collect(),
         Value::Object(members) => {
-            let named = |(key, value): (_, &_)| match value {
-                Value::String(text) => vec![(String::as_str(key), text)],
-                other => texts_of(other),
-            };
-            members.iter().flat_map(named).collect()
+            let mut texts = Vec::new();
+            for (key, value) in members {
+                match value {
+                    Value::String(text) => texts.push((key.as_str(), text)),
+                    other => texts.extend(texts_of(other)),
+                }
+            }
+            texts
         }
         _ => Vec::new(),
     }

@@ -9,7 +9,7 @@ use plugbay_core::{
 };
 use tokio::time::sleep;
 
-use super::{LoginError, ServerLogin, Shared, interactive::shown_issuer, renewal::Reason};
+use super::{LoginError, ServerLogin, Shared, failure, interactive::shown_issuer, renewal::Reason};
 use crate::{
     assertion::{DpopKey, Proof},
     challenge::{self, Challenge},

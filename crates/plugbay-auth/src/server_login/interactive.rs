@@ -191,7 +191,7 @@ impl Shared {
         let before = logins.by_issuer.get(&discovered.server.issuer);
         let mut scopes = self.scopes_for(&discovered, before);
         scopes.extend(more.iter().filter(|scope| !scopes.contains(scope)).cloned().collect::<Vec<_>>());
-        let known = known_client(&logins, &discovered.server.issuer);
+        let known = before.map(|login| &login.client);
         let listen = |error: io::Error| LoginError::Listen(error.to_string());
         let callback =
             Callback::listen(self.oauth.callback_port, known.and_then(port)).await.map_err(listen)?;
