@@ -245,11 +245,11 @@ async fn row(candidate: &Candidate) -> LoginRow {
         Err(error) => return LoginRow { problem: Some(error.to_string()), ..row },
     };
     let Some(login) = logins.current() else { return row };
-    row.issuer = logins.current.clone();
-    row.client_id = Some(login.client.id.clone());
-    row.problem = login.rejected.clone();
+    let (issuer, client_id, problem) =
+        (logins.current.clone(), Some(login.client.id.clone()), login.rejected.clone());
+    row = LoginRow { issuer, client_id, problem, ..row };
     let Some(tokens) = &login.tokens else { return row };
-    row.scopes = tokens.scopes.clone();
+    row.scopes.clone_from(&tokens.scopes);
     row.expires = tokens.expires_in.map(|life| tokens.issued_at.saturating_add(life));
     row.renews = tokens.refresh.is_some() && login.rejected.is_none();
     let expired = row.expires.is_some_and(|at| at <= clock::now());

@@ -298,21 +298,23 @@ impl Values<'_, '_, '_> {
             GrantKind::WorkloadIdentity => {
                 let given =
                     self.secret_source("assertion", oauth.assertion.as_ref(), oauth.assertion_file.as_ref())?;
-                match given {
-                    Some(assertion) => Ok(Grant::WorkloadIdentity { assertion }),
-                    None => {
-                        let help = "give the file in which the platform puts it: \"assertionFile\": \"…\"";
-                        self.fail(at, "the grant \"workload_identity\" needs an assertion", help)
-                    }
-                }
+                let Some(assertion) = given else {
+                    let help = "give the file in which the platform puts it: \"assertionFile\": \"…\"";
+                    return self.fail(at, "the grant \"workload_identity\" needs an assertion", help);
+                };
+                Ok(Grant::WorkloadIdentity { assertion })
             }
-            GrantKind::EnterpriseManaged => match &oauth.idp {
-                Some(idp) => Ok(Grant::EnterpriseManaged(Box::new(self.enterprise(idp)?))),
-                None => {
+            GrantKind::EnterpriseManaged => {
+                let Some(idp) = &oauth.idp else {
                     let help = "add \"idp\": { \"issuer\": …, \"clientId\": …, \"idTokenFile\": … }";
-                    self.fail(at, "the grant \"enterprise_managed\" needs an identity provider", help)
-                }
-            },
+                    return self.fail(
+                        at,
+                        "the grant \"enterprise_managed\" needs an identity provider",
+                        help,
+                    );
+                };
+                Ok(Grant::EnterpriseManaged(Box::new(self.enterprise(idp)?)))
+            }
         }
     }
 

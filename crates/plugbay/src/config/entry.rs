@@ -290,7 +290,7 @@ fn http(
             .into_iter()
             .flatten()
             .flat_map(BTreeMap::keys)
-            .any(is_authorization);
+            .any(|header| is_authorization(header));
     let credentials = credentials::source(server, has_authorization, around, report);
     let ca_file = match &own.ca_file {
         Some(path) => Some(around.folder.join(fill(path, around.env, report)?)),
@@ -306,7 +306,7 @@ fn http(
     Some(Transport::Http(HttpSpec { url: address, headers, credentials, flavour, ca_file, remote: false }))
 }
 
-fn is_authorization(header: &String) -> bool {
+fn is_authorization(header: &str) -> bool {
     header.eq_ignore_ascii_case("Authorization")
 }
 

@@ -1,5 +1,7 @@
 //! Logins at servers.
 
+use std::fmt::Write as _;
+
 use super::{
     Style, View,
     table::{Cell, Column, Table},
@@ -51,7 +53,7 @@ impl View for LoginList {
         }
         let mut text = table.render(style);
         for login in self.servers.iter().filter(|login| login.state == LoginState::NeedsLogin) {
-            text += &format!("{}: run `plugbay auth login {}`\n", login.name, login.name);
+            let _ = writeln!(text, "{name}: run `plugbay auth login {name}`", name = login.name);
         }
         text
     }

@@ -61,7 +61,7 @@ pub struct LoginFlags {
     /// The id of a client that is registered for the login at the URL.
     #[arg(long, visible_alias = "oauth-client-id", value_name = "ID")]
     pub client_id: Option<String>,
-    /// The client has a secret, in the variable MCP_CLIENT_SECRET.
+    /// The client has a secret, in the variable `MCP_CLIENT_SECRET`.
     #[arg(long)]
     pub client_secret: bool,
     /// The secret of the client; better '${VAR}' than the secret itself.

@@ -45,10 +45,8 @@ pub(super) fn logins(harness: &Harness) -> Vec<Row> {
         let key = name.split_once('.').map_or(name, |(_, key)| key);
         let [before, after] = values.map(|value| {
             let member = json!({ key: value });
-            match name.starts_with("IdentityProvider") {
-                true => with(base.clone(), json!({ "idp": member })),
-                false => with(base.clone(), member),
-            }
+            let member = if name.starts_with("IdentityProvider") { json!({ "idp": member }) } else { member };
+            with(base.clone(), member)
         });
         Row { key: name, before: entry(before), after: entry(after), look: status, shows }
     };
