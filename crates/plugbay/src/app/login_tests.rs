@@ -120,6 +120,7 @@ impl Gate {
             folder: folder.path().to_owned(),
             program: "plugbay".into(),
             logs: None,
+            logins: None,
             telemetry: None,
         };
         let login = Arc::<Login>::default();
