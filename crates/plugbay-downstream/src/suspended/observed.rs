@@ -54,6 +54,7 @@ impl Observed {
             is_listed: name.as_deref().and_then(listed).is_some(),
             arguments: inner.or_else(|| request.arguments()),
             caller: principal.account.grant.name.as_deref(),
+            client: None,
             session: principal.session,
             host: client.as_deref(),
             era,
