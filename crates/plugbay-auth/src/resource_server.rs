@@ -30,7 +30,7 @@ use tokio::{
 };
 
 pub use algorithm::SignatureAlgorithm;
-pub use fetch::{Fetch, FetchError, HttpFetch, is_allowed};
+pub use fetch::{Fetch, FetchError, HttpFetch, is_trustworthy};
 
 use self::{
     key_cache::{KeyCache, Lookup, Reason},

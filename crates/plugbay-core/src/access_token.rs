@@ -81,7 +81,8 @@ impl ScopeRules {
     pub fn needed(&self, held: &[String], allows: impl Fn(&ToolGrant) -> bool) -> Option<String> {
         let allows = |rule: &&ScopeRule| rule.tools.as_ref().is_none_or(&allows);
         let needed = self.rules.iter().find(allows)?;
-        Some(self.with(held, Some(&needed.scope)))
+        // With a scope that allows it, something else is missing.
+        (!held.contains(&needed.scope)).then(|| self.with(held, Some(&needed.scope)))
     }
 
     /// As one line. Scopes that the token has are in it: a host that asks for these alone loses nothing.

@@ -45,8 +45,14 @@ pub enum FetchError {
     NoKeySet,
 }
 
+/// Whether this is the address of an authorization server, or of keys, that tokens may be checked with.
+pub fn is_trustworthy(address: &str) -> bool {
+    Url::parse(address)
+        .is_ok_and(|url| is_allowed(&url) && url.username().is_empty() && url.password().is_none())
+}
+
 /// Whether keys may come from this address: unencrypted from this machine alone.
-pub fn is_allowed(url: &Url) -> bool {
+pub(super) fn is_allowed(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.host().is_some(),
         "http" => is_loopback(url),

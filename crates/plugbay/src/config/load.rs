@@ -15,7 +15,7 @@ use plugbay_core::{
 };
 
 use super::{
-    Env, Limits, ServerSettings, Settings, SharingSettings, audit,
+    Env, Limits, ServerSettings, Settings, SharingSettings, audit, authorization,
     diagnostic::quote,
     edit::{Editable, Layer},
     entry::{self, Surroundings},
@@ -106,6 +106,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         &mut diagnostics,
     );
     let audit = audit::settings(&used, env, &mut reports);
+    let authorization = authorization::settings(&used, env, &mut reports);
     diagnostics.extend(reports.into_iter().flat_map(Report::finish));
     diagnostics
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
@@ -123,6 +124,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         disabled: outcome.disabled,
         limits: common.limits,
         audit,
+        authorization,
         list_wait: common.list_wait,
         sources,
         folders,

@@ -10,6 +10,7 @@
 
 mod approve;
 mod audit;
+mod authorization;
 mod diagnostic;
 mod discover;
 mod document;
@@ -58,6 +59,7 @@ use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Content, approve, is_approved};
 pub use audit::audit_settings;
+pub use authorization::{AuthorizationSettings, ProtectedResource};
 pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use edit::{EditError, Editable, Layer};
 pub use expand::{unset_variables, with_folders};
@@ -101,6 +103,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where calls are logged for auditors, if they are.
     pub audit: Option<AuditSettings>,
+    /// Whose access tokens a gateway over HTTP takes.
+    pub authorization: AuthorizationSettings,
     /// How long a first listing may wait for servers never seen before.
     pub list_wait: Duration,
     /// Files to watch: those that were read, and those that would be if they existed.

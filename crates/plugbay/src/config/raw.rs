@@ -10,6 +10,7 @@ use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
+    authorization::Guard,
     glob,
     pass_env::PassEnv,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
@@ -42,6 +43,8 @@ object! {
         "limits" => limits: Limits,
         /// The audit log. A project's file cannot set it.
         "audit" => audit: Audit,
+        /// The authorization server whose access tokens `plugbay serve --http` takes. A project's file cannot set it.
+        "authorization" => authorization: At<Guard>,
         /// `true`: search mode also lists `proxy_status` and `proxy_refresh`. Both can be called in any mode.
         "adminTools" => admin_tools: bool,
         /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.
