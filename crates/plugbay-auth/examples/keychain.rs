@@ -3,7 +3,7 @@
 //! Usage: keychain find | check | put ENTRY | get ENTRY | remove ENTRY | load FOLDER | save FOLDER auto|keychain|file
 //!
 //! `put` reads the secret from stdin and `get` prints it. `load` and `save` are for the logins of the server `sample` at
-//! https://mcp.example/mcp: `load` prints its access token, `save` loads and writes them. Exit code 1: the keychain fails.
+//! `https://mcp.example/mcp`: `load` prints its access token, `save` loads and writes them. Exit code 1: the keychain fails.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program of its own")]
 
 use std::{env, io, path::PathBuf, process::ExitCode, sync::Arc};
