@@ -10,8 +10,9 @@ use std::{env, io, path::PathBuf, process::ExitCode, sync::Arc};
 
 use plugbay_auth::{
     keychain::{SessionBus, SystemKeychain},
-    store::{Keychain, Placement, ServerKey, Store},
+    store::{Keychain, ServerKey, Store},
 };
+use plugbay_core::credentials::Placement;
 use tokio::task::spawn_blocking;
 
 fn main() -> ExitCode {

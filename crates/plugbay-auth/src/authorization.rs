@@ -42,9 +42,14 @@ pub enum CannotAsk {
     NoEndpoint(String),
     #[error("the authorization server {0} does not support PKCE with S256, so a login there is not safe")]
     NoPkce(String),
+    #[error("the authorization server {0} names an authorization endpoint that is too long for a browser")]
+    TooLong(String),
     #[error(transparent)]
     Random(#[from] RandomError),
 }
+
+/// More than any browser is asked to open.
+const LONGEST_URL: usize = 16 * 1024;
 
 /// What is wrong with the answer of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +95,9 @@ impl AuthorizationRequest {
             parameters.push(("prompt", "consent"));
         }
         let url = with_parameters(endpoint, &parameters);
+        if url.as_str().len() > LONGEST_URL {
+            return Err(CannotAsk::TooLong(issuer));
+        }
         let names_itself = server.authorization_response_iss_parameter_supported;
         let (state, verifier) = (Secret::new(state), Secret::new(verifier));
         Ok(Self { url, redirect_uri: asked.redirect_uri.to_owned(), verifier, state, issuer, names_itself })
@@ -97,10 +105,13 @@ impl AuthorizationRequest {
 
     /// The code in an answer, given as the query of the redirect. Nothing in it counts before it is known whose it is.
     pub fn code(&self, query: &str) -> Result<Secret, AnswerError> {
-        let answer = Answer::read(query).ok_or(AnswerError::NoCode)?;
+        let answer = Answer::read(query);
         let state = answer.get("state").unwrap_or_default();
         if !bool::from(self.state.expose().as_bytes().ct_eq(state.as_bytes())) {
             return Err(AnswerError::OtherState);
+        }
+        if answer.doubled {
+            return Err(AnswerError::NoCode);
         }
         match answer.get("iss") {
             Some(issuer) if issuer != self.issuer => {
@@ -118,21 +129,30 @@ impl AuthorizationRequest {
 }
 
 /// The parameters of an answer. One that is there twice makes it unreadable.
-struct Answer(BTreeMap<String, String>);
+#[derive(Default)]
+struct Answer {
+    parameters: BTreeMap<String, String>,
+    doubled: bool,
+}
 
 impl Answer {
-    fn read(query: &str) -> Option<Self> {
-        let mut parameters = BTreeMap::new();
+    fn read(query: &str) -> Self {
+        let mut answer = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            if parameters.insert(name.into_owned(), value.into_owned()).is_some() {
-                return None;
+            let name = name.into_owned();
+            if answer.parameters.contains_key(&name) {
+                answer.doubled = true;
+                // Two states are no state.
+                answer.parameters.insert(name, String::new());
+            } else {
+                answer.parameters.insert(name, value.into_owned());
             }
         }
-        Some(Self(parameters))
+        answer
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.parameters.get(name).map(String::as_str)
     }
 }
 
@@ -235,6 +255,9 @@ mod tests {
         }
         assert_eq!(check(false, "state=STATE"), Err(AnswerError::NoCode));
         assert_eq!(check(false, "code=c&code=d&state=STATE"), Err(AnswerError::NoCode));
+        for stranger in ["code=c&code=d", "state=x&state=STATE", "state=STATE&state=STATE&code=c"] {
+            assert_eq!(check(false, stranger), Err(AnswerError::OtherState), "{stranger}");
+        }
         assert!(matches!(check(false, "error=access_denied&state=STATE"), Err(AnswerError::Denied { .. })));
         // The error of a stranger is not even shown.
         assert!(matches!(check(false, "error=x&state=STATE&iss=evil"), Err(AnswerError::OtherIssuer(_))));

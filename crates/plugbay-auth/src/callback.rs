@@ -1,6 +1,6 @@
 //! The redirect at the end of a login: a listener on this machine, and the page that the user sees.
 
-use std::{convert::Infallible, io, net::Ipv4Addr, time::Duration};
+use std::{convert::Infallible, io, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -12,25 +12,31 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use plugbay_core::secret::Secret;
 use tokio::{
     net::TcpListener,
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     task::JoinSet,
+    time::timeout,
 };
 
 /// The path of the redirect URI.
 const PATH: &str = "/callback";
 /// So many connections are served at a time.
 const MOST_CONNECTIONS: usize = 16;
+/// For so long pages may still be sent after the login.
+const LAST_PAGES: Duration = Duration::from_secs(2);
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer of the authorization server, brought by a browser or by the user.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The query of the redirect.
-    pub query: String,
+    /// The query of the redirect: it has the code.
+    pub query: Secret,
     /// Hears what has become of it.
     pub outcome: oneshot::Sender<Page>,
+    /// Told when the browser has the page; `None`: there is no browser.
+    pub shown: Option<Arc<Notify>>,
 }
 
 /// What the user sees in the browser.
@@ -74,12 +80,16 @@ impl Callback {
         Ok(Self { listener, redirect_uri: format!("http://127.0.0.1:{port}{PATH}") })
     }
 
-    /// Serves browsers for as long as it is polled.
-    pub async fn serve(self, arrivals: mpsc::Sender<Arrival>) -> Infallible {
-        let port = self.listener.local_addr().map(|address| address.port()).unwrap_or_default();
+    /// Serves browsers for as long as somebody takes the arrivals. Pages that are under way are finished.
+    pub async fn serve(self, arrivals: mpsc::Sender<Arrival>) {
+        let Self { listener, .. } = self;
+        let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
         let mut connections = JoinSet::new();
         loop {
-            let accepted = self.listener.accept().await;
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = arrivals.closed() => break,
+            };
             while connections.try_join_next().is_some() {}
             let Ok((stream, _)) = accepted else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -88,10 +98,11 @@ impl Callback {
             if connections.len() >= MOST_CONNECTIONS {
                 continue;
             }
-            let arrivals = arrivals.clone();
+            let (arrivals, shown) = (arrivals.clone(), Arc::new(Notify::new()));
+            let told = Arc::clone(&shown);
             let answer = service_fn(move |request| {
-                let arrivals = arrivals.clone();
-                async move { Ok::<_, Infallible>(answer(request, port, arrivals).await) }
+                let (arrivals, shown) = (arrivals.clone(), Arc::clone(&shown));
+                async move { Ok::<_, Infallible>(answer(request, port, arrivals, shown).await) }
             });
             connections.spawn(async move {
                 let connection = http1::Builder::new()
@@ -100,8 +111,11 @@ impl Callback {
                     .keep_alive(false)
                     .serve_connection(TokioIo::new(stream), answer);
                 let _ = connection.await;
+                told.notify_one();
             });
         }
+        drop(listener); // the next login may need the port
+        let _ = timeout(LAST_PAGES, connections.join_all()).await;
     }
 }
 
@@ -109,6 +123,7 @@ async fn answer(
     request: Request<Incoming>,
     port: u16,
     arrivals: mpsc::Sender<Arrival>,
+    shown: Arc<Notify>,
 ) -> Response<Full<Bytes>> {
     // A page elsewhere can point a name of its own to this machine.
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -123,8 +138,8 @@ async fn answer(
         return plain(StatusCode::METHOD_NOT_ALLOWED);
     }
     let (outcome, heard) = oneshot::channel();
-    let query = request.uri().query().unwrap_or_default().to_owned();
-    let _ = arrivals.send(Arrival { query, outcome }).await;
+    let query = Secret::new(request.uri().query().unwrap_or_default());
+    let _ = arrivals.send(Arrival { query, outcome, shown: Some(shown) }).await;
     page(&heard.await.unwrap_or(Page::Stranger))
 }
 

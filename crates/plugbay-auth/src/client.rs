@@ -16,6 +16,8 @@ use crate::{
 
 /// How users see plugbay at an authorization server.
 const CLIENT_NAME: &str = "plugbay";
+/// The longest id and secret of a client.
+const LONGEST: usize = 4096;
 
 /// A client at one authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,13 @@ impl Client {
     pub fn at_token_endpoint<'a>(&'a self, settings: &'a OAuthSettings) -> TokenClient<'a> {
         let key = settings.client.as_ref().and_then(|client| client.key.as_ref());
         TokenClient { id: &self.id, secret: self.secret.as_ref(), key, method: self.method }
+    }
+
+    /// The authorization server does not know it any more: the next login registers another one.
+    pub fn expire(&mut self) {
+        if let ClientSource::Registered { expires, .. } = &mut self.source {
+            *expires = Some(0);
+        }
     }
 
     /// Whether it can be used for another login with this redirect URI.
@@ -79,7 +88,6 @@ pub struct Need<'a> {
     /// The client of an earlier login at this issuer.
     pub known: Option<&'a Client>,
     pub redirect_uri: &'a str,
-    pub scopes: &'a [String],
     pub now: u64,
 }
 
@@ -163,7 +171,8 @@ async fn register(
     // A program on the user's machine keeps no secret, but some servers insist on one.
     let public = known.is_empty() || known.iter().any(|method| method == "none");
     let wanted = if public { AuthMethod::None } else { method_with_secret(server) };
-    let mut request = json!({
+    // Without `scope`: it would limit later logins, and servers reject scopes of resources that they do not list.
+    let request = json!({
         "client_name": CLIENT_NAME,
         "redirect_uris": [need.redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
@@ -171,9 +180,6 @@ async fn register(
         "token_endpoint_auth_method": wanted,
         "application_type": "native",
     });
-    if !need.scopes.is_empty() {
-        request["scope"] = need.scopes.join(" ").into();
-    }
     let response = http.post_json(endpoint, &request).await?;
     let rejected = |why: String| RegistrationError::Rejected { issuer: server.issuer.clone(), why };
     if !response.is_success() {
@@ -182,6 +188,15 @@ async fn register(
     let registered: Registered = serde_json::from_slice(&response.body)
         .map_err(|_| rejected(format!("{} answered without a client id", origin(endpoint))))?;
     let secret = registered.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new);
+    let is_usable =
+        |text: &str| text.len() <= LONGEST && text.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
+    if registered.client_id.is_empty()
+        || ![registered.client_id.as_str(), secret.as_ref().map_or("", Secret::expose)]
+            .into_iter()
+            .all(is_usable)
+    {
+        return Err(rejected(format!("{} answered with a client that is of no use", origin(endpoint))));
+    }
     let method = match (registered.token_endpoint_auth_method.as_deref(), &secret) {
         (Some("client_secret_post"), Some(_)) => AuthMethod::ClientSecretPost,
         (Some("client_secret_basic"), Some(_)) => AuthMethod::ClientSecretBasic,

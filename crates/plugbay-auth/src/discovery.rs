@@ -1,7 +1,10 @@
 //! Finds the authorization server of an MCP server, and trusts nothing that does not fit together.
 
+use std::time::Duration;
+
 use plugbay_core::credentials::ClientSettings;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 use url::Url;
 
 use crate::{
@@ -11,10 +14,14 @@ use crate::{
         ResourceMetadata, ServerMetadata, canonical, is_resource_of, resource_metadata_urls,
         server_metadata_urls,
     },
+    token::shown,
 };
 
 /// So many authorization servers of one MCP server are tried.
 const MOST_SERVERS: usize = 5;
+const LONGEST_ISSUER: usize = 2048;
+/// All requests together take at most this long: whoever waits for them may hold the lock of the store.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How to log in at an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,21 +69,31 @@ pub async fn discover(
     challenge: Option<&Challenge>,
     client: Option<&ClientSettings>,
 ) -> Result<Discovered, DiscoveryError> {
-    match resource_metadata(http, server, challenge).await? {
-        Some(resource) => of_resource(http, server, resource, client).await,
-        None => without_resource_metadata(http, server).await,
-    }
+    let found = async {
+        match resource_metadata(http, server, challenge).await? {
+            Some(resource) => of_resource(http, server, resource, client).await,
+            None => without_resource_metadata(http, server).await,
+        }
+    };
+    let late = |_| HttpError::OutOfTime { url: server.clone(), after: PATIENCE };
+    timeout(PATIENCE, found).await.map_err(late)?
 }
 
 /// The metadata of an authorization server by its issuer.
 pub async fn of_issuer(http: &Http, issuer: &str) -> Result<ServerMetadata, DiscoveryError> {
-    let url = Url::parse(issuer).map_err(|_| DiscoveryError::BadIssuer(issuer.to_owned()))?;
+    let bad = || DiscoveryError::BadIssuer(shown(issuer));
+    // A URL drops characters such as line feeds, which messages would show.
+    let is_plain = issuer.len() <= LONGEST_ISSUER && issuer.bytes().all(|byte| byte.is_ascii_graphic());
+    let url = Url::parse(issuer).ok().filter(|_| is_plain).ok_or_else(bad)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(bad());
+    }
     http.check(&url)?;
     for at in server_metadata_urls(&url) {
         if let Some(metadata) = document::<ServerMetadata>(http, &at).await? {
             // Byte for byte, as RFC 8414 demands.
             if metadata.issuer != issuer {
-                let (asked, found) = (issuer.to_owned(), metadata.issuer);
+                let (asked, found) = (issuer.to_owned(), shown(&metadata.issuer));
                 return Err(DiscoveryError::OtherIssuer { asked, found });
             }
             return Ok(metadata);
@@ -108,7 +125,7 @@ async fn of_resource(
     client: Option<&ClientSettings>,
 ) -> Result<Discovered, DiscoveryError> {
     if !is_resource_of(&resource.resource, server) {
-        return Err(DiscoveryError::OtherResource(resource.resource));
+        return Err(DiscoveryError::OtherResource(shown(&resource.resource)));
     }
     let wanted = client.and_then(|client| client.issuer.as_deref());
     let known =

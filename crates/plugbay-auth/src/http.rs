@@ -40,8 +40,8 @@ pub enum HttpError {
     TooManyRedirects(Url),
 }
 
-/// A response that was read whole.
-#[derive(Debug, Clone)]
+/// A response that was read whole. It may have tokens, so that nothing shows it.
+#[derive(Clone)]
 pub struct Response {
     pub status: u16,
     pub headers: HeaderMap,
@@ -58,8 +58,8 @@ impl Response {
     }
 }
 
-/// A POST to a token endpoint and its like.
-#[derive(Debug, Default)]
+/// A POST to a token endpoint and its like. It has secrets, so that nothing shows it.
+#[derive(Default)]
 pub struct Post<'a> {
     pub form: Vec<(&'a str, String)>,
     /// `Authorization: Basic …`.

@@ -8,6 +8,7 @@ mod challenge;
 mod client;
 mod discovery;
 mod freshness;
+mod header_source;
 mod http;
 pub mod keychain;
 mod mcp_remote;
@@ -19,4 +20,5 @@ mod server_login;
 pub mod store;
 mod token;
 
+pub use header_source::HeaderSource;
 pub use server_login::{Clock, LoggedOut, LoginError, LoginFlow, LoginSettings, ServerLogin};

@@ -6,6 +6,7 @@ use std::{
     time::SystemTime,
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use plugbay_core::secret::Secret;
 use serde::Deserialize;
 use url::Url;
@@ -13,6 +14,7 @@ use url::Url;
 use crate::{
     client::{Client, ClientSource},
     discovery::Discovered,
+    random,
     store::{Login, Tokens},
     token::AuthMethod,
 };
@@ -43,9 +45,17 @@ pub fn find(folder: &Path, server: &Url, discovered: &Discovered, now: u64) -> O
     let tokens: RemoteTokens = read(&path)?;
     let client: RemoteClient = read(&with_kind(&path, "client_info")?)?;
     let written = written.duration_since(SystemTime::UNIX_EPOCH).map_or(now, |time| time.as_secs());
-    // Its files do not say who issued the tokens. A refresh token is sent only to the host of the server itself.
-    let own = Url::parse(&discovered.server.issuer).ok()?.host_str().map(str::to_owned)
-        == server.host_str().map(str::to_owned);
+    if !tokens.access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
+    // Its files do not say who issued the tokens. A refresh token is sent only to the server itself, and not if there
+    // is a sign that another one has issued it: a server may name itself today and have named another one before.
+    let issuer = Url::parse(&discovered.server.issuer).ok()?;
+    let signs = [issuer_of(&tokens.access_token), client.registration_client_uri.clone()];
+    let elsewhere = |sign: &String| Url::parse(sign).map_or(true, |url| url.origin() != server.origin());
+    let own = issuer.origin() == server.origin()
+        && endpoint.origin() == server.origin()
+        && !signs.iter().flatten().any(elsewhere);
     let method = match client.client_secret.as_deref() {
         Some(secret) if !secret.is_empty() => AuthMethod::ClientSecretBasic,
         _ => AuthMethod::None,
@@ -84,6 +94,14 @@ struct RemoteClient {
     client_secret: Option<String>,
     #[serde(default)]
     redirect_uris: Vec<String>,
+    registration_client_uri: Option<String>,
+}
+
+/// The issuer that a token names, if it is a JWT.
+fn issuer_of(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    claims.get("iss")?.as_str().map(str::to_owned)
 }
 
 fn is_version(path: &Path) -> bool {
@@ -102,5 +120,5 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
 /// MD5 names files here, and protects nothing.
 fn md5(bytes: &[u8]) -> String {
     use md5::{Digest as _, Md5};
-    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    random::hex(&Md5::digest(bytes))
 }

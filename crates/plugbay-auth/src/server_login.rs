@@ -85,9 +85,22 @@ struct Known {
     discovered: Option<(Instant, Discovered)>,
     /// The nonce that the server wants in proofs.
     nonce: Option<String>,
-    /// Renewals have failed: since then none is tried before this moment.
-    pause: Option<(Instant, Arc<Failure>)>,
+    /// Renewals have failed: none is tried for a while.
+    pause: Option<Pause>,
     failures: u32,
+    /// The server has rejected tokens of this generation although they were new.
+    futile: Option<Generation>,
+    /// Counts the changes of `logins`.
+    version: u64,
+}
+
+/// A pause after a renewal that failed. A clock that is set back ends it.
+#[derive(Clone)]
+struct Pause {
+    /// Seconds since 1970.
+    since: u64,
+    until: u64,
+    failure: Arc<Failure>,
 }
 
 impl ServerLogin {
@@ -118,6 +131,11 @@ impl ServerLogin {
         Ok(self.0.known().logins.clone())
     }
 
+    /// Waits until no renewal is under way: a process that ends in the middle of one loses the new tokens.
+    pub async fn settled(&self) {
+        drop(self.0.renewing.lock().await);
+    }
+
     /// Forgets the login here and, as far as possible, at the authorization server. Returns whether there was one, and
     /// why the authorization server could not be told.
     pub async fn logout(&self) -> Result<LoggedOut, StoreError> {
@@ -143,7 +161,7 @@ impl ServerLogin {
             }
             removed => removed?,
         }
-        shared.reload().await?;
+        shared.adopt(Logins::default(), None);
         Ok(LoggedOut { was_logged_in, problem })
     }
 }
@@ -172,34 +190,76 @@ impl Shared {
 
     /// Adopts what the store has, if it has changed.
     async fn reload(&self) -> Result<(), StoreError> {
-        let stamp = self.store.stamp(&self.key);
-        if stamp == self.known().stamp {
-            return Ok(());
+        loop {
+            let (seen, version) = {
+                let known = self.known();
+                (known.stamp, known.version)
+            };
+            let stamp = self.store.stamp(&self.key);
+            if stamp == seen {
+                return Ok(());
+            }
+            let (store, key) = (self.store.clone(), self.key.clone());
+            // A keychain may take its time.
+            let logins = finish(spawn_blocking(move || store.load(&key)).await);
+            if let Err(StoreError::Corrupt(..)) = &logins {
+                // What this process knows is still good.
+                self.known().stamp = None;
+            }
+            let logins = logins?;
+            // Another task may have got newer ones meanwhile, which this must not undo.
+            if self.adopt_after(Some(version), logins, stamp) {
+                return Ok(());
+            }
         }
-        let (store, key) = (self.store.clone(), self.key.clone());
-        // A keychain may take its time.
-        let logins = finish(spawn_blocking(move || store.load(&key)).await)?;
-        self.adopt(logins, stamp);
-        Ok(())
     }
 
-    /// Other tokens are another generation.
+    /// The same without waiting. What cannot be read is read again soon.
+    fn look(&self) {
+        let (seen, version) = {
+            let known = self.known();
+            (known.stamp, known.version)
+        };
+        let stamp = self.store.stamp(&self.key);
+        if stamp != seen
+            && let Ok(logins) = self.store.load(&self.key)
+        {
+            self.adopt_after(Some(version), logins, stamp);
+        }
+    }
+
     fn adopt(&self, logins: Logins, stamp: Option<Stamp>) {
-        let access = |logins: &Logins| {
-            logins.current().and_then(|login| login.tokens.as_ref()).map(|tokens| tokens.access.clone())
-        };
-        let changed = {
-            let mut known = self.known();
-            let changed = access(&known.logins) != access(&logins);
-            if changed {
-                (known.pause, known.failures) = (None, 0);
-            }
-            known.logins = logins;
-            known.stamp = stamp;
-            changed
-        };
+        self.adopt_after(None, logins, stamp);
+    }
+
+    /// Makes the logins the state of this process, unless it has changed since this version. Other tokens are another
+    /// generation.
+    fn adopt_after(&self, version: Option<u64>, logins: Logins, stamp: Option<Stamp>) -> bool {
+        let tokens = |logins: &Logins| logins.current().and_then(|login| login.tokens.clone());
+        let mut known = self.known();
+        if version.is_some_and(|version| version != known.version) {
+            return false;
+        }
+        let changed = tokens(&known.logins) != tokens(&logins);
         if changed {
+            (known.pause, known.failures) = (None, 0);
+        }
+        known.logins = logins;
+        known.stamp = stamp;
+        known.version += 1;
+        if changed {
+            // With the tokens, so that nobody sees new ones in an old generation.
             self.generation.send_modify(|generation| generation.0 += 1);
+        }
+        true
+    }
+
+    /// Writes what this process knows, if the file has gone because it was corrupt.
+    async fn restore(&self) {
+        let Ok(_lock) = self.store.lock(&self.key).await else { return };
+        let logins = self.known().logins.clone();
+        if logins.current().is_some() && self.store.stamp(&self.key).is_none() {
+            self.keep(logins).await;
         }
     }
 
@@ -250,11 +310,11 @@ impl Shared {
     fn remedy(&self) -> String {
         format!("run `plugbay auth login {}`", self.key.name)
     }
+}
 
-    /// A failure that may pass.
-    fn failure(&self, what: impl Into<String>) -> Arc<Failure> {
-        Arc::new(Failure::new(what, Vec::new()))
-    }
+/// A failure that may pass.
+fn failure(what: impl Into<String>) -> Arc<Failure> {
+    Arc::new(Failure::new(what, Vec::new()))
 }
 
 /// A panic of a blocking call goes on here.

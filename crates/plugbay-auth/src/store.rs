@@ -16,10 +16,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use plugbay_core::credentials::Placement;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 pub use self::record::{Login, Logins, Tokens};
+use crate::random;
 
 /// A holder of the lock waits for an authorization server at most 30 s; one that takes longer is stuck.
 const LOCK_PATIENCE: Duration = Duration::from_secs(45);
@@ -39,17 +41,6 @@ pub trait Keychain: Send + Sync + std::fmt::Debug {
     fn put(&self, entry: &str, secret: &str) -> io::Result<()>;
     fn get(&self, entry: &str) -> io::Result<Option<String>>;
     fn remove(&self, entry: &str) -> io::Result<()>;
-}
-
-/// Where secrets are written. They are read wherever the file says that they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Placement {
-    /// In the keychain, or in the file while the keychain cannot be used.
-    #[default]
-    Auto,
-    /// In the keychain and nowhere else.
-    Keychain,
-    File,
 }
 
 /// The folder with the logins of the user. Cheap to clone.
@@ -77,6 +68,15 @@ pub enum StoreError {
     Keychain(io::Error),
     #[error("another process has held {0} for a long time")]
     Locked(PathBuf),
+}
+
+impl StoreError {
+    /// Whether nobody can write there now, so that there is nothing to lock either.
+    pub fn is_read_only(&self) -> bool {
+        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let Self::Write(_, error) = self else { return false };
+        matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | StorageFull | QuotaExceeded)
+    }
 }
 
 /// When a file was written; another one has another stamp.
@@ -132,6 +132,9 @@ impl Store {
         let mut written = logins.clone();
         self.hide(key, &mut written)?;
         let text = record::write(key, &written);
+        if text.len() as u64 >= LARGEST {
+            return Err(failed(io::ErrorKind::FileTooLarge.into()));
+        }
         let mut draft = tempfile::Builder::new().prefix(".tmp").tempfile_in(&self.folder).map_err(failed)?; // for its owner alone
         draft.write_all(text.as_bytes()).and_then(|()| draft.as_file().sync_all()).map_err(failed)?;
         draft.persist(&path).map_err(|error| failed(error.error))?;
@@ -183,28 +186,39 @@ impl Store {
 
     fn path(&self, key: &ServerKey) -> PathBuf {
         let digest = Sha256::digest(&key.url);
-        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = random::hex(&digest[..8]);
         self.folder.join(format!("{}-{digest}.json", key.name))
     }
 
     /// The file as it is, without secrets that are in the keychain.
     fn read(&self, key: &ServerKey) -> Result<Logins, StoreError> {
         let path = self.path(key);
+        let stamp = self.stamp(key);
+        if stamp.is_some() {
+            self.check_folder()?;
+        }
         let text = match read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
             Err(error) => return Err(StoreError::Read(path, error)),
         };
-        record::parse(&text).map_err(|error| match error {
-            record::ParseError::Newer => StoreError::Newer(path),
-            record::ParseError::Malformed => set_aside(path),
-        })
+        match record::parse(&text) {
+            Ok(logins) => Ok(logins),
+            Err(record::ParseError::Newer) => Err(StoreError::Newer(path)),
+            // Another process may have written a good one meanwhile.
+            Err(record::ParseError::Malformed) if self.stamp(key) != stamp => self.read(key),
+            Err(record::ParseError::Malformed) => Err(set_aside(path)),
+        }
+    }
+
+    fn prepare_folder(&self) -> Result<(), StoreError> {
+        create_folder(&self.folder).map_err(|error| StoreError::Write(self.folder.clone(), error))?;
+        self.check_folder()
     }
 
     /// The folder is for its owner alone, and no other user can have put it there.
-    fn prepare_folder(&self) -> Result<(), StoreError> {
+    fn check_folder(&self) -> Result<(), StoreError> {
         let failed = |error| StoreError::Write(self.folder.clone(), error);
-        create_folder(&self.folder).map_err(failed)?;
         let metadata = fs::symlink_metadata(&self.folder).map_err(failed)?;
         if metadata.is_symlink() {
             return Err(StoreError::Unsafe(self.folder.clone(), "is a symbolic link; remove it"));

@@ -18,7 +18,9 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// A token is not asked for longer than this, however far away its end is said to be.
-const LONGEST_LIFE: u64 = 10 * 366 * 24 * 3600;
+const LONGEST_LIFE: f64 = 10.0 * 366.0 * 24.0 * 3600.0;
+/// The longest token, and the longest list of scopes.
+const LONGEST: usize = 64 * 1024;
 /// How much of an error's text is shown.
 const ERROR_TEXT: usize = 300;
 
@@ -119,6 +121,25 @@ impl TokenError {
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Rejected { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
     }
+
+    /// Whether the authorization server does not know the client (any more).
+    pub fn forgets_client(&self) -> bool {
+        matches!(self, Self::Rejected { code, .. } if matches!(code.as_str(), "invalid_client" | "unauthorized_client"))
+    }
+
+    /// As it is shown: without secrets of ours that the authorization server repeats.
+    fn without(self, secrets: &[&Secret]) -> Self {
+        let hidden = |text: String| {
+            let long = secrets.iter().filter(|secret| secret.expose().len() >= 4);
+            shown(&long.fold(text, |text, secret| text.replace(secret.expose(), "…")))
+        };
+        match self {
+            Self::Rejected { code, description } => {
+                Self::Rejected { code: hidden(code), description: description.map(hidden) }
+            }
+            other => other,
+        }
+    }
 }
 
 fn described(text: Option<&String>) -> String {
@@ -137,7 +158,7 @@ impl Endpoint<'_> {
             }
             _ => response,
         };
-        issued(&response)
+        issued(&response).map_err(|error| error.without(&request.secrets()))
     }
 
     /// Takes a token back, as far as the authorization server can.
@@ -152,14 +173,19 @@ impl Endpoint<'_> {
         post.form.push(("token_type_hint", hint.to_owned()));
         self.authenticate(client, &mut post)?;
         let response = self.http.post(self.url, &post).await?;
-        if response.is_success() { Ok(()) } else { Err(rejected(&response)) }
+        let mut secrets = vec![token];
+        secrets.extend(client.secret);
+        if response.is_success() { Ok(()) } else { Err(rejected(&response).without(&secrets)) }
     }
 
     async fn send(&self, request: &TokenRequest<'_>, nonce: Option<&str>) -> Result<Response, TokenError> {
         let mut post = Post { form: form(request), ..Post::default() };
         self.authenticate(&request.client, &mut post)?;
         if let Some(key) = request.dpop {
-            let proof = Proof { method: "POST", url: self.url.as_str(), token: None, nonce, now: self.now };
+            let mut url = self.url.clone();
+            url.set_query(None);
+            url.set_fragment(None);
+            let proof = Proof { method: "POST", url: url.as_str(), token: None, nonce, now: self.now };
             post.dpop = Some(key.proof(&proof)?);
         }
         Ok(self.http.post(self.url, &post).await?)
@@ -186,6 +212,21 @@ impl Endpoint<'_> {
             _ => post.form.push(("client_id", id)),
         }
         Ok(())
+    }
+}
+
+impl TokenRequest<'_> {
+    /// All that must not be seen.
+    fn secrets(&self) -> Vec<&Secret> {
+        let mut secrets: Vec<&Secret> = self.client.secret.into_iter().collect();
+        match &self.grant {
+            TokenGrant::Code { code, verifier, .. } => secrets.extend([code, verifier]),
+            TokenGrant::Refresh { token: secret }
+            | TokenGrant::Assertion { assertion: secret }
+            | TokenGrant::IdJag { id_token: secret, .. } => secrets.push(secret),
+            TokenGrant::ClientCredentials => {}
+        }
+        secrets
     }
 }
 
@@ -239,13 +280,20 @@ fn issued(response: &Response) -> Result<Issued, TokenError> {
     if !access.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(TokenError::Unusable("its access token cannot be sent in a header"));
     }
+    if [Some(access), text("refresh_token"), text("scope")]
+        .into_iter()
+        .flatten()
+        .any(|text| text.len() > LONGEST)
+    {
+        return Err(TokenError::Unusable("its token is too long"));
+    }
     let expires_in = match body.get("expires_in") {
         Some(Value::Number(seconds)) => seconds.as_f64(),
         Some(Value::String(seconds)) => seconds.parse().ok(),
         _ => None,
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
-    let expires_in = expires_in.map(|seconds: f64| seconds.clamp(0.0, LONGEST_LIFE as f64) as u64);
+    let expires_in = expires_in.map(|seconds: f64| seconds.clamp(0.0, LONGEST_LIFE) as u64);
     Ok(Issued {
         access: Secret::new(access),
         refresh: text("refresh_token").map(Secret::new),
@@ -259,8 +307,8 @@ fn rejected(response: &Response) -> TokenError {
     match error_code(response) {
         Some(code) if response.status < 500 => {
             let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-            let description = body.get("error_description").and_then(Value::as_str).map(shown);
-            TokenError::Rejected { code: shown(&code), description }
+            let description = body.get("error_description").and_then(Value::as_str).map(str::to_owned);
+            TokenError::Rejected { code, description }
         }
         _ => TokenError::Unavailable(response.status),
     }
@@ -288,6 +336,7 @@ mod tests {
             headers: reqwest::header::HeaderMap::new(),
             body: body.as_bytes().to_vec(),
         })
+        .map_err(|error| error.without(&[]))
     }
 
     #[test]
@@ -299,7 +348,7 @@ mod tests {
         assert_eq!(answer(200, r#"{"access_token":"a","expires_in":-5}"#).unwrap().expires_in, Some(0));
         assert_eq!(
             answer(200, r#"{"access_token":"a","expires_in":1e300}"#).unwrap().expires_in,
-            Some(LONGEST_LIFE)
+            Some(316_224_000)
         );
         assert_eq!(answer(200, r#"{"access_token":"a"}"#).unwrap().expires_in, None);
         assert!(answer(200, r#"{"access_token":"a","token_type":"DPoP"}"#).unwrap().is_dpop);

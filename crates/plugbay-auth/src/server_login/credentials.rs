@@ -9,14 +9,14 @@ use plugbay_core::{
 };
 use tokio::time::sleep;
 
-use super::{LoginError, ServerLogin, Shared, renewal::Reason};
+use super::{LoginError, ServerLogin, Shared, failure, interactive::shown_issuer, renewal::Reason};
 use crate::{
     assertion::{DpopKey, Proof},
     challenge::{self, Challenge},
     discovery::DiscoveryError,
     freshness::{Freshness, freshness},
     mcp_remote, scopes,
-    store::Login,
+    store::{Login, StoreError},
 };
 
 /// A request that is rejected so often is given up.
@@ -41,8 +41,25 @@ impl Credentials for ServerLogin {
                 _ => self.begin(&[]).await.map_err(|error| self.0.no_login(&error))?,
             };
             *offered = Some(flow.clone());
-            let message = format!("Log in to {} at {} to let plugbay use it.", self.0.key.name, flow.issuer);
+            let message = format!(
+                "Log in to {} at {} to let plugbay use it.",
+                self.0.key.name,
+                shown_issuer(&flow.issuer)
+            );
             Ok(LoginOffer { url: flow.url.to_string(), id: flow.id, message })
+        })
+    }
+
+    fn login_failed<'a>(&'a self, id: &'a str) -> Later<'a, Arc<Failure>> {
+        Box::pin(async move {
+            let flow = self.0.offered.lock().await.clone().filter(|flow| flow.id == id);
+            match flow {
+                Some(flow) => match flow.finished().await {
+                    Err(error) => self.0.no_login(&error),
+                    Ok(()) => std::future::pending().await,
+                },
+                None => std::future::pending().await,
+            }
         })
     }
 
@@ -65,6 +82,7 @@ impl Credentials for ServerLogin {
     }
 
     fn generation(&self) -> Generation {
+        self.0.look();
         self.0.generation()
     }
 }
@@ -78,6 +96,10 @@ impl Shared {
     async fn headers(self: &Arc<Self>, request: Target<'_>) -> Result<Headers, Arc<Failure>> {
         if let Err(error) = self.reload().await {
             tracing::warn!(server = %self.key.name, "{error}");
+            if matches!(error, StoreError::Corrupt(..)) {
+                let shared = Arc::clone(self);
+                tokio::spawn(async move { shared.restore().await });
+            }
         }
         let state = {
             let known = self.known();
@@ -117,7 +139,7 @@ impl Shared {
                 now: self.now(),
             };
             let proof = DpopKey::from_pem(pem).and_then(|key| key.proof(&proof));
-            let proof = proof.map_err(|error| self.failure(format!("no proof of possession: {error}")))?;
+            let proof = proof.map_err(|error| failure(format!("no proof of possession: {error}")))?;
             values.push(("dpop".to_owned(), proof));
         }
         Ok(Headers { values, generation })
@@ -129,7 +151,7 @@ impl Shared {
             found.as_ref().and_then(|challenge| challenge.get("error")).unwrap_or_default().to_owned();
         if let Some(nonce) = &rejection.dpop_nonce {
             let changed = self.known().nonce.replace(nonce.clone()).as_ref() != Some(nonce);
-            if error == "use_dpop_nonce" && changed {
+            if error == "use_dpop_nonce" && changed && rejection.attempts <= MOST_ATTEMPTS {
                 return Ok(Verdict::SendAgain);
             }
         }
@@ -154,30 +176,40 @@ impl Shared {
         rejection: &Rejection<'_>,
     ) -> Result<Verdict, Arc<Failure>> {
         if found.is_some() {
-            self.known().challenge = found.clone();
+            self.known().challenge.clone_from(&found);
         }
         if rejection.attempts > MOST_ATTEMPTS {
-            return Err(self.failure("rejects the token that was issued for it").advised(self.remedy()));
+            return Err(failure("rejects the token that was issued for it").advised(self.remedy()));
         }
+        let futile = self.is_futile();
         // First what needs nobody: the refresh token, at the authorization server that issued it.
-        if rejection.attempts <= 1 && self.can_renew() {
+        if rejection.attempts <= 1 && self.can_renew() && !futile {
             self.renew(Reason::Rejected(rejection.generation)).await?;
             return Ok(Verdict::SendAgain);
         }
         if self.known().logins.current().is_some_and(|login| login.tokens.is_some()) {
+            if rejection.attempts > 1 {
+                self.known().futile = Some(rejection.generation);
+            }
             self.known().discovered = None; // a token that does not fit: the server may have moved to another issuer
         }
         match self.discover(found.as_ref()).await {
-            Ok(_) if self.is_machine() && rejection.attempts <= 2 => {
+            Ok(_) if self.is_machine() && rejection.attempts <= 2 && !futile => {
                 self.renew(Reason::Rejected(rejection.generation)).await?;
                 Ok(Verdict::SendAgain)
             }
-            Ok(_) if self.is_machine() => Err(self.failure("rejects the token that was issued for it")),
+            Ok(_) if self.is_machine() => Err(failure("rejects the token that was issued for it")),
             Ok(discovered) if self.adopt_mcp_remote(&discovered).await => Ok(Verdict::SendAgain),
             Ok(_) => Err(self.needs_login(None)),
             Err(DiscoveryError::Nothing) => Ok(Verdict::NotOurs),
-            Err(error) => Err(self.failure(format!("needs a login, but {error}"))),
+            Err(error) => Err(failure(format!("needs a login, but {error}"))),
         }
+    }
+
+    /// Whether the server rejects even new tokens: another one would not help, and each request would ask for one.
+    fn is_futile(&self) -> bool {
+        let current = self.generation();
+        self.known().futile == Some(current)
     }
 
     /// Whether another token can be had without the user.
@@ -208,7 +240,7 @@ impl Shared {
         if rejection.attempts > MOST_ATTEMPTS || (rejection.attempts > 1 && scopes::covers(&granted, &needed))
         {
             let what = format!("still asks for the scopes {names:?} after a login with them");
-            return Err(self.failure(what).advised("ask its operator for the rights"));
+            return Err(failure(what).advised("ask its operator for the rights"));
         }
         self.note_missing(&needed).await;
         self.known().challenge = Some(challenge.clone());

@@ -1,14 +1,13 @@
 //! Renews tokens: once for all processes of the user, and so that no token is lost on the way.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use plugbay_core::{
     credentials::Generation,
     failure::{Cause, Failure},
 };
-use tokio::time::Instant;
 
-use super::Shared;
+use super::{Pause, Shared, failure};
 use crate::{
     assertion::DpopKey,
     freshness::{Freshness, freshness},
@@ -16,9 +15,9 @@ use crate::{
     token::{Endpoint, Issued, TokenError, TokenGrant, TokenRequest},
 };
 
-/// The pause after a renewal that failed; it doubles with each failure.
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The pause after a renewal that failed, in seconds; it doubles with each failure.
+const FIRST_PAUSE: u64 = 2;
+const LONGEST_PAUSE: u64 = 60;
 
 /// Why tokens are renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,22 +33,27 @@ impl Shared {
     pub(super) async fn renew(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let shared = Arc::clone(self);
         let renewed = tokio::spawn(async move { shared.renew_alone(reason).await }).await;
-        renewed.unwrap_or_else(|_| Err(self.failure("the renewal of its token was interrupted")))
+        renewed.unwrap_or_else(|_| Err(failure("the renewal of its token was interrupted")))
     }
 
     async fn renew_alone(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let _alone = self.renewing.lock().await;
-        let stored =
-            |error: crate::store::StoreError| self.failure(format!("its login cannot be read: {error}"));
+        let stored = |error: crate::store::StoreError| failure(format!("its login cannot be read: {error}"));
         self.reload().await.map_err(stored)?;
         if self.is_renewed(reason) {
             return Ok(());
         }
-        let pause = self.known().pause.clone();
-        if let Some((_, failure)) = pause.filter(|(until, _)| Instant::now() < *until) {
-            return Err(failure);
+        let (pause, now) = (self.known().pause.clone(), self.now());
+        if let Some(pause) = pause.filter(|pause| (pause.since..pause.until).contains(&now)) {
+            return Err(pause.failure);
         }
-        let _lock = self.store.lock(&self.key).await.map_err(stored)?;
+        let _lock = match self.store.lock(&self.key).await {
+            Err(error) if error.is_read_only() => {
+                tracing::warn!(server = %self.key.name, "its token is renewed for this process alone: {error}");
+                None
+            }
+            lock => Some(lock.map_err(stored)?),
+        };
         self.reload().await.map_err(stored)?;
         // Another process may have been faster.
         if self.is_renewed(reason) {
@@ -83,10 +87,11 @@ impl Shared {
     }
 
     fn pause(&self, failure: &Arc<Failure>) {
+        let (since, failure) = (self.now(), Arc::clone(failure));
         let mut known = self.known();
-        let pause = FIRST_PAUSE.saturating_mul(1 << known.failures.min(10)).min(LONGEST_PAUSE);
-        known.failures += 1;
-        known.pause = Some((Instant::now() + pause, Arc::clone(failure)));
+        let pause = (FIRST_PAUSE << known.failures.min(10)).min(LONGEST_PAUSE);
+        known.failures = known.failures.saturating_add(1);
+        known.pause = Some(Pause { since, until: since + pause, failure });
     }
 
     /// Exchanges the refresh token. It goes to the token endpoint of the login, whatever the MCP server says today.
@@ -98,7 +103,7 @@ impl Shared {
         let (None, Some(refresh)) = (&why, refresh) else {
             return Err(self.needs_login(Some(why.as_deref().unwrap_or("its token has expired"))));
         };
-        let dpop = self.dpop_key(login)?;
+        let dpop = dpop_key(login)?;
         let request = TokenRequest {
             client: login.client.at_token_endpoint(&self.oauth),
             grant: TokenGrant::Refresh { token: &refresh },
@@ -107,8 +112,8 @@ impl Shared {
             dpop: dpop.as_ref(),
         };
         match self.endpoint(&login.token_endpoint, &issuer).request(&request).await {
-            Ok(issued) => {
-                login.tokens = Some(self.tokens(issued, login));
+            Ok(new) => {
+                login.tokens = Some(self.tokens(new, login));
                 login.rejected = None;
                 tracing::debug!(server = %self.key.name, "refreshed its token");
                 self.keep(logins).await;
@@ -117,17 +122,15 @@ impl Shared {
             Err(error) if error.is_final() => {
                 // Nothing is wiped: the access token may still hold, and the user may want to know.
                 login.rejected = Some(error.to_string());
+                if error.forgets_client() {
+                    login.client.expire();
+                }
                 tracing::warn!(server = %self.key.name, "its token cannot be refreshed: {error}");
                 self.keep(logins).await;
                 Err(self.needs_login(Some(&error.to_string())))
             }
-            Err(error) => Err(self.cannot_renew(&error)),
+            Err(error) => Err(cannot_renew(&error)),
         }
-    }
-
-    pub(super) fn cannot_renew(&self, error: &TokenError) -> Arc<Failure> {
-        let failure = Failure::new(format!("its token cannot be renewed now: {error}"), Vec::new());
-        Arc::new(failure.with_remedy("try again soon; plugbay keeps the login"))
     }
 
     /// Writes the logins. What cannot be written is kept in memory, which is better than to lose it.
@@ -139,12 +142,6 @@ impl Shared {
 
     pub(super) fn endpoint<'a>(&'a self, url: &'a url::Url, issuer: &'a str) -> Endpoint<'a> {
         Endpoint { http: &self.http, url, issuer, now: self.now() }
-    }
-
-    /// The key that tokens of this login are bound to.
-    pub(super) fn dpop_key(&self, login: &Login) -> Result<Option<DpopKey>, Arc<Failure>> {
-        let key = login.dpop_key.clone().map(DpopKey::from_pem).transpose();
-        key.map_err(|error| self.failure(format!("its token is bound to a key that is of no use: {error}")))
     }
 
     /// What was issued, with what the answer left out.
@@ -171,4 +168,15 @@ impl Shared {
         };
         self.endpoint(url, issuer).revoke(&login.client.at_token_endpoint(&self.oauth), token, hint).await
     }
+}
+
+pub(super) fn cannot_renew(error: &TokenError) -> Arc<Failure> {
+    let failure = Failure::new(format!("its token cannot be renewed now: {error}"), Vec::new());
+    Arc::new(failure.with_remedy("try again soon; plugbay keeps the login"))
+}
+
+/// The key that tokens of this login are bound to.
+fn dpop_key(login: &Login) -> Result<Option<DpopKey>, Arc<Failure>> {
+    let key = login.dpop_key.clone().map(DpopKey::from_pem).transpose();
+    key.map_err(|error| failure(format!("its token is bound to a key that is of no use: {error}")))
 }
