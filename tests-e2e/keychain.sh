@@ -206,7 +206,7 @@ row() {
 
 start_bus() {
     # In the foreground, so that its id is known.
-    dbus-daemon "$@" --nofork --print-address=3 3>"$folder/address" 2>>"$folder/bus.log" &
+    dbus-daemon "$@" --nofork --print-address=3 3>"$folder/address" >>"$folder/bus.log" 2>&1 &
     bus_pid=$!
     wait_for test -s "$folder/address"
     DBUS_SESSION_BUS_ADDRESS=$(head -n 1 "$folder/address")
