@@ -62,7 +62,7 @@ fn a_mistake_in_an_authorization_breaks_it_as_a_whole() {
 fn a_projects_file_cannot_set_the_authorization() {
     let place = Place::new();
     place.write("project/.plugbay.jsonc", GOOD);
-    place.approve("project/.plugbay.jsonc");
+    place.approve(".plugbay.jsonc");
     let loaded = place.load(None);
     assert_eq!(loaded.authorization, AuthorizationSettings::Off);
     place.write("home/config.jsonc", GOOD.replace("idp", "own"));

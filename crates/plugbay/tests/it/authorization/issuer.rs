@@ -182,7 +182,7 @@ impl Issuer {
         json!({
             "issuer": self.url(),
             "resource": RESOURCE,
-            "scopes": { "read": { "tools": ["s__echo"] }, "write": { "tools": ["s__*", "web__*"] } },
+            "scopes": { "read": { "tools": ["s__echo"] }, "write": { "tools": ["s__*", "team__*"] } },
         })
     }
 }
