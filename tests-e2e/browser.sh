@@ -13,11 +13,10 @@
 #
 # Exit code 1: a page was leaked or lost where none may be. 3: there is no Chromium, or the server is not installed.
 . "$(dirname -- "$0")/common.sh"
-CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
-if [ -z "$CHROMIUM" ]; then
+CHROMIUM=$(find_chromium) || {
     echo "skipped: no Chromium" >&2
     exit 3
-fi
+}
 export CHROMIUM
 need forty
 exec node "$here/real/browser.mjs" "$@"

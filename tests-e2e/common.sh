@@ -10,3 +10,12 @@ need() {
     PLUGBAY_E2E_DIR=$(CDPATH='' cd -- "${PLUGBAY_E2E_DIR:-$here/../target/e2e}" && pwd)
     export PLUGBAY_E2E_DIR
 }
+
+# Prints where Chromium is: as $CHROMIUM says, which may be empty, or else on this machine.
+find_chromium() {
+    if [ -n "${CHROMIUM+set}" ]; then
+        [ -n "$CHROMIUM" ] && echo "$CHROMIUM"
+    else
+        command -v chromium || command -v chromium-browser || command -v google-chrome
+    fi
+}

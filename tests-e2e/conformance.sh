@@ -2,7 +2,8 @@
 # Runs the official conformance suite against a server, directly and through plugbay, and compares; or, with
 # `--client`, against plugbay as a client of the suite's own servers.
 #
-# Usage: tests-e2e/conformance.sh [--client] [--direct] [--behind http|stdio] [--version 2026-07-28] [--plugbay PATH]
+# Usage: tests-e2e/conformance.sh [--direct] [--behind http|stdio] [--version 2026-07-28] [--plugbay PATH]
+#        tests-e2e/conformance.sh --client [--scenario auth/dpop] [--version 2026-07-28] [--plugbay PATH]
 #
 # `--direct` needs no plugbay.
 # Exit code 1: a scenario passes directly and fails through plugbay, or plugbay fails as a client.

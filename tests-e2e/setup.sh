@@ -4,17 +4,16 @@
 # Usage: tests-e2e/setup.sh [PART]...
 #
 # Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2, api (PyPI), packaging and
-# packaging-py (what packaging/check.sh needs of both), forty and forty-py (the servers of forty.json), and each host of
-# hosts/pins.txt. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else target/e2e.
+# packaging-py (what packaging/check.sh needs of both), forty and forty-py (the servers of forty.json), each host of
+# hosts/pins.txt, and chromium. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else
+# target/e2e; only Chromium goes into the system, with apt-get and as root. Where that cannot be, tests do without it.
 #
 # A part is there if its stamp is, which is written last. One setup works at a time and others wait for it; the lock ends
 # with the process that holds it.
 #
 # With PLUGBAY_E2E_INSTALL=never nothing is installed: the script only checks that the parts are there.
 # Exit code 3: a part is not there, or cannot be installed on this machine. stderr says which and why.
-set -eu
-
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+. "$(dirname -- "$0")/common.sh"
 folder=${PLUGBAY_E2E_DIR:-$here/../target/e2e}
 
 # Installs an environment for each Python server of forty.json in a fraction of pip's time.
@@ -25,7 +24,7 @@ inspector_node=22.19.0
 newer_node=24.20.0
 
 main() {
-    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code
+    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code chromium
     require_programs
     absent=
     for part in "$@"; do
@@ -99,13 +98,28 @@ install_all() {
 # A process that outlives this one must not keep the lock.
 install() {
     final=$folder/$(place "$1")
-    if [ "$1" = forty-py ]; then
+    if [ "$1" = chromium ]; then
+        install_chromium 9>&-
+    elif [ "$1" = forty-py ]; then
         install_each "$1" 9>&-
     elif is_python "$1"; then
         install_python "$1" 9>&-
     else
         install_packages "$1" 9>&-
     fi
+}
+
+# Another package manager may be at work.
+install_chromium() {
+    {
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+            apt-get install -qq --yes --no-install-recommends -o DPkg::Lock::Timeout=600 chromium
+    } >&2 && find_chromium >/dev/null
+}
+
+# Not if $CHROMIUM says where it is, or that there is to be none.
+can_install_chromium() {
+    [ -z "${CHROMIUM+set}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
 }
 
 # In place: the scripts of an environment name their own path.
@@ -167,7 +181,7 @@ npm_install() {
 
 is_part() {
     case $1 in
-    packages | py1 | py2 | api | packaging | packaging-py | forty | forty-py) ;;
+    packages | py1 | py2 | api | packaging | packaging-py | forty | forty-py | chromium) ;;
     *) pin "$1" >/dev/null ;;
     esac
 }
@@ -181,6 +195,10 @@ is_python() {
 
 is_installed() {
     [ "$1" = node ] && node_is_new_enough && return
+    if [ "$1" = chromium ]; then
+        find_chromium >/dev/null || ! can_install_chromium
+        return
+    fi
     [ "$(cat "$folder/$(place "$1")/installed" 2>/dev/null)" = "$(wanted "$1")" ]
 }
 

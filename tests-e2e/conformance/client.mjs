@@ -4,27 +4,45 @@
 // Usage: node client.mjs URL     (by the suite, which names the scenario in the environment)
 //
 // PLUGBAY_BIN is the gateway, PLUGBAY_HOST_ERA the era in which the host speaks to it.
+// Where the scenario's server wants a login, the user logs in with plugbay's command before the host lists anything, and
+// by elicitation when a call needs another login.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
+import { browse, isRefused, login, needsUser, settings } from "./logins.mjs";
 import { client as sdk } from "./sdk.mjs";
 
 const PATIENCE_MS = 120_000;
+const PAUSE_MS = 500;
+const TEST_TOOL = "test-tool";
 const [url] = process.argv.slice(2);
-const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_CONTEXT: context } = process.env;
+const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: version } = process.env;
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 const modern = process.env.PLUGBAY_HOST_ERA === "modern";
+
+// A modern host asks the gateway for its versions. It starts another process for that, unless its transport is not just
+// the SDK's; but the suite is to see one client.
+class OneProcess extends sdk.StdioClientTransport {}
 
 const home = mkdtempSync(join(tmpdir(), "plugbay-conformance-client-"));
 process.on("exit", () => rmSync(home, { recursive: true, force: true }));
+const config = configure();
+if (needsUser(scenario)) await logIn();
 const host = await connect();
 try {
-    await (ACTS()[scenario] ?? callEverything)(await listed());
+    await act(scenario)(await listed());
 } finally {
     await host.close();
 }
 process.exit();
+
+function act(scenario) {
+    if (isRefused(scenario)) return offersNothing;
+    return ACTS()[scenario] ?? (scenario.startsWith("auth/") ? callTestTool : callEverything);
+}
 
 function ACTS() {
     return {
@@ -38,7 +56,7 @@ function ACTS() {
         },
         "http-standard-headers": useEverything,
         "http-custom-headers": async () => {
-            for (const { name, arguments: given } of JSON.parse(context).toolCalls) await call(name, given);
+            for (const { name, arguments: given } of context.toolCalls) await call(name, given);
         },
         "http-invalid-tool-headers": async (tools) => {
             for (const tool of tools) await call(tool.name, { region: "north" });
@@ -51,7 +69,44 @@ function ACTS() {
             // Complete to plugbay, but against the rules to a host of the same version, which is free to say so.
             await call("test_mrtr_no_result_type").catch(() => {});
         },
+        // No token is ever enough for this server: it is for plugbay to give up.
+        "auth/scope-retry-limit": () => call(TEST_TOOL).catch(() => {}),
+        // The second request with a token is answered with another authorization server, so before the tools are known.
+        "auth/authorization-server-migration": async (tools) => {
+            if (!isOffered(tools)) await logIn();
+            await callTestTool(await offered());
+        },
     };
+}
+
+function isOffered(tools) {
+    return tools.some((tool) => tool.name === TEST_TOOL);
+}
+
+function offersNothing(tools) {
+    if (isOffered(tools)) throw new Error(`plugbay lists ${TEST_TOOL} without a login`);
+}
+
+async function callTestTool(tools) {
+    if (!isOffered(tools)) throw new Error(`plugbay does not list ${TEST_TOOL}: ${JSON.stringify(tools)}`);
+    const { isError, content } = await call(TEST_TOOL);
+    if (isError) throw new Error(`${TEST_TOOL} failed: ${JSON.stringify(content)}`);
+}
+
+// The tools, as soon as plugbay knows of the login.
+async function offered() {
+    const end = Date.now() + PATIENCE_MS / 4;
+    for (;;) {
+        const tools = await listed();
+        if (isOffered(tools) || Date.now() > end) return tools;
+        await sleep(PAUSE_MS);
+    }
+}
+
+async function logIn() {
+    const { code, said } = await login(process.env.PLUGBAY_BIN, config, { env: environment(), cwd: home });
+    const refused = isRefused(scenario);
+    if ((code === 0) === refused) throw new Error(`plugbay auth login ended with ${code}; it said:\n${said}`);
 }
 
 async function callEverything(tools) {
@@ -72,21 +127,36 @@ async function listed() {
     return (await host.listTools({}, { cacheMode: "refresh" })).tools;
 }
 
-// Over stdio, to a gateway in a home of its own.
-async function connect() {
+// The scenario's server is the only one, and its tools keep their names.
+function configure() {
     const server = { type: "http", url, plugbay: { prefix: false } };
-    const config = join(home, "config.json");
-    writeFileSync(config, JSON.stringify({ mode: "all", listWait: "15s", mcpServers: { suite: server } }));
+    if (scenario.startsWith("auth/")) server.oauth = settings(scenario, context, home, version === "2026-07-28");
+    const file = join(home, "config.json");
+    writeFileSync(file, JSON.stringify({ mode: "all", listWait: "15s", mcpServers: { suite: server } }));
+    return file;
+}
+
+// A home of its own.
+function environment() {
     const folders = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
-    const env = { PATH: process.env.PATH, ...Object.fromEntries(folders.map((name) => [name, home])) };
+    return { PATH: process.env.PATH, ...Object.fromEntries(folders.map((name) => [name, home])) };
+}
+
+// Over stdio.
+async function connect() {
     const args = ["serve", "--no-daemon", "--config", config];
-    const transport = new sdk.StdioClientTransport({ command: process.env.PLUGBAY_BIN, args, env, cwd: home });
+    const gateway = { command: process.env.PLUGBAY_BIN, args, env: environment(), cwd: home };
+    const transport = new OneProcess(gateway);
     const mode = modern ? { pin: "2026-07-28" } : "legacy";
-    const capabilities = { sampling: {}, roots: {}, elicitation: { form: { applyDefaults: true } } };
+    const capabilities = { sampling: {}, roots: {}, elicitation: { form: { applyDefaults: true }, url: {} } };
     const info = { name: "conformance-host", version: "1.0.0" };
     const host = new sdk.Client(info, { capabilities, versionNegotiation: { mode } });
     // The user confirms what there is to confirm and leaves all else as it was proposed.
-    host.setRequestHandler("elicitation/create", ({ params }) => {
+    host.setRequestHandler("elicitation/create", async ({ params }) => {
+        if (params.mode === "url") {
+            await browse(params.url);
+            return { action: "accept" };
+        }
         const asked = Object.entries(params.requestedSchema?.properties ?? {});
         const content = Object.fromEntries(asked.filter(([, field]) => !("default" in field)).map(([name]) => [name, true]));
         return { action: "accept", content };

@@ -20,6 +20,7 @@ const { values: options } = parseArgs({
     options: {
         client: { type: "boolean", default: false },
         direct: { type: "boolean", default: false },
+        scenario: { type: "string", multiple: true, default: [] },
         behind: { type: "string", default: "http" },
         version: { type: "string", multiple: true, default: VERSIONS },
         plugbay: { type: "string", default: process.env.PLUGBAY_BIN ?? built() },
@@ -34,13 +35,17 @@ process.on("exit", () => {
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(130));
 
 try {
-    const bad = options.client ? await judgeClient(resolve(options.plugbay), options.version, scratch) : await compareAll();
+    const bad = options.client ? await judge() : await compareAll();
     process.exitCode = bad > 0 ? 1 : 0;
 } catch (error) {
     console.error(`conformance: ${error.message}`);
     process.exitCode = 2;
 }
 process.exit();
+
+function judge() {
+    return judgeClient(resolve(options.plugbay), options.version, options.scenario, scratch);
+}
 
 async function compareAll() {
     let worse = 0;

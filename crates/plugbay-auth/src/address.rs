@@ -117,8 +117,12 @@ fn place_v4(address: Ipv4Addr) -> Place {
         (127, ..) => Place::Loopback,
         (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Place::Private,
         // "This network", link-local, benchmarks, documentation, multicast, reserved.
-        (0 | 224..=255, ..) | (169, 254, _) | (198, 18..=19, _) => Place::Forbidden,
-        (192, 0, 0 | 2) | (198, 51, 100) | (203, 0, 113) => Place::Forbidden,
+        (0 | 224..=255, ..)
+        | (169, 254, _)
+        | (198, 18..=19, _)
+        | (192, 0, 0 | 2)
+        | (198, 51, 100)
+        | (203, 0, 113) => Place::Forbidden,
         _ => Place::Public,
     }
 }
@@ -133,8 +137,7 @@ fn place_v6(address: Ipv6Addr) -> Place {
     match address.segments() {
         [0xfc00..=0xfdff, ..] => Place::Private,
         // Within the public range: Teredo, documentation. Outside it are link-local and translated addresses, multicast …
-        [0x2001, 0 | 0xdb8, ..] => Place::Forbidden,
-        [0x3fff, 0..=0x0fff, ..] => Place::Forbidden,
+        [0x2001, 0 | 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..] => Place::Forbidden,
         [0x2000..=0x3fff, ..] => Place::Public,
         _ => Place::Forbidden,
     }
@@ -144,9 +147,10 @@ fn place_v6(address: Ipv6Addr) -> Place {
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(join(high, low)),
-        [0, 0, 0, 0, 0, 0, high, low] if (high, low) != (0, 0) => Some(join(high, low)),
-        [0x2002, high, low, ..] => Some(join(high, low)),
+        [0, 0, 0, 0, 0, 0, 0, 0] => None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(join(high, low)),
         _ => None,
     }
 }

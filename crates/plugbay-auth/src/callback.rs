@@ -1,6 +1,6 @@
 //! The redirect at the end of a login: a listener on this machine, and the page that the user sees.
 
-use std::{convert::Infallible, io, net::Ipv4Addr, time::Duration};
+use std::{convert::Infallible, io, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use plugbay_core::secret::Secret;
 use tokio::{
     net::TcpListener,
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     task::JoinSet,
     time::timeout,
 };
@@ -35,6 +35,8 @@ pub struct Arrival {
     pub query: Secret,
     /// Hears what has become of it.
     pub outcome: oneshot::Sender<Page>,
+    /// Told when the browser has the page; `None`: there is no browser.
+    pub shown: Option<Arc<Notify>>,
 }
 
 /// What the user sees in the browser.
@@ -96,10 +98,11 @@ impl Callback {
             if connections.len() >= MOST_CONNECTIONS {
                 continue;
             }
-            let arrivals = arrivals.clone();
+            let (arrivals, shown) = (arrivals.clone(), Arc::new(Notify::new()));
+            let told = Arc::clone(&shown);
             let answer = service_fn(move |request| {
-                let arrivals = arrivals.clone();
-                async move { Ok::<_, Infallible>(answer(request, port, arrivals).await) }
+                let (arrivals, shown) = (arrivals.clone(), Arc::clone(&shown));
+                async move { Ok::<_, Infallible>(answer(request, port, arrivals, shown).await) }
             });
             connections.spawn(async move {
                 let connection = http1::Builder::new()
@@ -108,6 +111,7 @@ impl Callback {
                     .keep_alive(false)
                     .serve_connection(TokioIo::new(stream), answer);
                 let _ = connection.await;
+                told.notify_one();
             });
         }
         drop(listener); // the next login may need the port
@@ -119,6 +123,7 @@ async fn answer(
     request: Request<Incoming>,
     port: u16,
     arrivals: mpsc::Sender<Arrival>,
+    shown: Arc<Notify>,
 ) -> Response<Full<Bytes>> {
     // A page elsewhere can point a name of its own to this machine.
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -134,7 +139,7 @@ async fn answer(
     }
     let (outcome, heard) = oneshot::channel();
     let query = Secret::new(request.uri().query().unwrap_or_default());
-    let _ = arrivals.send(Arrival { query, outcome }).await;
+    let _ = arrivals.send(Arrival { query, outcome, shown: Some(shown) }).await;
     page(&heard.await.unwrap_or(Page::Stranger))
 }
 

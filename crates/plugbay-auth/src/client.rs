@@ -88,7 +88,6 @@ pub struct Need<'a> {
     /// The client of an earlier login at this issuer.
     pub known: Option<&'a Client>,
     pub redirect_uri: &'a str,
-    pub scopes: &'a [String],
     pub now: u64,
 }
 
@@ -172,7 +171,8 @@ async fn register(
     // A program on the user's machine keeps no secret, but some servers insist on one.
     let public = known.is_empty() || known.iter().any(|method| method == "none");
     let wanted = if public { AuthMethod::None } else { method_with_secret(server) };
-    let mut request = json!({
+    // Without `scope`: it would limit later logins, and servers reject scopes of resources that they do not list.
+    let request = json!({
         "client_name": CLIENT_NAME,
         "redirect_uris": [need.redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
@@ -180,9 +180,6 @@ async fn register(
         "token_endpoint_auth_method": wanted,
         "application_type": "native",
     });
-    if !need.scopes.is_empty() {
-        request["scope"] = need.scopes.join(" ").into();
-    }
     let response = http.post_json(endpoint, &request).await?;
     let rejected = |why: String| RegistrationError::Rejected { issuer: server.issuer.clone(), why };
     if !response.is_success() {

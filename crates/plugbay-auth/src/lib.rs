@@ -8,7 +8,9 @@ mod challenge;
 mod client;
 mod discovery;
 mod freshness;
+mod header_source;
 mod http;
+pub mod keychain;
 mod mcp_remote;
 mod metadata;
 mod random;
@@ -18,4 +20,5 @@ mod server_login;
 pub mod store;
 mod token;
 
+pub use header_source::HeaderSource;
 pub use server_login::{Clock, LoggedOut, LoginError, LoginFlow, LoginSettings, ServerLogin};

@@ -14,6 +14,7 @@ use url::Url;
 use crate::{
     client::{Client, ClientSource},
     discovery::Discovered,
+    random,
     store::{Login, Tokens},
     token::AuthMethod,
 };
@@ -119,5 +120,5 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
 /// MD5 names files here, and protects nothing.
 fn md5(bytes: &[u8]) -> String {
     use md5::{Digest as _, Md5};
-    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    random::hex(&Md5::digest(bytes))
 }

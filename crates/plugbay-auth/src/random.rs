@@ -19,3 +19,13 @@ pub struct RandomError;
 pub fn digest(text: &str) -> String {
     BASE64.encode(Sha256::digest(text))
 }
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}

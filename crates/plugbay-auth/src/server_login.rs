@@ -146,20 +146,28 @@ impl ServerLogin {
     pub async fn logout(&self) -> Result<LoggedOut, StoreError> {
         let shared = &self.0;
         let _lock = shared.store.lock(&shared.key).await?;
-        shared.reload().await?;
+        let mut problem = match shared.reload().await {
+            // Also a login that cannot be read can be forgotten.
+            Err(StoreError::Keychain(_)) => Some("its tokens could not be read".to_owned()),
+            reloaded => reloaded.map(|()| None)?,
+        };
         let logins = shared.known().logins.clone();
-        let mut problem = None;
         for (issuer, login) in &logins.by_issuer {
             if let Err(error) = shared.revoke(issuer, login).await {
                 problem = Some(error.to_string());
             }
         }
-        shared.store.remove(&shared.key)?;
+        let was_logged_in =
+            problem.is_some() || logins.by_issuer.values().any(|login| login.tokens.is_some());
+        let (store, key) = (shared.store.clone(), shared.key.clone());
+        match finish(spawn_blocking(move || store.remove(&key)).await) {
+            Err(StoreError::Keychain(error)) => {
+                problem = Some(format!("its tokens may still be in the keychain: {error}"));
+            }
+            removed => removed?,
+        }
         shared.adopt(Logins::default(), None);
-        Ok(LoggedOut {
-            was_logged_in: logins.by_issuer.values().any(|login| login.tokens.is_some()),
-            problem,
-        })
+        Ok(LoggedOut { was_logged_in, problem })
     }
 }
 
@@ -167,7 +175,7 @@ impl ServerLogin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedOut {
     pub was_logged_in: bool,
-    /// Why the authorization server may not know of it.
+    /// Why the authorization server may not know of it, or why tokens may be left in the keychain.
     pub problem: Option<String>,
 }
 
@@ -198,8 +206,7 @@ impl Shared {
             }
             let (store, key) = (self.store.clone(), self.key.clone());
             // A keychain may take its time.
-            let loaded = spawn_blocking(move || store.load(&key)).await;
-            let logins = loaded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+            let logins = finish(spawn_blocking(move || store.load(&key)).await);
             if let Err(StoreError::Corrupt(..)) = &logins {
                 // What this process knows is still good.
                 self.known().stamp = None;
@@ -209,6 +216,20 @@ impl Shared {
             if self.adopt_after(Some(version), logins, stamp) {
                 return Ok(());
             }
+        }
+    }
+
+    /// The same without waiting. What cannot be read is read again soon.
+    fn look(&self) {
+        let (seen, version) = {
+            let known = self.known();
+            (known.stamp, known.version)
+        };
+        let stamp = self.store.stamp(&self.key);
+        if stamp != seen
+            && let Ok(logins) = self.store.load(&self.key)
+        {
+            self.adopt_after(Some(version), logins, stamp);
         }
     }
 
@@ -267,8 +288,8 @@ impl Shared {
     /// Writes what is known now, and makes it the state of this process. The caller holds the lock of the store.
     async fn save(&self, logins: Logins) -> Result<(), StoreError> {
         let (store, key, written) = (self.store.clone(), self.key.clone(), logins.clone());
-        let saved = spawn_blocking(move || store.save(&key, &written).map(|()| store.stamp(&key))).await;
-        let saved = saved.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let saved =
+            finish(spawn_blocking(move || store.save(&key, &written).map(|()| store.stamp(&key))).await);
         // Tokens that cannot be written are still good for this process.
         let stamp = saved.as_ref().ok().copied().flatten().or(self.known().stamp);
         self.adopt(logins, stamp);
@@ -312,11 +333,16 @@ impl Shared {
     fn remedy(&self) -> String {
         format!("run `plugbay auth login {}`", self.key.name)
     }
+}
 
-    /// A failure that may pass.
-    fn failure(&self, what: impl Into<String>) -> Arc<Failure> {
-        Arc::new(Failure::new(what, Vec::new()))
-    }
+/// A failure that may pass.
+fn failure(what: impl Into<String>) -> Arc<Failure> {
+    Arc::new(Failure::new(what, Vec::new()))
+}
+
+/// A panic of a blocking call goes on here.
+fn finish<T>(ended: Result<T, tokio::task::JoinError>) -> T {
+    ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Without secrets.

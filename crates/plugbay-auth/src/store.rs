@@ -3,7 +3,10 @@
 //! The file tells every process what there is. If the system has a keychain, the secrets are there and the file has
 //! the rest. A lock belongs to an open file, so it ends with the process that holds it, however that ends.
 
+#[cfg(test)]
+mod keychain_tests;
 mod record;
+mod secrets;
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -13,10 +16,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use plugbay_core::credentials::Placement;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 pub use self::record::{Login, Logins, Tokens};
+use crate::random;
 
 /// A holder of the lock waits for an authorization server at most 30 s; one that takes longer is stuck.
 const LOCK_PATIENCE: Duration = Duration::from_secs(45);
@@ -31,7 +36,7 @@ pub struct ServerKey {
     pub url: String,
 }
 
-/// Keeps secrets elsewhere than in files.
+/// Keeps secrets elsewhere than in files. A call blocks, for a few seconds at most.
 pub trait Keychain: Send + Sync + std::fmt::Debug {
     fn put(&self, entry: &str, secret: &str) -> io::Result<()>;
     fn get(&self, entry: &str) -> io::Result<Option<String>>;
@@ -43,6 +48,7 @@ pub trait Keychain: Send + Sync + std::fmt::Debug {
 pub struct Store {
     folder: PathBuf,
     keychain: Option<Arc<dyn Keychain>>,
+    placement: Placement,
 }
 
 /// Why logins cannot be read or written.
@@ -90,7 +96,12 @@ pub struct Lock {
 
 impl Store {
     pub fn new(folder: PathBuf, keychain: Option<Arc<dyn Keychain>>) -> Self {
-        Self { folder, keychain }
+        Self { folder, keychain, placement: Placement::default() }
+    }
+
+    #[must_use]
+    pub fn with_placement(self, placement: Placement) -> Self {
+        Self { placement, ..self }
     }
 
     pub fn folder(&self) -> &Path {
@@ -99,25 +110,16 @@ impl Store {
 
     /// What is known of a server now; nothing, if there is no file.
     pub fn load(&self, key: &ServerKey) -> Result<Logins, StoreError> {
-        let path = self.path(key);
-        let stamp = self.stamp(key);
-        if stamp.is_some() {
-            self.check_folder()?;
-        }
-        let text = match read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
-            Err(error) => return Err(StoreError::Read(path, error)),
-        };
-        match record::parse(&text) {
-            Ok(mut logins) => {
-                self.reveal(key, &mut logins)?;
-                Ok(logins)
+        let mut stamp = self.stamp(key);
+        loop {
+            let mut logins = self.read(key)?;
+            let is_complete = self.reveal(key, &mut logins)?;
+            // Another process may have moved the secrets out of the keychain just now.
+            let now = self.stamp(key);
+            if is_complete || now == stamp {
+                return Ok(logins);
             }
-            Err(record::ParseError::Newer) => Err(StoreError::Newer(path)),
-            // Another process may have written a good one meanwhile.
-            Err(record::ParseError::Malformed) if self.stamp(key) != stamp => self.load(key),
-            Err(record::ParseError::Malformed) => Err(set_aside(path)),
+            stamp = now;
         }
     }
 
@@ -126,14 +128,10 @@ impl Store {
         let path = self.path(key);
         let failed = |error| StoreError::Write(path.clone(), error);
         self.prepare_folder()?;
-        let mut hidden = logins.clone();
-        if let Some(keychain) = &self.keychain {
-            for (issuer, login) in &mut hidden.by_issuer {
-                let secrets = login.take_secrets();
-                keychain.put(&entry(key, issuer), &secrets).map_err(StoreError::Keychain)?;
-            }
-        }
-        let text = record::write(key, &hidden);
+        let before = self.read(key).unwrap_or_default();
+        let mut written = logins.clone();
+        self.hide(key, &mut written)?;
+        let text = record::write(key, &written);
         if text.len() as u64 >= LARGEST {
             return Err(failed(io::ErrorKind::FileTooLarge.into()));
         }
@@ -142,20 +140,17 @@ impl Store {
         draft.persist(&path).map_err(|error| failed(error.error))?;
         // Some file systems cannot do it.
         let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        self.discard(key, &before, &written);
         Ok(())
     }
 
-    /// Forgets everything about a server. The caller holds the lock.
+    /// Forgets everything about a server. The caller holds the lock. If the keychain fails, only the file is gone.
     pub fn remove(&self, key: &ServerKey) -> Result<(), StoreError> {
         let path = self.path(key);
-        if let (Some(keychain), Ok(logins)) = (&self.keychain, self.load(key)) {
-            for issuer in logins.by_issuer.keys() {
-                keychain.remove(&entry(key, issuer)).map_err(StoreError::Keychain)?;
-            }
-        }
+        let before = self.read(key).unwrap_or_default();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::Write(path, error)),
-            _ => Ok(()),
+            _ => self.remove_secrets(key, &before),
         }
     }
 
@@ -191,27 +186,29 @@ impl Store {
 
     fn path(&self, key: &ServerKey) -> PathBuf {
         let digest = Sha256::digest(&key.url);
-        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = random::hex(&digest[..8]);
         self.folder.join(format!("{}-{digest}.json", key.name))
     }
 
-    /// Puts the secrets in that are in the keychain.
-    fn reveal(&self, key: &ServerKey, logins: &mut Logins) -> Result<(), StoreError> {
-        for (issuer, login) in &mut logins.by_issuer {
-            if !login.is_hidden() {
-                continue;
-            }
-            let found = match &self.keychain {
-                Some(keychain) => keychain.get(&entry(key, issuer)).map_err(StoreError::Keychain)?,
-                None => {
-                    return Err(StoreError::Keychain(io::Error::other(
-                        "it is needed for this login, and not there",
-                    )));
-                }
-            };
-            login.give_secrets(found.as_deref());
+    /// The file as it is, without secrets that are in the keychain.
+    fn read(&self, key: &ServerKey) -> Result<Logins, StoreError> {
+        let path = self.path(key);
+        let stamp = self.stamp(key);
+        if stamp.is_some() {
+            self.check_folder()?;
         }
-        Ok(())
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
+            Err(error) => return Err(StoreError::Read(path, error)),
+        };
+        match record::parse(&text) {
+            Ok(logins) => Ok(logins),
+            Err(record::ParseError::Newer) => Err(StoreError::Newer(path)),
+            // Another process may have written a good one meanwhile.
+            Err(record::ParseError::Malformed) if self.stamp(key) != stamp => self.read(key),
+            Err(record::ParseError::Malformed) => Err(set_aside(path)),
+        }
     }
 
     fn prepare_folder(&self) -> Result<(), StoreError> {
@@ -238,11 +235,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Where the keychain has the secrets of a login.
-fn entry(key: &ServerKey, issuer: &str) -> String {
-    format!("{} {} {issuer}", key.name, key.url)
 }
 
 fn read(path: &Path) -> io::Result<String> {

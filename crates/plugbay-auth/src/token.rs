@@ -18,7 +18,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// A token is not asked for longer than this, however far away its end is said to be.
-const LONGEST_LIFE: u64 = 10 * 366 * 24 * 3600;
+const LONGEST_LIFE: f64 = 10.0 * 366.0 * 24.0 * 3600.0;
 /// The longest token, and the longest list of scopes.
 const LONGEST: usize = 64 * 1024;
 /// How much of an error's text is shown.
@@ -293,7 +293,7 @@ fn issued(response: &Response) -> Result<Issued, TokenError> {
         _ => None,
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
-    let expires_in = expires_in.map(|seconds: f64| seconds.clamp(0.0, LONGEST_LIFE as f64) as u64);
+    let expires_in = expires_in.map(|seconds: f64| seconds.clamp(0.0, LONGEST_LIFE) as u64);
     Ok(Issued {
         access: Secret::new(access),
         refresh: text("refresh_token").map(Secret::new),
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(answer(200, r#"{"access_token":"a","expires_in":-5}"#).unwrap().expires_in, Some(0));
         assert_eq!(
             answer(200, r#"{"access_token":"a","expires_in":1e300}"#).unwrap().expires_in,
-            Some(LONGEST_LIFE)
+            Some(316_224_000)
         );
         assert_eq!(answer(200, r#"{"access_token":"a"}"#).unwrap().expires_in, None);
         assert!(answer(200, r#"{"access_token":"a","token_type":"DPoP"}"#).unwrap().is_dpop);

@@ -25,6 +25,11 @@ pub trait Credentials: Send + Sync + fmt::Debug {
     /// has logged in, [`Credentials::changed`] tells.
     fn login(&self) -> Later<'_, Result<LoginOffer, Arc<Failure>>>;
 
+    /// Waits until a login that was begun has failed, and says why. It never ends if the user logs in.
+    fn login_failed<'a>(&'a self, _id: &'a str) -> Later<'a, Arc<Failure>> {
+        Box::pin(std::future::pending())
+    }
+
     /// Waits until there are other credentials than in this generation, whichever process has got them.
     fn changed(&self, since: Generation) -> Later<'_, ()>;
 
@@ -100,10 +105,12 @@ pub enum CredentialSource {
     OAuth(Box<OAuthSettings>),
     /// From a program that prints headers.
     Command(HeadersCommand),
+    /// From a file with headers, which may change.
+    File(PathBuf),
 }
 
 /// A program that prints headers as a JSON object, run without a shell. It runs again when the server rejects them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HeadersCommand {
     pub program: String,
     pub args: Vec<String>,
@@ -111,6 +118,17 @@ pub struct HeadersCommand {
     pub folder: Option<PathBuf>,
     /// The command as shown to the user, without the values of variables.
     pub written: String,
+}
+
+/// As it is written: the values of variables may be secrets.
+impl fmt::Debug for HeadersCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { folder, written, .. } = self;
+        f.debug_struct("HeadersCommand")
+            .field("written", written)
+            .field("folder", folder)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What the user has said about the login at a server.
@@ -124,9 +142,23 @@ pub struct OAuthSettings {
     pub scopes: Option<Vec<String>>,
     /// The port of the redirect URI, for clients that are registered with one.
     pub callback_port: Option<u16>,
+    /// Where its secrets are written.
+    pub placement: Placement,
     /// The authorization server may have an address in a private network.
     pub private_network: bool,
     pub grant: Grant,
+}
+
+/// Where secrets of logins are written. They are read wherever the file of the login says that they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// In the keychain, or in the file while the keychain cannot be used.
+    #[default]
+    Auto,
+    /// In the keychain and nowhere else.
+    Keychain,
+    /// In a file that only its owner can read.
+    File,
 }
 
 /// A client that the user has registered at an authorization server.

@@ -297,6 +297,12 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
         Err(ServerRequestError::NoHost)
     }
 
+    /// Whether the user of this call's host can log in at servers: the host opens URLs, and its user is the one who runs
+    /// plugbay. The callers of a gateway that many share cannot: a login there belongs to its operator.
+    fn can_log_in(&self, _call: Ticket) -> bool {
+        false
+    }
+
     /// The answer to a server request is no longer wanted. `notification` says so, with a hole for its number.
     fn withdrawn(&self, _during: Option<Ticket>, _question: Ticket, _notification: Draft) {}
 

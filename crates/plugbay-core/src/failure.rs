@@ -62,6 +62,17 @@ impl Failure {
         self
     }
 
+    /// Whether only a login of the user can help.
+    pub fn needs_login(&self) -> bool {
+        self.cause == Cause::NeedsLogin
+    }
+
+    /// What is said of its server: that it does not work and why, or that it needs a login.
+    pub fn of_server(&self) -> String {
+        let text = self.with_advice();
+        if self.needs_login() { text } else { format!("does not work: {text}") }
+    }
+
     /// For whoever cannot look at the server: what may help, or where to look.
     pub fn with_advice(&self) -> String {
         match self.remedy {
@@ -106,6 +117,9 @@ pub enum CallError {
     Gone(ServerName),
     #[error("server '{server}' failed: {failure}")]
     Down { server: ServerName, failure: Arc<Failure> },
+    /// Its failure says so.
+    #[error("server '{server}' {failure}")]
+    NeedsLogin { server: ServerName, failure: Arc<Failure> },
     #[error("server '{server}' failed: {failure}; it is started again in {} at the latest", seconds(.retry_in))]
     Resting { server: ServerName, failure: Arc<Failure>, retry_in: Duration },
     #[error("server '{server}' did not answer within {}; {limit} if it needs longer", seconds(.after))]
@@ -122,6 +136,16 @@ pub enum CallError {
     Busy { server: ServerName, limit: usize },
     #[error("the task was lost with server '{server}', which failed: {failure}")]
     TaskLost { server: ServerName, failure: Arc<Failure> },
+}
+
+impl CallError {
+    /// The error of a call to a server that has failed like this.
+    pub fn down(server: ServerName, failure: Arc<Failure>) -> Self {
+        if failure.needs_login() {
+            return Self::NeedsLogin { server, failure };
+        }
+        Self::Down { server, failure }
+    }
 }
 
 /// Who said how long a call may take; told by what to do about it.
@@ -212,6 +236,17 @@ mod tests {
                 .ends_with(r#"raise "timeout" in its "plugbay" settings if it needs longer"#)
         );
         assert!(told(Limit::Call).ends_with(r#"give the call a longer "timeout" if it needs longer"#));
+    }
+
+    #[test]
+    fn a_server_that_needs_a_login_is_not_said_to_have_failed() {
+        let failure = Failure::new("needs a login at https://auth.example", Vec::new());
+        let failure = failure.because(Cause::NeedsLogin).with_remedy("run `plugbay auth login linear`");
+        assert_eq!(
+            CallError::down(ServerName::parse("linear").unwrap(), Arc::new(failure.clone())).to_string(),
+            "server 'linear' needs a login at https://auth.example; try: run `plugbay auth login linear`"
+        );
+        assert_eq!(failure.of_server(), failure.to_string());
     }
 
     #[test]

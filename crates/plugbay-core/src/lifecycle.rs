@@ -45,6 +45,10 @@ pub enum State {
         failure: Arc<Failure>,
         retry_at: Instant,
     },
+    /// Only other credentials can help. Time cannot, so that nothing is tried again until there are others.
+    NeedsLogin {
+        failure: Arc<Failure>,
+    },
 }
 
 /// What a caller that wants to use the server has to do.
@@ -58,6 +62,8 @@ pub enum Admission {
     Wait,
     /// It failed a moment ago; starting it for every call would be a storm.
     Refuse { failure: Arc<Failure>, retry_in: Duration },
+    /// It has to wait for a login.
+    AwaitLogin { failure: Arc<Failure> },
 }
 
 /// What the passing of time calls for.
@@ -100,6 +106,7 @@ impl Lifecycle {
             State::Error { failure, retry_at } if !self.forgives() && now < *retry_at => {
                 Admission::Refuse { failure: Arc::clone(failure), retry_in: *retry_at - now }
             }
+            State::NeedsLogin { failure } => Admission::AwaitLogin { failure: Arc::clone(failure) },
             State::Idle | State::Error { .. } => {
                 self.state = State::Warming;
                 Admission::Start
@@ -109,10 +116,21 @@ impl Lifecycle {
 
     /// Somebody waits for it to come up, and may have mended it: no pause is kept.
     pub fn urged(&mut self, now: Instant) -> Admission {
-        if let State::Error { .. } = self.state {
+        if let State::Error { .. } | State::NeedsLogin { .. } = self.state {
             self.state = State::Idle;
         }
         self.wanted(now)
+    }
+
+    /// There are other credentials than before. `awaited`: a call waits for them.
+    pub fn credentials_changed(&mut self, awaited: bool) -> Option<Due> {
+        let State::NeedsLogin { .. } = self.state else { return None };
+        if awaited || self.patience.comes_back {
+            self.state = State::Warming;
+            return Some(Due::Start);
+        }
+        self.state = State::Idle;
+        None
     }
 
     /// Whether this user has its tools in sight. If nobody has any more, it is unused from now on.
@@ -150,6 +168,10 @@ impl Lifecycle {
 
     /// It could not be started, or it ended by itself.
     pub fn failed(&mut self, now: Instant, failure: Arc<Failure>) {
+        if failure.needs_login() {
+            self.state = State::NeedsLogin { failure };
+            return;
+        }
         self.failures += 1;
         let retry_at = now + self.pause();
         self.state = State::Error { failure, retry_at };
@@ -164,7 +186,7 @@ impl Lifecycle {
         match &self.state {
             State::Ready { idle_since } => self.patience.idle.map(|idle| *idle_since + idle),
             State::Error { retry_at, .. } => self.patience.comes_back.then_some(*retry_at),
-            State::Idle | State::Warming => None,
+            State::Idle | State::Warming | State::NeedsLogin { .. } => None,
         }
     }
 
@@ -183,7 +205,7 @@ impl Lifecycle {
                 self.state = State::Warming;
                 Some(Due::Start)
             }
-            State::Idle | State::Warming => None,
+            State::Idle | State::Warming | State::NeedsLogin { .. } => None,
         }
     }
 
@@ -201,6 +223,7 @@ impl Lifecycle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Cause;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -237,6 +260,31 @@ mod tests {
         life.served(now);
         life.failed(now, failure());
         assert_eq!(life.wanted(now), Admission::Start);
+    }
+
+    #[test]
+    fn a_server_that_needs_a_login_is_tried_again_when_there_are_other_credentials() {
+        let now = Instant::now();
+        let failure = || Arc::new(Failure::new("needs a login", vec![]).because(Cause::NeedsLogin));
+        let mut life = Lifecycle::new(Patience::default(), 1);
+        assert_eq!(life.credentials_changed(true), None, "it is not waited for");
+        life.failed(now, failure());
+        assert_eq!(life.next_tick(), None, "time does not help");
+        assert_eq!(life.tick(now + 3600 * SECOND, false), None);
+        assert_eq!(life.wanted(now), Admission::AwaitLogin { failure: failure() });
+        assert_eq!(life.credentials_changed(false), Some(Due::Start));
+        assert_eq!(life.wanted(now), Admission::Wait);
+        life.failed(now, failure());
+        assert_eq!(life.urged(now), Admission::Start, "somebody may know better");
+        life.failed(now, failure());
+        assert!(life.forgives(), "it was no failure of the server");
+
+        let mut of_session = Lifecycle::new(Patience { comes_back: false, ..Patience::default() }, 1);
+        of_session.failed(now, failure());
+        assert_eq!(of_session.credentials_changed(false), None);
+        assert_eq!(of_session.wanted(now), Admission::Start);
+        of_session.failed(now, failure());
+        assert_eq!(of_session.credentials_changed(true), Some(Due::Start));
     }
 
     #[test]

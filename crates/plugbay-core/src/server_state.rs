@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
+
 /// How a server is doing, for people and models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -16,17 +18,31 @@ pub enum ServerState {
     Ready,
     /// It works, and its tools are in the context of a host.
     Active,
+    /// It works only after the user has logged in.
+    #[serde(rename = "needs login")]
+    NeedsLogin,
     /// It has failed.
     Error,
 }
 
 impl ServerState {
+    /// The state of a server that has failed like this.
+    pub fn of_failure(failure: &Failure) -> Self {
+        if failure.needs_login() { Self::NeedsLogin } else { Self::Error }
+    }
+
+    /// Whether it cannot be used until somebody has done something.
+    pub fn is_trouble(self) -> bool {
+        matches!(self, Self::NeedsLogin | Self::Error)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Warming => "warming",
             Self::Ready => "ready",
             Self::Active => "active",
+            Self::NeedsLogin => "needs login",
             Self::Error => "error",
         }
     }
@@ -44,8 +60,8 @@ mod tests {
 
     #[test]
     fn a_server_state_has_the_same_word_in_text_and_in_json() {
-        use ServerState::{Active, Error, Idle, Ready, Warming};
-        for state in [Idle, Warming, Ready, Active, Error] {
+        use ServerState::{Active, Error, Idle, NeedsLogin, Ready, Warming};
+        for state in [Idle, Warming, Ready, Active, NeedsLogin, Error] {
             assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
         }
     }

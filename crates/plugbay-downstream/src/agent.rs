@@ -156,7 +156,7 @@ impl AgentRun {
             let failure =
                 server.and_then(|server| Some((snapshot.catalog.failure(&server)?.clone(), server)));
             return Err(match failure {
-                Some((failure, server)) => format!("{server} does not work: {failure}"),
+                Some((failure, server)) => format!("{server} {}", failure.of_server()),
                 None => "there is no tool that could be called".to_owned(),
             });
         }

@@ -209,7 +209,7 @@ fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
     if let Some(server) = server
         && let Some(failure) = failed_unlisted(snapshot, &server)
     {
-        return format!("{server} does not work: {}", failure.with_advice());
+        return format!("{server} {}", failure.of_server());
     }
     let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
     let mut nearest: Vec<&Found> = alike.collect();

@@ -146,6 +146,7 @@ impl Refusal {
             }
             Self::Call(
                 CallError::Down { server, failure }
+                | CallError::NeedsLogin { server, failure }
                 | CallError::Resting { server, failure, .. }
                 | CallError::TaskLost { server, failure },
             ) => Some(json!({

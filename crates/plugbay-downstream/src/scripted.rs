@@ -244,6 +244,11 @@ impl exchange::Servers for Script {
 pub(crate) struct Forwarded(Call, ServerName);
 
 impl Forwarded {
+    /// Whether the user of its host can log in at its server.
+    pub(crate) fn can_log_in(&self) -> bool {
+        self.0.caller.can_log_in(self.0.ticket)
+    }
+
     pub(crate) fn ticket(&self) -> Ticket {
         self.0.ticket
     }

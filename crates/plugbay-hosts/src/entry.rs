@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 /// One server of a host's file. Variables are written `${VAR}` or `${VAR:-default}`, whatever the host's own form is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -29,11 +31,66 @@ pub enum Launch {
 }
 
 /// A server behind a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Remote {
     pub url: String,
     pub kind: RemoteKind,
     pub headers: BTreeMap<String, String>,
+    /// The members `oauth`, `headersCommand` and `headersFile` of plugbay's entry.
+    pub login: Map<String, Value>,
+}
+
+/// Keys of a login whose values are secrets.
+const SECRETS: [&str; 4] = ["clientSecret", "privateKey", "assertion", "idToken"];
+
+impl Remote {
+    /// Every text in which a variable may stand.
+    pub fn texts(&self) -> Vec<&String> {
+        let login = self.login.values().flat_map(texts_of).map(|(_, text)| text);
+        std::iter::once(&self.url).chain(self.headers.values()).chain(login).collect()
+    }
+
+    /// Changes every text in which a variable may stand.
+    pub fn change_texts(&mut self, change: impl Fn(&mut String)) {
+        change(&mut self.url);
+        self.headers.values_mut().for_each(&change);
+        self.login.values_mut().for_each(|value| change_texts(value, &change));
+    }
+
+    /// The values of headers, and the secrets of the login.
+    pub fn secrets(&self) -> Vec<&String> {
+        let login = self.login.values().flat_map(texts_of);
+        let login = login.filter(|(key, _)| SECRETS.contains(key)).map(|(_, text)| text);
+        self.headers.values().chain(login).collect()
+    }
+}
+
+/// The texts in a value, each with its key.
+fn texts_of(value: &Value) -> Vec<(&str, &String)> {
+    match value {
+        Value::String(text) => vec![("", text)],
+        Value::Array(items) => items.iter().flat_map(texts_of).collect(),
+        Value::Object(members) => {
+            let mut texts = Vec::new();
+            for (key, value) in members {
+                match value {
+                    Value::String(text) => texts.push((key.as_str(), text)),
+                    other => texts.extend(texts_of(other)),
+                }
+            }
+            texts
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn change_texts(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| change_texts(item, change)),
+        Value::Object(members) => members.values_mut().for_each(|member| change_texts(member, change)),
+        _ => {}
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

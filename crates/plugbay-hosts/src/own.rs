@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     entry::{Entry, Launch, Remote, RemoteKind},
-    jsonc::Input,
+    jsonc::{self, Input},
 };
 
 /// The value of the entry's key below `mcpServers`, with its keys in the usual order.
@@ -44,6 +44,7 @@ fn remote(remote: &Remote) -> Members {
     let mut members: Members = kind.map(|kind| member("type", text(kind))).into_iter().collect();
     members.push(member("url", text(&remote.url)));
     members.extend(strings("headers", &remote.headers));
+    members.extend(remote.login.iter().map(|(key, value)| member(key, jsonc::input(value))));
     members
 }
 
@@ -85,7 +86,6 @@ fn text(text: &str) -> Input {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jsonc;
 
     #[test]
     fn an_entry_is_written_in_the_usual_order() {

@@ -1,5 +1,7 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
+#[cfg(test)]
+mod login_tests;
 mod models;
 mod scopes;
 
@@ -40,6 +42,7 @@ use crate::{
     config::{ModelSource, ServerSettings, Settings, identity},
     embeddings, files,
     log_files::LogFiles,
+    logins::{self, LoginPlaces},
     publisher::{CatalogConfig, Publisher, Reconfigure},
     sessions::{self, Common, Sessions},
     telemetry,
@@ -60,6 +63,8 @@ pub struct Environment {
     pub program: PathBuf,
     /// Where the stderr of servers goes, if it is kept.
     pub logs: Option<LogFiles>,
+    /// Where the logins at servers are kept.
+    pub logins: Option<LoginPlaces>,
     /// Hears of every call, if this is a gateway.
     pub telemetry: Option<Arc<Telemetry>>,
 }
@@ -400,7 +405,8 @@ fn views(sessions: Arc<Sessions>) -> SessionViews {
 /// The means to start the servers of this process.
 pub fn instances(environment: &Environment) -> Arc<Instances> {
     let guard = Guard::new(environment.program.clone(), vec![GUARD_COMMAND.to_owned()]);
-    Instances::new(launcher(guard, environment.logs.clone().map(LogFiles::sinks)))
+    let launcher = launcher(guard, environment.logs.clone().map(LogFiles::sinks));
+    Instances::with_credentials(launcher, logins::credentials_for(environment.logins.clone()))
 }
 
 /// The hidden command that runs the guard of child processes.

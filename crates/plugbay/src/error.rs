@@ -71,7 +71,8 @@ impl CommandError {
 
     /// A server that does not work.
     pub fn down(server: impl std::fmt::Display, failure: &Failure) -> Self {
-        let mut error = Self::failed(format!("server {server} does not work"));
+        let trouble = if failure.needs_login() { "needs a login" } else { "does not work" };
+        let mut error = Self::failed(format!("server {server} {trouble}"));
         error.details.push(Detail::StartFailure(StartFailure::from(failure)));
         if failure.remedy.is_none() {
             error = error.hint(format!("`plugbay doctor {server}` looks for the cause"));
@@ -96,9 +97,9 @@ impl From<std::io::Error> for CommandError {
 impl From<CallError> for CommandError {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Down { server, failure } | CallError::Resting { server, failure, .. } => {
-                Self::down(server, &failure)
-            }
+            CallError::Down { server, failure }
+            | CallError::NeedsLogin { server, failure }
+            | CallError::Resting { server, failure, .. } => Self::down(server, &failure),
             CallError::TimedOut { .. } => {
                 Self::failed(error.to_string()).hint("or give this call more time: --timeout 5m")
             }

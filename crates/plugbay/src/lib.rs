@@ -16,6 +16,7 @@ mod import;
 mod journal;
 mod log;
 mod log_files;
+mod logins;
 mod output;
 mod publisher;
 mod sample;

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use plugbay_auth::keychain::SessionBus;
 use plugbay_downstream::http::{Access, Address, Unguarded};
 use plugbay_hosts::known;
 use plugbay_telemetry::OtlpSettings;
@@ -22,6 +23,7 @@ use crate::{
     app::Environment,
     config::{self, Editable, Paths, Settings, WrittenEntry},
     error::CommandError,
+    logins::LoginPlaces,
     token_store::{self, Follow},
 };
 
@@ -314,8 +316,39 @@ pub fn environment_of(variables: &ProcessVariables, start: &Path) -> std::io::Re
         folder: start.to_owned(),
         program: program()?,
         logs: None,
+        logins: login_places(variables, start),
         telemetry: None,
     })
+}
+
+fn login_places(variables: &ProcessVariables, start: &Path) -> Option<LoginPlaces> {
+    let paths = Paths::detect(&|name| variables.get(name), start.to_owned());
+    let mcp_remote = variables
+        .folder("MCP_REMOTE_CONFIG_DIR")
+        .or_else(|| Some(variables.folder("HOME")?.join(".mcp-auth")));
+    let bus = SessionBus {
+        address: variables.text("DBUS_SESSION_BUS_ADDRESS"),
+        runtime_folder: variables.folder("XDG_RUNTIME_DIR"),
+    };
+    Some(LoginPlaces { folder: paths.state_folder?.join("auth"), mcp_remote, bus })
+}
+
+/// Programs that open an address in the user's browser, the best first. None: there is no screen to show it on.
+pub fn browsers() -> Vec<Vec<String>> {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let chosen = env::var("BROWSER").unwrap_or_default();
+    let mut browsers: Vec<Vec<String>> =
+        chosen.split(':').map(words).filter(|words| !words.is_empty()).collect();
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"].iter().any(|name| env::var_os(name).is_some());
+    if cfg!(target_os = "macos") {
+        browsers.push(words("open"));
+    } else if cfg!(windows) {
+        browsers.push(words("rundll32 url.dll,FileProtocolHandler"));
+    } else if has_screen {
+        browsers.extend([words("xdg-open"), words("wslview")]);
+    }
+    browsers
 }
 
 /// Which signals the standard variables of OpenTelemetry turn on; `None` for none.

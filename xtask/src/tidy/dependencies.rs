@@ -5,13 +5,17 @@ use std::process::Command;
 use super::Tree;
 
 /// Crates, and what may not be among their dependencies.
-const FORBIDDEN: [(&str, &[&str]); 5] = [
+const FORBIDDEN: [(&str, &[&str]); 6] = [
     // Whatever does input, output or waiting.
     ("plugbay-core", &["tokio", "mio", "rustix", "libc", "socket2", "hyper", "reqwest", "tracing"]),
-    ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "clap"]),
-    ("plugbay-downstream", &["plugbay-upstream", "plugbay-model", "reqwest", "clap"]),
-    ("plugbay-model", &["plugbay-upstream", "plugbay-downstream", "clap"]),
-    ("plugbay-telemetry", &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "clap"]),
+    ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"]),
+    ("plugbay-downstream", &["plugbay-upstream", "plugbay-model", "plugbay-auth", "reqwest", "clap"]),
+    ("plugbay-model", &["plugbay-upstream", "plugbay-downstream", "plugbay-auth", "clap"]),
+    (
+        "plugbay-telemetry",
+        &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"],
+    ),
+    ("plugbay-auth", &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "clap"]),
 ];
 
 pub(super) fn check(_: &Tree) -> Vec<String> {

@@ -10,12 +10,13 @@ use super::{
     },
 };
 
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "plugbay-core",
     "plugbay-upstream",
     "plugbay-downstream",
     "plugbay-model",
     "plugbay-telemetry",
+    "plugbay-auth",
     "plugbay",
 ];
 const WIRE: [&str; 2] = ["crates/plugbay-core/src/wire/", "crates/plugbay-core/src/wire.rs"];

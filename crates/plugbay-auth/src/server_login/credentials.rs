@@ -9,7 +9,7 @@ use plugbay_core::{
 };
 use tokio::time::sleep;
 
-use super::{LoginError, ServerLogin, Shared, interactive::shown_issuer, renewal::Reason};
+use super::{LoginError, ServerLogin, Shared, failure, interactive::shown_issuer, renewal::Reason};
 use crate::{
     assertion::{DpopKey, Proof},
     challenge::{self, Challenge},
@@ -50,6 +50,19 @@ impl Credentials for ServerLogin {
         })
     }
 
+    fn login_failed<'a>(&'a self, id: &'a str) -> Later<'a, Arc<Failure>> {
+        Box::pin(async move {
+            let flow = self.0.offered.lock().await.clone().filter(|flow| flow.id == id);
+            match flow {
+                Some(flow) => match flow.finished().await {
+                    Err(error) => self.0.no_login(&error),
+                    Ok(()) => std::future::pending().await,
+                },
+                None => std::future::pending().await,
+            }
+        })
+    }
+
     fn changed(&self, since: Generation) -> Later<'_, ()> {
         Box::pin(async move {
             let mut generation = self.0.generation.subscribe();
@@ -69,6 +82,7 @@ impl Credentials for ServerLogin {
     }
 
     fn generation(&self) -> Generation {
+        self.0.look();
         self.0.generation()
     }
 }
@@ -128,7 +142,7 @@ impl Shared {
                 now: self.now(),
             };
             let proof = DpopKey::from_pem(pem).and_then(|key| key.proof(&proof));
-            let proof = proof.map_err(|error| self.failure(format!("no proof of possession: {error}")))?;
+            let proof = proof.map_err(|error| failure(format!("no proof of possession: {error}")))?;
             values.push(("dpop".to_owned(), proof));
         }
         Ok(Headers { values, generation })
@@ -165,10 +179,10 @@ impl Shared {
         rejection: &Rejection<'_>,
     ) -> Result<Verdict, Arc<Failure>> {
         if found.is_some() {
-            self.known().challenge = found.clone();
+            self.known().challenge.clone_from(&found);
         }
         if rejection.attempts > MOST_ATTEMPTS {
-            return Err(self.failure("rejects the token that was issued for it").advised(self.remedy()));
+            return Err(failure("rejects the token that was issued for it").advised(self.remedy()));
         }
         let futile = self.is_futile();
         // First what needs nobody: the refresh token, at the authorization server that issued it.
@@ -187,11 +201,11 @@ impl Shared {
                 self.renew(Reason::Rejected(rejection.generation)).await?;
                 Ok(Verdict::SendAgain)
             }
-            Ok(_) if self.is_machine() => Err(self.failure("rejects the token that was issued for it")),
+            Ok(_) if self.is_machine() => Err(failure("rejects the token that was issued for it")),
             Ok(discovered) if self.adopt_mcp_remote(&discovered).await => Ok(Verdict::SendAgain),
             Ok(_) => Err(self.needs_login(None)),
             Err(DiscoveryError::Nothing) => Ok(Verdict::NotOurs),
-            Err(error) => Err(self.failure(format!("needs a login, but {error}"))),
+            Err(error) => Err(failure(format!("needs a login, but {error}"))),
         }
     }
 
@@ -229,7 +243,7 @@ impl Shared {
         if rejection.attempts > MOST_ATTEMPTS || (rejection.attempts > 1 && scopes::covers(&granted, &needed))
         {
             let what = format!("still asks for the scopes {names:?} after a login with them");
-            return Err(self.failure(what).advised("ask its operator for the rights"));
+            return Err(failure(what).advised("ask its operator for the rights"));
         }
         self.note_missing(&needed).await;
         self.known().challenge = Some(challenge.clone());
@@ -269,7 +283,9 @@ impl Shared {
 
     async fn adopt_login(&self, issuer: &str, login: Login) -> bool {
         let Ok(_lock) = self.store.lock(&self.key).await else { return false };
-        let _ = self.reload().await;
+        if self.reload().await.is_err() {
+            return false; // there may be a login, in a keychain that is locked
+        }
         let mut logins = self.known().logins.clone();
         if logins.current().is_some() {
             return true; // another process was faster

@@ -26,6 +26,8 @@ use crate::{
 
 /// How long a user may take.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a browser may take to read the last page.
+const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a login did not succeed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -73,9 +75,15 @@ impl LoginError {
                 "if its authorization server is in your own network, write \"oauth\": { \"privateNetwork\": true } into the server's entry".to_owned()
             }
             Self::Listen(_) => "choose another \"callbackPort\", or log in with --no-browser".to_owned(),
-            Self::Answer { answer: AnswerError::Denied { .. }, .. } | Self::OutOfTime => "try again".to_owned(),
             _ => return None,
         })
+    }
+}
+
+impl LoginError {
+    /// Whether the user may succeed with another attempt.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Answer { answer: AnswerError::Denied { .. }, .. } | Self::OutOfTime)
     }
 }
 
@@ -112,7 +120,7 @@ impl LoginFlow {
         let query =
             text.split_once('?').map_or(text, |(_, query)| query).split('#').next().unwrap_or_default();
         let (outcome, heard) = oneshot::channel();
-        let _ = self.arrivals.send(Arrival { query: Secret::new(query), outcome }).await;
+        let _ = self.arrivals.send(Arrival { query: Secret::new(query), outcome, shown: None }).await;
         !matches!(heard.await, Ok(Page::Stranger) | Err(_))
     }
 }
@@ -183,7 +191,7 @@ impl Shared {
         let before = logins.by_issuer.get(&discovered.server.issuer);
         let mut scopes = self.scopes_for(&discovered, before);
         scopes.extend(more.iter().filter(|scope| !scopes.contains(scope)).cloned().collect::<Vec<_>>());
-        let known = self.known_client(&logins, &discovered.server.issuer);
+        let known = before.map(|login| &login.client);
         let listen = |error: io::Error| LoginError::Listen(error.to_string());
         let callback =
             Callback::listen(self.oauth.callback_port, known.and_then(port)).await.map_err(listen)?;
@@ -194,7 +202,6 @@ impl Shared {
             bound_to: bound_to.as_deref(),
             known,
             redirect_uri: &callback.redirect_uri,
-            scopes: &scopes,
             now,
         };
         let client = client::obtain(&self.http, &server, need).await?;
@@ -211,11 +218,27 @@ impl Shared {
         let request = AuthorizationRequest::new(&server, asked)?;
         self.http.check(&request.url)?;
         let dpop = self.uses_dpop(&discovered).then(DpopKey::generate).transpose()?;
+        let is_new = known != Some(&client);
         let mut login = Login::new(client, endpoint, discovered.resource, scopes);
         login.revocation_endpoint =
             server.revocation_endpoint.clone().filter(|url| self.http.check(url).is_ok());
+        if is_new && matches!(login.client.source, ClientSource::Registered { .. }) {
+            self.keep_client(&server.issuer, &login).await;
+        }
         login.dpop_key = dpop.as_ref().map(|key| key.pem().clone());
         Ok(Prepared { callback, request, server, login, dpop })
+    }
+
+    /// Keeps a client that was registered, so that a login that is given up leaves no second one behind. The client of a
+    /// login with tokens stays: only it can renew them.
+    async fn keep_client(&self, issuer: &str, login: &Login) {
+        let Ok(_lock) = self.store.lock(&self.key).await else { return };
+        let _ = self.reload().await;
+        let mut logins = self.known().logins.clone();
+        if logins.by_issuer.get(issuer).is_none_or(|login| login.tokens.is_none()) {
+            logins.by_issuer.insert(issuer.to_owned(), login.clone());
+            self.keep(logins).await;
+        }
     }
 
     fn start(self: &Arc<Self>, prepared: Prepared) -> LoginFlow {
@@ -247,32 +270,27 @@ impl Shared {
         // It listens for as long as there is an inbox.
         tokio::spawn(callback.serve(arrivals));
         loop {
-            let Some(Arrival { query, outcome }) = inbox.recv().await else {
+            let Some(Arrival { query, outcome, shown }) = inbox.recv().await else {
                 break Err(LoginError::OutOfTime);
             };
-            let code = match request.code(query.expose()) {
-                Ok(code) => code,
+            let result = match request.code(query.expose()) {
                 Err(AnswerError::OtherState) => {
                     let _ = outcome.send(Page::Stranger);
                     continue;
                 }
-                Err(answer) => {
-                    let error = LoginError::Answer { issuer: shown_issuer(&server.issuer), answer };
-                    let _ = outcome.send(self.failed(&error));
-                    break Err(error);
-                }
+                Err(answer) => Err(LoginError::Answer { issuer: shown_issuer(&server.issuer), answer }),
+                Ok(code) => self.redeem(&code, &request, &server, login, dpop.as_ref()).await,
             };
-            let result = self.redeem(&code, &request, &server, login, dpop.as_ref()).await;
             let _ = outcome.send(match &result {
                 Ok(()) => Page::LoggedIn { server: self.key.name.clone() },
-                Err(error) => self.failed(error),
+                Err(error) => Page::Failed { server: self.key.name.clone(), why: error.to_string() },
             });
+            // A command ends with the login: the page must have reached the browser before.
+            if let Some(shown) = shown {
+                let _ = timeout(PAGE_PATIENCE, shown.notified()).await;
+            }
             break result;
         }
-    }
-
-    fn failed(&self, error: &LoginError) -> Page {
-        Page::Failed { server: self.key.name.clone(), why: error.to_string() }
     }
 
     async fn redeem(

@@ -9,10 +9,10 @@ use plugbay_core::{
 };
 use url::Url;
 
-use super::Shared;
+use super::{Shared, renewal::cannot_renew};
 use crate::{
     assertion::{self, DpopKey},
-    client::{self, Client, RegistrationError},
+    client::{self, RegistrationError},
     discovery::{self, Discovered, DiscoveryError},
     scopes::{self, ScopeSources},
     store::{Login, Logins},
@@ -47,7 +47,7 @@ impl Shared {
                 self.keep(logins).await;
                 Ok(())
             }
-            Err(MachineError::Token(error)) if !error.is_final() => Err(self.cannot_renew(&error)),
+            Err(MachineError::Token(error)) if !error.is_final() => Err(cannot_renew(&error)),
             Err(error) => {
                 let failure = Failure::new(format!("gets no token: {error}"), Vec::new());
                 Err(Arc::new(failure.with_remedy("check \"oauth\" in its entry")))
@@ -161,10 +161,5 @@ impl Shared {
         let asks = self.known().challenge.as_ref().is_some_and(|challenge| challenge.scheme == "dpop");
         let known = discovered.server.dpop_signing_alg_values_supported.iter().flatten();
         (asks || discovered.needs_dpop) && known.into_iter().any(|algorithm| algorithm == "ES256")
-    }
-
-    /// Whether this client can be the one of another login: for the answer to "who am I there".
-    pub(super) fn known_client<'a>(&self, logins: &'a Logins, issuer: &str) -> Option<&'a Client> {
-        logins.by_issuer.get(issuer).map(|login| &login.client)
     }
 }

@@ -7,7 +7,7 @@ use plugbay_core::{
     failure::{Cause, Failure},
 };
 
-use super::{Pause, Shared};
+use super::{Pause, Shared, failure};
 use crate::{
     assertion::DpopKey,
     freshness::{Freshness, freshness},
@@ -33,13 +33,12 @@ impl Shared {
     pub(super) async fn renew(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let shared = Arc::clone(self);
         let renewed = tokio::spawn(async move { shared.renew_alone(reason).await }).await;
-        renewed.unwrap_or_else(|_| Err(self.failure("the renewal of its token was interrupted")))
+        renewed.unwrap_or_else(|_| Err(failure("the renewal of its token was interrupted")))
     }
 
     async fn renew_alone(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let _alone = self.renewing.lock().await;
-        let stored =
-            |error: crate::store::StoreError| self.failure(format!("its login cannot be read: {error}"));
+        let stored = |error: crate::store::StoreError| failure(format!("its login cannot be read: {error}"));
         self.reload().await.map_err(stored)?;
         if self.is_renewed(reason) {
             return Ok(());
@@ -104,7 +103,7 @@ impl Shared {
         let (None, Some(refresh)) = (&why, refresh) else {
             return Err(self.needs_login(Some(why.as_deref().unwrap_or("its token has expired"))));
         };
-        let dpop = self.dpop_key(login)?;
+        let dpop = dpop_key(login)?;
         let request = TokenRequest {
             client: login.client.at_token_endpoint(&self.oauth),
             grant: TokenGrant::Refresh { token: &refresh },
@@ -113,8 +112,8 @@ impl Shared {
             dpop: dpop.as_ref(),
         };
         match self.endpoint(&login.token_endpoint, &issuer).request(&request).await {
-            Ok(issued) => {
-                login.tokens = Some(self.tokens(issued, login));
+            Ok(new) => {
+                login.tokens = Some(self.tokens(new, login));
                 login.rejected = None;
                 tracing::debug!(server = %self.key.name, "refreshed its token");
                 self.keep(logins).await;
@@ -130,13 +129,8 @@ impl Shared {
                 self.keep(logins).await;
                 Err(self.needs_login(Some(&error.to_string())))
             }
-            Err(error) => Err(self.cannot_renew(&error)),
+            Err(error) => Err(cannot_renew(&error)),
         }
-    }
-
-    pub(super) fn cannot_renew(&self, error: &TokenError) -> Arc<Failure> {
-        let failure = Failure::new(format!("its token cannot be renewed now: {error}"), Vec::new());
-        Arc::new(failure.with_remedy("try again soon; plugbay keeps the login"))
     }
 
     /// Writes the logins. What cannot be written is kept in memory, which is better than to lose it.
@@ -148,12 +142,6 @@ impl Shared {
 
     pub(super) fn endpoint<'a>(&'a self, url: &'a url::Url, issuer: &'a str) -> Endpoint<'a> {
         Endpoint { http: &self.http, url, issuer, now: self.now() }
-    }
-
-    /// The key that tokens of this login are bound to.
-    pub(super) fn dpop_key(&self, login: &Login) -> Result<Option<DpopKey>, Arc<Failure>> {
-        let key = login.dpop_key.clone().map(DpopKey::from_pem).transpose();
-        key.map_err(|error| self.failure(format!("its token is bound to a key that is of no use: {error}")))
     }
 
     /// What was issued, with what the answer left out.
@@ -180,4 +168,15 @@ impl Shared {
         };
         self.endpoint(url, issuer).revoke(&login.client.at_token_endpoint(&self.oauth), token, hint).await
     }
+}
+
+pub(super) fn cannot_renew(error: &TokenError) -> Arc<Failure> {
+    let failure = Failure::new(format!("its token cannot be renewed now: {error}"), Vec::new());
+    Arc::new(failure.with_remedy("try again soon; plugbay keeps the login"))
+}
+
+/// The key that tokens of this login are bound to.
+fn dpop_key(login: &Login) -> Result<Option<DpopKey>, Arc<Failure>> {
+    let key = login.dpop_key.clone().map(DpopKey::from_pem).transpose();
+    key.map_err(|error| failure(format!("its token is bound to a key that is of no use: {error}")))
 }

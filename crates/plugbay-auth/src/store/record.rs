@@ -87,19 +87,29 @@ impl Login {
         self.hidden
     }
 
-    /// Removes all secrets, and returns them as text.
-    pub(super) fn take_secrets(&mut self) -> String {
+    /// All secrets as text, if there are any.
+    pub(super) fn secrets(&self) -> Option<String> {
         let secrets = Secrets {
-            client: self.client.secret.take().map(exposed),
-            dpop_key: self.dpop_key.take().map(exposed),
-            refresh: self.tokens.as_mut().and_then(|tokens| tokens.refresh.take()).map(exposed),
-            access: self
-                .tokens
-                .as_mut()
-                .map(|tokens| exposed(std::mem::replace(&mut tokens.access, Secret::new("")))),
+            client: self.client.secret.clone().map(exposed),
+            dpop_key: self.dpop_key.clone().map(exposed),
+            access: self.tokens.as_ref().map(|tokens| exposed(tokens.access.clone())),
+            refresh: self.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()).map(exposed),
         };
+        if secrets == Secrets::default() {
+            return None;
+        }
+        serde_json::to_string(&secrets).ok()
+    }
+
+    /// Removes the secrets, which are in the keychain.
+    pub(super) fn hide(&mut self) {
+        self.client.secret = None;
+        self.dpop_key = None;
+        if let Some(tokens) = &mut self.tokens {
+            tokens.access = Secret::new("");
+            tokens.refresh = None;
+        }
         self.hidden = true;
-        serde_json::to_string(&secrets).unwrap_or_default()
     }
 
     /// Puts the secrets back. Without them there are no tokens.
@@ -118,7 +128,7 @@ impl Login {
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, PartialEq, Serialize, Deserialize)]
 struct Secrets {
     client: Option<String>,
     dpop_key: Option<String>,

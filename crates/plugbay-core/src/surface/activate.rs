@@ -149,7 +149,7 @@ impl State {
             Self::Warming => ServerState::Warming,
             Self::Ready => ServerState::Ready,
             Self::Active => ServerState::Active,
-            Self::Failed(_) => ServerState::Error,
+            Self::Failed(failure) => ServerState::of_failure(failure),
         }
     }
 }

@@ -97,7 +97,8 @@ pub fn failed_unlisted<'a>(snapshot: &'a Snapshot, server: &ServerName) -> Optio
 /// Without its stderr, which may differ each time.
 pub(super) fn does_not_work(failure: &Failure) -> String {
     let remedy = failure.remedy.as_ref().map(|remedy| format!("; try: {remedy}")).unwrap_or_default();
-    format!("does not work: {}{remedy}", failure.what)
+    let claim = if failure.needs_login() { "" } else { "does not work: " };
+    format!("{claim}{}{remedy}", failure.what)
 }
 
 fn reason(server: &ServerName, failure: &Failure) -> String {

@@ -35,7 +35,8 @@ pub enum Bridge {
     /// Both speak the same era, so nothing is kept for it.
     #[default]
     Direct,
-    /// A modern host sends its request again; the legacy server's part of the call goes on meanwhile.
+    /// A modern host sends its request again; the legacy server's part of the call goes on meanwhile. So does a call that
+    /// waits for a login, whatever era its server speaks.
     HostReturns,
     /// A modern server is sent the request again with the legacy host's answers.
     Repeat(Box<RepeatedCall>),

@@ -288,6 +288,14 @@ impl<H, R> CallTable<H, R> {
         }
     }
 
+    /// Whether the host of a call can be asked to open a URL in the middle of it.
+    pub fn opens_urls(&self, sent: Ticket) -> bool {
+        let Some(Entry::Call(call)) = self.call_of(sent).and_then(|ticket| self.entries.get(&ticket)) else {
+            return false;
+        };
+        call.capabilities.url && (call.era == Era::Legacy || matches!(call.bridge, Bridge::HostReturns))
+    }
+
     /// Whether the call that was sent under this ticket goes on.
     pub fn contains(&self, sent: Ticket) -> bool {
         self.call_of(sent).is_some()

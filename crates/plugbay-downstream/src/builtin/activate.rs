@@ -106,7 +106,7 @@ async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutco
         let state = down.get(&switch.server).map_or(state, |failure| State::Failed(Arc::clone(failure)));
         match (state, listed_elsewhere(snapshot.mode_of(&switch.server, &view))) {
             (State::Failed(failure), _) => {
-                outcome.failed.push(format!("{} does not work: {}", switch.server, failure.with_advice()));
+                outcome.failed.push(format!("{} {}", switch.server, failure.of_server()));
             }
             (_, Some(place)) => outcome.done.push(format!("{}: {place}", switch.server)),
             (State::Warming, None) => {

@@ -57,7 +57,7 @@ fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, Stri
     let server = server_meant(request, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
     match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
         (Some(_), _) => Ok(server),
-        (None, Some(failure)) => Err(format!("{server} does not work: {}", failure.with_advice())),
+        (None, Some(failure)) => Err(format!("{server} {}", failure.of_server())),
         (None, None) => Err(format!("{server} has not listed its tools yet; try again")),
     }
 }

@@ -76,7 +76,7 @@ fn unlisted(snapshot: &Snapshot, server: &ServerName, down: &Down) -> Option<Str
     }
     // A server that is slow to start is not reported as failed.
     Some(match snapshot.catalog.failure(server).or(down.get(server)) {
-        Some(failure) => format!("{server} does not work: {}", failure.with_advice()),
+        Some(failure) => format!("{server} {}", failure.of_server()),
         None => format!("{server} has not listed its tools yet; try again soon"),
     })
 }
@@ -172,7 +172,7 @@ enum SuiteCall {
 
 fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<SuiteCall, String> {
     if let (None, Some(failure)) = (snapshot.catalog.get(server), snapshot.catalog.failure(server)) {
-        return Err(format!("{server} does not work: {}", failure.with_advice()));
+        return Err(format!("{server} {}", failure.of_server()));
     }
     let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let agent = |name: &str| {

@@ -62,6 +62,14 @@ impl Caller for Session {
         }
     }
 
+    /// Only for a host on this machine: what it may do with a login, the user of plugbay may.
+    fn can_log_in(&self, call: Ticket) -> bool {
+        match self.kind {
+            SessionKind::OnlyHost | SessionKind::Window => self.gateway.suspended.opens_urls(call),
+            SessionKind::OneOfMany | SessionKind::SingleRequest => false,
+        }
+    }
+
     fn withdrawn(&self, during: Option<Ticket>, request: Ticket, notification: Draft) {
         self.withdraw(request, &notification);
         if let Some(ticket) = during {

@@ -60,10 +60,14 @@ impl HostCall {
         observed: Option<Observed>,
     ) -> NewCall<Self> {
         let RequestContext { session, request, era, .. } = context;
-        let bridge = bridge(request, era, server_era, route, draft);
         let capabilities = match era {
             Era::Legacy => session.client_capabilities(),
             Era::Modern => request.client_capabilities(),
+        };
+        let bridge = match bridge(request, era, server_era, route, draft) {
+            // A modern server asks in its results, but plugbay may ask for a login before that.
+            Bridge::Direct if era == Era::Modern && capabilities.url => Bridge::HostReturns,
+            bridge => bridge,
         };
         let host = match bridge {
             Bridge::HostReturns => Self::returning(context, route, capabilities, observed),

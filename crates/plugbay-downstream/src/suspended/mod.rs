@@ -203,6 +203,13 @@ impl SuspendedCalls {
         true
     }
 
+    /// Whether the host of a call can be asked to open a URL.
+    pub(crate) fn opens_urls(&self, sent: Ticket) -> bool {
+        let state = self.lock();
+        let comes_back = || state.table.host(sent).is_some_and(|host| host.era == Era::Legacy);
+        state.table.opens_urls(sent) && (self.seal.is_some() || comes_back())
+    }
+
     /// Where the host of a call waits.
     pub(crate) fn host(&self, sent: Ticket) -> Option<HostCall> {
         self.lock().table.host(sent).cloned()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{ProblemKind, tree::Tree, variables::Translator};
+use super::{ProblemKind, login, tree::Tree, variables::Translator};
 use crate::{
     entry::{Entry, Launch, Remote, RemoteKind},
     known::{Host, Phase, Unit},
@@ -146,7 +146,8 @@ impl Fields<'_> {
             _ if key == "httpUrl" => RemoteKind::Http,
             _ => RemoteKind::Unsaid,
         };
-        Ok(Launch::Remote(Remote { url, kind, headers }))
+        let login = login::members(self.values, &mut self.names);
+        Ok(Launch::Remote(Remote { url, kind, headers, login }))
     }
 
     fn settings(&mut self, entry: &mut Entry) -> Result<(), Rejection> {
@@ -184,7 +185,7 @@ impl Fields<'_> {
         }
         if ["oauth", "auth", "authProviderType"].iter().any(is_set) {
             self.names.note(
-                "the host logs in to this server itself; the login does not move with the entry".into(),
+                "the host's own login does not move with the entry: log in to this server once more".into(),
             );
         }
     }

@@ -1,6 +1,7 @@
 //! The servers in a host's file.
 
 mod fields;
+mod login;
 pub(crate) mod tree;
 mod variables;
 pub(crate) mod yaml;

@@ -35,11 +35,15 @@ impl ServerCredentials {
         &self.source
     }
 
-    #[allow(dead_code, reason = "the actor will wait for it")]
     /// Ends when there are other credentials than those that last needed a login.
     pub(crate) fn changed(self: &Arc<Self>) -> Later<'static, ()> {
         let (source, since) = (Arc::clone(&self.source), *self.lock());
         Box::pin(async move { source.changed(since).await })
+    }
+
+    /// Whether there are other credentials than those that last needed a login.
+    pub(crate) fn have_changed(&self) -> bool {
+        self.source.generation() != *self.lock()
     }
 
     /// Sends a request. If the server rejects its credentials, it has not carried it out: the request is sent again
@@ -132,9 +136,11 @@ fn with_headers(mut request: Request, headers: &Headers) -> Result<Request, Tran
     let mut added = HeaderMap::new();
     for (name, value) in &headers.values {
         // Neither is shown: both may come from a program.
-        let invalid = |_: ()| TransportError::Unusable("its credentials are no valid HTTP headers");
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(()))?;
-        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| invalid(()))?;
+        let header = HeaderName::from_bytes(name.as_bytes()).ok();
+        let value = HeaderValue::from_str(value.expose()).ok();
+        let (Some(name), Some(mut value)) = (header, value) else {
+            return Err(TransportError::Unusable("its credentials are no valid HTTP headers"));
+        };
         value.set_sensitive(true);
         added.append(name, value);
     }

@@ -13,7 +13,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
@@ -66,6 +70,22 @@ struct InFlight {
     task: AbortHandle,
     /// A subscription, which ends only with the link.
     lasting: bool,
+    parked: Parked,
+}
+
+/// A request that the server has rejected, while it waits for a login. Whoever takes it out sends it.
+// A std mutex: held for a swap.
+#[derive(Debug, Clone, Default)]
+struct Parked(Arc<Mutex<Option<Bytes>>>);
+
+impl Parked {
+    fn put(&self, message: Bytes) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+
+    fn take(&self) -> Option<Bytes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// An event in one of the connections of a link.
@@ -138,10 +158,12 @@ impl HttpLink {
         if self.lost.is_some() {
             return self.unsent.push((ticket, message));
         }
+        let parked = Parked::default();
+        let (peer, to_link) = (Arc::clone(&self.peer), self.to_link.clone());
+        let request = post::Outgoing { peer, ticket, to_link, parked: parked.clone() };
         if self.peer.flavour == Flavour::PlainApi {
-            let asking = plain_api::request(Arc::clone(&self.peer), ticket, message, self.to_link.clone());
-            let task = self.tasks.spawn(asking);
-            self.requests.insert(ticket, InFlight { task, lasting: false });
+            let task = self.tasks.spawn(plain_api::request(request, message));
+            self.requests.insert(ticket, InFlight { task, lasting: false, parked });
             return;
         }
         let headers = if self.peer.is_legacy() {
@@ -150,9 +172,8 @@ impl HttpLink {
             mirror::headers(&message, &self.mirrors)
         };
         let lasting = headers.lasting;
-        let posting = post::request(Arc::clone(&self.peer), ticket, message, headers, self.to_link.clone());
-        let task = self.tasks.spawn(posting);
-        self.requests.insert(ticket, InFlight { task, lasting });
+        let task = self.tasks.spawn(post::request(request, message, headers));
+        self.requests.insert(ticket, InFlight { task, lasting, parked });
     }
 
     /// Cancels a request: a modern server sees its stream close, a legacy server gets the notification, because
@@ -272,7 +293,17 @@ impl HttpLink {
         usable
     }
 
+    /// Also those that the server has rejected and that wait for a login.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
+        let Self { requests, unsent, .. } = self;
+        requests.retain(|ticket, request| match request.parked.take() {
+            Some(message) if !request.lasting => {
+                request.task.abort();
+                unsent.push((*ticket, message));
+                false
+            }
+            _ => true,
+        });
         std::mem::take(&mut self.unsent)
     }
 

@@ -16,7 +16,7 @@ use tokio::{
 use crate::process::text::{clean, error_text};
 
 use super::{
-    HttpEvent, TransportError,
+    HttpEvent, Parked, TransportError,
     events::{Events, ResumePoint},
     mirror::Headers,
     peer::{self, Flavour, Peer, is_json, is_stream},
@@ -63,39 +63,52 @@ async fn post_one(peer: &Peer, message: Bytes) -> Result<Response, TransportErro
     }
 }
 
-/// Runs a request. If it needs a login, the link is told, and it runs again when there are other credentials.
-pub(super) async fn with_login<T, F>(
-    peer: &Peer,
-    ticket: Ticket,
-    to_link: &mpsc::Sender<HttpEvent>,
-    request: impl Fn() -> F,
-) -> Result<T, TransportError>
-where
-    F: Future<Output = Result<T, TransportError>>,
-{
-    let mut logins = 0;
-    loop {
-        match request().await {
+/// A request on its way, and whom to tell of it.
+pub(super) struct Outgoing {
+    pub(super) peer: Arc<Peer>,
+    pub(super) ticket: Ticket,
+    pub(super) to_link: mpsc::Sender<HttpEvent>,
+    pub(super) parked: Parked,
+}
+
+impl Outgoing {
+    /// Sends a request. If it needs a login, the link is told, and it is sent again when there are other credentials.
+    /// `message` is what another link may send instead, if nothing has reached the server yet.
+    pub(super) async fn with_login<T, F>(
+        &self,
+        message: Option<&Bytes>,
+        send: impl Fn() -> F,
+    ) -> Result<T, TransportError>
+    where
+        F: Future<Output = Result<T, TransportError>>,
+    {
+        let mut logins = 0;
+        loop {
+            let (failure, since) = match send().await {
+                Err(TransportError::NeedsLogin { failure, since }) => (failure, since),
+                outcome => return outcome,
+            };
             // An opening fails: the actor decides when the server is opened again.
-            Err(TransportError::NeedsLogin { failure, since }) if peer.is_open() && logins < LOGINS => {
-                logins += 1;
-                let _ = to_link.send(HttpEvent::NeedsLogin { ticket, failure }).await;
-                peer.credentials_changed(since).await;
+            if !self.peer.is_open() || logins == LOGINS {
+                return Err(TransportError::NeedsLogin { failure, since });
             }
-            outcome => return outcome,
+            logins += 1;
+            if let Some(message) = message {
+                self.parked.put(message.clone());
+            }
+            let _ = self.to_link.send(HttpEvent::NeedsLogin { ticket: self.ticket, failure }).await;
+            self.peer.credentials_changed(since).await;
+            if message.is_some() && self.parked.take().is_none() {
+                return std::future::pending().await; // another link sends it
+            }
         }
     }
 }
 
 /// Posts a request and forwards everything that comes back for it.
-pub(super) async fn request(
-    peer: Arc<Peer>,
-    ticket: Ticket,
-    message: Bytes,
-    headers: Headers,
-    to_link: mpsc::Sender<HttpEvent>,
-) {
-    let mut exchange = Exchange { peer, ticket, to_link, answered: false, in_session: false };
+pub(super) async fn request(request: Outgoing, message: Bytes, headers: Headers) {
+    let ticket = request.ticket;
+    let mut exchange = Exchange { request, answered: false, in_session: false };
     let (note, rest) = match exchange.run(message.clone(), headers).await {
         Ok(rest) => (HttpEvent::Done(ticket), rest),
         Err(error) => {
@@ -103,7 +116,7 @@ pub(super) async fn request(
             (HttpEvent::Failed { ticket, message, error }, None)
         }
     };
-    let _ = exchange.to_link.send(note).await;
+    let _ = exchange.request.to_link.send(note).await;
     if let Some(mut rest) = rest {
         let _ = timeout(DRAIN_TIMEOUT, async { while let Ok(Some(_)) = rest.chunk().await {} }).await;
     }
@@ -111,9 +124,7 @@ pub(super) async fn request(
 
 /// One request and its response.
 struct Exchange {
-    peer: Arc<Peer>,
-    ticket: Ticket,
-    to_link: mpsc::Sender<HttpEvent>,
+    request: Outgoing,
     answered: bool,
     /// The request was sent in a session; another request may have opened one since.
     in_session: bool,
@@ -122,11 +133,12 @@ struct Exchange {
 impl Exchange {
     /// Returns the response if its stream is still open.
     async fn run(&mut self, message: Bytes, headers: Headers) -> Result<Option<Response>, TransportError> {
-        self.peer.ready().await;
-        self.in_session = self.peer.has_session();
-        let post = || self.peer.post(message.clone(), headers.map.clone());
-        let response = with_login(&self.peer, self.ticket, &self.to_link, post).await?;
-        if self.peer.flavour == Flavour::Sse && response.status().is_success() {
+        let peer = Arc::clone(&self.request.peer);
+        peer.ready().await;
+        self.in_session = peer.has_session();
+        let post = || peer.post(message.clone(), headers.map.clone());
+        let response = self.request.with_login(Some(&message), post).await?;
+        if peer.flavour == Flavour::Sse && response.status().is_success() {
             return Ok(None); // the response comes on the SSE stream
         }
         if is_stream(&response) {
@@ -146,7 +158,7 @@ impl Exchange {
     async fn body(&mut self, response: Response) -> Result<(), TransportError> {
         let status = response.status();
         let challenge = peer::challenge(&response);
-        let incoming = as_message(peer::body(response, self.peer.limit).await?);
+        let incoming = as_message(peer::body(response, self.request.peer.limit).await?);
         if self.is_response(&incoming) {
             return self.forward(incoming).await;
         }
@@ -165,7 +177,7 @@ impl Exchange {
     async fn stream(&mut self, mut response: Response) -> Result<Response, TransportError> {
         let mut resume_point = ResumePoint::default();
         loop {
-            let mut events = Events::new(response, self.peer.limit, &resume_point);
+            let mut events = Events::new(response, self.request.peer.limit, &resume_point);
             let broke = loop {
                 match events.next().await {
                     Ok(event) => self.forward(event.data).await?,
@@ -176,7 +188,7 @@ impl Exchange {
                 }
             };
             resume_point = events.resume_point(&resume_point);
-            if self.peer.is_modern() || resume_point.last_id.is_none() {
+            if self.request.peer.is_modern() || resume_point.last_id.is_none() {
                 return Err(broke);
             }
             response = self.resume(&mut resume_point).await.ok_or(broke)?;
@@ -187,8 +199,8 @@ impl Exchange {
         let mut failures = 0;
         loop {
             sleep(resume_point.next_attempt()).await;
-            let get = || self.peer.get(resume_point.last_id.as_ref());
-            match with_login(&self.peer, self.ticket, &self.to_link, get).await {
+            let get = || self.request.peer.get(resume_point.last_id.as_ref());
+            match self.request.with_login(None, get).await {
                 Ok(response) if is_stream(&response) => return Some(response),
                 Ok(_)
                 | Err(
@@ -210,18 +222,18 @@ impl Exchange {
         }
         let note = match incoming {
             Incoming::Message(message) if is_own_message(&message) => {
-                HttpEvent::During { ticket: self.ticket, message }
+                HttpEvent::During { ticket: self.request.ticket, message }
             }
             incoming => HttpEvent::Incoming(incoming),
         };
-        let _ = self.to_link.send(note).await;
+        let _ = self.request.to_link.send(note).await;
         Ok(())
     }
 
     fn is_response(&self, incoming: &Incoming) -> bool {
         let (Incoming::Message(message) | Incoming::NotText(message)) = incoming else { return false };
         let mut digits = itoa::Buffer::new();
-        let ours = digits.format(self.ticket.0).as_bytes();
+        let ours = digits.format(self.request.ticket.0).as_bytes();
         match Head::read_quickly(message).map(|head| head.kind) {
             Ok(Kind::Result { id } | Kind::Error { id: Some(id) }) => &message[id] == ours,
             Ok(_) => false,

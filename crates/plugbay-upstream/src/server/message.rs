@@ -88,6 +88,7 @@ pub enum Condition {
     /// It is still starting after its start time-out.
     Slow(Arc<Failure>),
     Ready,
+    /// It has failed, or needs a login.
     Error(Arc<Failure>),
 }
 
@@ -97,7 +98,7 @@ impl Condition {
             Self::Idle => ServerState::Idle,
             Self::Warming | Self::Slow(_) => ServerState::Warming,
             Self::Ready => ServerState::Ready,
-            Self::Error(_) => ServerState::Error,
+            Self::Error(failure) => ServerState::of_failure(failure),
         }
     }
 }

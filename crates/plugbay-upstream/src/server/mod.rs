@@ -120,7 +120,7 @@ impl ServerHandle {
             Transport::Http(http) => (context.credentials_for)(&spec.name, http).map(ServerCredentials::new),
             Transport::Stdio(_) => None,
         };
-        let context = ServerContext { slots, credentials, ..context };
+        let context = ServerContext { credentials, slots, ..context };
         let (status_sender, status) = watch::channel(Status::default());
         let actor = actor::Actor::new(Arc::clone(&spec), known, context, inbox, status_sender);
         tokio::spawn(actor.run());

@@ -8,9 +8,12 @@ use std::{
 use plugbay_core::surface::Effect;
 use plugbay_upstream::spec::Transport;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::{CommandError, Context};
-use crate::config::{self, Content, Diagnostic, Kind, ModelSource, Paths, ServerSettings, Settings};
+use crate::config::{
+    self, Content, Diagnostic, Kind, ModelSource, Paths, ServerSettings, Settings, WrittenEntry,
+};
 
 /// A proposal with the content of the files that it is about: an approval is for exactly this content.
 #[derive(Debug, Clone)]
@@ -30,7 +33,7 @@ impl Proposed {
         let proposal = Proposal {
             file: file.to_owned(),
             servers: settings.servers.iter().map(Launch::of).collect(),
-            besides: besides(&settings),
+            besides: [credentials(&config::entries(Some(file), paths)), besides(&settings)].concat(),
             found: found.collect(),
         };
         // Which remotes there are is no question of the file.
@@ -114,6 +117,33 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, Comman
     Ok(ExitCode::SUCCESS)
 }
 
+/// The programs that run for headers, and the files with secrets that servers or their logins get.
+fn credentials(entries: &[WrittenEntry]) -> Vec<String> {
+    let of = |entry: &WrittenEntry| {
+        let name = &entry.name;
+        let command = entry.headers_command.join(" ");
+        let command = (!command.is_empty()).then(|| format!("runs {command} for the headers of {name}"));
+        let file = entry.headers_file.iter().map(|file| format!("sends the headers in {file} to {name}"));
+        let secrets = entry
+            .oauth
+            .iter()
+            .flat_map(files)
+            .map(|file| format!("uses the secret in {file} to log in to {name}"));
+        command.into_iter().chain(file).chain(secrets).collect::<Vec<_>>()
+    };
+    entries.iter().filter(|entry| !entry.disabled).flat_map(of).collect()
+}
+
+/// The files that the settings of a login name.
+fn files(oauth: &Value) -> Vec<String> {
+    let members = oauth.as_object().into_iter().flatten();
+    let named = members.flat_map(|(key, value)| match value {
+        Value::String(file) if key.ends_with("File") => vec![file.clone()],
+        inner => files(inner),
+    });
+    named.collect()
+}
+
 /// Which models get which data, with which key, and which calls need no consent any more.
 fn besides(settings: &Settings) -> Vec<String> {
     let sends = |source: &ModelSource, what: &str| match source {
@@ -192,6 +222,29 @@ impl Launch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_approval_names_the_programs_and_files_of_credentials() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.json");
+        let text = r#"{"mcpServers": {
+            "a": {"url": "https://a.example", "headersCommand": ["./h.sh", "${KEY}"]},
+            "b": {"url": "https://b.example", "headersFile": "~/h"},
+            "c": {"url": "https://c.example", "oauth": {"clientId": "x", "clientSecretFile": "${HOME}/s", "privateKeyFile": "k.pem"}},
+            "d": {"url": "https://d.example", "headersFile": "d", "disabled": true}}}"#;
+        std::fs::write(&file, text).unwrap();
+        let paths =
+            Paths { user_file: None, state_folder: None, home: None, start: folder.path().to_owned() };
+        let proposed = Proposed::of(&file, &paths).unwrap();
+        assert!(proposed.diagnostics.is_empty(), "{:?}", proposed.diagnostics);
+        let expected = [
+            "runs ./h.sh ${KEY} for the headers of a",
+            "sends the headers in ~/h to b",
+            "uses the secret in ${HOME}/s to log in to c",
+            "uses the secret in k.pem to log in to c",
+        ];
+        assert_eq!(proposed.proposal.besides, expected);
+    }
 
     #[test]
     fn a_masked_url_has_no_user_path_or_query() {

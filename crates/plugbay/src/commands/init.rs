@@ -90,7 +90,7 @@ fn typed(ask: &mut dyn FnMut(&str) -> Option<String>) -> Vec<Entry> {
 
 fn launched(name: &str, line: &str) -> Option<Entry> {
     if line.starts_with("http://") || line.starts_with("https://") {
-        let remote = Remote { url: line.to_owned(), kind: RemoteKind::Unsaid, headers: BTreeMap::new() };
+        let remote = Remote { url: line.to_owned(), kind: RemoteKind::Unsaid, ..Remote::default() };
         return Some(Entry::new(name, Launch::Remote(remote)));
     }
     let mut words = words(line).into_iter();

@@ -1,6 +1,6 @@
 //! `plugbay list`: every server, how it is, what it has and what that costs.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use plugbay_core::{
     era::Era,
@@ -166,7 +166,7 @@ impl Look<'_> {
             shadowed: names.shadowed.clone(),
         };
         context.output.show(&overview);
-        overview.servers.iter().any(|row| row.state == ServerState::Error)
+        overview.servers.iter().any(|row| row.state.is_trouble())
     }
 
     fn show_detail(&self, context: &Context, name: &ServerName) -> bool {
@@ -193,15 +193,15 @@ impl Look<'_> {
             prompts: offer.map_or(0, |offer| offer.prompts.len()),
         };
         context.output.show(&detail);
-        detail.row.state == ServerState::Error
+        detail.row.state.is_trouble()
     }
 
     fn row(&self, server: &ServerSettings, ledger: &Ledger) -> Row {
         let name = &server.name;
         let Cost { tools, tokens } = ledger.by_server().get(name).copied().unwrap_or_default();
-        let trouble = match &server.spec {
-            Err(reason) => Some(StartFailure::from(&Failure::new(reason, Vec::new()))),
-            Ok(_) => self.failures.get(name).map(|failure| StartFailure::from(&**failure)),
+        let failure = match &server.spec {
+            Err(reason) => Some(Arc::new(Failure::new(reason, Vec::new()))),
+            Ok(_) => self.failures.get(name).cloned(),
         };
         let dialect = self.snapshot.catalog.get(name).map(|entry| entry.offer.dialect);
         let era = dialect.map(|dialect| dialect.era);
@@ -210,8 +210,8 @@ impl Look<'_> {
             (true, false) => ServerKind::Remote,
             (true, true) => ServerKind::PlainApi,
         };
-        let state = match (&trouble, era) {
-            (Some(_), _) => ServerState::Error,
+        let state = match (&failure, era) {
+            (Some(failure), _) => ServerState::of_failure(failure),
             (None, Some(_)) => ServerState::Ready,
             (None, None) => ServerState::Warming,
         };
@@ -222,7 +222,7 @@ impl Look<'_> {
             tokens,
             era,
             kind,
-            trouble,
+            trouble: failure.map(|failure| StartFailure::from(&*failure)),
             was_shown: self.names_all && server.spec.is_err(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod add;
 pub mod approve;
+pub mod auth;
 pub mod call;
 pub mod completions;
 pub mod daemon;

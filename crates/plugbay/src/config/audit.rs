@@ -48,7 +48,8 @@ pub(super) fn settings(
     Some(AuditSettings { file: place?, rotate, keep: settings.keep.map_or(KEEP, |count| count.0) })
 }
 
-fn absolute(file: &str, folder: &Path, env: Env<'_>) -> PathBuf {
+/// The path below the home folder or below `folder`, unless it is absolute.
+pub(super) fn absolute(file: &str, folder: &Path, env: Env<'_>) -> PathBuf {
     match (file.strip_prefix("~/"), env("HOME")) {
         (Some(below), Some(home)) => Path::new(&home).join(below),
         _ => folder.join(file),

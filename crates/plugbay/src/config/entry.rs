@@ -4,7 +4,6 @@ use std::{cell::RefCell, collections::BTreeMap, path::Path};
 
 use jsonc_parser::common::Range;
 use plugbay_core::{
-    credentials::CredentialSource,
     exposure::{Exposure, Suite},
     name::ServerName,
     policy::{Patterns, Policy},
@@ -13,7 +12,7 @@ use plugbay_core::{
 use plugbay_upstream::spec::{HttpFlavour, HttpSpec, References, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
-    Env, ServerSettings, SharingSettings,
+    Env, LoginSettings, ServerSettings, SharingSettings, credentials,
     diagnostic::{Kind, quote},
     expand::{ExpandError, FOLDERS, expand},
     pass_env::PassEnv,
@@ -38,6 +37,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) denied: Option<&'a Filter>,
     /// Which tools of remotes hosts see, where a remote says nothing itself.
     pub(super) remote_tools: Option<&'a Filter>,
+    /// plugbay's client id metadata document, for servers that have none of their own.
+    pub(super) logins: &'a LoginSettings,
     pub(super) env: Env<'a>,
 }
 
@@ -284,6 +285,13 @@ fn http(
         let token = variable_value(variable, around.env, report);
         add("Authorization", token.map(|token| format!("Bearer {token}")));
     }
+    let has_authorization = server.bearer_token.is_some()
+        || [&server.headers, &server.env_headers]
+            .into_iter()
+            .flatten()
+            .flat_map(BTreeMap::keys)
+            .any(|header| is_authorization(header));
+    let credentials = credentials::source(server, has_authorization, around, report);
     let ca_file = match &own.ca_file {
         Some(path) => Some(around.folder.join(fill(path, around.env, report)?)),
         None => None,
@@ -294,8 +302,12 @@ fn http(
         report.error(url.at, "not the address of an HTTP server", remedy_for_address(&address));
         return None;
     }
-    let (headers, credentials) = (headers?, CredentialSource::Headers);
+    let (headers, credentials) = (headers?, credentials?);
     Some(Transport::Http(HttpSpec { url: address, headers, credentials, flavour, ca_file, remote: false }))
+}
+
+fn is_authorization(header: &str) -> bool {
+    header.eq_ignore_ascii_case("Authorization")
 }
 
 /// The address of a database or another service is not one of an MCP server.

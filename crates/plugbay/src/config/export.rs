@@ -4,11 +4,13 @@ use std::{collections::BTreeMap, path::Path};
 
 use plugbay_hosts::{Launch, Remote, RemoteKind};
 use plugbay_upstream::spec::HttpFlavour;
+use serde_json::{Map, Value, json};
 
 use super::{
     Diagnostic,
     entry::{is_disabled, tuning},
     files::{Files, Origin},
+    oauth::{CommandLine, Part, Scopes},
     paths::Paths,
     raw::{Entry, Filter, Plugbay, Server},
     read::At,
@@ -66,7 +68,9 @@ fn describe(entry: &Entry, folder: &Path, origin: Origin) -> Option<plugbay_host
 fn launch(server: &Server, folder: &Path, origin: Origin) -> Option<Launch> {
     let reach = server.reach.as_ref().map(|At { value: Word(reach), .. }| *reach);
     match (reach, &server.url) {
-        (None | Some(Reach::Http(_)), Some(url)) => Some(Launch::Remote(remote(server, &url.value, reach))),
+        (None | Some(Reach::Http(_)), Some(url)) => {
+            Some(Launch::Remote(remote(server, &url.value, reach, folder)))
+        }
         _ => process(server, folder, origin),
     }
 }
@@ -85,7 +89,7 @@ fn process(server: &Server, folder: &Path, origin: Origin) -> Option<Launch> {
     Some(Launch::Process { command, args: words.collect(), env: values(server.env.as_ref()), cwd })
 }
 
-fn remote(server: &Server, url: &str, reach: Option<Reach>) -> Remote {
+fn remote(server: &Server, url: &str, reach: Option<Reach>, folder: &Path) -> Remote {
     let kind = match reach {
         Some(Reach::Http(HttpFlavour::Sse)) => RemoteKind::Sse,
         Some(Reach::Http(HttpFlavour::Streamable)) => RemoteKind::Http,
@@ -96,7 +100,35 @@ fn remote(server: &Server, url: &str, reach: Option<Reach>) -> Remote {
     headers.extend(variables.map(|(name, variable)| (name.clone(), format!("${{{}}}", variable.value))));
     let token = server.bearer_token.as_ref().map(|variable| format!("Bearer ${{{}}}", variable.value));
     headers.extend(token.map(|token| ("Authorization".to_owned(), token)));
-    Remote { url: url.to_owned(), kind, headers }
+    Remote { url: url.to_owned(), kind, headers, login: login(server, folder) }
+}
+
+/// Where further credentials come from. Its files are where they were.
+fn login(server: &Server, folder: &Path) -> Map<String, Value> {
+    let whole = |path: &str| match path {
+        path if path.starts_with("~/") || path.starts_with("${") => path.to_owned(),
+        path => folder.join(path).to_string_lossy().into_owned(),
+    };
+    let write = |part: Part, text: &str| if part == Part::File { whole(text) } else { text.to_owned() };
+    let mut oauth = server.oauth.as_ref().map_or_else(|| json!({}), |oauth| oauth.value.value(&write));
+    if let (Value::Object(oauth), Some(Scopes(scopes))) = (&mut oauth, &server.scopes) {
+        oauth.entry("scopes").or_insert_with(|| json!(scopes));
+    }
+    let mut login = Map::new();
+    if oauth != json!({}) {
+        login.insert("oauth".to_owned(), oauth);
+    }
+    if let Some(At { value: CommandLine(words), .. }) = &server.headers_command {
+        let words = words.iter().enumerate().map(|(place, word)| match word.value.as_str() {
+            program if place == 0 && program.contains('/') => whole(program),
+            word => word.to_owned(),
+        });
+        login.insert("headersCommand".to_owned(), words.collect());
+    }
+    login.extend(
+        server.headers_file.as_ref().map(|file| ("headersFile".to_owned(), whole(&file.value).into())),
+    );
+    login
 }
 
 fn values(values: Option<&BTreeMap<String, At<String>>>) -> BTreeMap<String, String> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use plugbay_core::credentials::CredentialSource;
 use plugbay_upstream::spec::{ServerSpec, Transport};
 use sha2::{Digest, Sha256};
 
@@ -23,6 +24,7 @@ pub fn identity(spec: &ServerSpec) -> String {
         Transport::Http(http) => {
             parts.extend([b"http", http.url.as_bytes()]);
             parts.extend(http.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
+            parts.extend(credentials(&http.credentials));
         }
     }
 
@@ -33,6 +35,25 @@ pub fn identity(spec: &ServerSpec) -> String {
         whole.extend(part);
     }
     hex_digest(&whole)
+}
+
+/// The credentials, as far as they tell two users apart. Names of headers have no spaces, so these cannot be one.
+fn credentials(source: &CredentialSource) -> Vec<&[u8]> {
+    match source {
+        CredentialSource::Headers => Vec::new(),
+        CredentialSource::OAuth(settings) => {
+            let client = settings.client.as_ref().map(|client| client.id.as_bytes());
+            let client = client.into_iter().flat_map(|id| [&b"login of client"[..], id]);
+            let scopes =
+                settings.scopes.iter().flatten().flat_map(|scope| [&b"scope of login"[..], scope.as_bytes()]);
+            client.chain(scopes).collect()
+        }
+        CredentialSource::Command(command) => {
+            let words = std::iter::once(&command.program).chain(&command.args).map(String::as_bytes);
+            std::iter::once(&b"headers of command"[..]).chain(words).collect()
+        }
+        CredentialSource::File(path) => vec![b"headers of file", path.as_os_str().as_encoded_bytes()],
+    }
 }
 
 pub fn hex_digest(bytes: &[u8]) -> String {

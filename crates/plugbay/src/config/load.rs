@@ -15,7 +15,7 @@ use plugbay_core::{
 };
 
 use super::{
-    Env, Limits, ServerSettings, Settings, SharingSettings, audit,
+    Env, Limits, ServerSettings, Settings, SharingSettings, audit, credentials,
     diagnostic::quote,
     edit::{Editable, Layer},
     entry::{self, Surroundings},
@@ -71,6 +71,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
     let common = Common::of(used.iter().map(|(document, _)| &document.config));
     let mut reports: Vec<Report<'_>> =
         used.iter().map(|(document, _)| Report::new(&document.source)).collect();
+    let logins = credentials::logins(&used, env, &mut reports);
     let mut outcome = Outcome::default();
     let remote_tools = remote::remote_tools(used.iter().map(|(document, _)| &document.config));
     let mut has_remote = false;
@@ -85,6 +86,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
             starts_in_folder: *origin == Origin::Project,
             denied: denied.as_ref(),
             remote_tools: remote_tools.map(|(_, tools)| &tools.value),
+            logins: &logins,
             env,
         };
         has_remote |= entry.kind == EntryKind::Remote;
@@ -123,6 +125,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         disabled: outcome.disabled,
         limits: common.limits,
         audit,
+        logins,
         list_wait: common.list_wait,
         sources,
         folders,

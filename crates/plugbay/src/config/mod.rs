@@ -10,6 +10,7 @@
 
 mod approve;
 mod audit;
+mod credentials;
 mod diagnostic;
 mod discover;
 mod document;
@@ -23,6 +24,7 @@ mod glob;
 mod identity;
 mod load;
 mod model;
+mod oauth;
 mod pass_env;
 mod paths;
 mod problems;
@@ -45,6 +47,7 @@ mod yaml;
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use plugbay_core::{
+    credentials::Placement,
     exposure::{Exposure, Mode},
     limit::CallLimits,
     name::{DEFAULT_NAME_LIMIT, ServerName},
@@ -101,6 +104,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where calls are logged for auditors, if they are.
     pub audit: Option<AuditSettings>,
+    /// What holds for the logins at all servers.
+    pub logins: LoginSettings,
     /// How long a first listing may wait for servers never seen before.
     pub list_wait: Duration,
     /// Files to watch: those that were read, and those that would be if they existed.
@@ -159,6 +164,14 @@ pub enum ModelSource {
     Remote(plugbay_model::Endpoint),
     /// The host's own model, by sampling.
     Host,
+}
+
+/// What holds for the logins at all servers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoginSettings {
+    /// The client id metadata document of plugbay. The settings of servers have it already.
+    pub client_metadata_url: Option<String>,
+    pub store: Placement,
 }
 
 #[derive(Debug, Clone)]

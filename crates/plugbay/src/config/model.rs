@@ -245,7 +245,7 @@ fn address(url: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<St
 }
 
 /// Whether the rest of an `http://` address is on this machine.
-fn is_here(rest: &str) -> bool {
+pub(super) fn is_here(rest: &str) -> bool {
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     name == "localhost" || name.starts_with("127.") || name == "[::1]"

@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
     glob,
+    oauth::{CommandLine, Logins, OAuthChoice, Scopes},
     pass_env::PassEnv,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
     remote::Remotes,
@@ -42,6 +43,8 @@ object! {
         "limits" => limits: Limits,
         /// The audit log. A project's file cannot set it.
         "audit" => audit: Audit,
+        /// What holds for the logins at all servers. A project's file cannot set it.
+        "oauth" => oauth: Logins,
         /// `true`: search mode also lists `proxy_status` and `proxy_refresh`. Both can be called in any mode.
         "adminTools" => admin_tools: bool,
         /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.
@@ -89,6 +92,14 @@ object! {
         "env_http_headers" => env_headers: BTreeMap<String, At<String>>,
         /// The environment variable with a bearer token for `url`.
         "bearer_token_env_var" => bearer_token: At<String>,
+        /// The login at `url`, by OAuth; `false` for none. Default: plugbay logs in if the server asks for it, unless the entry has an `Authorization` header.
+        "oauth" | "auth" => oauth: At<OAuthChoice>,
+        /// The scopes to ask for at a login. Better: `oauth.scopes`.
+        "scopes" | "oauthScopes" => scopes: Scopes,
+        /// A program that prints headers for `url` as a JSON object, and its arguments, with `${VAR}` expanded. plugbay uses no shell, and runs it again when the server rejects them. It starts in this file's folder, or in `cwd`.
+        "headersCommand" | "headersHelper" => headers_command: At<CommandLine>,
+        /// A file with headers for `url`, as a JSON object or as lines `Name: value`, relative to this file's folder or with `~/`. plugbay reads it again when it changes.
+        "headersFile" => headers_file: At<String>,
         /// `true`: plugbay ignores the server.
         "disabled" => disabled: bool,
         /// `false`: plugbay ignores the server.
@@ -110,7 +121,7 @@ object! {
     }
     ignored: [
         "name", "description", "displayName", "icon", "source", "settings", "trust", "alwaysAllow",
-        "autoApprove", "alwaysLoad", "deferTools", "oauth", "auth", "authProviderType", "scopes", "gallery", "version", "bundled",
+        "autoApprove", "alwaysLoad", "deferTools", "oauth_resource", "authProviderType", "gallery", "version", "bundled",
     ]
     inner: "plugbay", Plugbay
 }

@@ -14,6 +14,7 @@ use super::{
     Env,
     diagnostic::Kind,
     document::{self, Document},
+    oauth::{CommandLine, OAuthChoice},
     raw::{ConfigFile, Entry, EntryKind, Filter, Plugbay, Server, Servers},
     read::{At, Overlay, Read, as_object, given_twice, key_range, object},
     report::Report,
@@ -26,7 +27,7 @@ const REMOTE_TOKEN: &str = "PLUGBAY_REMOTE_TOKEN";
 /// Stands for the file of remotes that no file names.
 const COMMAND_LINE: &str = "--remote or PLUGBAY_REMOTE";
 /// `workingDirectory` for the folder that the host works in.
-const PROJECT_ROOT: &str = "project_root";
+pub(super) const PROJECT_ROOT: &str = "project_root";
 
 const NO_REMOTE: &str = "`remoteTools` names tools of a remote, but there is no remote";
 const ADD_REMOTE: &str = "add it to this file as \"remotes\": { \"team\": { \"url\": \"https://HOST\" } }, or set PLUGBAY_REMOTE to its address; `plugbay serve` also takes `--remote https://HOST`";
@@ -42,6 +43,12 @@ object! {
         "token" => token: At<String>,
         /// The environment variable with a bearer token for the remote.
         "bearer_token_env_var" => bearer_token: At<String>,
+        /// The login at the remote, by OAuth; `false` for none. Default: plugbay logs in if the remote asks for it, unless the entry has an `Authorization` header.
+        "oauth" => oauth: At<OAuthChoice>,
+        /// A program that prints headers for the remote as a JSON object, and its arguments. plugbay uses no shell, and runs it again when the remote rejects them.
+        "headersCommand" => headers_command: At<CommandLine>,
+        /// A file with headers for the remote, as a JSON object or as lines `Name: value`, relative to this file's folder or with `~/`. plugbay reads it again when it changes.
+        "headersFile" => headers_file: At<String>,
         /// Only these tools, by the names that the remote shows or by their own names behind `server__`; `*` matches any characters. Default: `remoteTools`, or all.
         "tools" => tools: Filter,
         /// `true`: plugbay ignores the remote.
@@ -102,6 +109,9 @@ impl Remote {
             url: self.url,
             headers: Some(headers),
             bearer_token: self.bearer_token,
+            oauth: self.oauth,
+            headers_command: self.headers_command,
+            headers_file: self.headers_file,
             tools: self.tools,
             disabled: self.disabled,
             enabled: self.enabled,

@@ -61,6 +61,21 @@ impl Read for CallRate {
     }
 }
 
+/// The number of a TCP port.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Port(pub(super) u16);
+
+impl Read for Port {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let Some(port) = number(value) else {
+            mismatch(value, "a number", report);
+            return None;
+        };
+        let port = whole(value, port, 1..=u16::MAX.into(), "write a port from 1 to 65535", report)?;
+        u16::try_from(port).ok().map(Self)
+    }
+}
+
 /// How many there may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count(pub(super) usize);
@@ -324,6 +339,7 @@ schema! {
     }
     CallRate: { "type": "string", "pattern": r"^\s*[1-9]\d*\s*/\s*(s|sec|second|m|min|minute|h|hour|d|day)\s*$" }
     Count: { "type": "integer", "minimum": 0, "maximum": Count::MOST }
+    Port: { "type": "integer", "minimum": 1, "maximum": u16::MAX }
     Hits: { "type": "integer", "minimum": 1, "maximum": Hits::MOST }
     Processes: { "type": "integer", "minimum": 1, "maximum": Processes::MOST }
     NameLength: { "type": "integer", "minimum": NameLength::LEAST, "maximum": NameLength::MOST }

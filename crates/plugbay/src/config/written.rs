@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     document::Document,
     entry::{is_disabled, tuning},
+    oauth::{CommandLine, Part},
     raw::{Entry, EntryKind, Filter},
     read::At,
 };
@@ -33,6 +35,14 @@ pub struct WrittenEntry {
     pub env: Vec<String>,
     /// Names only.
     pub headers: Vec<String>,
+    /// What is said about the login, without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<Value>,
+    /// The program that prints headers, and its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headers_command: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers_file: Option<String>,
     /// Patterns over tools; `None` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
@@ -59,6 +69,9 @@ impl WrittenEntry {
             cwd: server.cwd.as_ref().map(|cwd| cwd.value.clone()),
             env: server.env.iter().flat_map(|env| env.keys().cloned()).collect(),
             headers: headers(entry),
+            oauth: server.oauth.as_ref().map(|oauth| oauth.value.value(&public)),
+            headers_command: server.headers_command.iter().flat_map(|line| words_of(&line.value)).collect(),
+            headers_file: server.headers_file.as_ref().map(|file| file.value.clone()),
             allow: patterns(own.allow.as_ref()),
             deny: denied.collect(),
             problem: problem.clone(),
@@ -73,6 +86,19 @@ fn headers(entry: &Entry) -> Vec<String> {
         names.push("Authorization".to_owned());
     }
     names
+}
+
+fn words_of(CommandLine(words): &CommandLine) -> Vec<String> {
+    words.iter().map(|word| word.value.clone()).collect()
+}
+
+/// A text about the login that shows no secret.
+fn public(part: Part, text: &str) -> String {
+    match part {
+        Part::Plain | Part::File => text.to_owned(),
+        Part::Address => public_url(text),
+        Part::Secret => "…".to_owned(),
+    }
 }
 
 /// An address without its query, its fragment and its user, where secrets may be.

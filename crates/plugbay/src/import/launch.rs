@@ -53,9 +53,11 @@ fn parts(launch: &Launch) -> (Vec<String>, BTreeMap<String, String>) {
         }
         Launch::Remote(remote) => {
             let headers = remote.headers.iter();
-            let headers = headers.map(|(name, value)| (name.to_lowercase(), value.clone())).collect();
+            let headers = headers.map(|(name, value)| (name.to_lowercase(), value.clone()));
+            // No header has such a name.
+            let login = remote.login.iter().map(|(key, value)| (format!("{key}="), value.to_string()));
             // No program has an empty name.
-            (vec![String::new(), remote.url.trim_end_matches('/').to_owned()], headers)
+            (vec![String::new(), remote.url.trim_end_matches('/').to_owned()], headers.chain(login).collect())
         }
     }
 }

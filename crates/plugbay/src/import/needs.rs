@@ -23,7 +23,7 @@ pub fn needs(entry: &Entry, env: Env<'_>) -> Needs {
         Launch::Process { command, args, env, cwd } => {
             std::iter::once(command).chain(args).chain(env.values()).chain(cwd).collect()
         }
-        Launch::Remote(remote) => std::iter::once(&remote.url).chain(remote.headers.values()).collect(),
+        Launch::Remote(remote) => remote.texts(),
     };
     let mut variables: Vec<String> = texts.into_iter().flat_map(|text| unset_variables(text, env)).collect();
     // A pattern may well match nothing.
@@ -39,7 +39,8 @@ pub fn needs(entry: &Entry, env: Env<'_>) -> Needs {
 fn lacks_credentials(remote: &Remote) -> bool {
     let host = remote.url.split_once("://").map_or("", |(_, rest)| rest);
     let local = ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start));
-    remote.headers.is_empty() && !local && !remote.url.contains(['?', '@'])
+    let has_source = ["headersCommand", "headersFile"].iter().any(|key| remote.login.contains_key(*key));
+    remote.headers.is_empty() && !has_source && !local && !remote.url.contains(['?', '@'])
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn remote(name: &str, url: &str) -> Entry {
-        let remote = Remote { url: url.to_owned(), kind: RemoteKind::Unsaid, headers: BTreeMap::new() };
+        let remote = Remote { url: url.to_owned(), kind: RemoteKind::Unsaid, ..Remote::default() };
         Entry::new(name, Launch::Remote(remote))
     }
 

@@ -88,10 +88,7 @@ fn fill(entry: &mut Entry, replace: impl Fn(&str) -> String) {
             each(command);
             args.iter_mut().chain(env.values_mut()).chain(cwd).for_each(each);
         }
-        Launch::Remote(remote) => {
-            each(&mut remote.url);
-            remote.headers.values_mut().for_each(each);
-        }
+        Launch::Remote(remote) => remote.change_texts(each),
     }
 }
 

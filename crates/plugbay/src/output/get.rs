@@ -1,5 +1,7 @@
 //! One server's entry.
 
+use serde_json::Value;
+
 use super::{
     Style, View, approve::quote, clean::visible, explain::trouble, one_line, table::wrap, units::plural,
 };
@@ -41,11 +43,40 @@ fn written(entry: &WrittenEntry) -> Vec<Labelled> {
         ("folder", text(&entry.cwd)),
         ("env", list(&entry.env)),
         ("headers", list(&entry.headers)),
+        ("headers", header_source(entry)),
+        ("login", entry.oauth.as_ref().map(login).unwrap_or_default()),
         ("allow", list(entry.allow.as_deref().unwrap_or_default())),
         ("deny", list(&entry.deny)),
         ("problem", entry.problem.as_deref().map(one_line).unwrap_or_default()),
     ];
     lines.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// The program or the file that has further headers.
+fn header_source(entry: &WrittenEntry) -> String {
+    let words: Vec<String> = entry.headers_command.iter().map(|word| quote(word)).collect();
+    match (&entry.headers_file, words.as_slice()) {
+        (_, [_, ..]) => format!("of the command {}", words.join(" ")),
+        (Some(file), []) => format!("of the file {}", visible(file)),
+        (None, []) => String::new(),
+    }
+}
+
+/// What the entry says about the login, key by key.
+fn login(oauth: &Value) -> String {
+    match oauth {
+        Value::Object(members) if members.is_empty() => "if the server asks for it".to_owned(),
+        Value::Object(members) => {
+            let text = |value: &Value| match value {
+                Value::String(text) => text.clone(),
+                Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+                other => other.to_string(),
+            };
+            let members = members.iter().map(|(key, value)| format!("{key}: {}", text(value)));
+            visible(&members.collect::<Vec<_>>().join(", "))
+        }
+        _ => "never".to_owned(),
+    }
 }
 
 impl Details {
@@ -105,6 +136,9 @@ mod tests {
             cwd: Some("/srv".to_owned()),
             env: words("GITHUB_TOKEN LANG"),
             headers: vec![],
+            oauth: None,
+            headers_command: vec![],
+            headers_file: None,
             allow: Some(words("get_* list_*")),
             deny: vec![],
             problem: None,
@@ -138,12 +172,20 @@ mod tests {
         let gateways = vec![InGateway { pid: 7, state: ServerState::Error, trouble: Some(trouble) }];
         let remote =
             |entry| WrittenEntry { command: vec![], url: Some("https://h/mcp".into()), cwd: None, ..entry };
+        let oauth = serde_json::json!({ "clientId": "me", "clientSecret": "…", "scopes": ["a", "b"] });
+        let remote = |entry| WrittenEntry {
+            oauth: Some(oauth.clone()),
+            headers_command: vec!["op".into(), "read x".into()],
+            ..remote(entry)
+        };
         let details = Details { tools: None, gateways, entry: remote(details().entry) };
         insta::assert_snapshot!(details.human(Style { colour: false, width: Some(80) }), @"
         github
           file     /home/u/.config/plugbay/config.jsonc:12
           url      https://h/mcp
           env      GITHUB_TOKEN, LANG
+          headers  of the command op 'read x'
+          login    clientId: me, clientSecret: …, scopes: a b
           allow    get_*, list_*
           tools    not known yet; `plugbay list` starts every server
           state    error in the gateway with pid 7

@@ -3,6 +3,7 @@
 
 mod add;
 mod approve;
+mod auth;
 mod call;
 mod clean;
 mod daemon;
@@ -197,7 +198,7 @@ fn write(mut to: impl Write, bytes: &[u8]) {
 fn state(state: ServerState) -> Cell {
     let paint = match state {
         ServerState::Idle => Style::dim,
-        ServerState::Warming => Style::warn,
+        ServerState::Warming | ServerState::NeedsLogin => Style::warn,
         ServerState::Ready | ServerState::Active => Style::good,
         ServerState::Error => Style::bad,
     };

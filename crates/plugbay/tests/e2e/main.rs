@@ -70,6 +70,15 @@ mod real_hosts {
     }
 }
 
+/// OAuth logins at a real authorization server, with a real browser.
+mod logins {
+    use super::*;
+
+    tests! {
+        oauth_at_oidc_provider: check_script("oauth.sh", &[]);
+    }
+}
+
 /// The packages of a release, installed and used. The build from packed crates takes minutes and is not among them.
 mod packaging {
     use super::*;

@@ -1,5 +1,6 @@
 //! A changed config takes effect while the host stays connected, and touches only what changed.
 
+mod credentials;
 mod general;
 mod models;
 mod remotes;
@@ -124,6 +125,14 @@ fn a_reload_of_each_remote_key_takes_effect() {
 }
 
 #[test]
+fn a_reload_of_each_key_for_credentials_takes_effect() {
+    let harness = Harness::new();
+    harness.check(&credentials::sources(&harness));
+    harness.check(&credentials::logins(&harness));
+    harness.check(&credentials::general());
+}
+
+#[test]
 fn a_reload_of_each_server_option_takes_effect() {
     let harness = Harness::new();
     harness.check(&servers::options(&harness));
@@ -214,8 +223,10 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
 }
 
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 12] = [
+const WITHOUT_ROW: [&str; 14] = [
     "audit",
+    "oauth",
+    "OAuth.idp",
     "hosts",
     "limits",
     "search",
@@ -238,6 +249,9 @@ fn every_key_of_the_schema_has_a_reload_test() {
         servers::entries(&harness),
         servers::remotes(&harness),
         remotes::rows(&harness),
+        credentials::sources(&harness),
+        credentials::logins(&harness),
+        credentials::general(),
         servers::options(&harness),
         servers::suites(),
         models::rankers(&harness),

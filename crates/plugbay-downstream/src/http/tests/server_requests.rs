@@ -270,3 +270,18 @@ async fn closing_the_resumed_connection_cancels_the_call() {
     let late = harness.ask(retry("one", 3, given, &json!({ "900": {} }))).await;
     assert!(late.body.contains("has ended"), "{late:?}");
 }
+
+/// A gateway that many share: a login there belongs to its operator.
+#[tokio::test(start_paused = true)]
+async fn a_host_over_http_is_not_asked_for_a_login() {
+    let (mut harness, session, _listener) = listening().await;
+    let mut host = harness.connect();
+    host.say(within(&session, &call(1))).await;
+    assert!(!harness.servers.forwarded().await.can_log_in());
+    let capabilities: Value = serde_json::from_str(ALL).unwrap();
+    let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: capabilities });
+    let params = format!(r#"{{"_meta":{meta},"name":"s__echo","arguments":{{}}}}"#);
+    let mut modern = harness.connect();
+    modern.say(post(&fitting("tools/call", "s__echo"), &request(2, "tools/call", &params))).await;
+    assert!(!harness.servers.forwarded().await.can_log_in());
+}

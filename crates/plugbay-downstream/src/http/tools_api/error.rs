@@ -141,7 +141,10 @@ impl Code {
 
     fn of_call(error: &CallError) -> Self {
         match error {
-            CallError::Gone(_) | CallError::Down { .. } | CallError::TaskLost { .. } => Self::ServerFailed,
+            CallError::Gone(_)
+            | CallError::Down { .. }
+            | CallError::NeedsLogin { .. }
+            | CallError::TaskLost { .. } => Self::ServerFailed,
             CallError::Resting { .. } => Self::ServerResting,
             CallError::Busy { .. } => Self::Busy,
             CallError::TimedOut { .. } => Self::Timeout,

@@ -8,6 +8,7 @@ mod ending;
 mod harness;
 mod hostile;
 mod listing;
+mod login;
 mod notifications;
 mod opening;
 mod pass_through;

@@ -10,10 +10,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use plugbay_core::{
-    exchange::Ticket,
-    wire::{Head, Incoming, Kind, Members, Span, as_message, write},
-};
+use plugbay_core::wire::{Head, Incoming, Kind, Members, Span, as_message, write};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH},
@@ -23,7 +20,7 @@ use tokio::{sync::mpsc, time::sleep};
 use super::{
     HttpEvent, TransportError,
     peer::{self, Peer},
-    post::with_login,
+    post::Outgoing,
     remote,
 };
 
@@ -51,13 +48,10 @@ struct ToolList {
 }
 
 /// Answers a request of the gateway by what the API says.
-pub(super) async fn request(
-    peer: Arc<Peer>,
-    ticket: Ticket,
-    message: Bytes,
-    to_link: mpsc::Sender<HttpEvent>,
-) {
-    match with_login(&peer, ticket, &to_link, || answer(&peer, &message)).await {
+pub(super) async fn request(request: Outgoing, message: Bytes) {
+    let Outgoing { peer, ticket, to_link, .. } = &request;
+    let ticket = *ticket;
+    match request.with_login(Some(&message), || answer(peer, &message)).await {
         Ok(response) => {
             // One line, whatever the API has sent: hosts read lines.
             let incoming = as_message(BytesMut::from(&response[..]));

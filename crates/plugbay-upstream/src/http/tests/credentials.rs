@@ -49,7 +49,7 @@ async fn every_request_has_the_current_credentials() {
     request.answer(json!({ "ok": 1 }));
     assert_eq!(harness.calls.end(call).await, r#"{"ok":1}"#);
 
-    let (_, delete) = tokio::join!(harness.handle.stop(), async {
+    let ((), delete) = tokio::join!(harness.handle.stop(), async {
         let delete = server.take("DELETE").await;
         let authorization = authorization(&delete).map(str::to_owned);
         delete.status(200);

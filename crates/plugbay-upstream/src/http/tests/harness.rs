@@ -30,7 +30,10 @@ use crate::{
     observers::Observers,
     server::{
         Command, Condition, Report, ServerContext, ServerHandle,
-        tests::harness::{Scripted, holes, text_of},
+        tests::{
+            harness::{Scripted, holes, text_of},
+            host::Host,
+        },
     },
     spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
 };
@@ -137,17 +140,22 @@ impl Harness {
     }
 
     pub(super) fn call_with(&self, tool: &str, arguments: &str) -> Ticket {
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}","arguments":{arguments}}}}}"#
-        );
-        let params = message.find("{\"_meta").expect("params")..message.len() - 1;
-        let request = holes(message, &["\"host\"", "\"token\""]);
+        let (request, params) = call(tool, arguments);
         self.forward(request, Era::Legacy, Some(params))
     }
 
     pub(super) fn forward(&self, request: Draft, era: Era, params: Option<Span>) -> Ticket {
+        self.forward_by(Arc::clone(&self.calls) as Arc<dyn Caller>, request, era, params)
+    }
+
+    /// A call of another host.
+    pub(super) fn call_by(&self, host: &Arc<Host>, tool: &str) -> Ticket {
+        let (request, params) = call(tool, "{}");
+        self.forward_by(host.clone(), request, Era::Legacy, Some(params))
+    }
+
+    fn forward_by(&self, caller: Arc<dyn Caller>, request: Draft, era: Era, params: Option<Span>) -> Ticket {
         let ticket = self.tickets.next();
-        let caller = Arc::clone(&self.calls) as Arc<dyn Caller>;
         let task_role = plugbay_core::task::TaskRole::None;
         let call = Call { ticket, caller, request, era, params, timeout: None, task_role };
         self.handle.send(Command::Forward(call));
@@ -206,6 +214,14 @@ impl Server {
         let request = self.take("tools/list").await;
         request.answer(page(tools));
     }
+}
+
+fn call(tool: &str, arguments: &str) -> (Draft, Span) {
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","id":"host","method":"tools/call","params":{{"_meta":{{"progressToken":"token"}},"name":"{tool}","arguments":{arguments}}}}}"#
+    );
+    let params = message.find("{\"_meta").expect("params")..message.len() - 1;
+    (holes(message, &["\"host\"", "\"token\""]), params)
 }
 
 pub(super) fn capabilities() -> Value {

@@ -10,6 +10,7 @@ mod get_stream;
 mod harness;
 mod hostile;
 mod legacy;
+mod login;
 mod message_limit;
 mod modern;
 mod peer;

@@ -10,7 +10,7 @@ use plugbay_core::{
     failure::{Cause, Failure},
     secret::Secret,
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub(super) const LOGIN_URL: &str = "https://auth.example/authorize?state=1";
 
@@ -24,6 +24,8 @@ pub(super) struct Script {
     /// How often headers were asked for.
     pub(super) asked: AtomicUsize,
     pub(super) logins: AtomicUsize,
+    /// The login that was begun fails.
+    pub(super) login_fails: Notify,
 }
 
 /// What a rejection of the current token leads to. One of an older token always leads to another attempt.
@@ -32,6 +34,8 @@ pub(super) enum OnRejection {
     /// There is another token at once.
     Refresh,
     NeedsLogin,
+    /// Headers cannot be had without a login, and each attempt finds other credentials that are of no use.
+    NothingHelps,
     Final,
     NotOurs,
 }
@@ -54,6 +58,7 @@ impl Script {
             rejections: Mutex::default(),
             asked: AtomicUsize::new(0),
             logins: AtomicUsize::new(0),
+            login_fails: Notify::new(),
         })
     }
 
@@ -82,6 +87,10 @@ fn failure() -> Arc<Failure> {
 impl Credentials for Script {
     fn headers<'a>(&'a self, _: Target<'a>) -> Later<'a, Result<Headers, Arc<Failure>>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.on_rejection == OnRejection::NothingHelps {
+            self.set("other");
+            return Box::pin(async { Err(failure()) });
+        }
         let (generation, token) = self.token.borrow().clone();
         let values = token.map(|token| ("Authorization".to_owned(), Secret::new(format!("Bearer {token}"))));
         let headers = Headers { values: values.into_iter().collect(), generation: Generation(generation) };
@@ -96,7 +105,7 @@ impl Credentials for Script {
             OnRejection::NotOurs => Verdict::NotOurs,
             OnRejection::Final => Verdict::Final(Arc::new(Failure::new("has no use for us", Vec::new()))),
             _ if generation != self.generation() => Verdict::SendAgain,
-            OnRejection::NeedsLogin => Verdict::NeedsLogin(failure()),
+            OnRejection::NeedsLogin | OnRejection::NothingHelps => Verdict::NeedsLogin(failure()),
             OnRejection::Refresh => {
                 self.set(&format!("fresh-{}", self.generation().0));
                 Verdict::SendAgain
@@ -109,6 +118,15 @@ impl Credentials for Script {
         let number = self.logins.fetch_add(1, Ordering::Relaxed) + 1;
         let (url, id) = (LOGIN_URL.to_owned(), format!("login-{number}"));
         Box::pin(async move { Ok(LoginOffer { url, id, message: "Log in at auth.example".to_owned() }) })
+    }
+
+    fn login_failed<'a>(&'a self, _: &'a str) -> Later<'a, Arc<Failure>> {
+        Box::pin(async move {
+            self.login_fails.notified().await;
+            Arc::new(
+                Failure::new("needs a login, but the user said no", Vec::new()).because(Cause::NeedsLogin),
+            )
+        })
     }
 
     fn changed(&self, since: Generation) -> Later<'_, ()> {

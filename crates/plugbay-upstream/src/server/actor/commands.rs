@@ -58,6 +58,7 @@ impl Actor {
                 let error = CallError::Resting { server: self.spec.name.clone(), failure, retry_in };
                 call.caller.answered(call.ticket, Answer::Failed(error));
             }
+            Admission::AwaitLogin { failure } => self.forward_after_login(call, failure),
         }
     }
 
@@ -99,7 +100,11 @@ impl Actor {
     }
 
     fn refresh(&mut self, priority: Priority) {
-        match self.lifecycle.wanted(self.now) {
+        let mut admission = self.lifecycle.wanted(self.now);
+        if matches!(admission, Admission::AwaitLogin { .. }) {
+            admission = self.lifecycle.urged(self.now); // the user may have logged in elsewhere
+        }
+        match admission {
             Admission::Ready => self.list(),
             Admission::Start => {
                 self.queue.want(priority);
@@ -109,7 +114,7 @@ impl Actor {
                 self.queue.want(priority);
                 self.hurry();
             }
-            Admission::Refuse { .. } => {}
+            Admission::Refuse { .. } | Admission::AwaitLogin { .. } => {}
         }
     }
 

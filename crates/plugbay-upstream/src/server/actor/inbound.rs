@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     era::{self, Era},
     exchange::{Answer, Caller, Ticket, Topic},
-    failure::{CallError, Failure},
+    failure::CallError,
     wire::{Fault, Head, Incoming, Kind, Malformed, Members, Span},
 };
 
@@ -56,6 +56,7 @@ impl Actor {
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
                 self.lifecycle.served(self.now);
+                self.login.served();
                 let length = message.len();
                 let answer = self.answer(ticket, &caller, message, head);
                 caller.answered(ticket, answer);
@@ -130,7 +131,7 @@ impl Actor {
                     TransportError::TooLarge => {
                         CallError::TooLarge { server, limit: self.spec.message_limit }
                     }
-                    _ => CallError::Down { server, failure: Arc::new(error.failure_of(&self.spec)) },
+                    _ => CallError::down(server, Arc::new(error.failure_of(&self.spec))),
                 };
                 caller.answered(ticket, Answer::Failed(error));
             }
@@ -140,12 +141,6 @@ impl Actor {
             Some(Waiting::Subscription) => self.subscription_lost(error),
             Some(Waiting::Nobody) | None => {}
         }
-    }
-
-    /// A request was rejected, and waits for a login.
-    fn needs_login(&mut self, ticket: Ticket, failure: Arc<Failure>) {
-        self.abandon_request(ticket);
-        self.undelivered(ticket, &TransportError::Rejected(failure));
     }
 
     /// An unusable message ends the call that it answers, if it answers one.

@@ -7,7 +7,7 @@ use plugbay_core::{
     era::Era,
     exchange::{Answer, Call, Ticket},
     failure::{CallError, Failure, Limit},
-    lifecycle::{Due, State},
+    lifecycle::{Admission, Due, State},
     start::{GiveUp, Priority},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -128,6 +128,7 @@ impl Actor {
         self.lists.restarted();
         self.subscriptions.restarted();
         self.lifecycle.started(self.now);
+        self.end_logins();
         self.forget_hosts();
         self.list();
         if self.opened.era == Some(Era::Modern) && self.opened.capabilities.item_kinds().next().is_some() {
@@ -216,15 +217,14 @@ impl Actor {
         };
         self.now = clock::now();
         self.fail(failure, unsent);
-        if self.queue.has_unsent() {
-            self.lifecycle.wanted(self.now);
+        if self.queue.has_unsent() && self.lifecycle.wanted(self.now) == Admission::Start {
             self.start();
         }
     }
 
     /// The server is gone: every caller that waits gets the reason, once. Calls that the server never
     /// received are kept for its successor, unless it keeps failing.
-    fn fail(&mut self, failure: Failure, unsent: Vec<Unsent>) {
+    pub(super) fn fail(&mut self, failure: Failure, unsent: Vec<Unsent>) {
         self.links.current = Current::Down;
         self.links.slot = None;
         self.links.start_ended();
@@ -234,9 +234,13 @@ impl Actor {
         self.lifecycle.failed(self.now, Arc::clone(&failure));
         self.tasks.server_lost(&failure);
         self.queue.started(&Err(Arc::clone(&failure)));
-        let error = CallError::Down { server: self.spec.name.clone(), failure: Arc::clone(&failure) };
-        self.queue.fail_calls(&error);
-        self.keep_for_successor(unsent);
+        let error = CallError::down(self.spec.name.clone(), Arc::clone(&failure));
+        if failure.needs_login() {
+            self.start_needs_login(&failure, unsent);
+        } else {
+            self.queue.fail_calls(&error);
+            self.keep_for_successor(unsent);
+        }
         let mut kept = self.links.in_flight_on_retired();
         kept.extend(self.queue.unsent_tickets());
         for (ticket, waiting) in self.pending.drain_but(|ticket| kept.contains(&ticket)) {
@@ -278,6 +282,7 @@ impl Actor {
         self.listen_if_due();
         self.watch_listing();
         self.expire_queued();
+        self.expire_logins();
         let busy = self.is_busy(); // also with the calls that expire now
         for (ticket, waiting, after) in self.pending.expire(self.now) {
             self.expired(ticket, waiting, after);
@@ -298,7 +303,7 @@ impl Actor {
         for (call, after) in self.queue.expire(self.now) {
             let server = self.spec.name.clone();
             let error = match self.links.slow.as_ref().or(self.remote_failure()) {
-                Some(failure) => CallError::Down { server, failure: Arc::clone(failure) },
+                Some(failure) => CallError::down(server, Arc::clone(failure)),
                 None => CallError::TimedOut { server, after, limit: Limit::Settings },
             };
             call.caller.answered(call.ticket, Answer::Failed(error));
@@ -321,6 +326,10 @@ impl Actor {
         let server = self.spec.name.clone();
         match waiting {
             Waiting::Host(caller) => {
+                if let Some(failure) = self.login_of(ticket) {
+                    self.abandon_request(ticket);
+                    return caller.answered(ticket, Answer::Failed(CallError::down(server, failure)));
+                }
                 self.cancel_request(ticket, &request::cancellation(ticket, "timed out"));
                 let Timeouts { call, call_max, .. } = self.spec.timeouts;
                 let limit = if [call, call_max].contains(&after) { Limit::Settings } else { Limit::Call };
@@ -367,13 +376,14 @@ impl Actor {
             && !self.context.host_registry.is_told(self.opened.declared, &self.opened.declared_extensions)
     }
 
-    fn end_link(&mut self) {
+    pub(super) fn end_link(&mut self) {
         self.links.end(self.spec.timeouts.shutdown);
     }
 
     pub(super) async fn stop(mut self, done: Option<oneshot::Sender<()>>) {
         let waiters: Vec<_> = done.into_iter().chain(self.drain_inbox()).collect();
         self.withdraw_all_requests();
+        self.withdraw_logins();
         let error = CallError::Gone(self.spec.name.clone());
         self.queue.fail_calls(&error);
         for (ticket, waiting) in self.pending.drain() {
@@ -390,9 +400,9 @@ impl Actor {
 
     /// Takes the commands that nobody will handle any more; returns who else waits for the stop.
     fn drain_inbox(&mut self) -> Vec<oneshot::Sender<()>> {
-        self.inbox.close();
+        self.handles.inbox.close();
         let mut waiters = Vec::new();
-        while let Ok(command) = self.inbox.try_recv() {
+        while let Ok(command) = self.handles.inbox.try_recv() {
             match command {
                 Command::Forward(call) => self.await_start(call),
                 Command::Cancel { ticket, notification } => self.cancel(ticket, &notification),
@@ -434,15 +444,20 @@ impl Actor {
     pub(super) fn publish_status(&self) {
         let condition = match self.lifecycle.state() {
             State::Idle => Condition::Idle,
-            State::Error { failure, .. } => Condition::Error(Arc::clone(failure)),
-            State::Ready { .. } if self.lists.has_listed() => Condition::Ready,
+            State::Error { failure, .. } | State::NeedsLogin { failure } => {
+                Condition::Error(Arc::clone(failure))
+            }
+            State::Ready { .. } if self.lists.has_listed() => match self.login.needed() {
+                Some(failure) => Condition::Error(Arc::clone(failure)),
+                None => Condition::Ready,
+            },
             State::Warming | State::Ready { .. } => match &self.links.slow {
                 Some(failure) => Condition::Slow(Arc::clone(failure)),
                 None => Condition::Warming,
             },
         };
         let pid = self.links.up().and_then(Link::pid);
-        let changed = self.status.send_if_modified(|status| {
+        let changed = self.handles.status.send_if_modified(|status| {
             let era = self.opened.era;
             let changed = status.condition != condition || status.pid != pid || status.era != era;
             if changed {

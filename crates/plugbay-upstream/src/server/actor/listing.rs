@@ -92,6 +92,7 @@ impl Actor {
             tracing::warn!(server = %self.spec.name, "plugbay uses only the first {ITEM_LIMIT} of its tools");
         }
         let changed_meanwhile = self.lists.completed(self.now);
+        self.login.served();
         self.links.start_ended();
         self.links.trim_later(self.now);
         let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;

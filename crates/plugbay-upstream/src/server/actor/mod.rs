@@ -8,6 +8,7 @@ mod inbound;
 mod lifecycle;
 mod links;
 mod listing;
+mod login;
 mod notifications;
 mod server_requests;
 mod start;
@@ -21,6 +22,7 @@ use std::{
 
 use plugbay_core::{
     catalog::Dialect,
+    credentials::LoginOffer,
     exchange::Caller,
     failure::{CallError, Failure},
     lifecycle::{Lifecycle, Patience},
@@ -31,6 +33,7 @@ use tokio::sync::{mpsc, watch};
 use self::{
     dialect::Speech,
     links::Links,
+    login::LoginState,
     start::{StartError, Started},
     start_watch::Watch,
     timer::Timer,
@@ -54,13 +57,13 @@ const REMOTE_OPENING: Duration = Duration::from_millis(1800);
 pub(super) struct Actor {
     spec: Arc<ServerSpec>,
     context: ServerContext,
-    inbox: mpsc::UnboundedReceiver<Command>,
-    status: watch::Sender<Status>,
+    handles: HandleSide,
     /// When the event came that is being handled.
     now: Instant,
     timer: Timer,
 
     lifecycle: Lifecycle,
+    login: LoginState,
     links: Links,
     /// How to speak to the server: remembered, or learnt when it was last opened.
     speech: Speech,
@@ -72,6 +75,12 @@ pub(super) struct Actor {
     tasks: Tasks,
     lists: ListSchedule,
     subscriptions: Subscriptions,
+}
+
+/// The other ends of what handles of the server have.
+struct HandleSide {
+    inbox: mpsc::UnboundedReceiver<Command>,
+    status: watch::Sender<Status>,
 }
 
 /// Who waits for a response.
@@ -98,6 +107,12 @@ enum Event {
     Closed,
     /// The retired link at this index has an event; `None`: it has unsent requests, or is done.
     Retired(usize, Option<LinkEvent>),
+    /// There are other credentials than those that needed a login.
+    CredentialsChanged,
+    /// The user can be told where to log in.
+    LoginBegun(Result<LoginOffer, Arc<Failure>>),
+    /// The login that hosts were asked for has failed.
+    LoginFailed(Arc<Failure>),
     Tick,
 }
 
@@ -120,11 +135,11 @@ impl Actor {
             spec.name.as_str().bytes().fold(17u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
         Self {
             context,
-            inbox,
-            status,
+            handles: HandleSide { inbox, status },
             now: clock::now(),
             timer: Timer::default(),
             lifecycle: Lifecycle::new(patience, seed),
+            login: LoginState::default(),
             links: Links::default(),
             speech: Speech::new(&spec, known),
             opened: Opened::default(),
@@ -161,8 +176,9 @@ impl Actor {
             // Commands first: all that wait go out in one write. The server last: one that never stops
             // sending must not stop the clock.
             biased;
-            command = self.inbox.recv() => Event::Command(command),
+            command = self.handles.inbox.recv() => Event::Command(command),
             () = self.timer.fired() => Event::Tick,
+            event = self.login.next() => event,
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
             event = links::next(current, slow_callers) => event,
         }
@@ -179,6 +195,9 @@ impl Actor {
             Event::Opened(Err(error)) => self.start_failed(error),
             Event::Link(event) | Event::Retired(_, Some(event)) => self.link_event(event),
             Event::Retired(index, None) => self.reclaim_unsent(index),
+            Event::CredentialsChanged => self.credentials_changed(),
+            Event::LoginBegun(outcome) => self.login_begun(&outcome),
+            Event::LoginFailed(failure) => self.login_failed(&failure),
             Event::Tick => self.tick(),
             Event::Command(None) | Event::Closed => {} // `run` handles these
         }
@@ -187,6 +206,7 @@ impl Actor {
     /// What any event may have made necessary.
     fn after_event(&mut self) {
         self.end_orphaned_requests();
+        self.end_orphaned_logins();
         self.tasks.retain_calls(|ticket| self.pending.contains(ticket));
         self.reopen_when_idle();
         self.publish_status();
@@ -202,6 +222,7 @@ impl Actor {
             .chain(self.links.watch.as_ref().map(Watch::next_look))
             .chain(self.queue.next_deadline())
             .chain(self.lists.next_deadline())
+            .chain(self.login.next_deadline())
             .chain(self.subscriptions.next_deadline())
             .min();
         self.timer.arm(wake);

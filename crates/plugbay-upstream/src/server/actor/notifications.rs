@@ -105,7 +105,7 @@ impl Actor {
                 self.queue.want(Priority::Called);
                 self.hurry();
             }
-            Admission::Refuse { .. } => {}
+            Admission::Refuse { .. } | Admission::AwaitLogin { .. } => {}
         }
     }
 

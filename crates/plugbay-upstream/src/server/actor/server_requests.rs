@@ -154,6 +154,9 @@ impl Actor {
 
     /// A host has answered, or will not do so over the call that carried the request.
     pub(super) fn replied(&mut self, number: Ticket, reply: Reply) {
+        if self.login_replied(number, &reply) {
+            return;
+        }
         // Otherwise the server request was withdrawn, or its server is gone.
         let Some(request) = self.server_requests.remove(number) else { return };
         self.release(&request.server_request);

@@ -3,6 +3,7 @@
 pub(super) mod known_hosts;
 pub(super) mod list_schedule;
 pub(super) mod listing;
+pub(super) mod logins;
 pub(super) mod server_requests;
 pub(super) mod start_queue;
 pub(super) mod subscriptions;

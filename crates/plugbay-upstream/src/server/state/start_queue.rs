@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    exchange::{Answer, Call, Ticket, Warmed},
+    exchange::{Answer, Call, Caller, Ticket, Warmed},
     failure::{CallError, Failure},
     start::Priority,
 };
@@ -35,10 +35,15 @@ struct Queued {
     call: Call,
     since: Instant,
     patience: Duration,
+    /// Its user logs in meanwhile, and its time does not run.
+    held: bool,
 }
 
 impl Queued {
     fn deadline(&self) -> Option<Instant> {
+        if self.held {
+            return None;
+        }
         self.since.checked_add(self.patience)
     }
 }
@@ -53,7 +58,7 @@ impl StartQueue {
         at_most: Duration,
     ) {
         let patience = call.timeout.unwrap_or(timeouts.call).max(timeouts.start).min(at_most);
-        self.calls.push_back(Queued { call, since, patience });
+        self.calls.push_back(Queued { call, since, patience, held: false });
     }
 
     pub(in crate::server) fn pop(&mut self) -> Option<Call> {
@@ -91,6 +96,29 @@ impl StartQueue {
         !(self.calls.is_empty() && self.warmed.is_empty() && self.unsent.is_empty())
     }
 
+    /// The time of a call does not run until [`StartQueue::release`].
+    pub(in crate::server) fn hold(&mut self, ticket: Ticket) {
+        for queued in self.calls.iter_mut().filter(|queued| queued.call.ticket == ticket) {
+            queued.held = true;
+        }
+    }
+
+    /// The time of all calls that were held begins anew.
+    pub(in crate::server) fn release(&mut self, now: Instant) {
+        for queued in self.calls.iter_mut().filter(|queued| queued.held) {
+            (queued.since, queued.held) = (now, false);
+        }
+    }
+
+    pub(in crate::server) fn contains(&self, ticket: Ticket) -> bool {
+        self.calls.iter().any(|queued| queued.call.ticket == ticket)
+    }
+
+    /// The calls that wait, and who sent them.
+    pub(in crate::server) fn callers(&self) -> Vec<(Ticket, Arc<dyn Caller>)> {
+        self.calls.iter().map(|queued| (queued.call.ticket, Arc::clone(&queued.call.caller))).collect()
+    }
+
     /// Drops a call without an answer.
     pub(in crate::server) fn cancel(&mut self, ticket: Ticket) {
         self.calls.retain(|queued| queued.call.ticket != ticket);
@@ -98,7 +126,14 @@ impl StartQueue {
 
     /// Answers every call that waits with this error.
     pub(in crate::server) fn fail_calls(&mut self, error: &CallError) {
-        for Queued { call, .. } in self.calls.drain(..) {
+        self.fail_calls_but(error, |_| false);
+    }
+
+    /// The same for all but the calls that are kept.
+    pub(in crate::server) fn fail_calls_but(&mut self, error: &CallError, keep: impl Fn(&Call) -> bool) {
+        let (kept, failed) = self.calls.drain(..).partition::<VecDeque<_>, _>(|queued| keep(&queued.call));
+        self.calls = kept;
+        for Queued { call, .. } in failed {
             call.caller.answered(call.ticket, Answer::Failed(error.clone()));
         }
     }

@@ -18,16 +18,18 @@ use super::{
 use crate::server::Command;
 
 /// One host, or one request of a host.
-#[derive(Debug)]
-pub(super) struct Host {
+#[derive(Debug, Default)]
+pub(crate) struct Host {
     refuses: Option<ServerRequestError>,
     holder: Option<[u8; 32]>,
+    /// Its user can log in.
+    logs_in: bool,
     events: watch::Sender<Vec<HostEvent>>,
     read: Mutex<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum HostEvent {
+pub(crate) enum HostEvent {
     /// A server request: its number, the call that carries it, and its text.
     Request(Ticket, Option<Ticket>, String),
     Withdrawn(Ticket, String),
@@ -38,21 +40,26 @@ pub(super) enum HostEvent {
 }
 
 impl Host {
-    pub(super) fn new(refuses: Option<ServerRequestError>) -> Arc<Self> {
-        Arc::new(Self { refuses, holder: None, events: watch::Sender::default(), read: Mutex::default() })
+    pub(crate) fn new(refuses: Option<ServerRequestError>) -> Arc<Self> {
+        Arc::new(Self { refuses, ..Self::default() })
+    }
+
+    /// A host whose user can log in at servers.
+    pub(crate) fn logging_in() -> Arc<Self> {
+        Arc::new(Self { logs_in: true, ..Self::default() })
     }
 
     /// One of the requests of a host.
-    pub(super) fn held_by(holder: Option<u8>) -> Arc<Self> {
+    pub(crate) fn held_by(holder: Option<u8>) -> Arc<Self> {
         let holder = holder.map(|holder| [holder; 32]);
-        Arc::new(Self { refuses: None, holder, events: watch::Sender::default(), read: Mutex::default() })
+        Arc::new(Self { holder, ..Self::default() })
     }
 
     fn record(&self, event: HostEvent) {
         self.events.send_modify(|all| all.push(event));
     }
 
-    pub(super) async fn next_event(&self) -> HostEvent {
+    pub(crate) async fn next_event(&self) -> HostEvent {
         let mut read = *self.read.lock().unwrap();
         let mut events = self.events.subscribe();
         let next = soon("an event", events.wait_for(|all| all.len() > read)).await.unwrap()[read].clone();
@@ -61,7 +68,7 @@ impl Host {
         next
     }
 
-    pub(super) async fn next_request(&self) -> (Ticket, Option<Ticket>, String) {
+    pub(crate) async fn next_request(&self) -> (Ticket, Option<Ticket>, String) {
         match self.next_event().await {
             HostEvent::Request(number, during, text) => (number, during, text),
             other => panic!("{other:?} instead of a server request"),
@@ -69,11 +76,11 @@ impl Host {
     }
 
     /// How many events have come.
-    pub(super) fn received(&self) -> usize {
+    pub(crate) fn received(&self) -> usize {
         self.events.borrow().len()
     }
 
-    pub(super) fn expect_nothing_more(&self) {
+    pub(crate) fn expect_nothing_more(&self) {
         let all = self.events.borrow();
         assert_eq!(all[*self.read.lock().unwrap()..], [], "unexpected");
     }
@@ -102,6 +109,10 @@ impl Caller for Host {
         ClientCapabilities { form: true, roots: true, roots_changes: true, ..ClientCapabilities::NONE }
     }
 
+    fn can_log_in(&self, _: Ticket) -> bool {
+        self.logs_in
+    }
+
     fn asked(&self, during: Option<Ticket>, server_request: ServerRequest) -> Result<(), ServerRequestError> {
         if let Some(why) = self.refuses {
             return Err(why);
@@ -122,25 +133,25 @@ impl Caller for Host {
 }
 
 impl Harness {
-    pub(super) fn call_by(&self, host: &Arc<Host>, tool: &str) -> Ticket {
+    pub(crate) fn call_by(&self, host: &Arc<Host>, tool: &str) -> Ticket {
         self.call_with_role(host, tool, TaskRole::None)
     }
 
     /// A call with a role in an MCP task.
-    pub(super) fn call_with_role(&self, host: &Arc<Host>, tool: &str, task_role: TaskRole) -> Ticket {
+    pub(crate) fn call_with_role(&self, host: &Arc<Host>, tool: &str, task_role: TaskRole) -> Ticket {
         let ticket = self.context.tickets.next();
         let call = self.calls.call(ticket, tool, None);
         self.handle.send(Command::Forward(Call { caller: host.clone(), task_role, ..call }));
         ticket
     }
 
-    pub(super) fn reply(&self, server_request: Ticket, response: &str) {
+    pub(crate) fn reply(&self, server_request: Ticket, response: &str) {
         let message = Bytes::from(response.replace('?', &server_request.0.to_string()));
         let head = Head::read(&message).unwrap();
         self.handle.send(Command::Reply { server_request, reply: Reply::Response { message, head } });
     }
 
-    pub(super) fn listens(&self, host: &Arc<Host>) {
+    pub(crate) fn listens(&self, host: &Arc<Host>) {
         let host: Arc<dyn Caller> = host.clone();
         self.context.host_registry.joined(Arc::downgrade(&host));
     }

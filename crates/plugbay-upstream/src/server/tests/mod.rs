@@ -5,7 +5,7 @@ mod calls;
 mod client_capabilities;
 mod eras;
 pub(crate) mod harness;
-mod host;
+pub(crate) mod host;
 mod idle;
 mod instances;
 mod listing;

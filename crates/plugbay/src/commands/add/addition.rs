@@ -4,12 +4,16 @@ use std::{collections::BTreeMap, path::Path};
 
 use plugbay_core::name::ServerName;
 use plugbay_hosts::{Entry, Launch, Remote, RemoteKind, jsonc::Input, own};
+use serde_json::{Map, Value};
 
 use super::{
-    flags::{AddArgs, ConnectionFlags, Transport},
+    flags::{AddArgs, ConnectionFlags, LoginFlags, Transport},
     line::is_url,
 };
 use crate::commands::CommandError;
+
+/// The variable in which Claude Code expects the secret.
+const CLIENT_SECRET: &str = "MCP_CLIENT_SECRET";
 
 /// A server to add, as it will be written.
 #[derive(Debug, Clone)]
@@ -97,7 +101,7 @@ fn launch(
     let is_remote = match (flags.transport, words.first()) {
         (Some(transport), Some(_)) => transport != Transport::Stdio,
         (_, Some(word)) => is_url(word),
-        (_, None) => !headers.is_empty(),
+        (_, None) => !headers.is_empty() || flags.login.client_id.is_some(),
     };
     if is_remote {
         if words.len() > 1 {
@@ -106,7 +110,8 @@ fn launch(
         if !env.is_empty() {
             notes.push("--env has no effect on a server behind a URL".to_owned());
         }
-        return Ok(remote(words.pop(), flags.transport, headers));
+        let login = login(flags.login, notes);
+        return Ok(remote(words.pop(), flags.transport, headers, login));
     }
     if !headers.is_empty() {
         notes.push("headers have no effect on a server that is a program".to_owned());
@@ -121,6 +126,7 @@ fn remote(
     url: Option<String>,
     transport: Option<Transport>,
     headers: BTreeMap<String, String>,
+    login: Map<String, Value>,
 ) -> (Launch, Option<&'static str>) {
     let kind = match transport {
         Some(Transport::Sse) => RemoteKind::Sse,
@@ -128,7 +134,24 @@ fn remote(
         _ => RemoteKind::Unsaid,
     };
     let missing = url.is_none().then_some("url");
-    (Launch::Remote(Remote { url: url.unwrap_or_default(), kind, headers }), missing)
+    (Launch::Remote(Remote { url: url.unwrap_or_default(), kind, headers, login }), missing)
+}
+
+/// The member `oauth` of the entry, if an option asks for one.
+fn login(flags: LoginFlags, notes: &mut Vec<String>) -> Map<String, Value> {
+    let mut secret = flags.oauth_client_secret;
+    if flags.client_secret && secret.is_none() {
+        notes.push(format!("plugbay reads the client's secret from the variable {CLIENT_SECRET}"));
+        secret = Some(format!("${{{CLIENT_SECRET}}}"));
+    }
+    let members = [
+        ("clientId", flags.client_id.map(Value::from)),
+        ("clientSecret", secret.map(Value::from)),
+        ("callbackPort", flags.callback_port.map(Value::from)),
+    ];
+    let members = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let oauth: Map<String, Value> = members.collect();
+    if oauth.is_empty() { oauth } else { Map::from_iter([("oauth".to_owned(), oauth.into())]) }
 }
 
 /// The words of a command line that was given as one word, as some READMEs do. Where a shell would do more than

@@ -5,7 +5,20 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::config::public_url;
 
-const MAPS: [&str; 6] = ["env", "environment", "envs", "headers", "http_headers", "plugbay"];
+const MAPS: [&str; 8] = ["env", "environment", "envs", "headers", "http_headers", "plugbay", "oauth", "auth"];
+/// Members of a login that are no secrets.
+const PUBLIC: [&str; 10] = [
+    "clientId",
+    "client_id",
+    "CLIENT_ID",
+    "scopes",
+    "scope",
+    "callbackPort",
+    "grant",
+    "algorithm",
+    "keyId",
+    "enabled",
+];
 const ADDRESSES: [&str; 4] = ["url", "serverUrl", "uri", "httpUrl"];
 const HIDDEN: &str = "…";
 const OTHER: &str = "… (another value)";
@@ -33,7 +46,8 @@ fn flat(entry: &Value, base: &Value) -> String {
             let old = base.get(key);
             let line = |(name, value): (&String, &Value)| {
                 let old = old.and_then(|old| old.get(name));
-                let shown = if key == "plugbay" { value.to_string() } else { hidden(value, old) };
+                let is_public = key == "plugbay" || key.ends_with("auth") && PUBLIC.contains(&name.as_str());
+                let shown = if is_public { value.to_string() } else { hidden(value, old) };
                 format!("{key}.{name}: {shown}\n")
             };
             inner.iter().map(line).collect()
@@ -86,6 +100,14 @@ mod tests {
 + env.C: \"${D}\"
 ";
         assert_eq!(lines(&before, &after), expected);
+    }
+
+    #[test]
+    fn a_difference_between_logins_shows_no_secret() {
+        let login = |id: &str, secret: &str| json!({ "oauth": { "clientId": id, "clientSecret": secret } });
+        let expected = "- oauth.clientId: \"a\"\n- oauth.clientSecret: …\n+ oauth.clientId: \"b\"\n\
+            + oauth.clientSecret: … (another value)\n";
+        assert_eq!(lines(&login("a", "s3cr3t"), &login("b", "s3cr3t-2")), expected);
     }
 
     #[test]

@@ -48,9 +48,28 @@ pub struct ConnectionFlags {
     /// The environment variable that holds a bearer token for the URL.
     #[arg(long, value_name = "VAR")]
     pub bearer_token_env_var: Option<String>,
+    #[command(flatten)]
+    pub login: LoginFlags,
     /// The folder to start the program in.
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<String>,
+}
+
+/// The client with which plugbay logs in, for servers whose authorization server registers none by itself.
+#[derive(Debug, Args)]
+pub struct LoginFlags {
+    /// The id of a client that is registered for the login at the URL.
+    #[arg(long, visible_alias = "oauth-client-id", value_name = "ID")]
+    pub client_id: Option<String>,
+    /// The client has a secret, in the variable `MCP_CLIENT_SECRET`.
+    #[arg(long)]
+    pub client_secret: bool,
+    /// The secret of the client; better '${VAR}' than the secret itself.
+    #[arg(long, value_name = "SECRET")]
+    pub oauth_client_secret: Option<String>,
+    /// The port of the client's redirect URI.
+    #[arg(long, value_name = "PORT")]
+    pub callback_port: Option<u16>,
 }
 
 /// What becomes of the server's tools.
@@ -106,16 +125,6 @@ pub struct WithoutEffect {
     #[arg(long, hide = true)]
     trust: bool,
     #[arg(long, hide = true)]
-    client_id: Option<String>,
-    #[arg(long, hide = true)]
-    client_secret: bool,
-    #[arg(long, hide = true)]
-    callback_port: Option<String>,
-    #[arg(long, hide = true)]
-    oauth_client_id: Option<String>,
-    #[arg(long, hide = true)]
-    oauth_client_secret: Option<String>,
-    #[arg(long, hide = true)]
     oauth_client_registration: Option<String>,
     #[arg(long, hide = true)]
     oauth_resource: Option<String>,
@@ -125,11 +134,6 @@ impl WithoutEffect {
     /// One note for each kind that was given.
     pub fn notes(&self) -> Vec<String> {
         let oauth = [
-            (self.client_id.is_some(), "--client-id"),
-            (self.client_secret, "--client-secret"),
-            (self.callback_port.is_some(), "--callback-port"),
-            (self.oauth_client_id.is_some(), "--oauth-client-id"),
-            (self.oauth_client_secret.is_some(), "--oauth-client-secret"),
             (self.oauth_client_registration.is_some(), "--oauth-client-registration"),
             (self.oauth_resource.is_some(), "--oauth-resource"),
         ];
@@ -140,10 +144,7 @@ impl WithoutEffect {
         }
         if !oauth.is_empty() {
             let verb = if oauth.len() == 1 { "has" } else { "have" };
-            notes.push(format!(
-                "{} {verb} no effect: plugbay does not log in by OAuth; give a token with --header",
-                oauth.join(", ")
-            ));
+            notes.push(format!("{} {verb} no effect: plugbay finds that out at the login", oauth.join(", ")));
         }
         notes
     }

@@ -1,15 +1,17 @@
 //! Changes an existing entry by an addition.
 
 use plugbay_hosts::jsonc::Input;
+use serde_json::Value;
 
 use super::addition::Addition;
 use crate::config::{EditError, Editable};
 
 /// Objects whose members are merged.
-const MERGED: [&[&str]; 3] = [&["env", "environment", "envs"], &["headers", "http_headers"], &["plugbay"]];
+const MERGED: [&[&str]; 4] =
+    [&["env", "environment", "envs"], &["headers", "http_headers"], &["oauth", "auth"], &["plugbay"]];
 const PROGRAM: [&str; 8] =
     ["command", "cmd", "args", "env", "environment", "envs", "cwd", "workingDirectory"];
-const REMOTE: [&str; 8] = [
+const REMOTE: [&str; 15] = [
     "url",
     "serverUrl",
     "uri",
@@ -18,6 +20,13 @@ const REMOTE: [&str; 8] = [
     "http_headers",
     "env_http_headers",
     "bearer_token_env_var",
+    "oauth",
+    "auth",
+    "scopes",
+    "oauthScopes",
+    "headersCommand",
+    "headersHelper",
+    "headersFile",
 ];
 const KIND: [&str; 2] = ["type", "transport"];
 
@@ -56,8 +65,9 @@ fn set(file: &mut Editable, name: &str, key: &str, value: &Input) -> Result<(), 
     let spellings = family.into_iter().find(|keys| keys.contains(&key));
     // The spelling that the entry already has; two of them would contradict each other.
     let key = spellings.into_iter().flatten().copied().find(|key| present(key)).unwrap_or(key);
+    let has_members = file.entry(name).is_some_and(|entry| entry.get(key).is_some_and(Value::is_object));
     match value {
-        Input::Object(members) if MERGED.iter().any(|keys| keys.contains(&key)) && present(key) => {
+        Input::Object(members) if MERGED.iter().any(|keys| keys.contains(&key)) && has_members => {
             members.iter().try_for_each(|(member, value)| file.set(&[name, key, member], value.clone()))
         }
         _ => file.set(&[name, key], value.clone()),

@@ -22,12 +22,13 @@ const BEGINNINGS: [&str; 12] = [
 ];
 const SHORTEST: usize = 8;
 
-/// Notes on the given `env` and `headers` of an entry; on secrets only if the file holds the entry.
+/// Notes on the given `env`, `headers` and `oauth` of an entry; on secrets only if the file holds the entry.
 pub fn notes(server: &str, members: &[(String, Input)], is_written: bool) -> Vec<String> {
     let values = members.iter().flat_map(|(key, value)| {
         let kind = match key.as_str() {
             "env" | "environment" | "envs" => "env",
             "headers" | "http_headers" => "header",
+            "oauth" | "auth" => "oauth",
             _ => return Vec::new(),
         };
         let Input::Object(values) = value else { return Vec::new() };
@@ -62,8 +63,12 @@ fn note(server: &str, kind: &str, name: &str, value: &str, is_written: bool) -> 
     }
     let variable: String =
         name.to_uppercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-    let variable =
-        if kind == "env" { variable } else { format!("{}_TOKEN", server.to_uppercase().replace('-', "_")) };
+    let prefix = server.to_uppercase().replace('-', "_");
+    let variable = match kind {
+        "env" => variable,
+        "header" => format!("{prefix}_TOKEN"),
+        _ => format!("{prefix}_CLIENT_SECRET"),
+    };
     Some(format!(
         "{kind} {name} of {server} looks like a secret, and the file holds it as it is; \
          '${{{variable}}}' in its place is read from the environment"

@@ -151,10 +151,26 @@ fn lines_for_remote_servers_work_in_every_order() {
     ] {
         check(line, "s", &guarded);
     }
+}
+
+#[test]
+fn lines_with_a_client_for_oauth_work() {
+    let url = "https://h/mcp";
+    let entry = |oauth: serde_json::Value| json!({ "url": url, "oauth": oauth });
+    let me = json!({ "clientId": "me", "callbackPort": 8080 });
+    check("add s https://h/mcp --client-id me --callback-port 8080", "s", &entry(me.clone()));
+    check("add --client-id me --callback-port=8080 s https://h/mcp --trust", "s", &entry(me));
+    let secret = json!({ "clientId": "me", "clientSecret": "${MCP_CLIENT_SECRET}" });
+    check("add s --client-id me --client-secret https://h/mcp", "s", &entry(secret));
+    check("add s --url https://h/mcp --oauth-client-id me", "s", &entry(json!({ "clientId": "me" })));
+    let given = json!({ "clientId": "me", "clientSecret": "${KEY}" });
+    check("add --oauth-client-id me --oauth-client-secret '${KEY}' s https://h/mcp", "s", &entry(given));
     let (_, notes) =
-        addition("add -t http s https://h/mcp --client-id me --callback-port 8080 --trust").unwrap();
-    assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(notes[1].starts_with("--client-id, --callback-port have no effect"), "{notes:?}");
+        addition("add s https://h/mcp --client-secret --client-id me --trust --oauth-resource https://h")
+            .unwrap();
+    assert!(notes[0].starts_with("--trust has no effect"), "{notes:?}");
+    assert!(notes[1].starts_with("--oauth-resource has no effect"), "{notes:?}");
+    assert!(notes[2].contains("MCP_CLIENT_SECRET"), "{notes:?}");
 }
 
 #[test]

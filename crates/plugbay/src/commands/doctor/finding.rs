@@ -87,6 +87,7 @@ codes! {
     DockerNotRunning = "docker-not-running", Error;
     ServerFailed = "server-failed", Error;
     // Reaching an address.
+    NotLoggedIn = "not-logged-in", Error;
     NeedsLogin = "needs-login", Error;
     Certificate = "certificate", Error;
     Proxy = "proxy", Error;

@@ -44,7 +44,7 @@ fn of_entry(entry: &Entry) -> Vec<(String, String)> {
             let shown = shown.map(|(arg, shown)| (escaped(arg), escaped(&shown)));
             env.values().filter(is_secret).map(masked).chain(shown).collect()
         }
-        Launch::Remote(remote) => remote.headers.values().filter(is_secret).map(masked).collect(),
+        Launch::Remote(remote) => remote.secrets().into_iter().filter(is_secret).map(masked).collect(),
     }
 }
 
@@ -195,7 +195,12 @@ mod tests {
         let env = strings(&[("A", "s3cr3t-value"), ("B", "${NAME}"), ("C", "ab")]);
         let process = Launch::Process { command: "x".into(), args: vec![], env, cwd: None };
         let url = "https://me:pw@host.example/mcp?key=k1".to_owned();
-        let remote = Remote { url, kind: RemoteKind::Http, headers: strings(&[("X", "Bearer abcdef")]) };
+        let remote = Remote {
+            url,
+            kind: RemoteKind::Http,
+            headers: strings(&[("X", "Bearer abcdef")]),
+            ..Remote::default()
+        };
         vec![Entry::new("one", process), Entry::new("two", Launch::Remote(remote))]
     }
 
@@ -207,6 +212,16 @@ mod tests {
         let expected = "@@ -1,4 +1,5 @@\n {\n-  \"env\": { \"A\": \"•••\", \"B\": \"${NAME}\", \"C\": \"•••\" },\n-  \"about\": 1\n\
             +  \"url\": \"https://•••@host.example/mcp?•••\",\n+  \"X\": \"•••\",\n+  \"args\": [\"--•••\"]\n }\n";
         assert_eq!(diff.text, expected);
+    }
+
+    #[test]
+    fn the_secret_of_a_login_is_masked_on_any_line() {
+        let oauth = serde_json::json!({ "clientId": "my-client", "clientSecret": "s3cr3t" });
+        let login = serde_json::Map::from_iter([("oauth".to_owned(), oauth)]);
+        let remote = Remote { url: "https://h.example".into(), login, ..Remote::default() };
+        let secrets = Secrets::of(&[Entry::new("one", Launch::Remote(remote))]);
+        let line = "\"oauth\": { \"clientId\": \"my-client\", \"clientSecret\": \"s3cr3t\" }";
+        assert_eq!(secrets.mask(line), line.replace("s3cr3t", MASK));
     }
 
     #[test]

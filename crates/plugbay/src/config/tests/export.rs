@@ -11,7 +11,12 @@ fn listed(place: &Place, file: &str) -> Vec<String> {
     let lines = listed.servers.iter().map(|entry| {
         let launch = match &entry.launch {
             Launch::Process { command, args, env, cwd } => format!("{command} {args:?} {env:?} {cwd:?}"),
-            Launch::Remote(Remote { url, kind, headers }) => format!("{url} {kind:?} {headers:?}"),
+            Launch::Remote(Remote { url, kind, headers, login }) if login.is_empty() => {
+                format!("{url} {kind:?} {headers:?}")
+            }
+            Launch::Remote(Remote { url, login, .. }) => {
+                format!("{url} {}", serde_json::Value::from(login.clone()))
+            }
         };
         let off = if entry.disabled { " disabled" } else { "" };
         place.plain(&format!("{}: {launch}{off}", entry.name))
@@ -26,6 +31,9 @@ fn entries_are_exported_as_they_are_written() {
         "a": { "command": ["npx", "-y"], "args": ["x"], "env": { "K": "${TOK}" }, "cwd": "sub" },
         "b": { "url": "https://b.example", "bearer_token_env_var": "TOK", "env_http_headers": { "X": "Y" } },
         "c": { "type": "sse", "url": "https://c.example", "headers": { "H": "1" }, "enabled": false },
+        "d": { "url": "https://d.example", "auth": { "CLIENT_ID": "me", "clientSecret": "${TOK}", "privateKeyFile": "k.pem" }, "scopes": ["a"] },
+        "e": { "url": "https://e.example", "oauth": false, "headersHelper": "./h.sh x" },
+        "f": { "url": "https://f.example", "oauth": {}, "headersFile": "~/h" },
         "broken": { "command": 7 },
         "tuned": { "plugbay": { "idle": "never" } },
     } }"#;
@@ -34,10 +42,13 @@ fn entries_are_exported_as_they_are_written() {
         r#"a: npx ["-y", "x"] {"K": "${TOK}"} Some("project/sub")"#,
         r#"b: https://b.example Unsaid {"Authorization": "Bearer ${TOK}", "X": "${Y}"}"#,
         r#"c: https://c.example Sse {"H": "1"} disabled"#,
+        r#"d: https://d.example {"oauth":{"clientId":"me","clientSecret":"${TOK}","privateKeyFile":"project/k.pem","scopes":["a"]}}"#,
+        r#"e: https://e.example {"headersCommand":["project/./h.sh","x"],"oauth":false}"#,
+        r#"f: https://f.example {"headersFile":"~/h"}"#,
     ];
     assert_eq!(listed(&place, "project/c"), expected);
     let names = servers_in(&place.path("project/c"), &place.paths()).names;
-    assert_eq!(names, ["a", "b", "c", "broken", "tuned"]);
+    assert_eq!(names, ["a", "b", "c", "d", "e", "f", "broken", "tuned"]);
 }
 
 #[test]

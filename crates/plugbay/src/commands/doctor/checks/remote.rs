@@ -20,6 +20,11 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
         Some(Finding::of(code, &facts.name, message, remedy).seen([failure.what.clone()]))
     };
     match failure.cause {
+        Cause::NeedsLogin => {
+            let command = || format!("run `plugbay auth login {}`", facts.name);
+            let remedy = failure.remedy.clone().unwrap_or_else(command);
+            of(Code::NotLoggedIn, "Nobody has logged in at the server, or the login has expired.", remedy)
+        }
         Cause::HttpStatus(401 | 403) if facts.http()?.remote => {
             let remedy = failure.remedy.clone().unwrap_or_default();
             of(Code::NeedsLogin, "The remote does not accept plugbay.", remedy)

@@ -1,0 +1,66 @@
+//! A file with headers.
+
+use std::{fmt, fs, io::Read, path::PathBuf, time::SystemTime};
+
+use plugbay_core::{failure::Failure, secret::Secret};
+
+use super::headers;
+
+/// A longer file holds no headers.
+const LONGEST: u64 = 64 * 1024;
+
+pub(super) struct HeadersFile {
+    path: PathBuf,
+}
+
+/// What differs when the file was written or replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    length: u64,
+    changed: Option<SystemTime>,
+    inode: u64,
+}
+
+impl HeadersFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        let about = fs::metadata(&self.path).ok()?;
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(&about);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Some(Stamp { length: about.len(), changed: about.modified().ok(), inode })
+    }
+
+    pub(super) fn read(&self) -> Result<Vec<(String, Secret)>, Failure> {
+        let failed = |why: String| Failure::new(format!("{self} cannot be used: {why}"), Vec::new());
+        let about = fs::metadata(&self.path).map_err(|error| failed(error.to_string()))?;
+        // Anything else, such as a pipe, could block.
+        if !about.is_file() {
+            return Err(failed("it is no file".to_owned()));
+        }
+        let mut text = String::new();
+        let file = fs::File::open(&self.path).map_err(|error| failed(error.to_string()))?;
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
+        if text.len() as u64 > LONGEST {
+            return Err(failed(format!("it is longer than {} KiB", LONGEST / 1024)));
+        }
+        headers::of_text(&text).map_err(failed)
+    }
+
+    pub(super) fn remedy(&self) -> String {
+        format!(
+            "put headers that the server accepts into {}: a JSON object, or lines `Name: value`",
+            self.path.display()
+        )
+    }
+}
+
+impl fmt::Display for HeadersFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the file {}", self.path.display())
+    }
+}

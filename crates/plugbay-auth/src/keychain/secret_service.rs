@@ -1,0 +1,223 @@
+//! The Secret Service over D-Bus: gnome-keyring, KWallet, KeePassXC and others.
+//!
+//! Each call has a connection and a runtime of its own, on a thread of its own. So a call can be made anywhere, and
+//! nothing is left of one that runs out of time.
+
+use std::{collections::HashMap, fmt, future::Future, io, path::Path, thread, time::Duration};
+
+use zbus::{
+    Connection,
+    connection::Builder,
+    message::Body,
+    zvariant::{DynamicType, ObjectPath, OwnedObjectPath, OwnedValue, Value},
+};
+
+use super::{SERVICE, SessionBus, late, locked};
+
+const NAME: &str = "org.freedesktop.secrets";
+const ROOT: &str = "/org/freedesktop/secrets";
+const SERVICE_INTERFACE: &str = "org.freedesktop.Secret.Service";
+const COLLECTION: &str = "org.freedesktop.Secret.Collection";
+const ITEM: &str = "org.freedesktop.Secret.Item";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+/// The path that stands for nothing.
+const NOTHING: &str = "/";
+
+/// A secret on the bus: session, parameters of the encryption, content, type.
+type Secret<'a> = (ObjectPath<'a>, Vec<u8>, Vec<u8>, &'a str);
+type OwnedSecret = (OwnedObjectPath, Vec<u8>, Vec<u8>, String);
+
+#[derive(Clone)]
+pub(super) struct Platform {
+    /// The address of the user's bus.
+    address: String,
+}
+
+/// An address names a socket and nothing secret, but it is long.
+impl fmt::Debug for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretService")
+    }
+}
+
+impl Platform {
+    pub(super) fn at(bus: &SessionBus) -> Option<Self> {
+        let address =
+            bus.address.as_deref().map_or_else(|| usual_address(bus.runtime_folder.as_deref()), socket)?;
+        Some(Self { address })
+    }
+
+    pub(super) fn check(&self, limit: Duration) -> io::Result<()> {
+        run(limit, || async {
+            let bus = Bus::connect(&self.address).await?;
+            bus.default_collection().await?;
+            bus.open_session().await?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn put(&self, entry: &str, secret: &str, limit: Duration) -> io::Result<()> {
+        run(limit, || async {
+            let bus = Bus::connect(&self.address).await?;
+            let collection = bus.default_collection().await?;
+            let session = bus.open_session().await?;
+            let properties = HashMap::from([
+                ("org.freedesktop.Secret.Item.Label", Value::from(format!("{SERVICE}: {entry}"))),
+                ("org.freedesktop.Secret.Item.Attributes", Value::from(attributes(entry))),
+            ]);
+            let secret: Secret =
+                (session.into_inner(), Vec::new(), secret.as_bytes().to_vec(), "application/json");
+            let replace = true;
+            let reply =
+                bus.call(&collection, COLLECTION, "CreateItem", &(properties, secret, replace)).await?;
+            let (_item, prompt): (OwnedObjectPath, OwnedObjectPath) = read(&reply)?;
+            unprompted(&prompt)
+        })
+    }
+
+    pub(super) fn get(&self, entry: &str, limit: Duration) -> io::Result<Option<Vec<u8>>> {
+        run(limit, || async {
+            let bus = Bus::connect(&self.address).await?;
+            let Some(item) = bus.find(entry).await?.into_iter().next() else { return Ok(None) };
+            let session = bus.open_session().await?;
+            let reply = bus.call(&item, ITEM, "GetSecret", &(session,)).await?;
+            let (_session, _parameters, content, _type): OwnedSecret = read(&reply)?;
+            Ok(Some(content))
+        })
+    }
+
+    pub(super) fn remove(&self, entry: &str, limit: Duration) -> io::Result<()> {
+        run(limit, || async {
+            let bus = Bus::connect(&self.address).await?;
+            for item in bus.find(entry).await? {
+                let reply = bus.call(&item, ITEM, "Delete", &()).await?;
+                let prompt: OwnedObjectPath = read(&reply)?;
+                unprompted(&prompt)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A connection to the user's bus.
+struct Bus(Connection);
+
+impl Bus {
+    async fn connect(address: &str) -> io::Result<Self> {
+        let connection = Builder::address(address).map_err(failed)?.build().await.map_err(failed)?;
+        Ok(Self(connection))
+    }
+
+    /// The bus starts the service if it can be started, as it does for every program that wants a secret.
+    async fn call<B>(&self, path: &str, interface: &str, method: &str, body: &B) -> io::Result<Body>
+    where
+        B: serde::Serialize + DynamicType,
+    {
+        let reply = self.0.call_method(Some(NAME), path, Some(interface), method, body).await;
+        reply.map(|reply| reply.body()).map_err(failed)
+    }
+
+    /// Where new entries go. It is there and unlocked, or this fails.
+    async fn default_collection(&self) -> io::Result<OwnedObjectPath> {
+        let reply = self.call(ROOT, SERVICE_INTERFACE, "ReadAlias", &("default",)).await?;
+        let collection: OwnedObjectPath = read(&reply)?;
+        if collection.as_str() == NOTHING {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it has no default collection; create your keychain",
+            ));
+        }
+        let reply = self.call(&collection, PROPERTIES, "Get", &(COLLECTION, "Locked")).await?;
+        let is_locked: OwnedValue = read(&reply)?;
+        match bool::try_from(is_locked) {
+            Ok(false) => Ok(collection),
+            Ok(true) => Err(locked()),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// Secrets pass as they are: the bus is a socket of this user, and each of its processes may ask for them.
+    async fn open_session(&self) -> io::Result<OwnedObjectPath> {
+        let reply = self.call(ROOT, SERVICE_INTERFACE, "OpenSession", &("plain", Value::from(""))).await?;
+        let (_output, session): (OwnedValue, OwnedObjectPath) = read(&reply)?;
+        Ok(session)
+    }
+
+    /// The items of an entry, in whatever collection they are.
+    async fn find(&self, entry: &str) -> io::Result<Vec<OwnedObjectPath>> {
+        let reply = self.call(ROOT, SERVICE_INTERFACE, "SearchItems", &(attributes(entry),)).await?;
+        let (unlocked, of_locked): (Vec<OwnedObjectPath>, Vec<OwnedObjectPath>) = read(&reply)?;
+        if !of_locked.is_empty() {
+            return Err(locked());
+        }
+        if unlocked.is_empty() {
+            // Some services do not search what is locked.
+            self.default_collection().await?;
+        }
+        Ok(unlocked)
+    }
+}
+
+/// What an entry is found by. Other programs that keep passwords use the same two words.
+fn attributes(entry: &str) -> HashMap<&str, &str> {
+    HashMap::from([("service", SERVICE), ("username", entry)])
+}
+
+fn read<T>(body: &Body) -> io::Result<T>
+where
+    T: for<'a> serde::Deserialize<'a> + zbus::zvariant::Type,
+{
+    body.deserialize().map_err(failed)
+}
+
+/// A prompt would ask the user. It is not shown, so nothing has happened.
+fn unprompted(prompt: &OwnedObjectPath) -> io::Result<()> {
+    if prompt.as_str() == NOTHING { Ok(()) } else { Err(locked()) }
+}
+
+/// The socket among the addresses of a bus. Nothing else is used: the network would see the secrets.
+fn socket(addresses: &str) -> Option<String> {
+    addresses.split(';').find(|address| address.starts_with("unix:")).map(str::to_owned)
+}
+
+/// Where the bus is on most systems.
+fn usual_address(runtime_folder: Option<&Path>) -> Option<String> {
+    let path = runtime_folder?.join("bus");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_/.\\*".contains(c);
+    let text = path.to_str().filter(|text| text.chars().all(is_plain))?;
+    path.exists().then(|| format!("unix:path={text}"))
+}
+
+/// Runs a call to its end or to its limit.
+fn run<T: Send, F>(limit: Duration, call: impl FnOnce() -> F + Send) -> io::Result<T>
+where
+    F: Future<Output = io::Result<T>>,
+{
+    let on_thread = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let ended = runtime.block_on(async { tokio::time::timeout(limit, call()).await });
+        runtime.shutdown_background();
+        ended.unwrap_or_else(|_| Err(late(limit)))
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, on_thread)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the call has panicked")))
+    })
+}
+
+fn failed(error: impl Into<zbus::Error>) -> io::Error {
+    let absent = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
+    match error.into() {
+        zbus::Error::MethodError(name, text, _) => match name.as_str() {
+            "org.freedesktop.Secret.Error.IsLocked" => locked(),
+            "org.freedesktop.DBus.Error.ServiceUnknown" | "org.freedesktop.DBus.Error.NameHasNoOwner" => {
+                absent("no program of this session offers one; start your keychain".to_owned())
+            }
+            name => io::Error::other(text.unwrap_or_else(|| name.to_owned())),
+        },
+        zbus::Error::InputOutput(error) | zbus::Error::Connection(error, _) => {
+            io::Error::new(error.kind(), format!("the bus of this session does not answer: {error}"))
+        }
+        error => io::Error::other(error),
+    }
+}

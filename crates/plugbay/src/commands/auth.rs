@@ -1,0 +1,314 @@
+//! `plugbay auth`: logins at servers that ask for one.
+
+mod browser;
+
+use std::{io::BufRead as _, process::ExitCode, thread};
+
+use plugbay_auth::{LoginError, LoginFlow, ServerLogin};
+use plugbay_core::{credentials::CredentialSource, name::ServerName};
+use plugbay_upstream::spec::{HttpSpec, Transport};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::{CommandError, Context, alternatives};
+use crate::{clock, config::Settings, settings};
+
+/// Log in to servers that ask for it, log out, and show logins.
+///
+/// Gateways that run adopt a new login at once. plugbay renews tokens by itself.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct AuthArgs {
+    #[command(subcommand)]
+    command: AuthCommand,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plugbay auth login linear                in the browser
+  plugbay auth login linear --no-browser   over SSH: open the address elsewhere
+  plugbay auth status
+  plugbay auth logout linear";
+
+#[derive(Debug, clap::Subcommand)]
+enum AuthCommand {
+    /// Log in to a server in the browser.
+    Login(LoginArgs),
+    /// Forget the login at a server, and tell its authorization server.
+    Logout {
+        /// The server; all servers if it is left out.
+        server: Option<String>,
+    },
+    /// Show which servers you are logged in to.
+    Status {
+        /// Only this server.
+        server: Option<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct LoginArgs {
+    /// The server; if it is left out, each that needs a login.
+    server: Option<String>,
+    /// Print the address instead of opening a browser, and take the address to which the browser was redirected.
+    #[arg(long)]
+    no_browser: bool,
+    /// Ask for this scope too; may be given more than once.
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+}
+
+/// A login that has been made.
+#[derive(Debug, Serialize)]
+pub struct LoggedIn {
+    pub server: String,
+    pub login: LoginRow,
+}
+
+/// Logins that have been forgotten.
+#[derive(Debug, Serialize)]
+pub struct LoggedOut {
+    pub servers: Vec<String>,
+}
+
+/// All servers with logins.
+#[derive(Debug, Serialize)]
+pub struct LoginList {
+    pub servers: Vec<LoginRow>,
+    #[serde(skip)]
+    pub now: u64,
+}
+
+/// The login at one server.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoginRow {
+    pub name: String,
+    pub state: LoginState,
+    /// The authorization server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    pub scopes: Vec<String>,
+    /// When the access token ends, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// plugbay can renew the token without the user.
+    pub renews: bool,
+    /// Why the token cannot be renewed, or the login not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Whether the user is logged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LoginState {
+    #[serde(rename = "logged in")]
+    LoggedIn,
+    #[serde(rename = "needs login")]
+    NeedsLogin,
+    /// No login is known; the server may need none.
+    #[serde(rename = "no login")]
+    NoLogin,
+}
+
+/// A server whose entry allows a login.
+struct Candidate {
+    name: ServerName,
+    login: ServerLogin,
+}
+
+pub async fn auth(context: &Context, args: AuthArgs) -> Result<ExitCode, CommandError> {
+    let settings = context.settings_in_passing()?;
+    match args.command {
+        AuthCommand::Login(args) => login(context, &settings, args).await?,
+        AuthCommand::Logout { server } => logout(context, &settings, server.as_deref()).await?,
+        AuthCommand::Status { server } => status(context, &settings, server.as_deref()).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn login(context: &Context, settings: &Settings, args: LoginArgs) -> Result<(), CommandError> {
+    let LoginArgs { server, no_browser, scopes } = args;
+    let (named, candidates) = (server.is_some(), candidates(context, settings, server.as_deref())?);
+    let mut made = 0;
+    for candidate in candidates {
+        if !named && row(&candidate).await.state == LoginState::LoggedIn {
+            continue;
+        }
+        let name = candidate.name.as_str();
+        let flow = match candidate.login.begin(&scopes).await {
+            Err(LoginError::NotNeeded | LoginError::Machine) if !named => continue,
+            flow => flow.map_err(|error| failed(name, &error))?,
+        };
+        follow(context, name, &flow, no_browser).await.map_err(|error| failed(name, &error))?;
+        context.output.show(&LoggedIn { server: name.to_owned(), login: row(&candidate).await });
+        made += 1;
+    }
+    if made == 0 && !named {
+        context.output.note("no server needs a login");
+    }
+    Ok(())
+}
+
+/// Shows the way to the user, and waits.
+async fn follow(context: &Context, name: &str, flow: &LoginFlow, no_browser: bool) -> Result<(), LoginError> {
+    let opened = !no_browser && browser::open(&flow.url, &settings::browsers());
+    if opened {
+        context.output.note(format!("log in to {name} in the browser; if none has opened, go to"));
+        context.output.note(&flow.url);
+        return flow.finished().await;
+    }
+    context.output.note(format!("open this address in a browser to log in to {name}:"));
+    context.output.raw(format!("{}\n", flow.url));
+    context.output.note(format!(
+        "when the browser shows that it cannot open {}, copy the address from it and paste it here:",
+        flow.redirect_uri
+    ));
+    let mut pasted = lines();
+    let finished = flow.finished();
+    tokio::pin!(finished);
+    loop {
+        tokio::select! {
+            result = &mut finished => return result,
+            Some(line) = pasted.recv() => {
+                if !line.trim().is_empty() && !flow.paste(&line).await {
+                    context.output.note("this is not the address of this login: it has `code=` and `state=` in it");
+                }
+            }
+        }
+    }
+}
+
+/// Lines of stdin. A thread of its own reads them: it may wait for ever, and nobody waits for it.
+fn lines() -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if line.is_err() || line.is_ok_and(|line| sender.send(line).is_err()) {
+                return;
+            }
+        }
+        // Keeps the channel open: the browser may still come back by itself.
+        thread::park();
+    });
+    receiver
+}
+
+fn failed(name: &str, error: &LoginError) -> CommandError {
+    let failure = CommandError::failed(format!("not logged in to {name}: {error}"));
+    match error.remedy() {
+        None if error.is_retryable() => failure.hint(format!("try again: plugbay auth login {name}")),
+        Some(remedy) => failure.hint(remedy),
+        None => failure,
+    }
+}
+
+async fn logout(context: &Context, settings: &Settings, server: Option<&str>) -> Result<(), CommandError> {
+    let mut servers = Vec::new();
+    for Candidate { name, login } in candidates(context, settings, server)? {
+        let out = login.logout().await.map_err(|error| CommandError::failed(error.to_string()))?;
+        if let Some(problem) = out.problem {
+            context.output.note(format!("the authorization server of {name} was not told: {problem}"));
+        }
+        if out.was_logged_in {
+            servers.push(name.as_str().to_owned());
+        }
+    }
+    context.output.show(&LoggedOut { servers });
+    Ok(())
+}
+
+async fn status(context: &Context, settings: &Settings, server: Option<&str>) -> Result<(), CommandError> {
+    let mut servers = Vec::new();
+    for candidate in candidates(context, settings, server)? {
+        servers.push(row(&candidate).await);
+    }
+    context.output.show(&LoginList { servers, now: clock::now() });
+    Ok(())
+}
+
+async fn row(candidate: &Candidate) -> LoginRow {
+    let mut row = LoginRow {
+        name: candidate.name.as_str().to_owned(),
+        state: LoginState::NoLogin,
+        issuer: None,
+        client_id: None,
+        scopes: Vec::new(),
+        expires: None,
+        renews: false,
+        problem: None,
+    };
+    let logins = match candidate.login.logins().await {
+        Ok(logins) => logins,
+        Err(error) => return LoginRow { problem: Some(error.to_string()), ..row },
+    };
+    let Some(login) = logins.current() else { return row };
+    let (issuer, client_id, problem) =
+        (logins.current.clone(), Some(login.client.id.clone()), login.rejected.clone());
+    row = LoginRow { issuer, client_id, problem, ..row };
+    let Some(tokens) = &login.tokens else { return row };
+    row.scopes.clone_from(&tokens.scopes);
+    row.expires = tokens.expires_in.map(|life| tokens.issued_at.saturating_add(life));
+    row.renews = tokens.refresh.is_some() && login.rejected.is_none();
+    let expired = row.expires.is_some_and(|at| at <= clock::now());
+    let is_over = login.rejected.is_some() || (expired && !row.renews);
+    row.state = if is_over { LoginState::NeedsLogin } else { LoginState::LoggedIn };
+    row
+}
+
+/// The servers that may have a login: all, or the one of this name.
+fn candidates(
+    context: &Context,
+    settings: &Settings,
+    server: Option<&str>,
+) -> Result<Vec<Candidate>, CommandError> {
+    let Some(places) = &context.environment.logins else {
+        return Err(
+            CommandError::failed("there is no home folder for logins").hint("set HOME or XDG_STATE_HOME")
+        );
+    };
+    let mut found = Vec::new();
+    for (name, http) in http_servers(settings) {
+        if let CredentialSource::OAuth(oauth) = &http.credentials
+            && server.is_none_or(|wanted| wanted == name.as_str())
+        {
+            let login = places.login(name, http, oauth);
+            let login = login.map_err(|failure| CommandError::failed(format!("{name}: {failure}")))?;
+            found.push(Candidate { name: name.clone(), login });
+        }
+    }
+    match server {
+        Some(name) if found.is_empty() => Err(not_a_candidate(settings, name)),
+        _ => Ok(found),
+    }
+}
+
+fn http_servers(settings: &Settings) -> impl Iterator<Item = (&ServerName, &HttpSpec)> {
+    settings.servers.iter().filter_map(|server| match &server.spec.as_ref().ok()?.transport {
+        Transport::Http(http) => Some((&server.name, http)),
+        Transport::Stdio(_) => None,
+    })
+}
+
+fn not_a_candidate(settings: &Settings, name: &str) -> CommandError {
+    let Some(server) = settings.servers.iter().find(|server| server.name.as_str() == name) else {
+        let names: Vec<&str> = http_servers(settings).map(|(name, _)| name.as_str()).collect();
+        let error = CommandError::failed(format!("there is no server {name:?}"));
+        return if names.is_empty() {
+            error
+        } else {
+            error.hint(format!("did you mean {}?", alternatives(&names)))
+        };
+    };
+    match server.spec.as_ref().map(|spec| &spec.transport) {
+        Err(reason) => CommandError::failed(format!("{name} cannot be used: {reason}")),
+        Ok(Transport::Stdio(_)) => CommandError::failed(format!(
+            "{name} is started by plugbay, and takes its credentials from its environment"
+        ))
+        .hint("logins are for servers with a `url`"),
+        Ok(Transport::Http(_)) => CommandError::failed(format!("{name} gets its credentials from its entry"))
+            .hint("remove its \"Authorization\" header or \"oauth\": false to log in instead"),
+    }
+}
