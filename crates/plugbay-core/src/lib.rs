@@ -1,5 +1,6 @@
 //! The pure heart of plugbay: no tokio, no files, no clock, no network.
 
+pub mod access_token;
 pub mod arguments;
 pub mod auto;
 pub mod bridge;

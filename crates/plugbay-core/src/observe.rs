@@ -44,6 +44,8 @@ pub struct StartingCall<'a> {
     pub arguments: Option<&'a [u8]>,
     /// The name of the caller, if it has one.
     pub caller: Option<&'a str>,
+    /// The OAuth client that acts for the caller, if its token names one.
+    pub client: Option<&'a str>,
     pub session: SessionMark,
     /// What the host calls itself.
     pub host: Option<&'a str>,

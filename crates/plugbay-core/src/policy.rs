@@ -50,6 +50,12 @@ impl ToolGrant {
         Patterns::compile(globs).map(|patterns| Self(Arc::new(patterns)))
     }
 
+    /// Everything that one of these allows.
+    pub fn any_of<'g>(grants: impl IntoIterator<Item = &'g Self>) -> Self {
+        // Each pattern was compiled before. One that could not be would allow nothing.
+        Self::compile(grants.into_iter().flat_map(Self::globs)).unwrap_or_else(|_| Self(Arc::default()))
+    }
+
     /// The patterns as they were written.
     pub fn globs(&self) -> &[String] {
         &self.0.globs

@@ -61,7 +61,8 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
         BuiltinTool::Describe => describe(session, &snapshot, request),
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
             Ok(route) => return dispatch::forward(context, &route),
-            Err(reply) => Err(reply),
+            Err(NotCalled::Told(reply)) => Err(reply),
+            Err(NotCalled::Refused(refusal)) => return context.refuse(&refusal),
         },
         BuiltinTool::Activate | BuiltinTool::Deactivate => return activate::switch(context, tool),
         BuiltinTool::NaturalLanguage => match agent_request(request) {
@@ -114,21 +115,38 @@ fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply 
     if any { Ok(told) } else { Err(told) }
 }
 
+/// Why `execute_tool` calls nothing.
+enum NotCalled {
+    /// The model reads it.
+    Told(String),
+    /// The host does.
+    Refused(Refusal),
+}
+
+impl From<String> for NotCalled {
+    fn from(told: String) -> Self {
+        Self::Told(told)
+    }
+}
+
 /// The route of the call that stands in the arguments of `execute_tool`.
-fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) -> Result<Route, String> {
+fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) -> Result<Route, NotCalled> {
     let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
     let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
     let call = arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
-        NoCall::Unknown(name) => unknown(context.session, snapshot, &name),
-        NoCall::Refused(refusal) => refusal.to_string(),
+        NoCall::Unknown(name) => match context.missing_scope(&name) {
+            Some(refusal) => NotCalled::Refused(refusal),
+            None => unknown(context.session, snapshot, &name).into(),
+        },
+        NoCall::Refused(refusal) => refusal.to_string().into(),
     })?;
     // A host may allow this tool without asking, so it must not be able to change anything.
     if tool == BuiltinTool::Read && !call.tool.tool.found().is_some_and(Found::is_read_only) {
         let (name, execute) = (&call.tool.name, BuiltinTool::Execute.name());
-        return Err(format!("{name} may change things: call it with {execute}"));
+        return Err(format!("{name} may change things: call it with {execute}").into());
     }
     let target = call.tool.tool.target().clone();
-    inner_route(context, snapshot, &target, call, mode)
+    Ok(inner_route(context, snapshot, &target, call, mode)?)
 }
 
 /// The route of a call that stands in the arguments of another one, with its arguments checked and repaired.

@@ -41,6 +41,13 @@ impl<'a> RequestContext<'a> {
         RequestContext { request, ..self }
     }
 
+    /// The refusal of a tool that another access token of the caller could allow.
+    pub(crate) fn missing_scope(&self, tool: &str) -> Option<Refusal> {
+        let gateway = self.gateway();
+        let scope = gateway.principal.scopes_for(tool, &gateway.snapshots.borrow())?;
+        Some(Refusal::MissingScope { scope })
+    }
+
     // --- answers
 
     pub(crate) fn answer(&self, frame: Frame) {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use plugbay_core::{
+    access_token::HeldScopes,
     limit::CallLimits,
     name::ServerName,
     observe::{Observer, SessionMark},
@@ -38,23 +39,60 @@ pub struct Grant {
     pub tools: Option<ToolGrant>,
     /// Its own limits, which go before those of the configuration.
     pub limits: CallLimits,
+    /// The OAuth client that acts for the caller.
+    pub client: Option<Arc<str>>,
+    /// The scopes of its access token: others may allow more tools.
+    pub scopes: Option<HeldScopes>,
 }
 
-/// A caller, with what it has used so far. All its sessions share it.
+/// A caller with one grant. Sessions that have both in common share it.
 #[derive(Default)]
 pub struct Account {
     pub(crate) grant: Grant,
+    usage: Arc<Usage>,
+    views: Arc<GrantedViews>,
+}
+
+/// What a caller has used so far, whatever its grant.
+#[derive(Default)]
+pub(crate) struct Usage {
     // Std mutexes: held for a look-up, never across an await.
     meter: Mutex<Meter>,
     refreshed: Mutex<Option<Instant>>,
-    /// Snapshots as they were published, and as this caller sees them.
-    views: Mutex<Vec<(Snapshot, Snapshot)>>,
+}
+
+/// Snapshots as they were published, and as callers with the same tools see them.
+#[derive(Default)]
+pub(crate) struct GrantedViews(Mutex<Vec<(Snapshot, Snapshot)>>);
+
+/// The account of a session. A new access token of the same caller may have another grant, and replaces it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CurrentAccount(Arc<Mutex<Arc<Account>>>);
+
+impl CurrentAccount {
+    pub(crate) fn new(account: Arc<Account>) -> Self {
+        Self(Arc::new(Mutex::new(account)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<Account> {
+        Arc::clone(&lock(&self.0))
+    }
+
+    /// Returns whether it was another one.
+    pub(crate) fn replace(&self, account: &Arc<Account>) -> bool {
+        let mut current = lock(&self.0);
+        let is_other = !Arc::ptr_eq(&current, account);
+        if is_other {
+            *current = Arc::clone(account);
+        }
+        is_other
+    }
 }
 
 /// The sender of the requests of one session.
 #[derive(Debug, Clone, Default)]
 pub struct Principal {
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: CurrentAccount,
     pub(crate) session: SessionMark,
     /// The session as which the gateway was entered.
     pub(crate) key: Option<SessionKey>,
@@ -88,19 +126,20 @@ impl Principal {
         self
     }
 
-    /// Counts a call, unless it exceeds a limit. Without limits this takes no lock.
+    /// Counts a call, unless it exceeds a limit.
     pub(crate) fn admit(&self, general: CallLimits) -> Result<(), Limited> {
-        let limits = self.account.grant.limits.or(general);
+        let account = self.account.get();
+        let limits = account.grant.limits.or(general);
         if limits.is_none() {
             return Ok(());
         }
-        let mut meter = lock(&self.account.meter);
-        meter.admit(&limits, self.session)
+        lock(&account.usage.meter).admit(&limits, self.session)
     }
 
     /// Whether the servers may be asked for their tools again. Then they are, as of now.
     pub(crate) fn may_refresh(&self) -> bool {
-        let (now, mut last) = (Instant::now(), lock(&self.account.refreshed));
+        let account = self.account.get();
+        let (now, mut last) = (Instant::now(), lock(&account.usage.refreshed));
         let may = last.is_none_or(|last| now.duration_since(last) >= REFRESH_EVERY);
         if may {
             *last = Some(now);
@@ -110,8 +149,9 @@ impl Principal {
 
     /// The snapshot as the caller sees it, if that is not the whole.
     pub(crate) fn narrowed(&self, now: &Snapshot) -> Option<Snapshot> {
-        let tools = self.account.grant.tools.as_ref()?;
-        let mut views = lock(&self.account.views);
+        let account = self.account.get();
+        let tools = account.grant.tools.as_ref()?;
+        let mut views = lock(&account.views.0);
         if let Some(at) = views.iter().position(|(source, _)| source.is_same_moment(now)) {
             let view = views.remove(at);
             views.push(view); // the last is the one used last
@@ -129,15 +169,40 @@ impl Principal {
         self.narrowed(now).is_none_or(|granted| granted.knows(server))
     }
 
+    /// The scopes to ask for, if another access token of the caller could allow this tool.
+    pub(crate) fn scopes_for(&self, name: &str, whole: &Snapshot) -> Option<String> {
+        let account = self.account.get();
+        let HeldScopes { held, rules } = account.grant.scopes.as_ref()?;
+        let found = whole.names.get(name)?;
+        let target = &found.target;
+        let exposure = whole.layout.exposures.get(&target.server).cloned().unwrap_or_default();
+        let allows = |grant: &ToolGrant| {
+            let here = grant.of(&target.server, &exposure.rename, exposure.bare, whole.layout.name_limit);
+            here.may(&target.tool)
+        };
+        rules.needed(held, allows)
+    }
+
     /// Whether the caller may use some tools only, so that what concerns no single tool is not for it.
     pub(crate) fn is_restricted(&self) -> bool {
-        self.account.grant.tools.is_some()
+        self.account.get().grant.tools.is_some()
     }
 }
 
 impl Account {
     pub(crate) fn new(grant: Grant) -> Self {
         Self { grant, ..Self::default() }
+    }
+
+    /// With what the caller has used under other grants, and with what callers with the same tools see.
+    pub(crate) fn sharing(grant: Grant, usage: &Arc<Usage>, views: Arc<GrantedViews>) -> Self {
+        Self { grant, usage: Arc::clone(usage), views }
+    }
+}
+
+impl fmt::Debug for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage").finish_non_exhaustive()
     }
 }
 

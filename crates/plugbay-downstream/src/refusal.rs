@@ -56,6 +56,10 @@ pub(crate) enum Refusal {
     Limited(Limited),
     /// The token of the caller was revoked, or has expired.
     Revoked,
+    /// The access token of the caller does not allow this; one with these scopes would.
+    MissingScope {
+        scope: String,
+    },
     /// The server sent a request that the host cannot be sent, and why.
     HostCannotAnswer(String),
     /// The host answered a server request of its own call with this error.
@@ -86,6 +90,7 @@ impl Refusal {
             | Self::TooMuchUnread
             | Self::Busy(_)
             | Self::Revoked
+            | Self::MissingScope { .. }
             | Self::HostCannotAnswer(_)
             | Self::HostFailed(_) => -32000,
         }
@@ -119,6 +124,9 @@ impl Refusal {
                 format!("{what} is reached: {limit}; try again in {} s", limited.seconds())
             }
             Self::Revoked => "the token of this caller was revoked or has expired".to_owned(),
+            Self::MissingScope { scope } => {
+                format!("the access token does not allow this; ask the authorization server for: {scope}")
+            }
             Self::HostCannotAnswer(why) => {
                 format!("the server sent a request that the host cannot answer: {why}")
             }
@@ -141,6 +149,7 @@ impl Refusal {
                 Some(json!({ "retryAfter": limited.seconds(), "limit": limited.limit.to_string() }))
             }
             Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
+            Self::MissingScope { scope } => Some(json!({ "scope": scope })),
             Self::MissingTasks => {
                 Some(json!({ "requiredCapabilities": { "extensions": { task::EXTENSION: {} } } }))
             }

@@ -33,6 +33,9 @@ pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
         Plan::Builtin(tool) => Ok(Destination::Builtin(tool)),
         Plan::Suite(server) => Ok(Destination::Suite(server.clone())),
         Plan::Unknown { nearest } => {
+            if let Some(refusal) = context.missing_scope(&name) {
+                return Err(refusal);
+            }
             let nearest = nearest.into_iter().map(str::to_owned).collect();
             Err(Refusal::Unknown { what: "tool", name: name.into_owned(), nearest })
         }

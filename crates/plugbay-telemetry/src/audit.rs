@@ -93,6 +93,7 @@ impl Audit {
         };
         put("at", Some(rfc3339(SystemTime::now()).into()));
         put("caller", call.caller.map(cut));
+        put("client", call.client.map(cut));
         put("session", Some(call.session.to_string().into()));
         put("host", call.host.map(cut));
         put("method", Some(cut(call.method)));

@@ -231,6 +231,7 @@ mod tests {
             is_listed,
             arguments: None,
             caller: Some("ci"),
+            client: None,
             session: SessionMark::default(),
             host: None,
             era: Era::Legacy,

@@ -39,12 +39,16 @@ pub struct StartFailure {
     pub stdout: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// Nothing is wrong, but the user must log in.
+    #[serde(skip)]
+    pub needs_login: bool,
 }
 
 impl From<&Failure> for StartFailure {
     fn from(failure: &Failure) -> Self {
+        let needs_login = failure.needs_login();
         let Failure { what, stderr, stdout, remedy, .. } = failure.clone();
-        Self { reason: what, stderr, stdout, remedy }
+        Self { reason: what, stderr, stdout, remedy, needs_login }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod app;
 mod args;
+mod authorization;
 mod bridge;
 mod cache;
 mod clock;

@@ -21,7 +21,8 @@ use plugbay_upstream::{
 
 use crate::{
     app::Environment,
-    config::{self, Editable, Paths, Settings, WrittenEntry},
+    authorization::CallerAuthorization,
+    config::{self, AuthorizationSettings, Editable, Paths, Settings, WrittenEntry},
     error::CommandError,
     logins::LoginPlaces,
     token_store::{self, Follow},
@@ -422,11 +423,16 @@ pub struct Http {
     pub access: Access,
     /// Follows the store of named tokens, if there can be one.
     pub follow: Option<Follow>,
+    pub authorization: CallerAuthorization,
 }
 
 const TOKEN: &str = "PLUGBAY_HTTP_TOKEN";
 
-pub fn http(flags: HttpFlags, paths: &Paths) -> Result<Http, CommandError> {
+pub fn http(
+    flags: HttpFlags,
+    paths: &Paths,
+    authorization: &AuthorizationSettings,
+) -> Result<Http, CommandError> {
     let HttpFlags { address, allow_host, allow_origin, token_file, token_store } = flags;
     let mut tokens = Vec::new();
     if let Ok(token) = env::var(TOKEN) {
@@ -435,8 +441,10 @@ pub fn http(flags: HttpFlags, paths: &Paths) -> Result<Http, CommandError> {
     if let Some(file) = &token_file {
         tokens.extend(tokens_in(file)?);
     }
-    let guarded = token_store.is_some();
-    let follow = token_store.or_else(|| token_store::usual(paths)).map(Follow::new).transpose()?;
+    let guarded = token_store.is_some() || *authorization != AuthorizationSettings::Off;
+    let store = token_store.or_else(|| token_store::usual(paths));
+    let authorization = CallerAuthorization::new(authorization, store.clone())?;
+    let follow = store.map(Follow::new).transpose()?;
     let named = follow.as_ref().map(Follow::tokens);
     let access = Access::with_callers(&address, allow_host, allow_origin, &tokens, named, guarded);
     let access = access.map_err(|Unguarded| {
@@ -445,9 +453,11 @@ pub fn http(flags: HttpFlags, paths: &Paths) -> Result<Http, CommandError> {
         ))
         .hint("`plugbay token create NAME` makes a token; hosts then send it")
         .hint(format!("or set {TOKEN}, or give --token-file FILE"))
+        .hint("or name an authorization server: the key `authorization` of the configuration")
         .hint("or serve only this machine: --http 127.0.0.1:8080")
     })?;
-    Ok(Http { address, access, follow })
+    let access = access.authorized_by(authorization.terms());
+    Ok(Http { address, access, follow, authorization })
 }
 
 fn tokens_in(file: &Path) -> Result<Vec<String>, CommandError> {

@@ -100,6 +100,17 @@ impl TokenStore {
         })
     }
 
+    /// A secret of this store: what callers with access tokens are bound to. The store is made if there is none.
+    pub fn caller_key(&self) -> Result<[u8; 32], CommandError> {
+        let key = |content: Content| Sha256::digest(format!("plugbay access token {}", content.key)).into();
+        if let Some(content) = self.read()? {
+            return Ok(key(content));
+        }
+        self.change(|_| Ok(()))?;
+        let missing = || CommandError::failed(format!("{} cannot be read", self.0.display()));
+        self.read()?.map(key).ok_or_else(missing)
+    }
+
     /// Changes the store under a lock, so that two commands do not lose each other's change.
     fn change(
         &self,
@@ -152,7 +163,8 @@ impl TokenStore {
         let expires = token.expires.map(|at| moment(at).ok_or_else(|| broken("has no valid expiry")));
         let expires = expires.transpose()?;
         let name = Some(Arc::from(token.name.as_str()));
-        Ok(NamedToken { digest, owner, expires, grant: Grant { name, tools, limits: token.limits } })
+        let grant = Grant { name, tools, limits: token.limits, ..Grant::default() };
+        Ok(NamedToken { digest, owner, expires, grant })
     }
 }
 
@@ -206,7 +218,8 @@ fn check_name(name: &str) -> Result<(), CommandError> {
     Err(error.hint("use letters, digits, '-', '_', '.' and '@', at most 64 of them"))
 }
 
-fn random() -> Result<[u8; 32], CommandError> {
+/// 256 bits from the system.
+pub fn random() -> Result<[u8; 32], CommandError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| CommandError::failed("the system gives no random numbers"))?;
     Ok(bytes)

@@ -78,11 +78,11 @@ fn run<T: Send + 'static>(
     call: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> io::Result<T> {
     // Held for ever: nothing in this process may ask.
-    static QUIET: OnceLock<Option<KeychainUserInteractionLock>> = OnceLock::new();
+    static QUIET: OnceLock<Result<KeychainUserInteractionLock, Error>> = OnceLock::new();
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().spawn(move || {
-        QUIET.get_or_init(|| SecKeychain::disable_user_interaction().ok());
-        let _ = sender.send(call());
+        let quiet = QUIET.get_or_init(SecKeychain::disable_user_interaction);
+        let _ = sender.send(quiet.as_ref().map_err(|error| *error).and_then(|_| call()));
     })?;
     let ended = receiver.recv_timeout(limit).map_err(|_| late(limit))?;
     ended.map_err(|error| match error.code() {

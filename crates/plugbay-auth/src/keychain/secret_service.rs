@@ -1,4 +1,4 @@
-//! The Secret Service over D-Bus: gnome-keyring, KWallet, KeePassXC and others.
+//! The Secret Service over D-Bus: `gnome-keyring`, `KWallet`, `KeePassXC` and others.
 //!
 //! Each call has a connection and a runtime of its own, on a thread of its own. So a call can be made anywhere, and
 //! nothing is left of one that runs out of time.
@@ -219,5 +219,63 @@ fn failed(error: impl Into<zbus::Error>) -> io::Error {
             io::Error::new(error.kind(), format!("the bus of this session does not answer: {error}"))
         }
         error => io::Error::other(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::net::UnixListener, time::Instant};
+
+    use super::*;
+
+    fn at(address: Option<&str>, runtime_folder: Option<&Path>) -> Option<String> {
+        let bus = SessionBus {
+            address: address.map(str::to_owned),
+            runtime_folder: runtime_folder.map(Path::to_owned),
+        };
+        Platform::at(&bus).map(|platform| platform.address)
+    }
+
+    #[test]
+    fn a_session_bus_is_a_unix_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(at(None, None), None);
+        assert_eq!(at(None, Some(folder.path())), None, "there is no socket");
+        fs::write(folder.path().join("bus"), "").unwrap();
+        let usual = format!("unix:path={}/bus", folder.path().display());
+        assert_eq!(at(None, Some(folder.path())), Some(usual));
+        assert_eq!(at(Some("unix:path=/a,guid=1"), Some(folder.path())).unwrap(), "unix:path=/a,guid=1");
+        assert_eq!(at(Some("tcp:host=h,port=1;unix:abstract=b"), None).unwrap(), "unix:abstract=b");
+        for other in ["tcp:host=h,port=1", "unixexec:path=/bin/sh", "autolaunch:", "disabled:", ""] {
+            assert_eq!(at(Some(other), Some(folder.path())), None, "{other}");
+        }
+    }
+
+    /// Without a runtime, beside one and in its midst.
+    #[test]
+    fn a_session_bus_that_hangs_costs_the_time_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bus");
+        let _listener = UnixListener::bind(&path).unwrap(); // accepts nothing, so nobody answers
+        let platform = Platform { address: format!("unix:path={}", path.display()) };
+        let check = move || {
+            let began = Instant::now();
+            let error = platform.check(Duration::from_millis(50)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        };
+        check();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            check();
+            tokio::task::spawn_blocking(check).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn a_session_bus_that_is_gone_is_an_error() {
+        let platform = Platform { address: "unix:path=/nowhere/bus".to_owned() };
+        let error = platform.get("entry", Duration::from_secs(5)).unwrap_err();
+        assert!(error.to_string().starts_with("the bus of this session does not answer: "), "{error}");
     }
 }

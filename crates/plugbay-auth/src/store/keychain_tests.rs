@@ -5,10 +5,11 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-use plugbay_core::secret::Secret;
+use plugbay_core::{credentials::OAuthSettings, secret::Secret};
 
 use super::*;
 use crate::{
+    LoginSettings, ServerLogin,
     client::{Client, ClientSource},
     token::AuthMethod,
 };
@@ -181,6 +182,31 @@ fn a_process_without_the_keychain_gets_an_error_with_the_remedy() {
     let error = place.store_without_keychain().remove(&place.key).unwrap_err();
     assert!(matches!(error, StoreError::Keychain(_)), "{error}");
     assert_eq!(place.store_without_keychain().load(&place.key).unwrap(), Logins::default());
+}
+
+#[tokio::test]
+async fn a_logout_without_the_keychain_says_what_is_left_in_it() {
+    let place = Place::new();
+    place.store(Placement::Auto).save(&place.key, &logins()).unwrap();
+    let login = ServerLogin::new(LoginSettings {
+        name: place.key.name.clone(),
+        url: place.key.url.clone(),
+        oauth: OAuthSettings::default(),
+        ca_file: None,
+        store: place.store_without_keychain(),
+        mcp_remote: None,
+        clock: Arc::new(|| 1_800_000_000),
+    })
+    .unwrap();
+    assert!(matches!(login.logins().await, Err(StoreError::Keychain(_))));
+    let logged_out = login.logout().await.unwrap();
+    assert!(logged_out.was_logged_in);
+    let problem = logged_out.problem.unwrap();
+    assert!(
+        problem.starts_with("its tokens may still be in the keychain: this process has none"),
+        "{problem}"
+    );
+    assert_eq!(login.logins().await.unwrap(), Logins::default());
 }
 
 #[test]

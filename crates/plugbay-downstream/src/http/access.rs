@@ -13,25 +13,34 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{
+    authorization::{Authorization, Authorizations, Fault},
     callers::{Callers, Known, NamedTokens},
     listen::Address,
-    negotiate::single,
+    negotiate::{Ambiguous, single},
     reject::Rejection,
 };
 use crate::{principal::Account, seal::Owner};
 
 /// The holder of a token, or the only caller if there are no tokens. A session belongs to its caller.
 ///
-/// Without a name it is a digest of the caller's token and all others that have none; the store gives that of a named
-/// one. Every process with these tokens has the same, and the holder of one token cannot compute it, so cannot forge
-/// what is sealed with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Caller(Option<[u8; 32]>);
+/// The owner of a caller without a name is a digest of its token and all others that have none; the store gives that
+/// of a named one, and that of an access token is computed from its subject. Every process with these tokens has the
+/// same, and the holder of one token cannot compute it, so cannot forge what is sealed with it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Caller {
+    owner: Owner,
+    account: Arc<Account>,
+}
 
 impl Caller {
     /// The owner of the caller's suspended calls.
-    pub(super) fn owner(self) -> Owner {
-        Owner(self.0.unwrap_or_default())
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// What the gateway knows of the caller.
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 }
 
@@ -114,37 +123,71 @@ impl Access {
         }
     }
 
+    /// The same with callers that an authorization server vouches for.
+    #[must_use]
+    pub fn authorized_by(mut self, authorizations: Authorizations) -> Self {
+        self.callers = self.callers.authorized_by(authorizations);
+        self
+    }
+
     /// For every route that is not about our own health.
-    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+    pub(super) async fn check_token(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
         if !self.callers.is_guarded() {
-            return Ok(Caller(None));
+            return Ok(self.caller(Owner::default()));
         }
-        let value = single(headers, AUTHORIZATION.as_str()).ok().flatten().unwrap_or_default();
-        let (scheme, token) = value.split_once(' ').unwrap_or_default();
-        let given: [u8; 32] = Sha256::digest(token.trim()).into();
-        // All are compared, so that the time tells nothing of which it was.
-        let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
-        let named = self.callers.find(&given);
-        match named {
-            _ if !scheme.eq_ignore_ascii_case("bearer") => Err(Rejection::unauthorized()),
-            Known::Caller(owner) => Ok(Caller(Some(owner))),
-            Known::Expired => Err(Rejection::expired()),
-            Known::Unknown if bool::from(known) => Ok(self.caller(given)),
-            Known::Unknown => Err(Rejection::unknown_token()),
+        let authorization = self.callers.authorization();
+        let token = bearer(headers).map_err(|fault| match &authorization {
+            Some(authorization) => Rejection::challenged(authorization, &fault),
+            None => Rejection::unauthorized(),
+        })?;
+        match (self.known(token)?, authorization) {
+            (Some(caller), _) => Ok(caller),
+            (None, None) => Err(Rejection::unknown_token()),
+            (None, Some(authorization)) => self.check_access_token(&authorization, token).await,
         }
     }
 
-    /// What the gateway knows of a caller.
-    pub(super) fn account(&self, caller: Caller) -> Arc<Account> {
-        self.callers.account(caller)
+    /// The caller of a token that this gateway itself has made or was given.
+    fn known(&self, token: &str) -> Result<Option<Caller>, Rejection> {
+        let given: [u8; 32] = Sha256::digest(token).into();
+        // All are compared, so that the time tells nothing of which it was.
+        let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
+        match self.callers.find(&given) {
+            Known::Caller(owner) => Ok(Some(self.caller(Owner(owner)))),
+            Known::Expired => Err(Rejection::expired()),
+            Known::Unknown if bool::from(known) => {
+                Ok(Some(self.caller(Owner(Sha256::digest([self.together, given].concat()).into()))))
+            }
+            Known::Unknown => Ok(None),
+        }
+    }
+
+    /// The caller of a token that the authorization server has issued.
+    async fn check_access_token(
+        &self,
+        authorization: &Arc<Authorization>,
+        token: &str,
+    ) -> Result<Caller, Rejection> {
+        let verified = authorization.verifier().verify(token).await;
+        let token = verified.map_err(|error| Rejection::of_access_token(authorization, error))?;
+        if let Some(scope) = authorization.scopes().lacking(&token.scopes) {
+            return Err(Rejection::missing_scope(Some(authorization), b"null", &scope));
+        }
+        let (owner, account) = self.callers.admit(authorization, &token);
+        Ok(Caller { owner, account })
+    }
+
+    /// How callers are authorized now by an authorization server.
+    pub(super) fn authorization(&self) -> Option<Arc<Authorization>> {
+        self.callers.authorization()
     }
 
     pub(super) fn callers(&self) -> Callers {
         self.callers.clone()
     }
 
-    fn caller(&self, given: [u8; 32]) -> Caller {
-        Caller(Some(Sha256::digest([self.together, given].concat()).into()))
+    fn caller(&self, owner: Owner) -> Caller {
+        Caller { owner, account: self.callers.account(owner) }
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -167,6 +210,19 @@ impl Access {
         let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         own.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
             || (origin != "null" && self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)))
+    }
+}
+
+/// The token in the one `Authorization` header. One in the URL is none.
+fn bearer(headers: &HeaderMap) -> Result<&str, Fault<'static>> {
+    let value = match single(headers, AUTHORIZATION.as_str()) {
+        Ok(value) => value.unwrap_or_default(),
+        Err(Ambiguous) => return Err(Fault::BadRequest("send one Authorization header, as visible ASCII")),
+    };
+    let (scheme, token) = value.split_once(' ').unwrap_or_default();
+    match token.trim() {
+        token if scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() => Ok(token),
+        _ => Err(Fault::NoToken),
     }
 }
 
@@ -229,8 +285,7 @@ mod tests {
         let caller = |tokens: [&str; 2], token: &str| {
             let access =
                 Access::new(&"[::1]:1".parse().unwrap(), vec![], vec![], &tokens.map(str::to_owned)).unwrap();
-            let headers = [(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())];
-            access.check_token(&HeaderMap::from_iter(headers)).ok().unwrap().owner()
+            access.known(token).ok().flatten().unwrap().owner()
         };
         let one = caller(["one", "two"], "one");
         assert_eq!(one, caller(["two", "one"], "one"));

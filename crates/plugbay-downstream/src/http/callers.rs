@@ -1,4 +1,4 @@
-//! Callers with names: their tokens come from a store that may change at any time.
+//! Callers with names: their tokens come from a store that may change at any time, or from an authorization server.
 
 use std::{
     collections::HashMap,
@@ -9,10 +9,17 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use plugbay_core::access_token::AccessToken;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
-use super::access::Caller;
+use super::{
+    authorization::{Authorization, Authorizations},
+    token_accounts::TokenAccounts,
+};
 use crate::{
     principal::{Account, Grant},
     seal::Owner,
@@ -53,6 +60,7 @@ pub(super) enum Known {
 #[derive(Debug, Clone)]
 pub(super) struct Callers {
     tokens: Option<NamedTokens>,
+    authorizations: Option<Authorizations>,
     /// Once there was a token, the gateway stays closed to others.
     guarded: Arc<AtomicBool>,
     // A std mutex: held for a look-up, never across an await.
@@ -62,21 +70,50 @@ pub(super) struct Callers {
 #[derive(Debug, Default)]
 struct Accounts {
     known: HashMap<Owner, Arc<Account>>,
-    /// Callers whose grants have changed: sessions with the former ones must end.
-    changed: Vec<Owner>,
+    with_access_tokens: TokenAccounts,
+    /// Former accounts of callers whose grants have changed: their sessions must end.
+    changed: Vec<Arc<Account>>,
+}
+
+/// Accounts whose tokens count no more. Their sessions end; those of callers whose access tokens have expired wait for
+/// a fresh one.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    pub(super) revoked: Vec<Arc<Account>>,
+    pub(super) expired: Vec<Arc<Account>>,
+}
+
+impl Gone {
+    pub(super) fn is_empty(&self) -> bool {
+        self.revoked.is_empty() && self.expired.is_empty()
+    }
 }
 
 impl Callers {
     pub(super) fn new(tokens: Option<NamedTokens>, guarded: bool) -> Self {
-        Self { tokens, guarded: Arc::new(AtomicBool::new(guarded)), accounts: Arc::default() }
+        let guarded = Arc::new(AtomicBool::new(guarded));
+        Self { tokens, authorizations: None, guarded, accounts: Arc::default() }
+    }
+
+    pub(super) fn authorized_by(self, authorizations: Authorizations) -> Self {
+        Self { authorizations: Some(authorizations), ..self }
+    }
+
+    /// How callers are authorized now by an authorization server.
+    pub(super) fn authorization(&self) -> Option<Arc<Authorization>> {
+        self.authorizations.as_ref()?.borrow().clone()
     }
 
     /// Whether requests need a token.
     pub(super) fn is_guarded(&self) -> bool {
-        if !self.guarded.load(Ordering::Relaxed) && !self.list().is_empty() {
+        if self.guarded.load(Ordering::Relaxed) {
+            return true;
+        }
+        let guarded = !self.list().is_empty() || self.authorization().is_some();
+        if guarded {
             self.guarded.store(true, Ordering::Relaxed);
         }
-        self.guarded.load(Ordering::Relaxed)
+        guarded
     }
 
     /// Compares with all tokens, so that the time tells nothing of which it was.
@@ -96,8 +133,7 @@ impl Callers {
     }
 
     /// The account of a caller; one that has no name has no limits of its own.
-    pub(super) fn account(&self, caller: Caller) -> Arc<Account> {
-        let owner = caller.owner();
+    pub(super) fn account(&self, owner: Owner) -> Arc<Account> {
         let tokens = self.list();
         let grant = tokens.iter().find(|token| token.owner == owner.0).map(|token| &token.grant);
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,33 +142,43 @@ impl Callers {
             return Arc::clone(account);
         }
         let account = Arc::new(Account::new(grant.cloned().unwrap_or_default()));
-        if accounts.known.insert(owner, Arc::clone(&account)).is_some() {
-            accounts.changed.push(owner);
+        if let Some(former) = accounts.known.insert(owner, Arc::clone(&account)) {
+            accounts.changed.push(former);
         }
         account
     }
 
-    /// Forgets the callers whose tokens are gone, expired or changed, and returns them.
-    pub(super) fn gone(&self) -> Vec<Owner> {
-        let (tokens, now) = (self.list(), SystemTime::now());
+    /// The caller of a valid access token, and its account.
+    pub(super) fn admit(
+        &self,
+        authorization: &Arc<Authorization>,
+        token: &AccessToken,
+    ) -> (Owner, Arc<Account>) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gone = std::mem::take(&mut accounts.changed);
+        accounts.with_access_tokens.admit(authorization, token, Instant::now())
+    }
+
+    /// Forgets the accounts whose tokens are gone, expired or changed, and returns them.
+    pub(super) fn gone(&self) -> Gone {
+        let (tokens, now, authorization) = (self.list(), SystemTime::now(), self.authorization());
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = Gone { revoked: std::mem::take(&mut accounts.changed), expired: Vec::new() };
+        accounts.with_access_tokens.forget(&mut gone, authorization.as_ref(), now, Instant::now());
         accounts.known.retain(|owner, account| {
             let token = tokens.iter().find(|token| token.owner == owner.0 && token.is_valid(now));
             let kept =
                 account.grant.name.is_none() || token.is_some_and(|token| token.grant == account.grant);
             if !kept {
-                gone.push(*owner);
+                gone.revoked.push(Arc::clone(account));
             }
             kept
         });
         gone
     }
 
-    /// Waits until the store has changed or a token has expired.
+    /// Waits until the store or the terms of authorization have changed, or a token has expired.
     pub(super) async fn changed(&mut self) {
         let wait = self.next_expiry();
-        let Some(tokens) = &mut self.tokens else { return std::future::pending().await };
         let expiry = async move {
             match wait {
                 Some(wait) => sleep(wait.min(LOOK_AGAIN)).await,
@@ -140,26 +186,29 @@ impl Callers {
             }
         };
         tokio::select! {
-            changed = tokens.changed() => if changed.is_err() { self.tokens_are_final().await },
+            () = next(&mut self.tokens) => {}
+            () = next(&mut self.authorizations) => {}
             () = expiry => {}
-        }
-    }
-
-    /// The store is followed no more; tokens still expire.
-    async fn tokens_are_final(&self) {
-        match self.next_expiry() {
-            Some(wait) => sleep(wait.min(LOOK_AGAIN)).await,
-            None => std::future::pending().await,
         }
     }
 
     fn next_expiry(&self) -> Option<Duration> {
         let (tokens, now) = (self.list(), SystemTime::now());
-        let left = tokens.iter().filter_map(|token| token.expires?.duration_since(now).ok());
-        left.min().map(|left| left + Duration::from_millis(1))
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = tokens.iter().filter_map(|token| token.expires).filter(|ends| now < *ends);
+        let next = ends.chain(accounts.with_access_tokens.next_end()).min()?;
+        Some(next.duration_since(now).unwrap_or_default() + Duration::from_millis(1))
     }
 
     fn list(&self) -> Arc<Vec<NamedToken>> {
         self.tokens.as_ref().map(|tokens| Arc::clone(&tokens.borrow())).unwrap_or_default()
+    }
+}
+
+/// Waits for the next value. One that nobody sends any more stays as it is.
+async fn next<T>(values: &mut Option<watch::Receiver<T>>) {
+    let Some(receiver) = values else { return std::future::pending().await };
+    if receiver.changed().await.is_err() {
+        std::future::pending().await
     }
 }

@@ -42,7 +42,7 @@ impl Cors {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             headers.insert(
                 ACCESS_CONTROL_EXPOSE_HEADERS,
-                HeaderValue::from_static("Mcp-Session-Id, ETag, Retry-After"),
+                HeaderValue::from_static("Mcp-Session-Id, ETag, Retry-After, WWW-Authenticate"),
             );
             headers.insert(VARY, HeaderValue::from_static("Origin"));
         }

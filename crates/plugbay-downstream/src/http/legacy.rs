@@ -31,7 +31,7 @@ const LAST_EVENT: &str = "last-event-id";
 
 pub(super) fn open(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     headers: &HeaderMap,
     request: &Request,
 ) -> Result<Response<Body>, Rejection> {
@@ -43,7 +43,7 @@ pub(super) fn open(
     dispatch::serve(&session, &sink, request)
         .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
     shared.live_sessions.add(&session);
-    shared.sessions.add(id.clone(), caller, session, budget)?;
+    shared.sessions.add(id.clone(), caller.owner(), session, budget)?;
     // `initialize` is answered by ourselves, and so at once.
     let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::ShuttingDown));
     let mut response = reply::json(StatusCode::OK, &answer);
@@ -56,7 +56,7 @@ pub(super) fn open(
 /// Takes what needs no answer.
 pub(super) fn take(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     headers: &HeaderMap,
     notification: &Notification,
 ) -> Result<Response<Body>, Rejection> {
@@ -68,7 +68,7 @@ pub(super) fn take(
 /// Takes the answer to something that a server has asked.
 pub(super) fn take_response(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     headers: &HeaderMap,
     response: HostResponse,
 ) -> Result<Response<Body>, Rejection> {
@@ -81,7 +81,7 @@ pub(super) fn take_response(
 /// its answer waits there.
 pub(super) async fn serve(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     headers: &HeaderMap,
     wants: Wants,
     request: &Request,
@@ -100,7 +100,9 @@ pub(super) async fn serve(
     if let Err(refusal) = dispatch::serve(&http_session.session, &sink, request) {
         sink.answer(respond::error(request.id(), &refusal));
     }
-    match reply::start(&sink, wants).await {
+    let start = reply::start(&sink, wants).await;
+    shared.check_scope(&sink, request.id())?;
+    match start {
         Start::Whole(answer) => Ok(reply::json(StatusCode::OK, &answer)),
         Start::Cancelled => Ok(reply::nothing()),
         Start::Stream(sent) => Ok(http_session.stream(sink, sent).open_from_start()),
@@ -110,7 +112,7 @@ pub(super) async fn serve(
 /// Opens the stream of what belongs to no request, or resumes one that broke.
 pub(super) fn listen(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Rejection> {
     let http_session = shared.sessions.find(headers, caller)?;
@@ -132,7 +134,7 @@ pub(super) fn listen(
 
 pub(super) fn end(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Rejection> {
     shared.sessions.remove(headers, caller)?;

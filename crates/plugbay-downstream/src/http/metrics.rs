@@ -74,12 +74,12 @@ fn answer(
 }
 
 /// `/metrics` beside MCP. They name every server and tool, so a caller that may use some tools only is refused.
-pub(super) fn beside(shared: &Shared, caller: Caller, method: &Method) -> Result<Response<Body>, Rejection> {
+pub(super) fn beside(shared: &Shared, caller: &Caller, method: &Method) -> Result<Response<Body>, Rejection> {
     let Some(page) = &shared.metrics else {
         let why = "this gateway keeps no metrics; --metrics turns them on";
         return Err(Rejection::new(StatusCode::NOT_FOUND, why));
     };
-    if shared.access.account(caller).grant.tools.is_some() {
+    if caller.account().grant.tools.is_some() {
         return Err(Rejection::new(StatusCode::FORBIDDEN, "this token is for some tools only"));
     }
     text(method, page())

@@ -1,6 +1,7 @@
 //! Hosts over HTTP: many at once, both eras on one endpoint.
 
 mod access;
+mod authorization;
 mod body;
 mod callers;
 mod connection;
@@ -22,6 +23,7 @@ mod sessions;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod token_accounts;
 mod tools_api;
 
 use std::{io, sync::Arc, time::Duration};
@@ -34,6 +36,7 @@ use tokio::{
 };
 
 pub use access::{Access, Unguarded};
+pub use authorization::{Authorization, AuthorizationTerms, Authorizations};
 pub use callers::{NamedToken, NamedTokens};
 pub use listen::{Accept, Address, AddressError, Listener, Stream};
 pub use metrics::{MetricsPage, serve_metrics};
@@ -41,11 +44,15 @@ pub use metrics::{MetricsPage, serve_metrics};
 use crate::{
     budget::{Budget, UNREAD_BY_ALL},
     gateway::Gateway,
-    seal::Owner,
+    outbox::Outbox,
+    principal::Account,
+    refusal::Refusal,
     session::Session,
 };
+use callers::Gone;
 use host_views::HostViews;
 use live_sessions::LiveSessions;
+use reject::Rejection;
 use sessions::Sessions;
 use tools_api::InFlight;
 
@@ -72,17 +79,30 @@ struct Shared {
 
 impl Shared {
     /// Ends what callers do whose tokens do not count any more.
-    fn revoke(&self, callers: &[Owner]) {
-        if callers.is_empty() {
+    fn revoke(&self, gone: &Gone) {
+        if gone.is_empty() {
             return;
         }
-        tracing::info!("{} callers may not connect any more: their sessions end", callers.len());
-        self.sessions.revoke(callers);
+        let Gone { revoked, expired } = gone;
+        tracing::info!("the tokens of {} callers count no more", revoked.len() + expired.len());
+        let has = |session: &Session, accounts: &[Arc<Account>]| {
+            let account = session.gateway().principal.account.get();
+            accounts.iter().any(|gone| Arc::ptr_eq(gone, &account))
+        };
+        self.sessions.revoke(|session| has(session, revoked));
+        let paused = self.sessions.pause(|session| has(session, expired));
         self.live_sessions.each(|session| {
-            if callers.contains(&session.caller()) {
+            let is_paused = paused.iter().any(|paused| std::ptr::eq(Arc::as_ptr(paused), session));
+            if has(session, revoked) || has(session, expired) && !is_paused {
                 session.revoke();
             }
         });
+    }
+
+    /// Rejects a request that the access token of its caller does not allow, if that is its answer.
+    fn check_scope(&self, sink: &Outbox, id: &[u8]) -> Result<(), Rejection> {
+        let Some(Refusal::MissingScope { scope }) = sink.refusal() else { return Ok(()) };
+        Err(Rejection::missing_scope(self.access.authorization().as_deref(), id, scope))
     }
 }
 

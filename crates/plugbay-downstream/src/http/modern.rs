@@ -21,7 +21,7 @@ use crate::{
 
 pub(super) async fn serve(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     Parts { headers, uri, .. }: &Parts,
     wants: Wants,
     request: &Request,
@@ -59,7 +59,9 @@ pub(super) async fn serve(
     shared.live_sessions.add(&session);
     let waiting = AbandonOnDrop(session);
     dispatch::serve(&waiting.0, &sink, request).map_err(refuse)?;
-    match reply::start(&sink, wants).await {
+    let start = reply::start(&sink, wants).await;
+    shared.check_scope(&sink, request.id())?;
+    match start {
         Start::Whole(answer) => Ok(reply::json(status_of(&answer), &answer)),
         Start::Cancelled => Ok(reply::nothing()),
         Start::Stream(frames) => {

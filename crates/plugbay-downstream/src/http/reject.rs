@@ -7,9 +7,10 @@ use hyper::{
     HeaderMap, Response, StatusCode,
     header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
 };
-use plugbay_core::wire::Frame;
+use plugbay_core::{access_token::TokenError, wire::Frame};
 
 use super::{
+    authorization::{Authorization, Fault},
     reply::{self, Body},
     tools_api::error::ApiError,
 };
@@ -68,6 +69,41 @@ impl Rejection {
         let why = "this token has expired; `plugbay token create` makes a new one";
         let challenge = "Bearer realm=\"plugbay\", error=\"invalid_token\", error_description=\"expired\"";
         Self::new(StatusCode::UNAUTHORIZED, why).header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
+    }
+
+    /// Without a token that counts, where an authorization server issues them.
+    pub(super) fn challenged(authorization: &Authorization, fault: &Fault<'_>) -> Self {
+        let why: Cow<'static, str> = match fault {
+            Fault::BadRequest(why) | Fault::BadToken(why) => (*why).into(),
+            Fault::NoToken | Fault::MissingScope(_) => {
+                "send an access token of the authorization server: \"Authorization: Bearer TOKEN\"".into()
+            }
+        };
+        Self::new(StatusCode::UNAUTHORIZED, why).header(WWW_AUTHENTICATE, authorization.challenge(fault))
+    }
+
+    pub(super) fn of_access_token(authorization: &Authorization, error: TokenError) -> Self {
+        match error {
+            TokenError::Invalid(why) => Self::challenged(authorization, &Fault::BadToken(why)),
+            // The token may be good: a host must not throw it away.
+            TokenError::Unavailable => {
+                let why = "the keys of the authorization server cannot be had at the moment";
+                Self::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why)
+            }
+        }
+    }
+
+    /// The answer to a request of this raw id whose token would need these scopes.
+    pub(super) fn missing_scope(authorization: Option<&Authorization>, id: &[u8], scope: &str) -> Self {
+        let refusal = Refusal::MissingScope { scope: scope.to_owned() };
+        let rejection = Self::of(StatusCode::FORBIDDEN, id, &refusal);
+        match authorization {
+            Some(authorization) => {
+                let challenge = authorization.challenge(&Fault::MissingScope(scope));
+                rejection.header(WWW_AUTHENTICATE, challenge)
+            }
+            None => rejection,
+        }
     }
 
     pub(super) fn method(allowed: &'static str) -> Self {

@@ -4,6 +4,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
 use hyper::{Method, Request, Response, StatusCode, body::Incoming};
+use plugbay_core::wire::Frame;
 
 use super::{
     Shared,
@@ -45,7 +46,10 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         "/readyz" => return probe(request.method(), shared.gateway.snapshot().settled),
         _ => {}
     }
-    let caller = shared.access.check_token(request.headers())?;
+    if let Some(metadata) = authorization_metadata(shared, &request) {
+        return metadata;
+    }
+    let caller = &shared.access.check_token(request.headers()).await?;
     let (method, headers) = (request.method(), request.headers());
     match request.uri().path() {
         "/mcp" => mcp(shared, caller, request).await,
@@ -62,7 +66,7 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
 
 async fn mcp(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Rejection> {
     match (request.method(), negotiate::era(request.headers())?) {
@@ -76,6 +80,19 @@ async fn mcp(
     }
 }
 
+/// The metadata of the gateway as a protected resource, which a host reads before it has a token.
+fn authorization_metadata(
+    shared: &Shared,
+    request: &Request<Incoming>,
+) -> Option<Result<Response<Body>, Rejection>> {
+    let authorization = shared.access.authorization()?;
+    let document = authorization.metadata_at(request.uri().path())?;
+    Some(match *request.method() {
+        Method::GET | Method::HEAD => Ok(reply::json(StatusCode::OK, &Frame::from(document.clone()))),
+        _ => Err(Rejection::method("GET, HEAD")),
+    })
+}
+
 /// The response of a health probe, which needs no token.
 fn probe(method: &Method, good: bool) -> Result<Response<Body>, Rejection> {
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -87,7 +104,7 @@ fn probe(method: &Method, good: bool) -> Result<Response<Body>, Rejection> {
 
 async fn post(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     era: Era,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Rejection> {
@@ -96,7 +113,7 @@ async fn post(
     let wants = Wants::read(headers)?;
     negotiate::check_content(headers)?;
     let message = body::read(shared, body).await?;
-    shared.access.check_token(headers)?; // the body may have taken so long that the token is revoked now
+    shared.access.check_token(headers).await?; // the body may have taken so long that the token is revoked now
     let mut message =
         Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
     if let Message::Request(request) = &mut message {

@@ -1,13 +1,16 @@
 //! The session of a request: by its `X-Session-ID` header, else by what else tells sessions apart.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::Arc};
 
 use hyper::{HeaderMap, StatusCode, Uri};
 use plugbay_core::{capabilities::ClientCapabilities, scope::SessionKey};
 use sha2::{Digest as _, Sha256};
 
 use super::{Shared, access::Caller, host_views, negotiate::single, reject::Rejection};
-use crate::{gateway::Gateway, principal::Principal};
+use crate::{
+    gateway::Gateway,
+    principal::{CurrentAccount, Principal},
+};
 
 pub(super) const SESSION_ID: &str = "x-session-id";
 
@@ -17,14 +20,14 @@ const LONGEST: usize = 128;
 impl Shared {
     /// The gateway as the session sees it that the request names, for this caller alone. Requests of one caller
     /// without a name share a session.
-    pub(super) fn enter(&self, caller: Caller, headers: &HeaderMap) -> Result<Gateway, Rejection> {
+    pub(super) fn enter(&self, caller: &Caller, headers: &HeaderMap) -> Result<Gateway, Rejection> {
         Ok(self.enter_lasting(caller, Kind::Header, name(headers)?.unwrap_or_default()))
     }
 
     /// The same for `initialize`: without a name the session is new, and has the id in `Mcp-Session-Id`.
     pub(super) fn enter_new(
         &self,
-        caller: Caller,
+        caller: &Caller,
         headers: &HeaderMap,
         id: &str,
     ) -> Result<Gateway, Rejection> {
@@ -39,7 +42,7 @@ impl Shared {
     /// the caller whose client has the same name.
     pub(super) fn enter_modern(
         &self,
-        caller: Caller,
+        caller: &Caller,
         headers: &HeaderMap,
         uri: &Uri,
         client: Option<&str>,
@@ -52,7 +55,7 @@ impl Shared {
         Ok(self.enter_lasting(caller, kind, name))
     }
 
-    fn enter_lasting(&self, caller: Caller, kind: Kind, name: &str) -> Gateway {
+    fn enter_lasting(&self, caller: &Caller, kind: Kind, name: &str) -> Gateway {
         let gateway = self.enter_as(caller, &lasting(caller, kind, name));
         // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
         if gateway.principal.key.is_some() && gateway.host_registry.add_capabilities(ClientCapabilities::ALL)
@@ -62,13 +65,16 @@ impl Shared {
         gateway
     }
 
-    fn enter_as(&self, caller: Caller, session: &SessionKey) -> Gateway {
+    fn enter_as(&self, caller: &Caller, session: &SessionKey) -> Gateway {
         self.used_by(caller).enter(session)
     }
 
     /// The gateway as a caller may use it, in no session.
-    pub(super) fn used_by(&self, caller: Caller) -> Gateway {
-        let principal = Principal { account: self.access.account(caller), ..self.gateway.principal.clone() };
+    pub(super) fn used_by(&self, caller: &Caller) -> Gateway {
+        let principal = Principal {
+            account: CurrentAccount::new(Arc::clone(caller.account())),
+            ..self.gateway.principal.clone()
+        };
         Gateway { principal, ..self.gateway.clone() }
     }
 }
@@ -82,7 +88,7 @@ enum Kind {
     Connection,
 }
 
-fn key(caller: Caller, kind: Kind, name: &str) -> String {
+fn key(caller: &Caller, kind: Kind, name: &str) -> String {
     let kind = match kind {
         Kind::Header => "header",
         Kind::View => "view",
@@ -97,7 +103,7 @@ fn key(caller: Caller, kind: Kind, name: &str) -> String {
     }
 }
 
-fn lasting(caller: Caller, kind: Kind, name: &str) -> SessionKey {
+fn lasting(caller: &Caller, kind: Kind, name: &str) -> SessionKey {
     SessionKey::lasting(key(caller, kind, name)).of(hex(&caller.owner().0))
 }
 
@@ -109,7 +115,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The session that the request names, for this caller alone.
-pub(super) fn named(caller: Caller, headers: &HeaderMap) -> Result<SessionKey, Rejection> {
+pub(super) fn named(caller: &Caller, headers: &HeaderMap) -> Result<SessionKey, Rejection> {
     Ok(lasting(caller, Kind::Header, name(headers)?.unwrap_or_default()))
 }
 
@@ -134,7 +140,7 @@ mod tests {
     #[test]
     fn session_keys_of_long_client_names_differ() {
         let beginning = "x".repeat(LONGEST);
-        let of = |name: &str| key(Caller::default(), Kind::Client, name);
+        let of = |name: &str| key(&Caller::default(), Kind::Client, name);
         let keys = [of(&beginning), of(&format!("{beginning}1")), of(&format!("{beginning}2"))];
         assert!(keys[0] != keys[1] && keys[1] != keys[2], "{keys:?}");
         assert!(of(&"x".repeat(1_000_000)).len() < 300);

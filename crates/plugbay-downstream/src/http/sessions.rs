@@ -46,7 +46,7 @@ pub(super) struct Sessions {
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) budget: Arc<Budget>,
-    owner: Caller,
+    owner: Owner,
     notifications: Arc<EventStream>,
     state: Mutex<State>,
 }
@@ -71,7 +71,7 @@ impl Sessions {
     pub(super) fn add(
         &self,
         id: String,
-        owner: Caller,
+        owner: Owner,
         session: Arc<Session>,
         budget: Arc<Budget>,
     ) -> Result<(), Rejection> {
@@ -90,9 +90,9 @@ impl Sessions {
     }
 
     /// The session that a request names. The session of another caller counts as unknown.
-    pub(super) fn find(&self, headers: &HeaderMap, caller: Caller) -> Result<Arc<HttpSession>, Rejection> {
+    pub(super) fn find(&self, headers: &HeaderMap, caller: &Caller) -> Result<Arc<HttpSession>, Rejection> {
         let id = named(headers)?;
-        let found = self.lock().get(id).filter(|http_session| http_session.owner == caller).cloned();
+        let found = self.lock().get(id).filter(|http_session| http_session.owner == caller.owner()).cloned();
         let http_session = found.ok_or_else(unknown)?;
         let session = http_session.session.gateway().principal.session;
         if session_key::name(headers)?.is_some() && mark(&session_key::named(caller, headers)?) != session {
@@ -100,10 +100,11 @@ impl Sessions {
             return Err(Rejection::new(StatusCode::BAD_REQUEST, why));
         }
         http_session.lock().used = Instant::now();
+        http_session.session.sent_with(caller.account());
         Ok(http_session)
     }
 
-    pub(super) fn remove(&self, headers: &HeaderMap, caller: Caller) -> Result<(), Rejection> {
+    pub(super) fn remove(&self, headers: &HeaderMap, caller: &Caller) -> Result<(), Rejection> {
         let http_session = self.find(headers, caller)?;
         self.lock().remove(named(headers)?);
         http_session.session.abandon();
@@ -117,11 +118,18 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions of these callers, with their calls and streams.
-    pub(super) fn revoke(&self, callers: &[Owner]) {
-        for revoked in self.take_where(|http_session| callers.contains(&http_session.owner.owner())) {
+    /// Ends these sessions, with their calls and streams.
+    pub(super) fn revoke(&self, ends: impl Fn(&Session) -> bool) {
+        for revoked in self.take_where(|http_session| ends(&http_session.session)) {
             revoked.session.revoke();
         }
+    }
+
+    /// Cuts these sessions off: their calls end and their streams break. Their callers come back with fresh tokens.
+    pub(super) fn pause(&self, ends: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
+        let all: Vec<Arc<HttpSession>> = self.lock().values().cloned().collect();
+        let paused = all.into_iter().filter(|http_session| ends(&http_session.session));
+        paused.map(|http_session| http_session.pause()).collect()
     }
 
     /// Takes sessions out of the table; they are ended outside its lock.
@@ -166,6 +174,13 @@ impl HttpSession {
 
     pub(super) fn notifications(&self) -> &Arc<EventStream> {
         &self.notifications
+    }
+
+    fn pause(&self) -> Arc<Session> {
+        self.session.pause();
+        self.notifications.detach();
+        self.lock().streams.values().for_each(|stream| stream.detach());
+        Arc::clone(&self.session)
     }
 
     fn is_over(&self, now: Instant) -> bool {

@@ -121,6 +121,12 @@ impl EventStream {
         self.attach(event, false)
     }
 
+    /// Breaks the connection off. A host that may come back resumes the stream.
+    pub(super) fn detach(&self) {
+        self.generation.send_modify(|generation| *generation += 1);
+        self.lock().disconnected_since.get_or_insert_with(Instant::now);
+    }
+
     fn attach(self: &Arc<Self>, behind: u64, prime: bool) -> Response<Body> {
         let (out, response) = reply::events();
         self.generation.send_modify(|generation| *generation += 1);

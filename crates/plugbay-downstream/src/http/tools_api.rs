@@ -47,14 +47,14 @@ pub(super) fn serves(path: &str) -> bool {
 /// `GET /tools`: every tool of every server that the caller may use, the same for all modes and sessions.
 pub(super) async fn list(
     shared: &Shared,
-    caller: Caller,
+    caller: &Caller,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Rejection> {
     check_read(method, headers)?;
     session_key::name(headers)?; // it changes nothing here, but a wrong one is better known now than at the call
     shared.gateway.settled().await;
-    shared.access.check_token(headers)?; // it may be revoked by now
+    shared.access.check_token(headers).await?; // it may be revoked by now
     shared.gateway.first_list.notify_one();
     let snapshot = shared.used_by(caller).snapshot();
     let list = snapshot.names.list();
@@ -64,7 +64,7 @@ pub(super) async fn list(
 /// `POST /tools/call`: one call, on the path of every other call. The response body is the server's result.
 pub(super) async fn call(
     shared: &Arc<Shared>,
-    caller: Caller,
+    caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Rejection> {
     let (parts, body) = request.into_parts();
@@ -84,28 +84,33 @@ pub(super) async fn call(
         return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
     }
     let body = body::read(shared, body).await?;
-    shared.access.check_token(headers)?; // the body may have taken so long that the token is revoked now
+    shared.access.check_token(headers).await?; // the body may have taken so long that the token is revoked now
     let message = match params::read(&body) {
         Ok(message) => message,
         Err(refusal) => return Ok(ApiError::of(&refusal).into_response()),
     };
     let gateway = shared.enter(caller, headers)?;
     let session = Session::plain(caller.owner(), gateway, Outbox::for_notifications(&shared.budget));
-    Ok(answer(shared, session, &message).await)
+    answer(shared, session, &message).await
 }
 
-async fn answer(shared: &Arc<Shared>, session: Arc<Session>, request: &Message) -> Response<Body> {
+async fn answer(
+    shared: &Arc<Shared>,
+    session: Arc<Session>,
+    request: &Message,
+) -> Result<Response<Body>, Rejection> {
     let sink = Arc::new(Outbox::for_answer(&shared.budget));
     shared.live_sessions.add(&session);
     let waiting = AbandonOnDrop(session);
     let context = RequestContext { session: &waiting.0, sink: &sink, request, era: Era::Legacy };
     dispatch::route_request(context, arguments::destination);
     let answer = reply::start(&sink, Wants { json: true, stream: false }).await;
-    match (answer, sink.refusal()) {
+    shared.check_scope(&sink, b"null")?;
+    Ok(match (answer, sink.refusal()) {
         (_, Some(refusal)) => refused(refusal, &waiting.0.snapshot()).into_response(),
         (Start::Whole(answer), None) => delivered(shared, answer),
         (Start::Stream(_) | Start::Cancelled, None) => ApiError::of(&Refusal::ShuttingDown).into_response(),
-    }
+    })
 }
 
 /// An unknown tool may be one of a server that has failed before it could list it.

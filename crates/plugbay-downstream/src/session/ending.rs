@@ -27,6 +27,11 @@ impl Session {
         self.leave();
     }
 
+    /// Ends the calls of a caller whose access token has expired; the session waits for a fresh one.
+    pub(crate) fn pause(&self) {
+        self.end_requests(Some(&Refusal::Revoked), true);
+    }
+
     /// Ends the session of a host that has disconnected.
     pub(crate) fn abandon(&self) {
         self.unsubscribe_items(|_| true);

@@ -37,7 +37,7 @@ use crate::{
     lists::{KnownLists, ListFilter},
     message::Request,
     outbox::Outbox,
-    principal::CountedSession,
+    principal::{Account, CountedSession},
     seal::Owner,
     subscriptions::ItemSubscription,
 };
@@ -50,8 +50,6 @@ const TOKENS_LIMIT: usize = 256;
 pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
-    /// The holder of the token; all its sessions have the same.
-    caller: Owner,
     /// The caller within this session.
     owner: Owner,
     host_view: Arc<HostView>,
@@ -170,7 +168,6 @@ impl Session {
         let counted = CountedSession::new(&gateway.principal.sessions);
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            caller,
             owner: gateway.principal.key.as_ref().map_or(caller, |session| caller.within(session)),
             gateway,
             host_view,
@@ -229,13 +226,15 @@ impl Session {
         &self.gateway
     }
 
-    pub(crate) fn outbox(&self) -> &Arc<Outbox> {
-        &self.outbox
+    /// Takes the account of the host's latest access token. Other scopes mean other lists.
+    pub(crate) fn sent_with(&self, account: &Arc<Account>) {
+        if account.grant.scopes.is_some() && self.gateway.principal.account.replace(account) {
+            self.catalog_changed();
+        }
     }
 
-    /// The caller whose session this is, however many it has.
-    pub(crate) fn caller(&self) -> Owner {
-        self.caller
+    pub(crate) fn outbox(&self) -> &Arc<Outbox> {
+        &self.outbox
     }
 
     /// The owner of the session's calls and tasks.

@@ -37,6 +37,7 @@ impl Observed {
         snapshot: &Snapshot,
     ) -> Option<Self> {
         let principal = &session.gateway().principal;
+        let account = principal.account.get();
         let observer = principal.observer.as_ref().filter(|observer| observer.is_on())?;
         let named = matches!(request.method(), b"tools/call" | b"prompts/get");
         let name = route.subject.as_ref().filter(|_| named).and_then(|(_, name)| string_value(name));
@@ -53,7 +54,8 @@ impl Observed {
             name: name.as_deref(),
             is_listed: name.as_deref().and_then(listed).is_some(),
             arguments: inner.or_else(|| request.arguments()),
-            caller: principal.account.grant.name.as_deref(),
+            caller: account.grant.name.as_deref(),
+            client: account.grant.client.as_deref(),
             session: principal.session,
             host: client.as_deref(),
             era,

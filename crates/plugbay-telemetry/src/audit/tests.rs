@@ -23,6 +23,7 @@ fn call(audit: &Arc<Audit>, arguments: &str, outcome: CallOutcome) {
         is_listed: true,
         arguments: Some(arguments.as_bytes()),
         caller: Some("ci"),
+        client: Some("app"),
         session: SessionMark([7; 8]),
         host: Some("codex"),
         era: Era::Legacy,
@@ -47,6 +48,7 @@ fn an_audit_line_has_the_shape_of_the_arguments_and_no_value() {
     let [line] = &lines(&file)[..] else { panic!("one line") };
     let expected = [
         ("caller", json!("ci")),
+        ("client", json!("app")),
         ("session", json!("0707070707070707")),
         ("host", json!("codex")),
         ("method", json!("tools/call")),

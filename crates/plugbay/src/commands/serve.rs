@@ -12,12 +12,14 @@ use std::{
 use super::{CommandError, Context};
 use crate::{
     app::{self, App, Environment},
+    authorization::GuardedConfiguration,
     bridge::{self, AloneSession},
+    config::Settings,
     daemon::{
         hello::{self, WindowHello},
         socket::Place,
     },
-    gateway_run::{self, stop_signal},
+    gateway_run::{self, Configuration, stop_signal},
     log::Logs,
     settings::{self, Http, HttpFlags, Source},
     status_file::{GatewayStatus, Transport},
@@ -154,10 +156,12 @@ fn serve_alone(
     let (unread, cut) = (UnreadLimit::default(), Arc::default());
     let window = Window { owner, token, state, unread, controls, cut };
     thread::Builder::new().spawn(move || {
-        let served = runtime.block_on(run(&source, environment, Transport::Stdio, |gateway| async move {
+        let hosts = |gateway| async move {
             let (input, output) = pipes.into_tokio()?;
             stdio::serve_window(gateway, input, output, window, std::future::pending()).await
-        }));
+        };
+        let start = Start { source: &source, settings: source.load(), environment };
+        let served = runtime.block_on(run(start, Transport::Stdio, &source, hosts));
         runtime.block_on(telemetry::finish(observed));
         if let Err(error) = served {
             tracing::warn!("the host's session has ended: {error}");
@@ -242,7 +246,7 @@ async fn serve_hosts(
     flags: impl FnOnce(Address) -> HttpFlags,
 ) -> Result<ExitCode, CommandError> {
     if let Some(address) = http {
-        serve_http(context, settings::http(flags(address), &context.source.paths)?, metrics).await?;
+        serve_http(context, flags(address), metrics).await?;
     } else {
         if io::stdin().is_terminal() {
             let people = "people use plugbay list, tools or call";
@@ -256,7 +260,8 @@ async fn serve_hosts(
 }
 
 async fn serve_stdio(source: &Source, environment: Environment) -> io::Result<()> {
-    let outcome = run(source, environment, Transport::Stdio, |gateway| {
+    let start = Start { source, settings: source.load(), environment };
+    let outcome = run(start, Transport::Stdio, source, |gateway| {
         let (input, output) = stdio::standard();
         stdio::serve(gateway, input, output, stop_signal())
     });
@@ -265,8 +270,14 @@ async fn serve_stdio(source: &Source, environment: Environment) -> io::Result<()
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
 
-async fn serve_http(context: &Context, http: Http, metrics: Option<MetricsPage>) -> Result<(), CommandError> {
-    let Http { address, access, follow } = http;
+async fn serve_http(
+    context: &Context,
+    flags: HttpFlags,
+    metrics: Option<MetricsPage>,
+) -> Result<(), CommandError> {
+    let settings = context.source.load();
+    let http = settings::http(flags, &context.source.paths, &settings.authorization);
+    let Http { address, access, follow, authorization } = http.inspect_err(|_| settings.log_problems())?;
     let listener = Listener::bind(&address).await.map_err(|error| {
         CommandError::failed(format!("cannot listen at {address}: {error}"))
             .hint("choose another address, or port 0 for any free port")
@@ -278,21 +289,31 @@ async fn serve_http(context: &Context, http: Http, metrics: Option<MetricsPage>)
     context.output.note(format!("serving MCP at {address}"));
     let _following = follow.map(|follow| AbortOnDrop(tokio::spawn(follow.run())));
     let hosts = |gateway| http::serve(gateway, listener, access, limits, metrics, stop);
-    Ok(run(&context.source, context.environment.clone(), Transport::Http { address }, hosts).await?)
+    let start = Start { source: &context.source, settings, environment: context.environment.clone() };
+    let configuration = GuardedConfiguration::new(&context.source, &authorization);
+    Ok(run(start, Transport::Http { address }, &configuration, hosts).await?)
+}
+
+/// What a gateway starts with.
+struct Start<'a> {
+    source: &'a Source,
+    /// As the source says now.
+    settings: Settings,
+    environment: Environment,
 }
 
 /// Runs the servers for as long as `hosts` are served.
 async fn run<F>(
-    source: &Source,
-    environment: Environment,
+    start: Start<'_>,
     transport: Transport,
+    configuration: &impl Configuration,
     hosts: impl FnOnce(Gateway) -> F,
 ) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
+    let Start { source, settings, environment } = start;
     let status = GatewayStatus::new(source, transport);
-    let settings = source.load();
     settings.log_problems();
     let metrics = environment.telemetry.as_ref().and_then(|telemetry| telemetry.prometheus().cloned());
     let app = match &status.transport {
@@ -307,7 +328,7 @@ where
     }
     // A spawned task: the runtime takes longer to wake the future that it blocks on.
     let hosts = tokio::spawn(hosts(app.gateway()));
-    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, source);
+    let servers = gateway_run::look_after(&app, status, &settings, &source.paths, configuration);
     let outcome = tokio::select! {
         outcome = hosts => outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
         () = servers => Ok(()),

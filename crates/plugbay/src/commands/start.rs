@@ -77,6 +77,7 @@ pub(super) fn started(
 ) -> Option<Started> {
     match condition {
         Condition::Ready => Some(Started::Ready { tools: snapshots.borrow().names.of(name).count() }),
+        Condition::Error(failure) if failure.needs_login() => Some(Started::NeedsLogin),
         Condition::Error(_) => Some(Started::Failed),
         // A slow server goes on, and so does the wait for it.
         Condition::Idle | Condition::Warming | Condition::Slow(_) => None,

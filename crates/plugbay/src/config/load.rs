@@ -15,7 +15,7 @@ use plugbay_core::{
 };
 
 use super::{
-    Env, Limits, ServerSettings, Settings, SharingSettings, audit, credentials,
+    Env, Limits, ServerSettings, Settings, SharingSettings, audit, authorization, credentials,
     diagnostic::quote,
     edit::{Editable, Layer},
     entry::{self, Surroundings},
@@ -108,6 +108,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         &mut diagnostics,
     );
     let audit = audit::settings(&used, env, &mut reports);
+    let authorization = authorization::settings(&used, env, &mut reports);
     diagnostics.extend(reports.into_iter().flat_map(Report::finish));
     diagnostics
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
@@ -126,6 +127,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         limits: common.limits,
         audit,
         logins,
+        authorization,
         list_wait: common.list_wait,
         sources,
         folders,

@@ -10,6 +10,7 @@
 
 mod approve;
 mod audit;
+mod authorization;
 mod credentials;
 mod diagnostic;
 mod discover;
@@ -61,6 +62,7 @@ use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
 
 pub use approve::{ApproveError, Content, approve, is_approved};
 pub use audit::audit_settings;
+pub use authorization::{AuthorizationSettings, ProtectedResource};
 pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use edit::{EditError, Editable, Layer};
 pub use expand::{unset_variables, with_folders};
@@ -106,6 +108,8 @@ pub struct Settings {
     pub audit: Option<AuditSettings>,
     /// What holds for the logins at all servers.
     pub logins: LoginSettings,
+    /// Whose access tokens a gateway over HTTP takes.
+    pub authorization: AuthorizationSettings,
     /// How long a first listing may wait for servers never seen before.
     pub list_wait: Duration,
     /// Files to watch: those that were read, and those that would be if they existed.

@@ -10,6 +10,7 @@ use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
+    authorization::Guard,
     glob,
     oauth::{CommandLine, Logins, OAuthChoice, Scopes},
     pass_env::PassEnv,
@@ -45,6 +46,8 @@ object! {
         "audit" => audit: Audit,
         /// What holds for the logins at all servers. A project's file cannot set it.
         "oauth" => oauth: Logins,
+        /// The authorization server whose access tokens `plugbay serve --http` takes. A project's file cannot set it.
+        "authorization" => authorization: At<Guard>,
         /// `true`: search mode also lists `proxy_status` and `proxy_refresh`. Both can be called in any mode.
         "adminTools" => admin_tools: bool,
         /// `true`: tools that only read are called with `execute_read_tool`, so that a host's permission rules can tell the two apart. Default `false`.

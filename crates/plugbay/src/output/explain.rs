@@ -180,6 +180,7 @@ error: server time does not work
             stderr: vec![],
             stdout: vec![],
             remedy: Some("a remedy that is not much shorter than that".to_owned()),
+            ..StartFailure::default()
         };
         let text = trouble(&reason, 2, Style { colour: false, width: Some(50) });
         let expected = "  a reason that goes on for longer than the\n  terminal is wide\n\

@@ -190,6 +190,7 @@ mod tests {
             stderr: vec!["no port".to_owned()],
             stdout: vec![],
             remedy: Some("open it".to_owned()),
+            ..StartFailure::default()
         };
         let broken = |name, tools, era| Row {
             trouble: Some(reason.clone()),

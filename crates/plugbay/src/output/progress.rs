@@ -13,6 +13,7 @@ use super::{
 #[derive(Debug, Clone, Copy)]
 pub enum Started {
     Ready { tools: usize },
+    NeedsLogin,
     Failed,
 }
 
@@ -65,6 +66,7 @@ impl StartLines {
 fn line(name: &str, width: usize, outcome: Started, after: Duration, style: Style) -> String {
     let (mark, what) = match outcome {
         Started::Ready { tools } => (style.good("✓"), plural(tools, "tool")),
+        Started::NeedsLogin => (style.warn("!"), "needs login".to_owned()),
         Started::Failed => (style.bad("✗"), "failed".to_owned()),
     };
     let blank = " ".repeat(width.saturating_sub(name.width()));

@@ -164,6 +164,7 @@ fn explained(problem: &Problem, style: Style) -> String {
         stderr: Vec::new(),
         stdout: Vec::new(),
         remedy: problem.remedy.clone(),
+        ..StartFailure::default()
     };
     let title = if problem.urgent { style.bad("configuration") } else { style.warn("configuration") };
     format!("{}{title}\n{}", " ".repeat(INDENT), trouble(&reason, 2 * INDENT, style))
@@ -209,6 +210,7 @@ mod tests {
                 stderr: vec!["no port".to_owned()],
                 stdout: vec![],
                 remedy: Some("open it".to_owned()),
+                ..StartFailure::default()
             }),
         };
         GatewayStatus {

@@ -3,6 +3,7 @@
 mod activate;
 mod add;
 mod agent;
+mod authorization;
 mod big;
 mod cache;
 mod call;

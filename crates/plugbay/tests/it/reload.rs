@@ -1,5 +1,6 @@
 //! A changed config takes effect while the host stays connected, and touches only what changed.
 
+mod authorization;
 mod credentials;
 mod general;
 mod models;
@@ -147,6 +148,11 @@ fn a_reload_of_each_language_model_key_takes_effect() {
 }
 
 #[test]
+fn a_reload_of_each_authorization_key_takes_effect() {
+    authorization::check();
+}
+
+#[test]
 fn a_reload_of_list_wait_ends_a_wait_that_is_under_way() {
     let workspace = Workspace::new();
     let silent = Script::new().set("start_delay_ms", 3_600_000);
@@ -223,8 +229,9 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
 }
 
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 14] = [
+const WITHOUT_ROW: [&str; 15] = [
     "audit",
+    "authorization",
     "oauth",
     "OAuth.idp",
     "hosts",
@@ -257,7 +264,10 @@ fn every_key_of_the_schema_has_a_reload_test() {
         models::rankers(&harness),
         models::agents(&harness),
     ];
-    let tested: BTreeSet<&str> = tables.iter().flatten().map(|row| row.key).chain(WITHOUT_ROW).collect();
+    let authorization = authorization::rows("");
+    let authorization = authorization.iter().map(|(key, ..)| *key);
+    let rows = tables.iter().flatten().map(|row| row.key);
+    let tested: BTreeSet<&str> = rows.chain(authorization).chain(WITHOUT_ROW).collect();
     let schema: Value = serde_json::from_str(include_str!("../../../../docs/plugbay.schema.json")).unwrap();
     let mut keys = keys_of("", &schema);
     for (name, definition) in schema["definitions"].as_object().unwrap() {

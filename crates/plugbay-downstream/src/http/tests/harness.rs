@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     Gateway, SessionView, SessionViews, SuspendedCalls,
     agent::Agents,
-    http::{Accept, Access, Limits, NamedTokens, Stream, serve},
+    http::{Accept, Access, Authorizations, Limits, NamedTokens, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
 
@@ -85,11 +85,23 @@ impl Harness {
     }
 
     pub(super) fn with_callers(first: Snapshot, tokens: &[&str], named: Option<NamedTokens>) -> Self {
+        Self::with_authorization(first, tokens, named, None)
+    }
+
+    pub(super) fn with_authorization(
+        first: Snapshot,
+        tokens: &[&str],
+        named: Option<NamedTokens>,
+        authorizations: Option<Authorizations>,
+    ) -> Self {
         let tokens: Vec<String> = tokens.iter().map(|&token| token.to_owned()).collect();
         let address = "127.0.0.1:80".parse().unwrap();
         let origins = vec!["https://good.example".to_owned()];
         let hosts = vec!["good.example".to_owned()];
-        let access = Access::with_callers(&address, hosts, origins, &tokens, named, false).unwrap();
+        let mut access = Access::with_callers(&address, hosts, origins, &tokens, named, false).unwrap();
+        if let Some(authorizations) = authorizations {
+            access = access.authorized_by(authorizations);
+        }
         let (mut gateway, snapshots, servers) = scripted::gateway(first);
         gateway.session_views = Some(session_views(&gateway));
         let (host_registry, agents) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.agents));

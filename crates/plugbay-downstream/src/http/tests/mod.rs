@@ -1,6 +1,7 @@
 //! Whole conversations over HTTP with scripted hosts and servers, in memory and on a paused clock.
 
 mod agent;
+mod authorization;
 mod callers;
 mod ending;
 mod guarded;

@@ -20,7 +20,10 @@ use crate::{
 pub(super) fn destination(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { request, era, .. } = context;
     let (name, span) = request.named("the name of a tool")?;
-    let tool = tool(&name, snapshot)?;
+    let tool = tool(&name, snapshot).map_err(|refusal| match refusal {
+        Refusal::Unknown { .. } => context.missing_scope(&name).unwrap_or(refusal),
+        _ => refusal,
+    })?;
     let inner = match tool.found() {
         Some(found) => repaired(request, found, snapshot.layout.settings.repair)?,
         None => None, // the server checks them

@@ -25,6 +25,7 @@ pub(in crate::http) enum Code {
     InvalidRequest,
     Unauthorized,
     Forbidden,
+    InsufficientScope,
     NotFound,
     UnknownTool,
     AmbiguousTool,
@@ -47,11 +48,17 @@ pub(in crate::http) enum Code {
 }
 
 /// Every code word with its status and its meaning, in the order of [`Code`]. `docs/http.md` has the same rows.
-pub(in crate::http) const TABLE: [(Code, &str, u16, &str); 23] = [
+pub(in crate::http) const TABLE: [(Code, &str, u16, &str); 24] = [
     (Code::InvalidJson, "invalid_json", 400, "The body is not JSON."),
     (Code::InvalidRequest, "invalid_request", 400, "The body or a header is not what the endpoint takes."),
     (Code::Unauthorized, "unauthorized", 401, "The token is missing or wrong."),
     (Code::Forbidden, "forbidden", 403, "The `Host` or `Origin` is not allowed."),
+    (
+        Code::InsufficientScope,
+        "insufficient_scope",
+        403,
+        "The access token does not allow this; `scope` says what to ask for.",
+    ),
     (Code::NotFound, "not_found", 404, "There is nothing at this path."),
     (Code::UnknownTool, "unknown_tool", 404, "No server has this tool, or the configuration denies it."),
     (Code::AmbiguousTool, "ambiguous_tool", 409, "Several servers have a tool of this name."),
@@ -125,6 +132,7 @@ impl Code {
             Refusal::Busy(_) | Refusal::TooMuchUnread => Self::Busy,
             Refusal::Limited(_) => Self::TooManyRequests,
             Refusal::Revoked => Self::Unauthorized,
+            Refusal::MissingScope { .. } => Self::InsufficientScope,
             Refusal::ShuttingDown => Self::ShuttingDown,
             Refusal::Call(error) => Self::of_call(error),
             Refusal::Malformed(_)
@@ -194,11 +202,11 @@ impl ApiError {
 
     /// A request that was rejected before it was read as a call.
     pub(in crate::http) fn of_status(status: StatusCode, refusal: &Refusal) -> Self {
-        let code = match Code::of(refusal) {
-            Code::InvalidJson => Code::InvalidJson,
-            _ => Code::of_status(status),
-        };
-        Self::new(code, refusal.message())
+        match Code::of(refusal) {
+            Code::InvalidJson => Self::new(Code::InvalidJson, refusal.message()),
+            Code::InsufficientScope => Self::of(refusal),
+            _ => Self::new(Code::of_status(status), refusal.message()),
+        }
     }
 
     /// The server's own error; `rpc` is raw JSON.

@@ -129,9 +129,15 @@ async fn put(
         .collect();
     let mut trials = if flags.no_check { Trials::new() } else { try_out(context, settings, &wanted).await };
 
-    let works = |plan: &&Plan| !matches!(trials.get(&plan.addition.name), Some(Err(_)));
+    // A server that needs a login is not broken, and its entry must be there before the user can log in.
+    let works =
+        |plan: &&Plan| !matches!(trials.get(&plan.addition.name), Some(Err(failure)) if !failure.needs_login);
     let working: Vec<Plan> = plans.iter().filter(works).cloned().collect();
     for plan in &plans {
+        if matches!(trials.get(&plan.addition.name), Some(Err(failure)) if failure.needs_login) {
+            let name = &plan.written_name;
+            notes.push(format!("{name} needs a login: run `plugbay auth login {name}`"));
+        }
         notes.extend(secrets::notes(&plan.written_name, &plan.addition.members, works(&plan)));
     }
     let written = apply(&file, &working).map_err(|error| place::failed(context, error))?;
@@ -203,8 +209,8 @@ impl Plan {
         let entry = after.entry(&self.written_name).unwrap_or_default();
         let (offer, trouble) = match trials.remove(&self.addition.name) {
             Some(Ok(offer)) => (Some(offer), None),
-            Some(Err(trouble)) => (None, Some(trouble)),
-            None => (None, None),
+            Some(Err(trouble)) if !trouble.needs_login => (None, Some(trouble)),
+            Some(Err(_)) | None => (None, None),
         };
         let change = match self.kind {
             _ if trouble.is_some() => Change::Failed,

@@ -288,10 +288,7 @@ impl Draft {
 }
 
 fn stays(reason: String) -> Fate {
-    Fate::Stays {
-        reason: StartFailure { reason, stderr: Vec::new(), stdout: Vec::new(), remedy: None },
-        needs: None,
-    }
+    Fate::Stays { reason: StartFailure { reason, ..StartFailure::default() }, needs: None }
 }
 
 fn origin(host: &SurveyedHost, found: &Found) -> import::Found {
@@ -355,8 +352,12 @@ fn failed(entry: &Entry, failure: StartFailure) -> Fate {
     if let Some(name) = unset.into_iter().next() {
         let reason = format!("the variable {name} is not set");
         let remedy = Some(format!("set {name}, then run `plugbay setup` again"));
-        let reason = StartFailure { reason, remedy, stderr: Vec::new(), stdout: Vec::new() };
+        let reason = StartFailure { reason, remedy, ..StartFailure::default() };
         return Fate::Stays { reason, needs: Some(Need::Variable(name)) };
+    }
+    if failure.needs_login {
+        let remedy = Some("add it with `plugbay add NAME URL`, log in with `plugbay auth login NAME`, then run `plugbay setup` again".to_owned());
+        return Fate::Stays { reason: StartFailure { remedy, ..failure }, needs: Some(Need::Login) };
     }
     let refused = ["HTTP 401", "HTTP 403"].iter().any(|code| failure.reason.contains(code));
     Fate::Stays { reason: failure, needs: refused.then_some(Need::Login) }

@@ -59,10 +59,7 @@ async fn finished(settings: &Settings, app: App, failures: &Failures) -> Trial {
     app.shut_down().await;
     let unusable = settings.servers.iter().filter_map(|server| {
         let reason = server.spec.as_ref().err()?.clone();
-        Some((
-            server.name.to_string(),
-            StartFailure { reason, stderr: Vec::new(), stdout: Vec::new(), remedy: None },
-        ))
+        Some((server.name.to_string(), StartFailure { reason, ..StartFailure::default() }))
     });
     let failed = failures.iter().map(|(name, failure)| (name.to_string(), StartFailure::from(&**failure)));
     Trial { snapshot, failures: unusable.chain(failed).collect() }

@@ -1,5 +1,6 @@
 //! The rules that only show when a whole file, or several, are loaded.
 
+mod authorization;
 mod credentials;
 mod discover;
 mod entries;

@@ -1,0 +1,141 @@
+//! The public keys of an issuer (a JWK set), and which of them a token may be signed with.
+
+use std::{fmt, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use jsonwebtoken::DecodingKey;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{SignatureAlgorithm, algorithm::KeyKind, unproven::Header};
+
+/// Shorter RSA keys can be factored.
+const SHORTEST_RSA: usize = 2048;
+
+/// The keys that tokens may be signed with.
+#[derive(Debug, Default)]
+pub(super) struct KeySet(Vec<Arc<Key>>);
+
+/// A public key for signatures.
+pub(super) struct Key {
+    kid: Option<String>,
+    kind: KeyKind,
+    /// The only algorithm that it is for, if the set says so.
+    algorithm: Option<String>,
+    decoding: DecodingKey,
+}
+
+/// Why a set has no key for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoKey {
+    /// A newer set may have it.
+    Unknown,
+    Ambiguous,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    keys: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    key_ops: Option<Vec<String>>,
+    alg: Option<String>,
+    kid: Option<String>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+    /// Whoever reads the set could sign with a key that has this.
+    d: Option<Value>,
+}
+
+impl KeySet {
+    /// Reads a JWK set; `None` if it is none. Keys that are for something else are left out.
+    pub(super) fn read(document: &[u8]) -> Option<Self> {
+        let Document { keys } = serde_json::from_slice(document).ok()?;
+        Some(Self(keys.into_iter().filter_map(Key::read).map(Arc::new).collect()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one key with the id and for the algorithm of this header. Without an id it must be the only one for the
+    /// algorithm.
+    pub(super) fn find(&self, header: &Header) -> Result<Arc<Key>, NoKey> {
+        let has_id = |key: &Key| header.kid.is_none() || key.kid == header.kid;
+        let mut fitting = self.0.iter().filter(|key| has_id(key) && key.fits(header.algorithm));
+        match (fitting.next(), fitting.next()) {
+            (None, _) => Err(NoKey::Unknown),
+            (Some(key), None) => Ok(Arc::clone(key)),
+            _ => Err(NoKey::Ambiguous),
+        }
+    }
+}
+
+impl Key {
+    fn read(value: Value) -> Option<Self> {
+        let jwk: Jwk = serde_json::from_value(value).ok()?;
+        let is_for_signatures = jwk.usage.as_deref().is_none_or(|usage| usage == "sig")
+            && jwk.key_ops.as_ref().is_none_or(|operations| operations.iter().any(|name| name == "verify"));
+        if !is_for_signatures || jwk.d.is_some() {
+            return None;
+        }
+        let (kind, decoding) = public_key(&jwk)?;
+        Some(Self { kid: jwk.kid, kind, algorithm: jwk.alg, decoding })
+    }
+
+    /// Whether signatures of this algorithm can be checked with it. A key of one algorithm is never used for another.
+    pub(super) fn fits(&self, algorithm: SignatureAlgorithm) -> bool {
+        let is_named = |name: &String| {
+            name == algorithm.name() || (name == "Ed25519" && algorithm.kind() == KeyKind::Ed25519)
+        };
+        self.kind == algorithm.kind() && self.algorithm.as_ref().is_none_or(is_named)
+    }
+
+    pub(super) fn decoding(&self) -> &DecodingKey {
+        &self.decoding
+    }
+}
+
+fn public_key(jwk: &Jwk) -> Option<(KeyKind, DecodingKey)> {
+    match (&*jwk.kty, jwk.crv.as_deref()) {
+        ("RSA", _) => {
+            let (n, e) = (jwk.n.as_ref()?, jwk.e.as_ref()?);
+            let key = DecodingKey::from_rsa_components(n, e).ok()?;
+            (bits(n)? >= SHORTEST_RSA).then_some((KeyKind::Rsa, key))
+        }
+        ("EC", Some(curve)) => {
+            let kind = match curve {
+                "P-256" => KeyKind::P256,
+                "P-384" => KeyKind::P384,
+                _ => return None,
+            };
+            Some((kind, DecodingKey::from_ec_components(jwk.x.as_ref()?, jwk.y.as_ref()?).ok()?))
+        }
+        ("OKP", Some("Ed25519")) => {
+            Some((KeyKind::Ed25519, DecodingKey::from_ed_components(jwk.x.as_ref()?).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The length of a number in Base64.
+fn bits(number: &str) -> Option<usize> {
+    let bytes = BASE64.decode(number).ok()?;
+    let first = bytes.iter().position(|byte| *byte != 0)?;
+    let zeros = usize::try_from(bytes[first].leading_zeros()).ok()?;
+    Some((bytes.len() - first) * 8 - zeros)
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("kid", &self.kid).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
