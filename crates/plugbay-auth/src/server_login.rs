@@ -40,6 +40,9 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// For so long a server's metadata is not asked for again.
 const DISCOVERY_LIFE: Duration = Duration::from_secs(30);
 
+/// Logins that could not be written are written after so many seconds.
+const SAVE_AGAIN: u64 = 10;
+
 /// What a login is made of.
 #[derive(Clone)]
 pub struct LoginSettings {
@@ -90,6 +93,8 @@ struct Known {
     failures: u32,
     /// The server has rejected tokens of this generation although they were new.
     futile: Option<Generation>,
+    /// `logins` could not be written at this time, in seconds since 1970. A later request tries again.
+    unsaved: Option<u64>,
     /// Counts the changes of `logins`.
     version: u64,
 }
@@ -246,6 +251,7 @@ impl Shared {
         }
         known.logins = logins;
         known.stamp = stamp;
+        known.unsaved = None;
         known.version += 1;
         if changed {
             // With the tokens, so that nobody sees new ones in an old generation.
@@ -254,12 +260,28 @@ impl Shared {
         true
     }
 
-    /// Writes what this process knows, if the file has gone because it was corrupt.
+    /// Whether it is time to try again what could not be written.
+    fn wants_to_save(&self) -> bool {
+        let now = self.now();
+        let mut known = self.known();
+        let is_time = known.unsaved.is_some_and(|at| now < at || now - at >= SAVE_AGAIN);
+        if is_time {
+            known.unsaved = Some(now);
+        }
+        is_time
+    }
+
+    /// Writes what this process alone knows: the file was corrupt, or could not be written.
     async fn restore(&self) {
+        let _alone = self.renewing.lock().await;
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
-        let logins = self.known().logins.clone();
-        if logins.current().is_some() && self.store.stamp(&self.key).is_none() {
-            self.keep(logins).await;
+        let (logins, stamp) = {
+            let known = self.known();
+            (known.logins.clone(), known.stamp)
+        };
+        // What others have written meanwhile is newer.
+        if logins.current().is_some() && self.store.stamp(&self.key) == stamp {
+            let _ = self.save(logins).await;
         }
     }
 
@@ -271,6 +293,7 @@ impl Shared {
         // Tokens that cannot be written are still good for this process.
         let stamp = saved.as_ref().ok().copied().flatten().or(self.known().stamp);
         self.adopt(logins, stamp);
+        self.known().unsaved = saved.is_err().then(|| self.now());
         saved.map(|_| ())
     }
 

@@ -97,9 +97,12 @@ impl Shared {
         if let Err(error) = self.reload().await {
             tracing::warn!(server = %self.key.name, "{error}");
             if matches!(error, StoreError::Corrupt(..)) {
-                let shared = Arc::clone(self);
-                tokio::spawn(async move { shared.restore().await });
+                self.known().unsaved = Some(0);
             }
+        }
+        if self.wants_to_save() {
+            let shared = Arc::clone(self);
+            tokio::spawn(async move { shared.restore().await });
         }
         let state = {
             let known = self.known();

@@ -17,7 +17,7 @@ static TEXT: Mutex<String> = Mutex::new(String::new());
 pub fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        tracing::subscriber::set_global_default(Capture).expect("there is no other subscriber")
+        tracing::subscriber::set_global_default(Capture).expect("there is no other subscriber");
     });
 }
 

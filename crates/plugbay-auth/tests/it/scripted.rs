@@ -211,7 +211,11 @@ impl Site {
 
     /// All that the site has received, as text to search.
     pub fn everything(&self) -> String {
-        format!("{:?}", self.received())
+        let line = |request: &Received| {
+            let Received { method, path, query, headers, body } = request;
+            format!("{method} {path}?{query}\n{headers}\n{body}\n")
+        };
+        self.received().iter().map(line).collect()
     }
 }
 

@@ -3,7 +3,10 @@
 //! A refresh token that is used twice revokes the whole grant. As at most real servers, its predecessor is still good
 //! for a short time: an answer that gets lost would log the user out otherwise, and no client could help it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Every credential that a scripted server issues contains this.
 pub const SECRET: &str = "canary-secret";
@@ -106,8 +109,10 @@ impl Default for Grants {
 
 impl Grants {
     fn name(&mut self, kind: &str) -> String {
+        // Unique among all sites, so that it is known whose it is.
+        static COUNT: AtomicU64 = AtomicU64::new(100_000);
         self.count += 1;
-        format!("{SECRET}-{kind}-{}", self.count)
+        format!("{SECRET}-{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
     pub fn register(&mut self) -> (String, Option<String>) {
