@@ -1,6 +1,6 @@
 //! Access tokens of callers: the trait at which the side of hosts and the check of tokens meet, and what scopes allow.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{credentials::Later, policy::ToolGrant};
 
@@ -19,8 +19,8 @@ pub struct AccessToken {
     /// The program that got the token, if the token names it.
     pub client: Option<String>,
     pub scopes: Vec<String>,
-    /// From this moment on it counts no more.
-    pub ends: SystemTime,
+    /// From this moment on it counts no more: the time since 1970.
+    pub ends: Duration,
 }
 
 /// Why a token does not count. It has no part of the token in it.

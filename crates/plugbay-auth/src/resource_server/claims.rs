@@ -75,7 +75,7 @@ fn check_audience(claims: &Members, ours: &[String]) -> Result<(), TokenError> {
 }
 
 /// Compares the times with the clock, and returns when the token ends.
-fn check_time(claims: &Members, now: u64) -> Result<std::time::SystemTime, TokenError> {
+fn check_time(claims: &Members, now: u64) -> Result<Duration, TokenError> {
     let ends = seconds(claims, "exp")?.ok_or(TokenError::Invalid("the token has no expiry"))?;
     let ends = ends.checked_add(LEEWAY).ok_or(BAD_TIME)?;
     if now >= ends {
@@ -86,7 +86,9 @@ fn check_time(claims: &Members, now: u64) -> Result<std::time::SystemTime, Token
             return Err(TokenError::Invalid("the token is not valid yet"));
         }
     }
-    UNIX_EPOCH.checked_add(Duration::from_secs(ends)).ok_or(BAD_TIME)
+    // A moment that the clock cannot tell is no time.
+    let ends = Duration::from_secs(ends);
+    UNIX_EPOCH.checked_add(ends).map(|_| ends).ok_or(BAD_TIME)
 }
 
 const BAD_TIME: TokenError = TokenError::Invalid("a time in the token is wrong");

@@ -1,6 +1,10 @@
 //! Tokens whose signatures were checked a moment ago: a host sends the same one with every request.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use plugbay_core::access_token::AccessToken;
 use sha2::{Digest, Sha256};
@@ -20,7 +24,7 @@ impl ProvenTokens {
         if self.generation != generation {
             return None;
         }
-        self.known.get(&digest(token)).filter(|known| now < known.ends).cloned()
+        self.known.get(&digest(token)).filter(|known| now < UNIX_EPOCH + known.ends).cloned()
     }
 
     pub(super) fn add(&mut self, token: &str, generation: u64, proven: &Arc<AccessToken>) {

@@ -209,6 +209,6 @@ impl Callers {
 async fn next<T>(values: &mut Option<watch::Receiver<T>>) {
     let Some(receiver) = values else { return std::future::pending().await };
     if receiver.changed().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use plugbay_core::access_token::AccessToken;
@@ -46,6 +46,7 @@ impl TokenAccounts {
         now: Instant,
     ) -> (Owner, Arc<Account>) {
         let (owner, grant) = (authorization.owner(token), authorization.grant(token));
+        let ends = UNIX_EPOCH + token.ends;
         let new = || TokenCaller { usage: Arc::default(), last: now, accounts: Vec::new() };
         let caller = self.0.entry(owner).or_insert_with(new);
         caller.last = now;
@@ -53,13 +54,13 @@ impl TokenAccounts {
             Arc::ptr_eq(&known.authorization, authorization) && known.account.grant == grant
         };
         if let Some(known) = caller.accounts.iter_mut().find(same) {
-            known.ends = known.ends.max(token.ends);
+            known.ends = known.ends.max(ends);
             return (owner, Arc::clone(&known.account));
         }
         let views = authorization.views(grant.tools.as_ref());
         let account = Arc::new(Account::sharing(grant, &caller.usage, views));
         let authorization = Arc::clone(authorization);
-        caller.accounts.push(TokenAccount { account: Arc::clone(&account), authorization, ends: token.ends });
+        caller.accounts.push(TokenAccount { account: Arc::clone(&account), authorization, ends });
         (owner, account)
     }
 

@@ -179,6 +179,7 @@ impl Gate {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write it in place")]
 fn request(id: u64, method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use plugbay_core::{
@@ -43,7 +43,7 @@ impl TokenVerifier for Scripted {
                 subject: subject.to_owned(),
                 client: Some("app".to_owned()),
                 scopes: scopes.split('+').map(str::to_owned).collect(),
-                ends: SystemTime::now() + Duration::from_millis(life),
+                ends: SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_millis(life),
             }))
         })
     }

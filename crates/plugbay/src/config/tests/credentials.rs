@@ -152,6 +152,7 @@ fn each_oauth_grant_is_read_with_its_files_beside_the_configuration() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn oauth_settings_that_cannot_work_name_place_and_remedy() {
     let check = |members: &str, expected: &str| {
         let text = format!("{{\"mcpServers\": {{\"s\": {{\"url\": \"https://h/mcp\",\n{members}}}}}}}");
