@@ -146,7 +146,7 @@ async fn an_unknown_key_is_fetched_at_once_and_then_every_30_seconds() {
     assert_eq!(outcome(&server, 0).await, Err(UNKNOWN), "the old key is gone, the token known or not");
     assert_eq!(issuer.fetches(), 2);
     issuer.publish(&[0, 1]);
-    advance(UNKNOWN_EVERY - Duration::from_secs(1)).await;
+    advance(UNKNOWN_EVERY.saturating_sub(Duration::from_secs(1))).await;
     assert_eq!((outcome(&server, 0).await, issuer.fetches()), (Err(UNKNOWN), 2));
     advance(Duration::from_secs(1)).await;
     assert_eq!((outcome(&server, 0).await, issuer.fetches()), (Ok(()), 3));
@@ -174,7 +174,7 @@ async fn keys_stay_when_a_fetch_fails_and_are_forgotten_after_a_day() {
     outcome(&server, 0).await.unwrap();
     issuer.fails();
     assert_eq!(outcome(&server, 1).await, Err(TokenError::Unavailable), "nobody can tell");
-    advance(LONGEST - Duration::from_secs(1)).await;
+    advance(LONGEST.saturating_sub(Duration::from_secs(1))).await;
     outcome(&server, 0).await.unwrap();
     sleep(Duration::from_millis(1)).await; // the refresh fails meanwhile
     advance(Duration::from_secs(10)).await;
