@@ -10,7 +10,7 @@
 # Exit code 1: something went otherwise. 3: the packages are missing and cannot be installed.
 . "$(dirname -- "$0")/common.sh"
 
-canary=canary-of-the-keychain
+canary='canary-of-the-keychain'
 url_digest=b1b747a21dbf8cf4 # of https://mcp.example/mcp
 
 main() {
@@ -97,13 +97,13 @@ with_service() {
     step 'removed once more' 5000 '' "$program" remove large
     step 'a login moves from its file to the keychain' 5000 '' "$program" save "$folder/logins" auto
     fails 'its file has no secret' 1000 '' grep -o "$canary" "$file"
-    step 'secret-tool sees it' 5000 1 count { service plugbay
+    step 'secret-tool sees it' 5000 1 count '{' service plugbay
     step 'the login is loaded' 5000 "$canary" "$program" load "$folder/logins"
     fails 'a process without a bus: the remedy' 1000 'unlock your keychain' \
         env -u DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR=/nowhere "$program" load "$folder/logins"
     step 'the login moves to the file' 5000 '' "$program" save "$folder/logins" file
     step 'its file has the secret' 1000 "$canary" grep -o "$canary" "$file"
-    step 'the keychain has no entry of it' 5000 0 count { service plugbay
+    step 'the keychain has no entry of it' 5000 0 count '{' service plugbay
     step 'and back' 5000 '' "$program" save "$folder/logins" keychain
 }
 
@@ -162,7 +162,7 @@ step() {
     name=$1 limit=$2 wanted=$3
     shift 3
     measure "$@"
-    [ "$code" -eq 0 ] && [ "$said" = "$wanted" ] && [ "$elapsed" -le "$limit" ] && row ok || row FAILED
+    if [ "$code" -eq 0 ] && [ "$said" = "$wanted" ] && [ "$elapsed" -le "$limit" ]; then row ok; else row FAILED; fi
 }
 
 # fails NAME LIMIT TEXT COMMAND...: it fails with exit code 1, says this among other things, in so many ms.
@@ -171,7 +171,7 @@ fails() {
     shift 3
     measure "$@"
     case $said in
-    *"$wanted"*) [ "$code" -eq 1 ] && [ "$elapsed" -le "$limit" ] && row ok || row FAILED ;;
+    *"$wanted"*) if [ "$code" -eq 1 ] && [ "$elapsed" -le "$limit" ]; then row ok; else row FAILED; fi ;;
     *) row FAILED ;;
     esac
 }

@@ -56,16 +56,21 @@ pub enum Page {
 /// Listens for the redirect on this machine alone.
 #[derive(Debug)]
 pub struct Callback {
-    listener: TcpListener,
+    /// `None`: the user pastes the redirect.
+    listener: Option<TcpListener>,
     pub redirect_uri: String,
 }
 
 impl Callback {
     /// With a `fixed` port the redirect URI is `http://localhost:PORT/callback`, as clients are registered elsewhere.
-    /// Otherwise the port is any, `preferred` if it is free.
-    pub async fn listen(fixed: Option<u16>, preferred: Option<u16>) -> io::Result<Self> {
+    /// Otherwise the port is any, `preferred` if it is free. `pasted`: a fixed port need not be free.
+    pub async fn listen(fixed: Option<u16>, preferred: Option<u16>, pasted: bool) -> io::Result<Self> {
         if let Some(port) = fixed {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+            let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+                Err(_) if pasted => None,
+                Err(error) => return Err(io::Error::other(format!("port {port}: {error}"))),
+                Ok(listener) => Some(listener),
+            };
             return Ok(Self { listener, redirect_uri: format!("http://localhost:{port}{PATH}") });
         }
         let listener = match preferred {
@@ -77,12 +82,13 @@ impl Callback {
             None => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
         };
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, redirect_uri: format!("http://127.0.0.1:{port}{PATH}") })
+        let redirect_uri = format!("http://127.0.0.1:{port}{PATH}");
+        Ok(Self { listener: Some(listener), redirect_uri })
     }
 
     /// Serves browsers for as long as somebody takes the arrivals. Pages that are under way are finished.
     pub async fn serve(self, arrivals: mpsc::Sender<Arrival>) {
-        let Self { listener, .. } = self;
+        let Some(listener) = self.listener else { return arrivals.closed().await };
         let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
         let mut connections = JoinSet::new();
         loop {

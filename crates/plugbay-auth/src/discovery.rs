@@ -43,6 +43,8 @@ pub enum DiscoveryError {
     OtherResource(String),
     #[error("its metadata names no authorization server")]
     NoServers,
+    #[error("its metadata names {named}, and not the configured issuer {wanted:?}")]
+    OtherServers { wanted: String, named: String },
     #[error("its authorization server {0:?} has no valid address")]
     BadIssuer(String),
     #[error("the metadata of the authorization server {asked:?} claims to be of {found:?}")]
@@ -130,7 +132,13 @@ async fn of_resource(
     let wanted = client.and_then(|client| client.issuer.as_deref());
     let known =
         resource.authorization_servers.iter().filter(|issuer| wanted.is_none_or(|wanted| wanted == *issuer));
-    let mut problem = DiscoveryError::NoServers;
+    let mut problem = match wanted.filter(|_| !resource.authorization_servers.is_empty()) {
+        Some(wanted) => DiscoveryError::OtherServers {
+            wanted: wanted.to_owned(),
+            named: shown(&format!("{:?}", resource.authorization_servers)),
+        },
+        None => DiscoveryError::NoServers,
+    };
     for issuer in known.take(MOST_SERVERS) {
         match of_issuer(http, issuer).await {
             Ok(server) => {

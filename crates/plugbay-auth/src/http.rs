@@ -2,8 +2,8 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    path::Path,
-    sync::{Arc, Once},
+    path::PathBuf,
+    sync::{Arc, Once, OnceLock},
     time::Duration,
 };
 
@@ -70,29 +70,43 @@ pub struct Post<'a> {
 /// The HTTP client for the authorization server of one MCP server.
 #[derive(Debug, Clone)]
 pub struct Http {
-    client: Client,
+    client: Arc<OnceLock<Result<Client, String>>>,
     policy: Arc<AddressPolicy>,
+    /// Certificates to trust besides the system's.
+    ca_file: Option<PathBuf>,
+    /// The MCP server is on this machine.
+    is_local: bool,
 }
 
 impl Http {
-    pub fn new(policy: AddressPolicy, server: &Url, ca_file: Option<&Path>) -> Result<Self, String> {
+    pub fn new(policy: AddressPolicy, server: &Url, ca_file: Option<PathBuf>) -> Self {
+        let (policy, client) = (Arc::new(policy), Arc::default());
+        Self { client, policy, ca_file, is_local: is_on_this_machine(server) }
+    }
+
+    /// The client, which is made when it is first needed: most servers never ask for a login, and the certificates of
+    /// the system are slow to read.
+    fn client(&self, url: &Url) -> Result<&Client, HttpError> {
+        let broken = |why: &String| HttpError::Unreachable { url: url.clone(), why: why.clone() };
+        self.client.get_or_init(|| self.build()).as_ref().map_err(broken)
+    }
+
+    fn build(&self) -> Result<Client, String> {
         install_crypto();
-        let policy = Arc::new(policy);
         let mut builder = Client::builder()
             .user_agent(concat!("plugbay/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .referer(false)
-            .dns_resolver(Arc::new(Resolver(Arc::clone(&policy))));
-        if is_on_this_machine(server) {
+            .dns_resolver(Arc::new(Resolver(Arc::clone(&self.policy))));
+        if self.is_local {
             builder = builder.no_proxy(); // a proxy's loopback is not ours
         }
-        if let Some(path) = ca_file {
+        if let Some(path) = &self.ca_file {
             let pem = std::fs::read(path).map_err(|error| error.to_string())?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())?;
             builder = builder.tls_certs_merge(certificates);
         }
-        let client = builder.build().map_err(|error| error.to_string())?;
-        Ok(Self { client, policy })
+        builder.build().map_err(|error| error.to_string())
     }
 
     /// Whether a URL may be requested or shown to the user.
@@ -104,7 +118,7 @@ impl Http {
     pub async fn get(&self, url: &Url) -> Result<Response, HttpError> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
-            let request = self.client.get(url.clone()).header(ACCEPT, "application/json");
+            let request = self.client(&url)?.get(url.clone()).header(ACCEPT, "application/json");
             let response = self.send(&url, request, PATIENCE).await?;
             let target = response.header(LOCATION.as_str()).and_then(|target| url.join(target).ok());
             match target {
@@ -120,7 +134,7 @@ impl Http {
         let form = post.form.iter().map(|(name, value)| (*name, value.as_str()));
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let mut request = self
-            .client
+            .client(url)?
             .post(url.clone())
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -139,7 +153,7 @@ impl Http {
 
     pub async fn post_json(&self, url: &Url, body: &serde_json::Value) -> Result<Response, HttpError> {
         let request = self
-            .client
+            .client(url)?
             .post(url.clone())
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/json")
@@ -150,7 +164,7 @@ impl Http {
     /// A request without credentials to the MCP server itself: its answer says how to log in.
     pub async fn probe(&self, url: &Url, body: String, version: &str) -> Result<Response, HttpError> {
         let request = self
-            .client
+            .client(url)?
             .post(url.clone())
             .header(ACCEPT, "application/json, text/event-stream")
             .header(CONTENT_TYPE, "application/json")

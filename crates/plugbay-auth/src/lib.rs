@@ -20,5 +20,6 @@ mod server_login;
 pub mod store;
 mod token;
 
+pub use discovery::DiscoveryError;
 pub use header_source::HeaderSource;
 pub use server_login::{Clock, LoggedOut, LoginError, LoginFlow, LoginSettings, ServerLogin};

@@ -114,7 +114,7 @@ impl ServerLogin {
         let broken = |why: String| Failure::new(format!("no login is possible: {why}"), Vec::new());
         let parsed = Url::parse(&url).map_err(|error| broken(error.to_string()))?;
         let policy = AddressPolicy::new(&parsed, oauth.private_network);
-        let http = Http::new(policy, &parsed, ca_file.as_deref()).map_err(broken)?;
+        let http = Http::new(policy, &parsed, ca_file);
         Ok(Self(Arc::new(Shared {
             key: ServerKey { name, url },
             url: parsed,
@@ -152,9 +152,13 @@ impl ServerLogin {
             reloaded => reloaded.map(|()| None)?,
         };
         let logins = shared.known().logins.clone();
-        for (issuer, login) in &logins.by_issuer {
-            if let Err(error) = shared.revoke(issuer, login).await {
-                problem = Some(error.to_string());
+        for (issuer, login) in logins.by_issuer.iter().filter(|(_, login)| login.tokens.is_some()) {
+            match shared.revoke(issuer, login).await {
+                Err(error) => problem = Some(error.to_string()),
+                Ok(()) if login.revocation_endpoint.is_none() => {
+                    problem = Some("it takes no tokens back; they hold until they end".to_owned());
+                }
+                Ok(()) => {}
             }
         }
         let was_logged_in =
@@ -166,7 +170,8 @@ impl ServerLogin {
             }
             removed => removed?,
         }
-        shared.adopt(Logins::default(), None);
+        // What is left says that the logins of other programs do not count either.
+        shared.keep(Logins { logged_out: true, ..Logins::default() }).await;
         Ok(LoggedOut { was_logged_in, problem })
     }
 }

@@ -33,6 +33,11 @@ pub trait Credentials: Send + Sync + fmt::Debug {
     /// Waits until there are other credentials than in this generation, whichever process has got them.
     fn changed(&self, since: Generation) -> Later<'_, ()>;
 
+    /// Waits until no credentials are being renewed: a process that ends in the middle of it may lose the new ones.
+    fn settled(&self) -> Later<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// The generation of the credentials that are known now.
     fn generation(&self) -> Generation;
 }

@@ -155,7 +155,7 @@ fn execute(
         Command::Import(args) => commands::import::import(&context, &args),
         Command::Add(args) => runtime.block_on(commands::add::add(&context, *args)),
         Command::AddJson(args) => runtime.block_on(commands::add::add_json(&context, args)),
-        Command::Remove(args) => commands::remove::remove(&context, &args),
+        Command::Remove(args) => runtime.block_on(commands::remove::remove(&context, &args)),
         Command::Get(args) => runtime.block_on(commands::get::get(&context, &args)),
         Command::Enable(args) => commands::switch::enable(&context, &args),
         Command::Disable(args) => commands::switch::disable(&context, &args),

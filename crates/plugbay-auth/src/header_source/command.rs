@@ -69,7 +69,8 @@ impl Program {
         let mut command = Command::new(program);
         command.args(args).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        if let Some(folder) = folder {
+        // A trial of an entry has no folder of its own.
+        if let Some(folder) = folder.as_ref().filter(|folder| folder.is_dir()) {
             command.current_dir(folder);
         }
         // Its own group, so that what it has started ends with it.

@@ -41,11 +41,12 @@ impl Credentials for ServerLogin {
                 _ => self.begin(&[]).await.map_err(|error| self.0.no_login(&error))?,
             };
             *offered = Some(flow.clone());
-            let message = format!(
-                "Log in to {} at {} to let plugbay use it.",
-                self.0.key.name,
-                shown_issuer(&flow.issuer)
-            );
+            let (name, issuer) = (&self.0.key.name, shown_issuer(&flow.issuer));
+            let missing = self.0.known().logins.current().map(|login| login.missing.join(" "));
+            let message = match missing.filter(|scopes| !scopes.is_empty()) {
+                None => format!("Log in to {name} at {issuer} to let plugbay use it."),
+                Some(scopes) => format!("Log in to {name} at {issuer} to allow more: {scopes}."),
+            };
             Ok(LoginOffer { url: flow.url.to_string(), id: flow.id, message })
         })
     }
@@ -79,6 +80,10 @@ impl Credentials for ServerLogin {
                 }
             }
         })
+    }
+
+    fn settled(&self) -> Later<'_, ()> {
+        Box::pin(ServerLogin::settled(self))
     }
 
     fn generation(&self) -> Generation {
@@ -274,7 +279,11 @@ impl Shared {
     /// Uses the login that the user made with `mcp-remote`, if there is none of our own.
     async fn adopt_mcp_remote(&self, discovered: &crate::discovery::Discovered) -> bool {
         let Some(folder) = &self.mcp_remote else { return false };
-        if self.known().logins.current().is_some() {
+        let has_own = {
+            let known = self.known();
+            known.logins.logged_out || known.logins.current().is_some()
+        };
+        if has_own {
             return false;
         }
         let Some(login) = mcp_remote::find(folder, &self.url, discovered, self.now()) else { return false };

@@ -128,6 +128,15 @@ impl LoginFlow {
 impl ServerLogin {
     /// Begins a login. `scopes` are asked for besides those that the server wants.
     pub async fn begin(&self, scopes: &[String]) -> Result<LoginFlow, LoginError> {
+        self.begin_with(scopes, false).await
+    }
+
+    /// The same for a user who pastes the redirect: a port that the client is registered with need not be free.
+    pub async fn begin_pasted(&self, scopes: &[String]) -> Result<LoginFlow, LoginError> {
+        self.begin_with(scopes, true).await
+    }
+
+    async fn begin_with(&self, scopes: &[String], pasted: bool) -> Result<LoginFlow, LoginError> {
         let shared = &self.0;
         if shared.is_machine() {
             return Err(LoginError::Machine);
@@ -136,8 +145,12 @@ impl ServerLogin {
         if shared.known().challenge.is_none() {
             shared.probe().await?;
         }
-        let discovered = shared.discover_for_login().await?;
-        let prepared = shared.prepare(discovered, scopes).await?;
+        let (discovered, is_guess) = shared.discover_for_login().await?;
+        let prepared = match shared.prepare(discovered, scopes, pasted).await {
+            // It is no server of 2025-03-26 either.
+            Err(LoginError::Client(_)) if is_guess => return Err(DiscoveryError::Nothing.into()),
+            prepared => prepared?,
+        };
         Ok(shared.start(prepared))
     }
 }
@@ -172,29 +185,34 @@ impl Shared {
         Ok(())
     }
 
-    /// Like `discover`, but a server of 2025-03-26 need not say anything about itself.
-    async fn discover_for_login(&self) -> Result<Discovered, LoginError> {
+    /// Like `discover`, but a server of 2025-03-26 need not say anything about itself: then the result is a guess.
+    async fn discover_for_login(&self) -> Result<(Discovered, bool), LoginError> {
         self.known().discovered = None; // the user wants to know how it is now
         let challenge = self.known().challenge.clone();
         match self.discover(challenge.as_ref()).await {
             Err(DiscoveryError::Nothing) if self.http.check(&self.url).is_ok() => {
                 let server = ServerMetadata::of_2025_03_26(&self.url);
                 let resource = canonical(&self.url);
-                Ok(Discovered { resource, scopes: None, needs_dpop: false, server })
+                Ok((Discovered { resource, scopes: None, needs_dpop: false, server }, true))
             }
-            found => Ok(found?),
+            found => Ok((found?, false)),
         }
     }
 
-    async fn prepare(&self, discovered: Discovered, more: &[String]) -> Result<Prepared, LoginError> {
+    async fn prepare(
+        &self,
+        discovered: Discovered,
+        more: &[String],
+        pasted: bool,
+    ) -> Result<Prepared, LoginError> {
         let logins = self.known().logins.clone();
         let before = logins.by_issuer.get(&discovered.server.issuer);
         let mut scopes = self.scopes_for(&discovered, before);
         scopes.extend(more.iter().filter(|scope| !scopes.contains(scope)).cloned().collect::<Vec<_>>());
         let known = before.map(|login| &login.client);
         let listen = |error: io::Error| LoginError::Listen(error.to_string());
-        let callback =
-            Callback::listen(self.oauth.callback_port, known.and_then(port)).await.map_err(listen)?;
+        let callback = Callback::listen(self.oauth.callback_port, known.and_then(port), pasted).await;
+        let callback = callback.map_err(listen)?;
         let server = discovered.server.clone();
         let (bound_to, now) = (self.bound_to(&logins), self.now());
         let need = Need {
@@ -327,7 +345,7 @@ impl Shared {
         };
         self.reload().await.map_err(failed)?;
         let mut logins = self.known().logins.clone();
-        logins.current = Some(server.issuer.clone());
+        (logins.current, logins.logged_out) = (Some(server.issuer.clone()), false);
         logins.by_issuer.insert(server.issuer.clone(), login);
         self.save(logins).await.map_err(failed)
     }

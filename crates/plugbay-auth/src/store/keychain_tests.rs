@@ -123,7 +123,8 @@ fn logins() -> Logins {
         scopes: vec!["read".to_owned()],
         is_dpop: true,
     });
-    Logins { current: Some(ISSUER.to_owned()), by_issuer: [(ISSUER.to_owned(), login)].into() }
+    let by_issuer = [(ISSUER.to_owned(), login)].into();
+    Logins { current: Some(ISSUER.to_owned()), by_issuer, ..Logins::default() }
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct Logins {
     /// The issuer of the login in use.
     pub current: Option<String>,
     pub by_issuer: BTreeMap<String, Login>,
+    /// The user has logged out: logins of other programs are not used either.
+    pub logged_out: bool,
 }
 
 /// A login at one authorization server.
@@ -157,7 +159,7 @@ pub(super) fn parse(text: &str) -> Result<Logins, ParseError> {
     }
     let content: Content = serde_json::from_str(text).map_err(|_| ParseError::Malformed)?;
     let by_issuer = content.logins.into_iter().map(|(issuer, login)| (issuer, login.into())).collect();
-    Ok(Logins { current: content.current, by_issuer })
+    Ok(Logins { current: content.current, by_issuer, logged_out: content.logged_out })
 }
 
 pub(super) fn write(key: &ServerKey, logins: &Logins) -> String {
@@ -165,6 +167,7 @@ pub(super) fn write(key: &ServerKey, logins: &Logins) -> String {
         version: VERSION,
         server: key.name.clone(),
         current: logins.current.clone(),
+        logged_out: logins.logged_out,
         logins: logins.by_issuer.iter().map(|(issuer, login)| (issuer.clone(), login.into())).collect(),
     };
     serde_json::to_string_pretty(&content).unwrap_or_default() + "\n"
@@ -176,6 +179,8 @@ struct Content {
     version: u32,
     server: String,
     current: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    logged_out: bool,
     logins: BTreeMap<String, StoredLogin>,
 }
 

@@ -4,7 +4,7 @@ mod browser;
 
 use std::{io::BufRead as _, process::ExitCode, thread};
 
-use plugbay_auth::{LoginError, LoginFlow, ServerLogin};
+use plugbay_auth::{DiscoveryError, LoginError, LoginFlow, ServerLogin};
 use plugbay_core::{credentials::CredentialSource, name::ServerName};
 use plugbay_upstream::spec::{HttpSpec, Transport};
 use serde::Serialize;
@@ -132,19 +132,27 @@ pub async fn auth(context: &Context, args: AuthArgs) -> Result<ExitCode, Command
 async fn login(context: &Context, settings: &Settings, args: LoginArgs) -> Result<(), CommandError> {
     let LoginArgs { server, no_browser, scopes } = args;
     let (named, candidates) = (server.is_some(), candidates(context, settings, server.as_deref())?);
-    let mut made = 0;
+    let browsers = if no_browser { Vec::new() } else { settings::browsers() };
+    let (mut made, mut failures) = (0, 0);
     for candidate in candidates {
         if !named && row(&candidate).await.state == LoginState::LoggedIn {
             continue;
         }
-        let name = candidate.name.as_str();
-        let flow = match candidate.login.begin(&scopes).await {
-            Err(LoginError::NotNeeded | LoginError::Machine) if !named => continue,
-            flow => flow.map_err(|error| failed(name, &error))?,
-        };
-        follow(context, name, &flow, no_browser).await.map_err(|error| failed(name, &error))?;
-        context.output.show(&LoggedIn { server: name.to_owned(), login: row(&candidate).await });
-        made += 1;
+        match log_in_to(context, &candidate, &scopes, &browsers).await {
+            Ok(()) => made += 1,
+            // Those that need no login, or none of a user.
+            Err(
+                LoginError::NotNeeded | LoginError::Machine | LoginError::Discovery(DiscoveryError::Nothing),
+            ) if !named => {}
+            Err(error) if named => return Err(failed(candidate.name.as_str(), &error)),
+            Err(error) => {
+                failures += 1;
+                context.output.error(&failed(candidate.name.as_str(), &error));
+            }
+        }
+    }
+    if failures > 0 {
+        return Err(CommandError::failed(format!("{failures} of the logins failed")));
     }
     if made == 0 && !named {
         context.output.note("no server needs a login");
@@ -152,16 +160,38 @@ async fn login(context: &Context, settings: &Settings, args: LoginArgs) -> Resul
     Ok(())
 }
 
+async fn log_in_to(
+    context: &Context,
+    candidate: &Candidate,
+    scopes: &[String],
+    browsers: &[Vec<String>],
+) -> Result<(), LoginError> {
+    let (name, login) = (candidate.name.as_str(), &candidate.login);
+    let flow =
+        if browsers.is_empty() { login.begin_pasted(scopes).await? } else { login.begin(scopes).await? };
+    follow(context, name, &flow, browsers).await?;
+    context.output.show(&LoggedIn { server: name.to_owned(), login: row(candidate).await });
+    Ok(())
+}
+
 /// Shows the way to the user, and waits.
-async fn follow(context: &Context, name: &str, flow: &LoginFlow, no_browser: bool) -> Result<(), LoginError> {
-    let opened = !no_browser && browser::open(&flow.url, &settings::browsers());
-    if opened {
+async fn follow(
+    context: &Context,
+    name: &str,
+    flow: &LoginFlow,
+    browsers: &[Vec<String>],
+) -> Result<(), LoginError> {
+    if browser::open(&flow.url, browsers) {
         context.output.note(format!("log in to {name} in the browser; if none has opened, go to"));
         context.output.note(&flow.url);
         return flow.finished().await;
     }
     context.output.note(format!("open this address in a browser to log in to {name}:"));
-    context.output.raw(format!("{}\n", flow.url));
+    if context.output.is_json() {
+        context.output.note(&flow.url); // stdout has the result alone
+    } else {
+        context.output.raw(format!("{}\n", flow.url));
+    }
     context.output.note(format!(
         "when the browser shows that it cannot open {}, copy the address from it and paste it here:",
         flow.redirect_uri
@@ -174,7 +204,8 @@ async fn follow(context: &Context, name: &str, flow: &LoginFlow, no_browser: boo
             result = &mut finished => return result,
             Some(line) = pasted.recv() => {
                 if !line.trim().is_empty() && !flow.paste(&line).await {
-                    context.output.note("this is not the address of this login: it has `code=` and `state=` in it");
+                    let hint = if line.contains("state=") { "it belongs to another login" } else { "it has no `state=`" };
+                    context.output.note(format!("this is not the address at which this login ended: {hint}"));
                 }
             }
         }
@@ -218,6 +249,18 @@ async fn logout(context: &Context, settings: &Settings, server: Option<&str>) ->
     }
     context.output.show(&LoggedOut { servers });
     Ok(())
+}
+
+/// Ends the logins at servers whose entries are removed: afterwards nobody could.
+pub(super) async fn forget(context: &Context, names: &[String]) {
+    let settings = context.source.load();
+    for name in names {
+        for Candidate { name, login } in candidates(context, &settings, Some(name)).unwrap_or_default() {
+            if login.logout().await.is_ok_and(|out| out.was_logged_in) {
+                context.output.note(format!("logged out of {name}"));
+            }
+        }
+    }
 }
 
 async fn status(context: &Context, settings: &Settings, server: Option<&str>) -> Result<(), CommandError> {
@@ -308,7 +351,19 @@ fn not_a_candidate(settings: &Settings, name: &str) -> CommandError {
             "{name} is started by plugbay, and takes its credentials from its environment"
         ))
         .hint("logins are for servers with a `url`"),
-        Ok(Transport::Http(_)) => CommandError::failed(format!("{name} gets its credentials from its entry"))
-            .hint("remove its \"Authorization\" header or \"oauth\": false to log in instead"),
+        Ok(Transport::Http(http)) => {
+            let (what, remedy) = match &http.credentials {
+                CredentialSource::Command(_) => {
+                    ("a program gives it its credentials", "remove \"headersCommand\"")
+                }
+                CredentialSource::File(_) => ("a file gives it its credentials", "remove \"headersFile\""),
+                _ if http.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization")) => {
+                    ("its entry has an \"Authorization\" header", "remove the header")
+                }
+                _ => ("its entry says \"oauth\": false", "remove that"),
+            };
+            CommandError::failed(format!("{name} takes no login: {what}"))
+                .hint(format!("{remedy} to log in instead"))
+        }
     }
 }

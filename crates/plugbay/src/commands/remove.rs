@@ -18,10 +18,12 @@ pub struct RemoveArgs {
     scope: ScopeFlag,
 }
 
-/// Removes all of the servers, or none if one of them does not exist.
-pub fn remove(context: &Context, args: &RemoveArgs) -> Result<ExitCode, CommandError> {
+/// Removes all of the servers, or none if one of them does not exist. Their logins are forgotten.
+pub async fn remove(context: &Context, args: &RemoveArgs) -> Result<ExitCode, CommandError> {
     let mut changes = Vec::new();
-    for (mut file, servers) in place::holding_all(context, &args.names, args.scope.scope)? {
+    let files = place::holding_all(context, &args.names, args.scope.scope)?;
+    super::auth::forget(context, &args.names).await;
+    for (mut file, servers) in files {
         for server in &servers {
             file.remove(&[server]).map_err(|error| place::failed(context, error))?;
         }

@@ -10,7 +10,10 @@ use plugbay_core::{
     lifecycle::{Admission, Due, State},
     start::{GiveUp, Priority},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 use super::{
     super::{
@@ -30,6 +33,9 @@ use crate::{
     spec::{Timeouts, Transport},
     starts::Turn,
 };
+
+/// How long a server that stops waits for new credentials on their way: an authorization server may take 30 s.
+const SETTLING: Duration = Duration::from_secs(35);
 
 impl Actor {
     /// Starts the server. An instance that needs a slot waits for it outside the queue: it holds up no other server.
@@ -393,6 +399,9 @@ impl Actor {
         }
         self.end_link(); // a start under way ends with its process
         while self.links.ending.join_next().await.is_some() {}
+        if let Some(credentials) = &self.context.credentials {
+            let _ = timeout(SETTLING, credentials.source().settled()).await;
+        }
         for done in waiters {
             let _ = done.send(());
         }

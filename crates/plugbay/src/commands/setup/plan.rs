@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plugbay_hosts::{
-    Entry,
+    Entry, Launch,
     edit::{self, OwnEntry, allowed},
     known::{Host, Places},
     read::Found,
@@ -356,7 +356,14 @@ fn failed(entry: &Entry, failure: StartFailure) -> Fate {
         return Fate::Stays { reason, needs: Some(Need::Variable(name)) };
     }
     if failure.needs_login {
-        let remedy = Some("add it with `plugbay add NAME URL`, log in with `plugbay auth login NAME`, then run `plugbay setup` again".to_owned());
+        let name = &entry.name;
+        let url = match &entry.launch {
+            Launch::Remote(remote) => remote.url.as_str(),
+            Launch::Process { .. } => "URL",
+        };
+        let remedy = Some(format!(
+            "run `plugbay add {name} {url}` and `plugbay auth login {name}`, then `plugbay setup` again"
+        ));
         return Fate::Stays { reason: StartFailure { remedy, ..failure }, needs: Some(Need::Login) };
     }
     let refused = ["HTTP 401", "HTTP 403"].iter().any(|code| failure.reason.contains(code));
