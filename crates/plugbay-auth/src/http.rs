@@ -80,6 +80,7 @@ pub struct Http {
 
 impl Http {
     pub fn new(policy: AddressPolicy, server: &Url, ca_file: Option<PathBuf>) -> Self {
+        install_crypto();
         let (policy, client) = (Arc::new(policy), Arc::default());
         Self { client, policy, ca_file, is_local: is_on_this_machine(server) }
     }
@@ -92,7 +93,6 @@ impl Http {
     }
 
     fn build(&self) -> Result<Client, String> {
-        install_crypto();
         let mut builder = Client::builder()
             .user_agent(concat!("plugbay/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())

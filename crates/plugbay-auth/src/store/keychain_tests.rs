@@ -207,7 +207,7 @@ async fn a_logout_without_the_keychain_says_what_is_left_in_it() {
         problem.starts_with("its tokens may still be in the keychain: this process has none"),
         "{problem}"
     );
-    assert_eq!(login.logins().await.unwrap(), Logins::default());
+    assert_eq!(login.logins().await.unwrap(), Logins { logged_out: true, ..Logins::default() });
 }
 
 #[test]
