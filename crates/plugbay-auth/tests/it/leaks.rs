@@ -176,13 +176,16 @@ async fn redirects_of_the_token_endpoint_take_no_secret_along() {
     for status in [301, 302, 303, 307, 308] {
         let three = Three::start().await;
         let login = three.bench.login();
-        let flow = login.begin(&[]).await.unwrap();
-        for path in ["/token", "/revoke", "/register"] {
+        let redirect = |path: &str| {
             three.server.once(path, Answer::redirect(status, &format!("{}{path}", three.evil.origin)));
-        }
+        };
+        redirect("/register");
+        login.begin(&[]).await.unwrap_err();
+        let flow = login.begin(&[]).await.unwrap();
+        redirect("/token");
+        redirect("/revoke");
         consent(&flow).await;
         assert!(matches!(flow.finished().await, Err(LoginError::Token { .. })), "{status}");
-        log_in(&login).await.unwrap_err();
         log_in(&login).await.unwrap();
         three.mcp.pass(700);
         three.server.once("/token", Answer::redirect(status, &format!("{}/token", three.evil.origin)));
