@@ -67,6 +67,7 @@ pub(super) fn logins(harness: &Harness) -> Vec<Row> {
         unset("OAuth.authServerMetadataUrl", client()),
         seen("OAuth.scopes", json!({}), [json!("\u{e4}one"), json!("\u{e4}two")], ["\u{e4}one", "\u{e4}two"]),
         seen("OAuth.callbackPort", json!({}), [json!(70_001), json!(70_002)], ["70001", "70002"]),
+        seen("OAuth.privateNetwork", json!({}), [json!("yes"), json!(7)], ["a string", "a number"]),
         unset("OAuth.redirectUri", json!({})),
         seen("OAuth.grant", json!({}), [json!("word_one"), json!("word_two")], ["word_one", "word_two"]),
         unset("OAuth.privateKey", client()),
