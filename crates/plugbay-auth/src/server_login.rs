@@ -213,8 +213,7 @@ impl Shared {
             // A keychain may take its time.
             let logins = finish(spawn_blocking(move || store.load(&key)).await);
             if let Err(StoreError::Corrupt(..)) = &logins {
-                // What this process knows is still good.
-                self.known().stamp = None;
+                self.outlive_file();
             }
             let logins = logins?;
             // Another task may have got newer ones meanwhile, which this must not undo.
@@ -231,11 +230,26 @@ impl Shared {
             (known.stamp, known.version)
         };
         let stamp = self.store.stamp(&self.key);
-        if stamp != seen
-            && let Ok(logins) = self.store.load(&self.key)
-        {
-            self.adopt_after(Some(version), logins, stamp);
+        if stamp == seen {
+            return;
         }
+        match self.store.load(&self.key) {
+            Ok(logins) => {
+                self.adopt_after(Some(version), logins, stamp);
+            }
+            Err(error @ StoreError::Corrupt(..)) => {
+                tracing::warn!(server = %self.key.name, "{error}");
+                self.outlive_file();
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The file was corrupt and is gone. What this process knows is still good, and is written again.
+    fn outlive_file(&self) {
+        let mut known = self.known();
+        known.stamp = None;
+        known.unsaved = Some(0);
     }
 
     fn adopt(&self, logins: Logins, stamp: Option<Stamp>) {

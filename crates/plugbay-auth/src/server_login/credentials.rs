@@ -16,7 +16,7 @@ use crate::{
     discovery::DiscoveryError,
     freshness::{Freshness, freshness},
     mcp_remote, scopes,
-    store::{Login, StoreError},
+    store::Login,
 };
 
 /// A request that is rejected so often is given up.
@@ -101,9 +101,6 @@ impl Shared {
     async fn headers(self: &Arc<Self>, request: Target<'_>) -> Result<Headers, Arc<Failure>> {
         if let Err(error) = self.reload().await {
             tracing::warn!(server = %self.key.name, "{error}");
-            if matches!(error, StoreError::Corrupt(..)) {
-                self.known().unsaved = Some(0);
-            }
         }
         if self.wants_to_save() {
             let shared = Arc::clone(self);
@@ -265,7 +262,9 @@ impl Shared {
     /// Keeps what a login must ask for, so that a login in any process does.
     async fn note_missing(&self, needed: &[String]) {
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
-        let _ = self.reload().await;
+        if self.reload().await.is_err() {
+            return; // an old state must not replace one that cannot be read now
+        }
         let mut logins = self.known().logins.clone();
         let Some(login) = logins.current_mut() else { return };
         let missing =

@@ -251,7 +251,9 @@ impl Shared {
     /// login with tokens stays: only it can renew them.
     async fn keep_client(&self, issuer: &str, login: &Login) {
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
-        let _ = self.reload().await;
+        if self.reload().await.is_err() {
+            return; // an old state must not replace one that cannot be read now
+        }
         let mut logins = self.known().logins.clone();
         if logins.by_issuer.get(issuer).is_none_or(|login| login.tokens.is_none()) {
             logins.by_issuer.insert(issuer.to_owned(), login.clone());
