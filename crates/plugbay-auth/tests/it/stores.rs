@@ -84,6 +84,7 @@ async fn a_process_that_knows_the_tokens_writes_them_again() {
         while !file.exists() {
             tokio::task::yield_now().await;
         }
+        login.settled().await; // the process knows that it has written the file
         assert_eq!(bench.record(), record, "{notices_first}");
         site.pass(11);
     }
