@@ -250,7 +250,7 @@ fn forbidden(address: IpAddr) -> String {
 }
 
 /// For every TLS client of the process.
-fn install_crypto() {
+pub fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();

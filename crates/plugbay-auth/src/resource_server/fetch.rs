@@ -1,18 +1,14 @@
 //! Fetches the metadata and the keys of an issuer: over HTTPS, within limits, and without redirects.
 
-use std::{
-    error::Error,
-    fmt,
-    net::IpAddr,
-    sync::{Once, OnceLock},
-    time::Duration,
-};
+use std::{error::Error, fmt, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::credentials::Later;
 use reqwest::{Client, redirect};
 use tokio::time::timeout;
-use url::{Host, Url};
+use url::Url;
+
+use crate::{address::is_on_this_machine, http::install_crypto};
 
 /// For one document.
 const TIME: Duration = Duration::from_secs(10);
@@ -55,7 +51,7 @@ pub fn is_trustworthy(address: &str) -> bool {
 pub(super) fn is_allowed(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.host().is_some(),
-        "http" => is_loopback(url),
+        "http" => is_on_this_machine(url),
         _ => false,
     }
 }
@@ -69,7 +65,7 @@ pub struct HttpFetch {
 
 impl HttpFetch {
     fn client(&self, url: &Url) -> Result<&Client, FetchError> {
-        let place = if is_loopback(url) { &self.local } else { &self.remote };
+        let place = if is_on_this_machine(url) { &self.local } else { &self.remote };
         if let Some(client) = place.get() {
             return Ok(client);
         }
@@ -108,22 +104,13 @@ fn build(url: &Url) -> Result<Client, FetchError> {
     let mut builder = Client::builder()
         .user_agent(concat!("plugbay/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none());
-    if is_loopback(url) {
+    if is_on_this_machine(url) {
         builder = builder.no_proxy(); // a proxy's loopback is not ours
     }
     if url.scheme() == "http" {
         builder = builder.tls_certs_only([]); // not needed, and the system's are slow to read
     }
     builder.build().map_err(|error| unreachable(&error))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => false,
-    }
 }
 
 /// The innermost error, without the URL.
@@ -133,11 +120,4 @@ fn unreachable(error: &(dyn Error + 'static)) -> FetchError {
         innermost = source;
     }
     FetchError::Unreachable(innermost.to_string())
-}
-
-fn install_crypto() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }

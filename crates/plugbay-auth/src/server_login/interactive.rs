@@ -87,7 +87,7 @@ impl LoginError {
     }
 }
 
-/// A login that is under way. It goes on while this is dropped.
+/// A login that is under way. It goes on when this is dropped.
 #[derive(Debug, Clone)]
 pub struct LoginFlow {
     /// Where the user logs in.
