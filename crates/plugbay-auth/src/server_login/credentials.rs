@@ -242,9 +242,12 @@ impl Shared {
                 .unwrap_or_default()
         };
         let names = needed.join(" ");
-        if rejection.attempts > MOST_ATTEMPTS || (rejection.attempts > 1 && scopes::covers(&granted, &needed))
-        {
-            let what = format!("still asks for the scopes {names:?} after a login with them");
+        // Another login with scopes that the token has would not help.
+        if rejection.attempts > MOST_ATTEMPTS || scopes::covers(&granted, &needed) {
+            let what = match names.as_str() {
+                "" => "rejects a token for want of scopes, and does not say which".to_owned(),
+                names => format!("rejects a token for want of the scopes {names:?}, which it has"),
+            };
             return Err(failure(what).advised("ask its operator for the rights"));
         }
         self.note_missing(&needed).await;

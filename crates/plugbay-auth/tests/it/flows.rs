@@ -1,7 +1,7 @@
 //! Logins and renewals, step by step.
 
 use plugbay_core::{
-    credentials::{ClientSettings, Credentials as _, Generation, OAuthSettings, Target},
+    credentials::{ClientSettings, Credentials as _, Generation, OAuthSettings, Rejection, Target, Verdict},
     secret::Secret,
 };
 use serde_json::json;
@@ -98,6 +98,27 @@ async fn a_step_up_asks_for_the_union_of_scopes() {
     flow.finished().await.unwrap();
     assert!(bench.call(&login).await.is_done());
     assert_eq!(bench.record()["logins"][&site.origin]["missing"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn a_token_that_has_the_scopes_and_is_rejected_for_them_needs_no_login() {
+    let site = Site::start().await;
+    site.script().challenge = Some("Bearer scope=\"read\"".to_owned());
+    let bench = Bench::new(&site);
+    let login = bench.logged_in().await;
+    for (scope, says) in [("read", "which it has"), ("", "does not say which")] {
+        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+        let rejection = Rejection {
+            status: 403,
+            challenges: vec![challenge],
+            dpop_nonce: None,
+            request: Target { method: "POST", url: &bench.url },
+            generation: login.generation(),
+            attempts: 1,
+        };
+        let verdict = login.rejected(rejection).await;
+        assert!(matches!(&verdict, Verdict::Final(why) if why.to_string().contains(says)), "{verdict:?}");
+    }
 }
 
 #[tokio::test]
