@@ -24,18 +24,19 @@ export function skip(why) {
 // A folder that is gone when the check ends.
 export function scratch() {
     const folder = mkdtempSync(join(tmpdir(), "plugbay-packaging-"));
-    process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+    process.on("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
     return folder;
 }
 
-// An environment in which nothing of the real home is seen, with a configuration of one sample server.
+// An environment in which nothing of the real home is seen, with a configuration of one sample server. Without a daemon,
+// which would outlive the check and write into a folder that is being removed.
 export function home(folder, plugbay) {
     writeJson(join(folder, ".config/plugbay/config.jsonc"), {
         mode: "all",
         mcpServers: { calc: { command: plugbay, args: ["__sample", "calc"] } },
     });
     const { PATH, npm_config_registry } = process.env;
-    return { PATH, HOME: folder, npm_config_registry, npm_config_cache: join(folder, ".npm"), npm_config_update_notifier: "false" };
+    return { PATH, HOME: folder, PLUGBAY_DAEMON: "off", npm_config_registry, npm_config_cache: join(folder, ".npm"), npm_config_update_notifier: "false" };
 }
 
 // Runs a command that must succeed, and returns its stdout.
