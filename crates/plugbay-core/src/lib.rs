@@ -33,4 +33,5 @@ pub mod suspended;
 pub mod task;
 pub mod tokens;
 pub mod usage_counts;
+pub mod version;
 pub mod wire;

@@ -111,6 +111,19 @@ fn fit(before: &str, tool: &str, limit: usize) -> String {
     format!("{cut}_{mark}")
 }
 
+/// The name of a function that has the name of a tool: `a-b__c.d` is `a_b__c_d`. Two names may become one.
+pub fn identifier(exposed: &str) -> String {
+    let plain: String = exposed.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if plain.starts_with(|first: char| first.is_ascii_digit()) { format!("_{plain}") } else { plain }
+}
+
+/// The same with a mark, which no other name has.
+pub fn marked_identifier(exposed: &str, limit: usize) -> String {
+    let mut cut = identifier(exposed);
+    cut.truncate(limit.saturating_sub(HASH_DIGITS + 1)); // every character is ASCII
+    format!("{cut}_{}", hash_digits(exposed))
+}
+
 /// Before everything that is a server's own, in the names that a host sees.
 pub fn before(server: &ServerName) -> String {
     format!("{server}{JOINT}")

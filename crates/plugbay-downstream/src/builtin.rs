@@ -6,14 +6,14 @@ pub(crate) mod prompts;
 mod search;
 pub(crate) mod suite;
 
-use std::{borrow::Cow, ops::Range, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
     arguments::{self, CheckedArguments, Envelope, NoCall},
     name::{self, ServerName},
     search::reply,
-    surface::{BuiltinTool, Found, Snapshot, Target, failed_unlisted},
+    surface::{BuiltinTool, Found, Snapshot, Target, failed_unlisted, words_of},
     wire::{Head, Span, write},
 };
 
@@ -102,17 +102,18 @@ fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply 
     if names.is_empty() {
         return Err("\"name\" is missing: give the name of a tool, or a list of names".to_owned());
     }
-    let (mut told, mut any) = (Vec::new(), false);
+    let (mut told, mut servers) = (Vec::new(), BTreeSet::new());
     for name in names {
         let found = snapshot.names.alike(name);
-        any |= found.is_some();
+        servers.extend(found.map(|found| &found.target.server));
         told.push(found.map_or_else(
             || unknown(session, snapshot, name),
             |found| reply::definition(&found.definition()),
         ));
     }
+    told.extend(servers.iter().filter_map(|server| words_of(server, snapshot)));
     let told = told.join("\n");
-    if any { Ok(told) } else { Err(told) }
+    if servers.is_empty() { Err(told) } else { Ok(told) }
 }
 
 /// Why `execute_tool` calls nothing.

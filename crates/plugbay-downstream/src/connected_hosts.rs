@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use plugbay_core::{era::Era, exposure::Mode};
+use plugbay_core::{era::Era, exposure::Mode, profile::Client};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -77,6 +77,10 @@ pub(crate) struct ClientInfo<'a> {
 impl<'a> ClientInfo<'a> {
     pub(crate) fn of(request: &'a Request, era: Era) -> Self {
         Self { name: request.client(), version: request.client_version(), era }
+    }
+
+    pub(crate) fn client(&self) -> Client<'_> {
+        Client { name: self.name.as_deref(), version: self.version.as_deref() }
     }
 }
 

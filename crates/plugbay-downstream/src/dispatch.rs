@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::{
     builtin,
+    connected_hosts::ClientInfo,
     context::RequestContext,
     destination::{Destination, InnerCall, Route},
     lists::{self, Kind, ListFilter},
@@ -58,6 +59,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     if method == b"initialize" {
         return initialize(session, sink, request);
     }
+    if method == b"server/discover" && prefers_legacy(session, request) {
+        return Err(Refusal::UnknownMethod);
+    }
     let era = opened_era(session, request, method)?;
     let context = RequestContext { session, sink, request, era };
     match (method, era) {
@@ -83,6 +87,14 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         _ => route_request(context, route::unknown),
     }
     Ok(())
+}
+
+/// Whether a host that is about to open works better in the legacy era. Without an answer to its first request it opens
+/// so; what it has opened stays open.
+fn prefers_legacy(session: &Session, request: &Request) -> bool {
+    let info = ClientInfo::of(request, Era::Modern);
+    let era = session.snapshot().layout.hosts.of(info.client()).era;
+    session.has_stream() && !session.is_modern() && era == Some(Era::Legacy)
 }
 
 /// The era of a request. A modern request must have its protocol version and capabilities in `_meta`.

@@ -10,14 +10,12 @@ use std::{
 };
 
 use plugbay_core::{
-    auto::{self, Choice, Conversation, Sizes},
+    auto::{self, Choice, Sizes},
     exchange::Servers,
     exposure::Mode,
     name::ServerName,
-    profile::Profile,
-    surface::{
-        AgentAccess, LONGEST_INSTRUCTIONS, Layout, Learned, Snapshot, View, activate::Active, instructions,
-    },
+    profile::{Client, Profile},
+    surface::{AgentAccess, Layout, Learned, Snapshot, View, activate::Active, instructions},
 };
 use tokio::sync::Notify;
 
@@ -97,8 +95,9 @@ pub(crate) enum Persistence {
 #[derive(Debug)]
 struct State {
     host: Profile,
-    /// The name in the host's `clientInfo`.
+    /// The name and the version in the host's `clientInfo`.
     client: Option<String>,
+    version: Option<String>,
     /// The host has identified itself.
     identified: bool,
     /// The host declared `sampling.tools`.
@@ -124,7 +123,8 @@ impl State {
             self.learn = layout.settings.learn;
             (self.learned, self.seen) = (learned(), None);
         }
-        let host = layout.hosts.of(self.client.as_deref());
+        let client = Client { name: self.client.as_deref(), version: self.version.as_deref() };
+        let host = layout.hosts.of(client);
         if self.host != *host {
             self.host = host.clone();
             (self.chosen, self.seen) = (None, None);
@@ -156,6 +156,7 @@ impl HostView {
         let state = State {
             host,
             client: None,
+            version: None,
             identified: false,
             has_sampling_tools: false,
             presence: None,
@@ -181,17 +182,18 @@ impl HostView {
         let _ = self.keeper.set(keeper);
     }
 
-    /// Takes the host's `clientInfo` name; without one the host keeps its former name. The tools of `learned`
-    /// are fixed when a conversation begins.
+    /// Takes the host's `clientInfo`; without a name the host keeps its former one. The tools of `learned` are fixed
+    /// when a conversation begins.
     pub(crate) fn identify(
         &self,
-        client: Option<&str>,
+        client: Client<'_>,
         layout: &Layout,
         learned: impl FnOnce() -> Arc<Learned>,
     ) {
         let mut state = self.lock();
-        if let Some(client) = client.filter(|client| state.client.as_deref() != Some(client)) {
-            state.client = Some(client.to_owned());
+        if let Some(name) = client.name {
+            state.client = Some(name.to_owned());
+            state.version = client.version.map(str::to_owned);
         }
         let first = !std::mem::replace(&mut state.identified, true);
         state.configure(layout, first, learned);
@@ -292,10 +294,12 @@ impl HostView {
 
     /// The `instructions` for the host's model, cut to the limit of the host.
     pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
-        let limit = self.lock().host.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS);
         // The mode is chosen when all servers have listed or failed.
         let decided = seen.settled || seen.layout.mode.is_some();
-        instructions(seen, decided.then_some(&*seen.listing), limit.min(LONGEST_INSTRUCTIONS))
+        let host = &self.lock().host;
+        let lists_all = if decided { seen.listing.is_plain() } else { host.code_mode };
+        let longest = host.longest_instructions(if lists_all { Mode::All } else { Mode::Search });
+        instructions(seen, decided.then_some(&*seen.listing), longest)
     }
 
     /// The view, and the automatic choice of its mode.
@@ -335,21 +339,17 @@ impl HostView {
 
     fn view(&self, state: &mut State, now: &Snapshot) -> View {
         let mode = self.mode(state, now);
+        let view = View::of(&state.host, mode);
         View {
-            mode,
             active: state.active.clone(),
             learned: Arc::clone(&state.learned),
-            deaf: self.persistence == Persistence::None
-                || !state.host.lists_again
-                || state.missed_first_list == Some(true),
-            defers: state.host.defers_from.is_some(),
-            name_limit: state.host.name_limit,
+            deaf: view.deaf || self.persistence == Persistence::None || state.missed_first_list == Some(true),
             agents: match now.layout.agents {
                 AgentAccess::Nobody => false,
                 AgentAccess::Everybody => true,
                 AgentAccess::Lenders => state.has_sampling_tools,
             },
-            whole: state.host.gateway,
+            ..view
         }
     }
 
@@ -366,7 +366,7 @@ impl HostView {
             return chosen.mode;
         }
         let sizes = Sizes::of(now);
-        let choice = configured.is_none().then(|| auto::choose(&state.host, sizes, Conversation::default()));
+        let choice = configured.is_none().then(|| auto::choose(&state.host, sizes));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
         // While nothing is known, no list is worth keeping: a mended configuration may bring any number of tools.
         let known = configured.is_some() || now.catalog.iter().next().is_some();
@@ -391,12 +391,9 @@ impl HostView {
 #[cfg(test)]
 mod tests {
     use plugbay_core::{
-        catalog::{Catalog, Change, Offer, Tool},
-        era::Era,
-        profile::Profiles,
+        profile::{Limits, Profiles},
         surface::LiveSettings,
     };
-    use serde_json::json;
 
     use super::*;
 
@@ -407,43 +404,14 @@ mod tests {
             host_view.identify(client, &layout, Arc::default);
             host_view.host().name
         };
-        assert_eq!(identified(None), "unknown");
-        assert_eq!(identified(Some("claude-code")), "claude-code");
-        assert_eq!(identified(None), "claude-code");
+        assert_eq!(identified(Client::default()), "unknown");
+        assert_eq!(identified(Client::named("claude-code")), "claude-code");
+        assert_eq!(identified(Client::default()), "claude-code");
         let hosts = Profiles::default().forced("codex").unwrap();
         let forced = Layout { hosts, ..Layout::default() };
         let other = HostView::new(Persistence::Session);
-        other.identify(None, &forced, Arc::default);
+        other.identify(Client::default(), &forced, Arc::default);
         assert_eq!(other.host().name, "codex");
-    }
-
-    /// Many small servers, for which `auto` picks mode `activate` if the host lists again.
-    fn many_servers(layout: Layout) -> Snapshot {
-        let tool = |name: &str| {
-            let words = "sends one more word ".repeat(25);
-            let definition =
-                json!({ "name": name, "description": words, "inputSchema": { "type": "object" } });
-            Tool::parse(definition.to_string().into()).unwrap()
-        };
-        let add = |catalog: Catalog, number: usize| {
-            let server = ServerName::parse(&format!("s{number}")).unwrap();
-            let offer = Offer::new(Era::Legacy, None, None, vec![tool("one"), tool("two")]);
-            catalog.apply(Change::Listed(server, Arc::new(offer)))
-        };
-        Snapshot::new(Arc::new((0..40).fold(Catalog::default(), add)), Arc::new(layout), true)
-    }
-
-    #[test]
-    fn an_automatic_mode_activate_promises_warm_servers_once() {
-        let host_view = HostView::new(Persistence::Session);
-        host_view.identify(Some("opencode"), &Layout::default(), Arc::default);
-        assert!(!host_view.owes_warm_servers(), "no mode is chosen yet");
-        let (view, _) = host_view.view_of(&many_servers(Layout::default()));
-        assert_eq!(view.mode, Mode::Activate);
-        assert!(host_view.owes_warm_servers() && !host_view.owes_warm_servers());
-        let configured = HostView::new(Persistence::Session);
-        configured.view_of(&many_servers(Layout { mode: Some(Mode::Activate), ..Layout::default() }));
-        assert!(!configured.owes_warm_servers(), "the gateway has started them");
     }
 
     #[test]
@@ -454,14 +422,14 @@ mod tests {
             Arc::new(Learned::from([(server, [tool.to_owned()].into())]))
         };
         host_view.reconfigure(&Layout::default(), || panic!("nobody is here yet"));
-        host_view.identify(Some("claude-code"), &Layout::default(), || learned("first"));
+        host_view.identify(Client::named("claude-code"), &Layout::default(), || learned("first"));
         host_view.reconfigure(&Layout::default(), || panic!("nothing has changed"));
         let known = host_view.host();
-        let profile = Profile { name_limit: Some(7), ..known };
+        let profile = Profile { limits: Limits { name: Some(7), ..Limits::default() }, ..known };
         let settings = LiveSettings { learn: 3, ..LiveSettings::default() };
         let next = Layout { hosts: Profiles::new(vec![profile]), settings, ..Layout::default() };
         host_view.reconfigure(&next, || learned("next"));
-        assert_eq!(host_view.host().name_limit, Some(7));
+        assert_eq!(host_view.host().limits.name, Some(7));
         assert_eq!(host_view.lock().learned, learned("next"));
     }
 }

@@ -64,11 +64,20 @@ pub(crate) fn initialize(
         }
     }
     let capabilities = snapshot.resources.extensions.added_to(capabilities.to_string());
-    let (info, instructions) = (server_info(), json!(instructions));
+    let (info, instructions) = (server_info(), written(instructions));
     let result = format!(
-        r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{info},"instructions":{instructions}}}"#
+        r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{info}{instructions}}}"#
     );
     write::result(id, result.as_bytes()).into()
+}
+
+/// The member behind another one, unless there is nothing to say.
+fn written(instructions: &str) -> String {
+    if instructions.is_empty() {
+        String::new()
+    } else {
+        format!(r#","instructions":{}"#, json!(instructions))
+    }
 }
 
 pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
@@ -79,10 +88,10 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
         extensions = extensions.with_tasks();
     }
     let capabilities = extensions.added_to(capabilities(snapshot).to_string());
-    let (versions, instructions) = (json!(versions), json!(instructions));
+    let (versions, instructions) = (json!(versions), written(instructions));
     let meta = json!({ era::SERVER_INFO_KEY: server_info() });
     let result = format!(
-        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{capabilities},"instructions":{instructions},"ttlMs":0,"cacheScope":"private","_meta":{meta}}}"#
+        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{capabilities}{instructions},"ttlMs":0,"cacheScope":"private","_meta":{meta}}}"#
     );
     write::result(id, result.as_bytes()).into()
 }

@@ -1,5 +1,6 @@
 //! Turns the command line and environment variables into what commands work with: no other module reads them.
 
+mod named_variables;
 mod process_variables;
 mod program;
 
@@ -11,6 +12,7 @@ use std::{
 };
 
 use plugbay_auth::keychain::SessionBus;
+use plugbay_core::profile::Profiles;
 use plugbay_downstream::http::{Access, Address, Unguarded};
 use plugbay_hosts::known;
 use plugbay_telemetry::OtlpSettings;
@@ -28,6 +30,7 @@ use crate::{
     token_store::{self, Follow},
 };
 
+pub use named_variables::{Variables, variables};
 pub use process_variables::ProcessVariables;
 pub use program::{built, note_program, program};
 
@@ -45,6 +48,8 @@ pub struct Source {
     origin: Option<Origin>,
     /// Why this process serves by itself although there should be a daemon.
     no_daemon: Option<NoDaemon>,
+    /// Hosts are other processes than the one that started this: its environment tells nothing of them.
+    far_hosts: bool,
 }
 
 /// Why a window is served without the daemon.
@@ -64,7 +69,16 @@ impl Source {
     /// For these environment variables and this folder.
     fn of(explicit: Option<PathBuf>, variables: ProcessVariables, start: PathBuf) -> Self {
         let paths = Paths::detect(&|name| variables.get(name), start);
-        Self { explicit, host: None, audit: None, paths, variables, origin: None, no_daemon: None }
+        Self {
+            explicit,
+            host: None,
+            audit: None,
+            paths,
+            variables,
+            origin: None,
+            no_daemon: None,
+            far_hosts: false,
+        }
     }
 
     /// For a window at a daemon: servers start with the environment and in the folder of the window.
@@ -83,6 +97,12 @@ impl Source {
     #[must_use]
     pub fn observed(self, reason: String) -> Self {
         Self { no_daemon: Some(NoDaemon::Observed(reason)), ..self }
+    }
+
+    /// Hosts connect over the network.
+    #[must_use]
+    pub fn with_far_hosts(self) -> Self {
+        Self { far_hosts: true, ..self }
     }
 
     /// Why this process serves by itself although there should be a daemon.
@@ -144,7 +164,9 @@ impl Source {
     /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
     pub fn load_unexpanded(&self) -> Settings {
         let unexpanded = |name: &str| match name {
-            config::REMOTE => self.variables.text(name),
+            name if name == config::REMOTE || Profiles::default().variables().any(|one| one == name) => {
+                self.variables.text(name)
+            }
             _ => Some(format!("${{{name}}}")),
         };
         config::load(self.explicit.as_deref(), &self.paths, &unexpanded)
@@ -181,6 +203,9 @@ impl Source {
         if let Some(file) = &self.audit {
             settings.audit = Some(config::audit_settings(file.clone()));
         }
+        if self.far_hosts {
+            settings.hosts = settings.hosts.in_environment(&|_| None);
+        }
         tracing::info!("loaded the configuration of {} servers", settings.servers.len());
         match self.host.as_ref().and_then(|host| settings.hosts.clone().forced(host).ok()) {
             Some(hosts) => Settings { hosts, ..settings },
@@ -197,43 +222,6 @@ impl Source {
     pub fn entries(&self) -> Vec<WrittenEntry> {
         config::entries(self.explicit.as_deref(), &self.paths)
     }
-}
-
-/// The environment variables of this process by name. Values are kept of those only that hold no secrets.
-#[derive(Debug, Clone, Default)]
-pub struct Variables {
-    pub names: BTreeSet<String>,
-    /// Those that every server gets.
-    pub inherited: BTreeSet<String>,
-    plain: BTreeMap<String, String>,
-}
-
-/// Switches of Claude Code that decide whether it defers tools.
-const PLAIN: [&str; 2] = ["ENABLE_TOOL_SEARCH", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS"];
-
-impl Variables {
-    pub fn of(all: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut variables = Self::default();
-        for (name, value) in all {
-            if is_inherited(name.as_ref(), value.as_ref()) {
-                variables.inherited.insert(name.clone());
-            }
-            if PLAIN.contains(&name.as_str()) {
-                variables.plain.insert(name.clone(), value);
-            }
-            variables.names.insert(name);
-        }
-        variables
-    }
-
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.plain.get(name).map(String::as_str)
-    }
-}
-
-pub fn variables() -> Variables {
-    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    Variables::of(env::vars_os().map(|(name, value)| (text(name), text(value))))
 }
 
 /// The columns of the output, if the user sets them.

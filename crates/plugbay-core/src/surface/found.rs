@@ -9,7 +9,7 @@ use crate::{
     catalog::Tool,
     exposure::{Exposure, Mode},
     name::ServerName,
-    wire::{Members, Span},
+    wire::{Members, Span, string_value},
 };
 
 /// A tool that can be called, whether it is listed or not.
@@ -74,6 +74,15 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 /// Where a definition in the list of all tools tells its server and its own name.
 const SOURCE: &str = "plugbay/source";
 
+/// What a definition says for the sake of one host.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Additions {
+    /// The host is not to hide the tool.
+    pub(super) always_load: bool,
+    /// The title names server and tool.
+    pub(super) titled: bool,
+}
+
 impl Found {
     /// The tool as a name leads to it.
     pub(super) fn resolved(&self, exact: bool) -> ResolvedTool<Callable<'_>> {
@@ -88,14 +97,33 @@ impl Found {
     /// Its definition as a host gets it: under the name that it is called by.
     pub fn definition(&self) -> Bytes {
         let mut definition = BytesMut::new();
-        self.write(&mut definition, false);
+        self.write(&mut definition, Additions::default());
         definition.freeze()
     }
 
-    pub(super) fn write(&self, out: &mut BytesMut, always_load: bool) {
+    pub(super) fn write(&self, out: &mut BytesMut, additions: Additions) {
         let mut edits = vec![(self.tool.name_span.clone(), quoted(&self.exposed))];
-        edits.extend(always_load.then(|| mark(&self.tool, ALWAYS_LOAD, "true")).flatten());
+        edits.extend(additions.titled.then(|| self.title()));
+        edits.extend(additions.always_load.then(|| mark(&self.tool, ALWAYS_LOAD, "true")).flatten());
         put_edited(out, &self.tool.definition, edits);
+    }
+
+    /// The words that tell a tool: its server, its name there, and what its server calls it.
+    fn title(&self) -> (Span, String) {
+        let Target { server, tool, .. } = &self.target;
+        let definition = &self.tool.definition;
+        let own = Members::find(definition, &(0..definition.len()), "title");
+        let said = own.as_ref().and_then(|span| string_value(&definition[span.clone()]));
+        let title = match said.filter(|said| !said.is_empty()) {
+            Some(said) => format!("{server} {tool}: {said}"),
+            None => format!("{server} {tool}"),
+        };
+        match own {
+            Some(span) => (span, quoted(&title)),
+            None => {
+                (self.tool.name_span.end..self.tool.name_span.end, format!(",\"title\":{}", quoted(&title)))
+            }
+        }
     }
 
     /// The definition with its server and its own name in `_meta`.
@@ -187,7 +215,7 @@ mod tests {
 
     fn marked(definition: &'static str) -> String {
         let mut out = BytesMut::new();
-        found(definition).write(&mut out, true);
+        found(definition).write(&mut out, Additions { always_load: true, titled: false });
         String::from_utf8(out.to_vec()).unwrap()
     }
 
@@ -200,6 +228,18 @@ mod tests {
         assert_eq!(marked(empty), r#"{"name":"s__t","_meta":{"anthropic/alwaysLoad":true}}"#);
         let settled = r#"{"name":"t","_meta":{"anthropic/alwaysLoad":false}}"#;
         assert_eq!(marked(settled), settled.replace("\"t\"", "\"s__t\""));
+    }
+
+    #[test]
+    fn a_title_tells_server_and_tool_and_keeps_what_the_server_calls_it() {
+        let titled = |definition| {
+            let mut out = BytesMut::new();
+            found(definition).write(&mut out, Additions { always_load: false, titled: true });
+            String::from_utf8(out.to_vec()).unwrap()
+        };
+        assert_eq!(titled(r#"{"name":"t","x":1.0}"#), r#"{"name":"s__t","title":"s t","x":1.0}"#);
+        assert_eq!(titled(r#"{"title":"A \"T\"","name":"t"}"#), r#"{"title":"s t: A \"T\"","name":"s__t"}"#);
+        assert_eq!(titled(r#"{"title":null,"name":"t"}"#), r#"{"title":"s t","name":"s__t"}"#);
     }
 
     #[test]

@@ -13,8 +13,6 @@ use crate::{
     wire::{Members, string_value},
 };
 
-/// Most hosts show as much, in bytes; some cut off the rest in the middle of a word.
-pub const LONGEST_INSTRUCTIONS: usize = 2000;
 /// Beside the three tools of activate mode, which are to cost next to nothing, however many servers there are.
 const LONGEST_BESIDE_SWITCHES: usize = 440;
 /// One server's line, as long as there is room for all; less if there are many.
@@ -24,12 +22,15 @@ const SHORTEST_LINE: usize = 60;
 /// What the lines of problems may cost beside working servers, in bytes.
 const LONGEST_PROBLEMS: usize = 900;
 const LONGEST_PROBLEM: usize = 400;
+/// What one server may tell of how to use it, in bytes.
+const LONGEST_WORDS: usize = 4096;
 const PROBLEMS: &str = "plugbay has a problem. Tell the user:";
 
 const SEVERAL: &str = "Several MCP servers behind one.";
 const ONE: &str = "One MCP server behind plugbay.";
 
 /// How tools are reached: of several servers, and of one.
+#[derive(Clone, Copy)]
 struct How {
     several: &'static str,
     one: &'static str,
@@ -104,6 +105,9 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
         listing if listing.has_suites() => SUITE,
         _ => ALL,
     });
+    if listing.is_some_and(Listing::is_plain) {
+        return whole(snapshot, how, longest);
+    }
     let purpose = |server: ServerName| {
         let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
         let tools = snapshot.names.of(&server).map(|found| found.target.tool.as_str());
@@ -118,6 +122,57 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     let how = shortened(if servers.len() == 1 { how.one } else { how.several }, longest);
     let lines = lines(&servers, longest.saturating_sub(how.len()));
     how + &lines
+}
+
+/// Everything that servers say, as they say it: a single server's words are all that a model gets.
+fn whole(snapshot: &Snapshot, how: How, longest: usize) -> String {
+    let servers = snapshot.servers();
+    let mut said = Vec::new();
+    let mut lines = String::new();
+    for server in &servers {
+        let offer = snapshot.catalog.get(server).map(|entry| &entry.offer);
+        let failure = failed_unlisted(snapshot, server).map(|failure| one_line(&does_not_work(failure)));
+        match offer.and_then(|offer| offer.instructions.as_deref()).map(str::trim) {
+            Some(text) if !text.is_empty() => said.push((server, text)),
+            _ => {
+                let words = offer.and_then(|offer| told(offer, "description")).or(failure);
+                let line = words.map(|words| shortened(&format!("\n- {server}: {words}"), LINES[0]));
+                lines.push_str(&line.unwrap_or_default());
+            }
+        }
+    }
+    if let ([(_, text)], true) = (&said[..], servers.len() == 1) {
+        return shortened(text, longest);
+    }
+    let how = shortened(if servers.len() == 1 { how.one } else { how.several }, longest);
+    let lines = shortened(&lines, longest.saturating_sub(how.len()));
+    let head = |server: &ServerName| format!("\n\n# {server}\n");
+    let heads: usize = said.iter().map(|(server, _)| head(server).len()).sum();
+    let room = longest.saturating_sub(how.len() + lines.len() + heads);
+    let share = fair_share(said.iter().map(|(_, text)| text.len()), room);
+    let mut text = how + &lines;
+    for (server, words) in said {
+        let section = head(server) + &shortened(words, share);
+        // A heading alone, or a few letters, would tell nothing.
+        if share >= SHORTEST_LINE.min(words.len()) && text.len() + section.len() <= longest {
+            text.push_str(&section);
+        }
+    }
+    text
+}
+
+/// The most that each may have, so that all fit: who needs less leaves the rest to the others.
+fn fair_share(lengths: impl Iterator<Item = usize>, mut room: usize) -> usize {
+    let mut lengths: Vec<usize> = lengths.collect();
+    lengths.sort_unstable();
+    for (done, length) in lengths.iter().enumerate() {
+        let share = room / (lengths.len() - done);
+        if *length > share {
+            return share;
+        }
+        room -= length;
+    }
+    usize::MAX
 }
 
 /// A line for each server that says something, as long as that leaves room for the names of the others.
@@ -160,6 +215,14 @@ fn some_names(servers: &[(ServerName, String)], room: usize) -> String {
         let _ = write!(text, "{server}, ");
     }
     text
+}
+
+/// What a server tells of how to use it, where the instructions of the gateway have no room for it: it comes with the
+/// server's tools.
+pub fn words_of(server: &ServerName, snapshot: &Snapshot) -> Option<String> {
+    let text = snapshot.catalog.get(server)?.offer.instructions.as_deref()?.trim();
+    let is_cut = without_headings(text).len() + server.as_str().len() > LINES[0];
+    is_cut.then(|| format!("Instructions of {server}:\n{}", shortened(text, LONGEST_WORDS)))
 }
 
 /// Its instructions, or what it calls itself, or those of its tools that may be used.
@@ -218,6 +281,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::profile::{LONGEST_INSTRUCTIONS, LONGEST_INSTRUCTIONS_OF_ALL};
     use crate::{
         catalog::{Catalog, Change, Tool},
         era::Era,
@@ -248,6 +312,41 @@ mod tests {
         let catalog = with(&catalog, "c", Some(r#"{"name":"c"}"#), Some(" "));
         let text = seen(&catalog, searched());
         assert!(text.ends_with("\n- a: Does this. Then that.\n- b: Bee keeper\n- c: spin"), "{text}");
+    }
+
+    fn passed_through(catalog: &Catalog, longest: usize) -> String {
+        let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
+        let snapshot = Snapshot::new(Arc::new(catalog.clone()), Arc::new(layout), true);
+        instructions(&snapshot, Some(&snapshot.listing), longest)
+    }
+
+    #[test]
+    fn where_every_tool_is_listed_servers_say_all_they_have_to_say() {
+        let words = "# Rules\n\n1. Read first.\n2. ".to_owned() + &"Then write. ".repeat(200);
+        let one = with(&Catalog::default(), "a", None, Some(&words));
+        assert_eq!(passed_through(&one, LONGEST_INSTRUCTIONS_OF_ALL), words.trim());
+        let both = with(&one, "b", Some(r#"{"name":"b","description":"Keeps bees"}"#), None);
+        let three = with(&both, "c", None, Some("Be brief."));
+        let text = passed_through(&with(&three, "d", None, None), LONGEST_INSTRUCTIONS_OF_ALL);
+        let sections = format!("\n- b: Keeps bees\n\n# a\n{}\n\n# c\nBe brief.", words.trim());
+        assert!(text.ends_with(&sections), "{text}");
+        assert!(!text.contains("spin"), "tools are listed anyway: {text}");
+        for longest in 0..700 {
+            let text = passed_through(&three, longest);
+            assert!(text.len() <= longest, "{longest}: {text}");
+            assert!(
+                longest < 300 || text.contains("\n# c\nBe brief."),
+                "the long leave room for the short: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_share_is_fair() {
+        assert_eq!(fair_share([5, 5].into_iter(), 10), usize::MAX);
+        assert_eq!(fair_share([100, 2, 100].into_iter(), 42), 20);
+        assert_eq!(fair_share([7].into_iter(), 0), 0);
+        assert_eq!(fair_share([].into_iter(), 0), usize::MAX);
     }
 
     #[test]

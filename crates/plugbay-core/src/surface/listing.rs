@@ -8,13 +8,17 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{
-    AgentAccess, BuiltinPrompt, BuiltinTool, Layout, Learned, Plan, Snapshot, Target, activate::Active,
-    found::Found, names::Names, notice, prompts, suite,
+    AgentAccess, BuiltinPrompt, BuiltinTool, Layout, Learned, Plan, Snapshot, Target,
+    activate::Active,
+    found::{Additions, Found},
+    names::Names,
+    notice, prompts, suite,
 };
 use crate::{
     catalog::Catalog,
     exposure::{Exposure, Mode},
     name::{self, ServerName},
+    profile::Profile,
 };
 
 /// How a host looks at the gateway.
@@ -32,6 +36,10 @@ pub struct View {
     pub defers: bool,
     /// The longest name that the host takes.
     pub name_limit: Option<usize>,
+    /// The host's model calls tools as functions: their names are identifiers.
+    pub identifiers: bool,
+    /// The host's own search reads titles: they name server and tool.
+    pub titled: bool,
     /// A language model runs agent runs for this host.
     pub agents: bool,
     /// The host is a gateway: it sees every tool, also of servers with a mode of their own.
@@ -75,7 +83,8 @@ impl Listing {
             suite::write_definition(next(&mut tools), exposed, server, snapshot);
         }
         for found in shown {
-            found.write(next(&mut tools), view.keeps_in_sight(found));
+            let always_load = view.keeps_in_sight(found);
+            found.write(next(&mut tools), Additions { always_load, titled: view.titled });
         }
         tools.put_u8(b']');
         let own = families.callable(layout);
@@ -117,6 +126,11 @@ impl Listing {
         self.families.search
     }
 
+    /// Whether every tool is in sight, and none has to be found first.
+    pub fn is_plain(&self) -> bool {
+        !self.is_searchable() && !self.is_switchable() && !self.has_suites()
+    }
+
     /// Whether servers are shown as one tool each.
     pub fn has_suites(&self) -> bool {
         !self.suites.is_empty()
@@ -147,6 +161,9 @@ fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, S
     let mut suites = BTreeMap::new();
     for server in servers {
         let mut exposed = suite::exposed(&server, &snapshot.layout, limit);
+        if view.identifiers {
+            exposed = name::identifier(&exposed);
+        }
         let taken = |name: &str, suites: &BTreeMap<String, ServerName>| {
             suites.contains_key(name) || names.get(name).is_some() || BuiltinTool::named(name).is_some()
         };
@@ -171,6 +188,20 @@ fn next(tools: &mut BytesMut) -> &mut BytesMut {
 impl View {
     pub fn in_mode(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
+    }
+
+    /// How a host of this kind looks at the gateway in a mode.
+    pub fn of(host: &Profile, mode: Mode) -> Self {
+        Self {
+            mode,
+            deaf: !host.lists_again,
+            defers: host.defers_from.is_some(),
+            name_limit: host.limits.name,
+            identifiers: host.code_mode,
+            titled: host.finds_by_title,
+            whole: host.gateway,
+            ..Self::default()
+        }
     }
 
     /// The mode of a server for this host; `own` is the server's own mode.

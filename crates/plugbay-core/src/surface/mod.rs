@@ -25,9 +25,10 @@ use std::{
     sync::Arc,
 };
 
+pub use crate::profile::{LONGEST_INSTRUCTIONS, LONGEST_INSTRUCTIONS_OF_ALL};
 pub use builtin::BuiltinTool;
 pub use found::{Callable, Effect, Found, Target};
-pub use instructions::{LONGEST_INSTRUCTIONS, instructions};
+pub use instructions::{instructions, words_of};
 pub use listing::{Listing, View};
 pub use names::Names;
 pub use notice::{beside_search, failed_unlisted};
@@ -40,7 +41,7 @@ pub use tool_list::ToolList;
 
 use self::{
     listing::Listings,
-    names::{LimitedNames, NamesByLimit},
+    names::{LimitedNames, NameRules, NamesByRules},
     search::Index,
 };
 use crate::{
@@ -64,7 +65,7 @@ pub struct Snapshot {
     /// Every server has listed its items or failed, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
     listings: Arc<Listings>,
-    names_by_limit: Arc<NamesByLimit>,
+    names_by_rules: Arc<NamesByRules>,
     index: Arc<Index>,
 }
 
@@ -124,10 +125,14 @@ pub enum Plan<'a> {
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
         let resources = Arc::new(Resources::new(&catalog, &layout));
-        let (names_by_limit, index) =
-            (Arc::new(NamesByLimit::default()), Arc::new(Index::of(&catalog, &layout)));
-        let LimitedNames { names, tool_index } =
-            names_by_limit.within(layout.name_limit, &index, &catalog, &layout);
+        let (names_by_rules, index) =
+            (Arc::new(NamesByRules::default()), Arc::new(Index::of(&catalog, &layout)));
+        let LimitedNames { names, tool_index } = names_by_rules.within(
+            NameRules { limit: layout.name_limit, identifiers: false },
+            &index,
+            &catalog,
+            &layout,
+        );
         let (listing, listings) = (Arc::default(), Arc::default());
         Self {
             catalog,
@@ -138,7 +143,7 @@ impl Snapshot {
             listing,
             settled,
             listings,
-            names_by_limit,
+            names_by_rules,
             index,
         }
         .seen_at_first()
@@ -165,8 +170,12 @@ impl Snapshot {
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
         let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
-        let LimitedNames { names, tool_index } =
-            self.names_by_limit.within(limit, &self.index, &self.catalog, &self.layout);
+        let LimitedNames { names, tool_index } = self.names_by_rules.within(
+            NameRules { limit, identifiers: view.identifiers },
+            &self.index,
+            &self.catalog,
+            &self.layout,
+        );
         let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, tool_index, ..self.clone() }
     }

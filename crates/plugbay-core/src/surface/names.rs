@@ -52,13 +52,17 @@ const READ_TO_COUNT: usize = 256 << 10;
 const BYTES_PER_TOKEN: usize = 5;
 
 impl Names {
-    fn new(catalog: &Catalog, layout: &Layout, limit: usize) -> Self {
+    fn new(catalog: &Catalog, layout: &Layout, rules: NameRules) -> Self {
+        let NameRules { limit, identifiers } = rules;
         let numbered = (0..).zip(allowed(catalog, layout));
         let mut shown: Vec<NamedTool> =
             numbered.map(|(number, allowed)| NamedTool::new(number, allowed, limit)).collect();
         let mut numbers = vec![None; shown.len()];
         let shadowed = give_way_to_local(&mut shown, catalog, layout);
         let ambiguous = name_in_full(&mut shown, catalog, layout);
+        if identifiers {
+            name_as_identifiers(&mut shown, limit);
+        }
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| !collisions.contains(&one.found.exposed));
         for (place, one) in (0..).zip(&shown) {
@@ -240,34 +244,42 @@ pub(super) fn allowed<'a>(
     })
 }
 
-/// The names within one limit, and what finds tools under them.
+/// What a host demands of the names of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NameRules {
+    pub(super) limit: usize,
+    /// They are names of functions.
+    pub(super) identifiers: bool,
+}
+
+/// The names by one set of rules, and what finds tools under them.
 #[derive(Debug, Clone)]
 pub(super) struct LimitedNames {
     pub(super) names: Arc<Names>,
     pub(super) tool_index: Arc<ToolIndex>,
 }
 
-/// Hosts differ in how long a name may be; there are few such limits, and each has names of its own.
+/// Hosts differ in what a name may be; there are few such rules, and each has names of its own.
 #[derive(Debug, Default)]
-pub(super) struct NamesByLimit(Mutex<BTreeMap<usize, LimitedNames>>);
+pub(super) struct NamesByRules(Mutex<BTreeMap<NameRules, LimitedNames>>);
 
-impl NamesByLimit {
+impl NamesByRules {
     pub(super) fn within(
         &self,
-        limit: usize,
+        rules: NameRules,
         index: &Arc<Index>,
         catalog: &Catalog,
         layout: &Layout,
     ) -> LimitedNames {
-        let mut names_by_limit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names_by_rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
-            let names = Arc::new(Names::new(catalog, layout, limit));
+            let names = Arc::new(Names::new(catalog, layout, rules));
             LimitedNames {
                 tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))),
                 names,
             }
         };
-        names_by_limit.entry(limit).or_insert_with(make).clone()
+        names_by_rules.entry(rules).or_insert_with(make).clone()
     }
 }
 
@@ -337,6 +349,22 @@ fn name_in_full(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> 
         one.found.exposed.clone_from(&one.full);
     }
     ambiguous
+}
+
+/// Gives tools the names of functions. Where two become one, a name that had to change gets a mark, so that no tool
+/// loses its name.
+fn name_as_identifiers(shown: &mut [NamedTool], limit: usize) {
+    let mut wanted: HashMap<String, usize> = HashMap::new();
+    for one in shown.iter() {
+        *wanted.entry(name::identifier(one.exposed())).or_default() += 1;
+    }
+    for one in shown.iter_mut() {
+        let plain = name::identifier(one.exposed());
+        if plain != one.exposed() {
+            let alone = wanted.get(&plain) == Some(&1) && plain.len() <= limit;
+            one.found.exposed = if alone { plain } else { name::marked_identifier(one.exposed(), limit) };
+        }
+    }
 }
 
 /// Names of servers that differ only in case are the same.

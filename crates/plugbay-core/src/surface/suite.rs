@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     Layout, Snapshot,
     found::{Callable, Found},
-    instructions::{one_line, own_words},
+    instructions::{one_line, own_words, words_of},
     summary::summary,
 };
 use crate::{
@@ -117,6 +117,10 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
             if of_server.is_empty() { "no tools" } else { "no tool like that" }
         );
     }
+    // With all of its tools, the server's own words.
+    lines.extend(
+        words_of(server, snapshot).filter(|_| wanted.tools.is_none()).map(|words| format!("\n{words}")),
+    );
     lines.join("\n")
 }
 

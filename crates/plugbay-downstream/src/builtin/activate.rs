@@ -16,6 +16,7 @@ use plugbay_core::{
     surface::{
         BuiltinTool, Found, Snapshot,
         activate::{self, Extent, State, Switch},
+        words_of,
     },
     tokens::estimate,
 };
@@ -283,8 +284,9 @@ fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String 
     let tools: Vec<&Found> = snapshot.names.of(&switch.server).filter(fits).collect();
     let tokens = activate::cost(tools.iter().copied());
     let mut text = format!("{}: {}, ~{tokens} tokens", switch.server, activate::tools_in_words(tools.len()));
+    let words = words_of(&switch.server, snapshot).map(|words| format!("\n\n{words}")).unwrap_or_default();
     if session.host_view().shows_changes() {
-        return text;
+        return text + &words;
     }
     text.push_str(if session.host_view().lists_again() {
         ". They are in the list when it is fetched again:"
@@ -307,5 +309,5 @@ fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String 
         room -= cost;
         let _ = write!(text, "\n{line}");
     }
-    text
+    text + &words
 }

@@ -37,7 +37,8 @@ pub(super) async fn serve(
     let host_view = shared.host_views.of(caller.owner(), uri, client.as_deref());
     let gateway = shared.enter_modern(caller, headers, uri, client.as_deref())?;
     let snapshot = gateway.snapshot();
-    host_view.identify(client.as_deref(), &snapshot.layout, || (gateway.learned)());
+    let info = ClientInfo::of(request, Era::Modern);
+    host_view.identify(info.client(), &snapshot.layout, || (gateway.learned)());
     let snapshot = host_view.snapshot(&snapshot);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {

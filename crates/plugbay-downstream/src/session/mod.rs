@@ -218,8 +218,9 @@ impl Session {
     /// Takes the host's `clientInfo` and registers it as connected.
     pub(crate) fn identify(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
-        self.host_view.identify(request.client().as_deref(), &layout, || (self.gateway.learned)());
-        self.host_view.register(&ClientInfo::of(request, era), &self.gateway.connected_hosts);
+        let info = ClientInfo::of(request, era);
+        self.host_view.identify(info.client(), &layout, || (self.gateway.learned)());
+        self.host_view.register(&info, &self.gateway.connected_hosts);
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {

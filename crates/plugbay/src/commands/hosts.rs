@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    auto::{self, Conversation, Sizes},
+    auto::{self, Sizes},
     exposure::Mode,
     profile::Profile,
     surface::{AgentAccess, Snapshot, View},
@@ -61,19 +61,12 @@ fn row(profile: &Profile, snapshot: &Snapshot) -> Row {
 
 /// How a host with this profile sees the catalog in a mode.
 pub fn view(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> View {
-    View {
-        mode,
-        deaf: !profile.lists_again,
-        defers: profile.defers_from.is_some(),
-        name_limit: profile.name_limit,
-        agents: snapshot.layout.agents == AgentAccess::Everybody,
-        ..View::default()
-    }
+    View { agents: snapshot.layout.agents == AgentAccess::Everybody, ..View::of(profile, mode) }
 }
 
 /// The mode that a host with this profile gets, and why.
 pub fn chosen(profile: &Profile, snapshot: &Snapshot) -> (Mode, String) {
-    let choice = auto::choose(profile, Sizes::of(snapshot), Conversation::default());
+    let choice = auto::choose(profile, Sizes::of(snapshot));
     match snapshot.layout.mode {
         Some(mode) => (mode, "configured".to_owned()),
         None => (choice.mode, choice.why()),
@@ -113,8 +106,8 @@ mod tests {
         for profile in Profiles::default().iter().chain([&Profile::unknown()]) {
             let modes = [3, 30, 300].map(|tools: usize| {
                 let servers = tools.div_ceil(TOOLS_PER_SERVER);
-                let sizes = Sizes { servers, tools, tokens: tools * TOKENS_PER_TOOL };
-                auto::choose(profile, sizes, Conversation::default()).mode.to_string()
+                let sizes = Sizes { servers, tools, tokens: tools * TOKENS_PER_TOOL, words: 0 };
+                auto::choose(profile, sizes).mode.to_string()
             });
             let _ = writeln!(text, "| {} | {} |", profile.name, modes.join(" | "));
         }

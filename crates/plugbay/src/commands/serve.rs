@@ -210,7 +210,10 @@ pub async fn serve(context: Context, args: ServeArgs) -> Result<ExitCode, Comman
         ..
     } = args;
     let remotes = addresses(&remote);
-    let source = context.source.with_remotes(&remotes).with_host(host)?.with_audit(audit);
+    let mut source = context.source.with_remotes(&remotes).with_host(host)?.with_audit(audit);
+    if http.is_some() {
+        source = source.with_far_hosts();
+    }
     let mut context = Context { source, ..context };
     if metrics == Some(MetricsPlace::Beside) && http.is_none() {
         return Err(CommandError::usage("--metrics needs an address, or --http to stand beside")

@@ -5,11 +5,12 @@ mod host_costs;
 use std::process::ExitCode;
 
 use plugbay_core::{
-    auto::{Conversation, Sizes, costs},
+    auto::{Conversation, Reckoned, Sizes, reckon},
     exposure::Mode,
     name::ServerName,
+    profile::{Profile, Profiles},
     surface::{
-        LONGEST_INSTRUCTIONS, Snapshot, View,
+        LONGEST_INSTRUCTIONS, LONGEST_INSTRUCTIONS_OF_ALL, Snapshot, View,
         activate::{Extent, Switch},
         instructions,
         suite::{self, Wanted},
@@ -40,6 +41,9 @@ pub struct TokensArgs {
     /// Also estimate what each mode costs over a conversation, and which mode each host gets.
     #[arg(long)]
     explain: bool,
+    /// The host for which --explain estimates: a profile that `plugbay hosts` shows.
+    #[arg(long, value_name = "NAME", requires = "explain")]
+    host: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,18 +75,19 @@ impl Listed {
     }
 }
 
-/// What each mode costs over a usual conversation.
+/// What each mode costs one host over conversations of several lengths, and which mode each host gets.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConversationCosts {
+    pub host: String,
+    /// The host's request without any server.
+    pub request: usize,
     /// The tokens of all definitions, estimated as `serve` does, without a vocabulary.
     pub definitions: usize,
-    pub turns: usize,
+    /// How many tools the model uses, of how many servers.
     pub tools: usize,
     pub servers: usize,
-    pub context: usize,
     pub costs: Vec<Cost>,
-    /// With this many tokens of definitions, mode `all` costs as much as `search`.
-    pub break_even: usize,
     /// The mode that each host gets.
     pub hosts: Vec<Chosen>,
 }
@@ -95,9 +100,23 @@ pub struct Chosen {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Cost {
     pub mode: String,
-    /// What a model reads in all turns together.
+    /// What it adds to the first request.
+    pub first: usize,
+    pub extra_turns: usize,
+    pub conversations: Vec<ConversationCost>,
+    /// The most that it is dearer than the cheapest mode in one of them, in percent.
+    pub worst: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ConversationCost {
+    pub turns: usize,
+    /// The provider remembers the beginning of the last request.
+    pub cached: bool,
+    /// What a model reads in all turns together; a token that is remembered counts a tenth.
     pub tokens: usize,
 }
 
@@ -117,11 +136,21 @@ pub async fn tokens(context: &Context, args: &TokensArgs) -> Result<ExitCode, Co
         let used = server.as_ref().and_then(|server| used(&snapshot, mode, server));
         listings.extend(used.into_iter().flatten());
     }
-    let conversation = args.explain.then(|| conversation_costs(&snapshot));
+    let host = host(&settings.hosts, args.host.as_deref())?;
+    let conversation = args.explain.then(|| conversation_costs(&snapshot, host));
     let hosts = host_costs::host_costs(&snapshot);
     context.output.show(&Tokens { listings, hosts, conversation });
     context.note_unknown(&unknown);
     Ok(ExitCode::SUCCESS)
+}
+
+fn host<'a>(hosts: &'a Profiles, name: Option<&str>) -> Result<&'a Profile, CommandError> {
+    let Some(name) = name else { return Ok(hosts.unknown()) };
+    let known = hosts.iter().chain([hosts.unknown()]).find(|profile| profile.name.eq_ignore_ascii_case(name));
+    known.ok_or_else(|| {
+        let error = CommandError::usage(format!("there is no profile of a host {name:?}"));
+        error.hint("`plugbay hosts` shows those that there are")
+    })
 }
 
 /// The modes in the order in which they hide more.
@@ -137,7 +166,8 @@ fn listed(snapshot: &Snapshot, view: &View, seen: String) -> Listed {
     let array = &snapshot.listing.tools;
     let definitions = elements(array, &(0..array.len()));
     let tokens = definitions.iter().map(|span| tokenizer::count(&counted(&array[span.clone()]))).sum();
-    let told = instructions(&snapshot, Some(&snapshot.listing), LONGEST_INSTRUCTIONS);
+    let longest = if view.mode == Mode::All { LONGEST_INSTRUCTIONS_OF_ALL } else { LONGEST_INSTRUCTIONS };
+    let told = instructions(&snapshot, Some(&snapshot.listing), longest);
     Listed::new(seen, definitions.len(), tokens, tokenizer::count(&told))
 }
 
@@ -184,22 +214,26 @@ fn typical(snapshot: &Snapshot) -> Option<ServerName> {
     servers.get(servers.len() / 2).map(|(_, name)| name.clone())
 }
 
-fn conversation_costs(snapshot: &Snapshot) -> ConversationCosts {
-    let (sizes, conversation) = (Sizes::of(snapshot), Conversation::default());
-    let costs = costs(sizes, conversation);
-    let search = costs.iter().find(|(mode, _)| *mode == Mode::Search).map_or(0, |(_, tokens)| *tokens);
-    let named = |(mode, tokens): (Mode, usize)| Cost { mode: mode.to_string(), tokens };
+fn conversation_costs(snapshot: &Snapshot, host: &Profile) -> ConversationCosts {
+    let (sizes, usual) = (Sizes::of(snapshot), Conversation::POSSIBLE[0]);
     let chosen = |Row { profile, mode, why }| Chosen { name: profile.name, mode, why };
     ConversationCosts {
+        host: host.name.clone(),
+        request: host.request_tokens(),
         definitions: sizes.tokens,
-        turns: conversation.turns,
-        tools: conversation.tools,
-        servers: conversation.servers,
-        context: conversation.context,
-        break_even: search / conversation.turns,
-        costs: costs.into_iter().map(named).collect(),
+        tools: usual.tools.min(sizes.tools),
+        servers: usual.servers.min(sizes.servers),
+        costs: reckon(host, sizes).into_iter().map(cost).collect(),
         hosts: rows(snapshot).into_iter().map(chosen).collect(),
     }
+}
+
+fn cost(Reckoned { mode, first, extra_turns, costs, worst }: Reckoned) -> Cost {
+    let conversations = Conversation::POSSIBLE.iter().zip(costs).map(|(conversation, tokens)| {
+        let Conversation { turns, cached, .. } = *conversation;
+        ConversationCost { turns, cached, tokens }
+    });
+    Cost { mode: mode.to_string(), first, extra_turns, conversations: conversations.collect(), worst }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use plugbay_core::{
     exposure::{Exposure, Mode},
     limit::CallLimits,
     name::ServerName,
-    profile::{Profile, Profiles},
+    profile::{Limits as HostLimits, Profile, Profiles},
     start::Warm,
 };
 
@@ -114,7 +114,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         .sort_by_key(|problem| (sources.iter().position(|path| *path == problem.file), problem.position));
     Settings {
         mode: common.mode,
-        hosts: common.hosts,
+        hosts: common.hosts.in_environment(env),
         admin_tools: common.admin_tools,
         split_execute: common.split_execute,
         repair: common.repair,
@@ -165,6 +165,11 @@ impl Common {
             split_execute = config.split_execute.unwrap_or(split_execute);
             for (name, host) in config.hosts.iter().flatten() {
                 hosts.insert(name.clone(), profile(name, host, &hosts));
+                // What holds for a host holds for its variants.
+                for variant in Profiles::built_in_variants(name) {
+                    let said = raw::Host { clients: None, ..host.clone() };
+                    hosts.insert(variant.name.clone(), profile(&variant.name, &said, &hosts));
+                }
             }
             learn = config.learn.map_or(learn, |count| count.0);
             repair = config.repair.unwrap_or(repair);
@@ -203,13 +208,19 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
         lists_again: said.lists_again.unwrap_or(known.lists_again),
         pause_ms: said.pause.map_or(known.pause_ms, milliseconds),
         settle_ms: said.settle.map_or(known.settle_ms, milliseconds),
-        most_tools: said.most_tools.map(|count| count.0).or(known.most_tools),
         defers_from: said.defers_from.map(|count| count.0).or(known.defers_from),
-        name_limit: said.name_limit.map(|length| length.0).or(known.name_limit),
-        instructions_limit: said.instructions_limit.map(|count| count.0).or(known.instructions_limit),
-        result_limit: said.result_limit.map(|count| count.0).or(known.result_limit),
+        limits: HostLimits {
+            tools: said.most_tools.map(|count| count.0).or(known.limits.tools),
+            name: said.name_limit.map(|length| length.0).or(known.limits.name),
+            instructions: said.instructions_limit.map(|count| count.0).or(known.limits.instructions),
+            result: said.result_limit.map(|count| count.0).or(known.limits.result),
+        },
         shows: said.shows.map_or(known.shows, |shows| shows.0),
-        gateway: known.gateway,
+        code_mode: said.code_mode.unwrap_or(known.code_mode),
+        finds_by_title: said.finds_by_title.unwrap_or(known.finds_by_title),
+        era: said.era.map(|era| era.0).or(known.era),
+        request_tokens: said.request_tokens.map(|count| count.0).or(known.request_tokens),
+        ..known
     }
 }
 

@@ -5,7 +5,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::{exposure::Mode, policy::Patterns, profile::Shows, scope::Scope, start::Warm};
+use plugbay_core::{era::Era, exposure::Mode, policy::Patterns, profile::Shows, scope::Scope, start::Warm};
 use plugbay_upstream::spec::Framing;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
@@ -206,6 +206,14 @@ object! {
         "mostTools" => most_tools: Count,
         /// From this many tools on, the host hides tools behind its own search.
         "defersFrom" => defers_from: Count,
+        /// `true`: the host runs code that calls tools. It gets every tool, names are identifiers, and there are no instructions.
+        "codeMode" => code_mode: bool,
+        /// `true`: the host's own search reads titles. The title of a tool then names its server and the tool.
+        "findsByTitle" => finds_by_title: bool,
+        /// `"legacy"`: the host offers both eras of the protocol, and the legacy one is opened.
+        "era" => era: Word<Era>,
+        /// The host's first request to its model without any server, in tokens: `auto` reckons with it.
+        "requestTokens" => request_tokens: Count,
         /// The longest name of a tool, without the host's own prefix.
         "nameLimit" => name_limit: NameLength,
         /// How many characters of `instructions` the host's model sees.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jsonc_parser::{ast::Value, common::Ranged};
-use plugbay_core::{exposure::Mode, profile::Shows, scope::Scope, start::Warm};
+use plugbay_core::{era::Era, exposure::Mode, profile::Shows, scope::Scope, start::Warm};
 use plugbay_upstream::spec::{Framing, HttpFlavour};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
@@ -82,6 +82,10 @@ impl Choice for Shows {
         ("both", Self::Both),
         ("unknown", Self::Unknown),
     ];
+}
+
+impl Choice for Era {
+    const WORDS: &'static [(&'static str, Self)] = &[("legacy", Self::Legacy), ("modern", Self::Modern)];
 }
 
 impl Choice for Warm {

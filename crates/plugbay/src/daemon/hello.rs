@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use plugbay_core::version::numbers;
 use plugbay_downstream::ConnectedHost;
 use serde::{Deserialize, Serialize};
 
@@ -126,12 +127,6 @@ impl Build {
         let order = numbers(&self.version).cmp(&numbers(&other.version));
         order.then(self.built.cmp(&other.built)) == Ordering::Greater
     }
-}
-
-/// The numbers of a version, for comparison.
-fn numbers(version: &str) -> Vec<u64> {
-    let core = version.split(['-', '+']).next().unwrap_or_default();
-    core.split('.').map(|part| part.parse().unwrap_or_default()).collect()
 }
 
 impl Hello {

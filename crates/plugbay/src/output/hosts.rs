@@ -34,16 +34,16 @@ impl View for Hosts {
             Column::left("SHOWS"),
         ]);
         for row in &self.hosts {
-            let Profile { name, most_tools, name_limit, result_limit, shows, .. } = &row.profile;
+            let Profile { name, limits, shows, .. } = &row.profile;
             let limit = |limit: &Option<usize>| limit.map(count).unwrap_or_default();
             table.row(vec![
                 Cell::painted(one_line(name), Style::bold),
                 row.mode.clone().into(),
                 lists_again(&row.profile).into(),
                 hides(&row.profile).into(),
-                limit(most_tools).into(),
-                limit(name_limit).into(),
-                limit(result_limit).into(),
+                limit(&limits.tools).into(),
+                limit(&limits.name).into(),
+                limit(&limits.result).into(),
                 shown(*shows).into(),
             ]);
         }

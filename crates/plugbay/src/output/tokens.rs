@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use plugbay_core::auto::{SMALL, WORTHWHILE};
+use plugbay_core::auto::IN_SIGHT;
 
 use super::{
     Style, View, one_line,
     table::{Cell, Column, Table, wrap},
     units::{count, percent, plural},
 };
-use crate::commands::tokens::{ConversationCosts, HostCost, Listed, Tokens};
+use crate::commands::tokens::{ConversationCosts, Cost, HostCost, Listed, Tokens};
 
 impl View for Tokens {
     fn human(&self, style: Style) -> String {
@@ -81,36 +81,48 @@ fn host_costs(hosts: &[HostCost], style: Style) -> String {
 }
 
 fn explain(text: &mut String, conversation: &ConversationCosts, style: Style) {
-    let ConversationCosts { definitions, turns, tools, servers, context, costs, break_even, hosts } =
-        conversation;
+    let ConversationCosts { host, request, definitions, tools, servers, costs, hosts } = conversation;
     let paragraph = |words: String| {
         let lines = wrap(&words, style.width.unwrap_or(80)).join("\n");
         format!("{lines}\n")
     };
     let begun = paragraph(format!(
-        "A conversation of {turns} turns that uses {} of {}, with {} other tokens in its context, makes a model read \
-         in all (with about {} tokens of definitions, where the mode is open):",
+        "What the model of {} reads in a conversation that uses {} of {}, in tokens, by the turns it needs without \
+         looking for tools. Its request without servers has {}; all definitions together, where the mode is open, \
+         about {}.",
+        if host == "unknown" { "an unknown host" } else { host },
         plural(*tools, "tool"),
         plural(*servers, "server"),
-        count(*context),
+        count(*request),
         count(*definitions)
     ));
     let _ = write!(text, "\n{begun}");
-    let mut table = Table::new(vec![Column::left("MODE"), Column::right("TOKENS")]).indented(2);
-    for cost in costs {
-        table.row(vec![cost.mode.clone().into(), count(cost.tokens).into()]);
-    }
-    text.push_str(&table.render(style));
-    text.push_str(&paragraph(format!(
-        "Definitions are read in every turn; search, activate and suite add turns, and search pays from {} tokens of \
-         definitions on. Everything is listed up to {} tokens, and where no mode saves {WORTHWHILE}%.",
-        count(*break_even),
-        count(SMALL)
-    )));
+    text.push_str(&conversations(costs, style));
+    let words = format!(
+        "FIRST: added to the first request. MORE: turns to find tools. C: a token that the model's provider remembers \
+         counts a tenth. WORST: over the cheapest mode, where that is the most. Nobody knows how long a conversation will be, so auto takes the mode \
+         with the least WORST; all counts {IN_SIGHT}% less, since the host sees each tool."
+    );
+    text.push_str(&style.dim(&paragraph(words)));
+    text.push('\n');
     let columns = [Column::left("HOST"), Column::left("MODE"), Column::flexible("WHY")];
     let mut table = Table::new(columns.into()).indented(2);
     for chosen in hosts {
         table.row(vec![one_line(&chosen.name).into(), chosen.mode.clone().into(), chosen.why.clone().into()]);
     }
     text.push_str(&table.render(style));
+}
+
+fn conversations(costs: &[Cost], style: Style) -> String {
+    let numbers = ["FIRST", "MORE", "5", "10", "20", "5C", "10C", "20C", "WORST"].map(Column::right);
+    let columns = [Column::left("MODE")].into_iter().chain(numbers);
+    let mut table = Table::new(columns.collect()).indented(2);
+    for cost in costs {
+        let mut cells: Vec<Cell> = vec![cost.mode.clone().into(), count(cost.first).into()];
+        cells.push(format!("+{}", cost.extra_turns).into());
+        cells.extend(cost.conversations.iter().map(|one| Cell::from(count(one.tokens))));
+        cells.push(format!("{}%", cost.worst).into());
+        table.row(cells);
+    }
+    table.render(style)
 }

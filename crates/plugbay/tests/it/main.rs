@@ -23,6 +23,7 @@ mod http;
 mod http_api;
 mod orphans;
 mod pass_through;
+mod profiles;
 mod protocol;
 mod ranking;
 mod reload;

@@ -109,7 +109,9 @@ fn a_reload_of_each_general_key_takes_effect() {
 
 #[test]
 fn a_reload_of_each_host_profile_key_takes_effect() {
-    Harness::new().check(&general::hosts());
+    let harness = Harness::new();
+    harness.check(&general::hosts());
+    harness.check(&general::host_kinds());
 }
 
 #[test]
@@ -253,6 +255,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
     let tables = [
         general::top(&harness),
         general::hosts(),
+        general::host_kinds(),
         servers::entries(&harness),
         servers::remotes(&harness),
         remotes::rows(&harness),

@@ -113,6 +113,7 @@ codes! {
     DoubleSearch = "double-search", Warning;
     IgnoresChanges = "ignores-changes", Warning;
     LoadsAllTools = "loads-all-tools", Warning;
+    UnseenVariant = "unseen-variant", Note;
 }
 
 impl Serialize for Code {

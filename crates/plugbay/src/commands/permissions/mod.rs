@@ -8,6 +8,7 @@ use std::{cell::RefCell, io::Read, path::PathBuf, process::ExitCode};
 use plugbay_core::{
     arguments::{self, Envelope, ResolveTool},
     name::{self, ServerName},
+    profile::Client,
     surface::{BuiltinTool, Callable, Plan, Snapshot, Target, View, suite},
 };
 use serde::Deserialize;
@@ -254,7 +255,7 @@ async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {
     let app = App::assemble(&settings, context.environment.clone());
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
-    let name_limit = settings.hosts.of(Some("claude-code")).name_limit;
+    let name_limit = settings.hosts.of(Client::named("claude-code")).limits.name;
     // Where the mode is not settled, this host sees everything.
     Ok(snapshot.seen_by(&View { name_limit, ..View::in_mode(settings.mode.unwrap_or_default()) }))
 }

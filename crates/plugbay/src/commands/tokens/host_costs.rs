@@ -5,7 +5,7 @@ use plugbay_core::{
     exposure::Mode,
     name::ServerName,
     profile::Profile,
-    surface::{LONGEST_INSTRUCTIONS, Snapshot, instructions},
+    surface::{Snapshot, instructions},
     tokens::counted,
     wire::elements,
 };
@@ -85,7 +85,7 @@ impl Definitions {
     fn cost(&self, profile: &Profile, snapshot: &Snapshot) -> HostCost {
         let instructions = server_instructions(profile, snapshot, &|_| true);
         let can_use = |mode: Mode| match mode {
-            Mode::All => profile.most_tools.is_none_or(|most| self.tools <= most),
+            Mode::All => profile.limits.tools.is_none_or(|most| self.tools <= most),
             Mode::Activate => profile.lists_again,
             Mode::Search | Mode::Suite => true,
         };
@@ -112,7 +112,7 @@ pub fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
         let text = if is_hidden { listed_name(&tool.name) } else { counted(&tool.definition) };
         tokenizer::count(&text)
     };
-    let longest = profile.instructions_limit.unwrap_or(LONGEST_INSTRUCTIONS).min(LONGEST_INSTRUCTIONS);
+    let longest = profile.longest_instructions(mode);
     let told = instructions(&snapshot, Some(&snapshot.listing), longest);
     tools.map(cost).sum::<usize>() + if longest == 0 { 0 } else { tokenizer::count(&told) }
 }
@@ -120,7 +120,7 @@ pub fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
 /// The instructions of servers, as far as the host shows them.
 fn server_instructions(profile: &Profile, snapshot: &Snapshot, servers: Chosen<'_>) -> usize {
     let shown = |text: &str| -> String {
-        text.chars().take(profile.instructions_limit.unwrap_or(usize::MAX)).collect()
+        text.chars().take(profile.limits.instructions.unwrap_or(usize::MAX)).collect()
     };
     let chosen = snapshot.catalog.iter().filter(|(name, _)| servers(name));
     let texts = chosen.filter_map(|(_, entry)| entry.offer.instructions.as_deref());

@@ -141,10 +141,21 @@ fn a_mode_with_a_search_of_its_own_does_not_fit_a_host_that_defers() {
     clinic.finds("double-search").about("host", "Claude Code").remedy("\"auto\"");
 }
 
+fn codex(args: &str) -> Clinic {
+    let toml = format!("[mcp_servers.plugbay]\ncommand = \"{}\"\nargs = {args}\n", program());
+    Clinic::of(&sample("calc")).file(".codex/config.toml", &toml)
+}
+
+#[test]
+fn a_host_that_may_be_of_another_kind_is_told_how_to_say_so() {
+    let clinic = codex(r#"["serve"]"#);
+    clinic.finds("unseen-variant").about("host", "Codex").says("codex/plain if its model").remedy("`--host`");
+    codex(r#"["serve", "--host=codex/plain"]"#).is_quiet();
+}
+
 #[test]
 fn activation_does_not_fit_a_host_that_ignores_list_changes() {
-    let toml = format!("[mcp_servers.plugbay]\ncommand = \"{}\"\nargs = [\"serve\"]\n", program());
-    let clinic = Clinic::of(&sample("calc")).file(".codex/config.toml", &toml);
+    let clinic = codex(r#"["serve", "--host", "codex"]"#);
     let config = json!({ "mode": "activate", "mcpServers": { "it": sample("calc") } });
     clinic.harness.configure(&config.to_string());
     clinic.finds("ignores-changes").about("host", "Codex");

@@ -49,7 +49,7 @@ fn setup_and_tokens_name_the_same_mode_and_tokens_of_every_host() {
         host["tools"].as_u64().unwrap()
     };
     assert_eq!(listed("claude-code"), 20 + 7 * 7, "Claude Code hides tools itself, and so gets all");
-    assert_eq!(listed("cursor"), 4 + 7, "a tool for each server in suite mode");
+    assert_eq!(listed("cursor"), 3, "the tools of search mode");
 
     let again = home.ok(&["setup", "--yes", "--json"]).json();
     assert_eq!(again["stage"], "nothingToDo");

@@ -3,7 +3,9 @@
 use plugbay_testkit::{MODERN_META, RawMessage, Script};
 use serde_json::{Value, json};
 
-use super::table::{Harness, LONG_NAME, Row, call, duration, hits, long_call, names, profiles, with};
+use super::table::{
+    Harness, LONG_NAME, Row, call, definitions, duration, hits, long_call, names, profiles, with,
+};
 use crate::LIST_CHANGED;
 
 pub(super) fn top(harness: &Harness) -> Vec<Row> {
@@ -116,12 +118,48 @@ pub(super) fn top(harness: &Harness) -> Vec<Row> {
     ]
 }
 
+/// A profile for this host, in a mode.
+fn mine(mode: &str, profile: Value) -> Value {
+    let host = with(json!({ "clients": ["testkit"] }), profile);
+    json!({ "mode": mode, "hosts": { "mine": host } })
+}
+
+/// What kind of host it is.
+pub(super) fn host_kinds() -> Vec<Row> {
+    let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
+    vec![
+        row(
+            "Host.codeMode",
+            mine("auto", json!({ "mostTools": 1 })),
+            mine("auto", json!({ "mostTools": 1, "codeMode": true })),
+            hidden,
+            ["hidden", "listed"],
+        ),
+        row(
+            "Host.findsByTitle",
+            mine("all", json!({})),
+            mine("all", json!({ "findsByTitle": true })),
+            definitions,
+            ["s__echo", "\"title\":\"s echo\""],
+        ),
+        row(
+            "Host.era",
+            mine("all", json!({ "era": "modern" })),
+            mine("all", json!({ "era": "legacy" })),
+            mine_shows,
+            ["\"modern\"", "\"legacy\""],
+        ),
+        row(
+            "Host.requestTokens",
+            mine("all", json!({})),
+            mine("all", json!({ "requestTokens": 4712 })),
+            mine_shows,
+            ["mine", "4712"],
+        ),
+    ]
+}
+
 pub(super) fn hosts() -> Vec<Row> {
-    /// A profile for this host, in a mode.
-    fn mine(mode: &str, profile: Value) -> Value {
-        let host = with(json!({ "clients": ["testkit"] }), profile);
-        json!({ "mode": mode, "hosts": { "mine": host } })
-    }
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
     let waits = |pause: &str, settle: &str| {
         mine("activate", json!({ "listsAgain": true, "pause": pause, "settle": settle }))

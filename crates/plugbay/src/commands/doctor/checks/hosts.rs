@@ -27,6 +27,7 @@ pub fn check(examination: &Examination) -> Vec<Finding> {
         found.extend(not_restarted(facts, examination));
         found.extend(deferral(facts, examination));
         found.extend(loads_all(facts, examination));
+        found.extend(unseen_variant(facts, examination));
     }
     found.extend(examination.gateways.iter().filter(|gateway| gateway.outdated).map(outdated));
     found.extend(examination.gateways.iter().filter_map(without_daemon));
@@ -276,6 +277,31 @@ fn loads_all(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
         let finding = of(Code::LoadsAllTools, facts, message, remedy);
         Finding { severity: Severity::Note, ..finding }
     })
+}
+
+/// A host that may behave otherwise than its profile says, which only its user can know.
+fn unseen_variant(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
+    let hosts = &examination.settings.hosts;
+    let variants: Vec<String> = hosts
+        .unseen_variants(&facts.host.id)
+        .map(|variant| {
+            format!("{} if {}", variant.name, variant.variant.note.as_deref().unwrap_or("you know it is"))
+        })
+        .collect();
+    let is_told = |(_, found): (&HostFileFacts, &Found)| match &found.entry.launch {
+        Launch::Process { args, .. } => args.iter().any(|arg| arg == "--host" || arg.starts_with("--host=")),
+        Launch::Remote(_) => false,
+    };
+    if variants.is_empty() || facts.own().any(is_told) {
+        return None;
+    }
+    let message = format!(
+        "plugbay takes it for {}, and cannot see whether it is {}.",
+        facts.host.id,
+        variants.join(", or ")
+    );
+    let remedy = "if so, add `--host` and that name to plugbay's arguments in its file";
+    Some(of(Code::UnseenVariant, facts, message, remedy))
 }
 
 #[cfg(test)]
