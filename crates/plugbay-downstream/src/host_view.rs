@@ -21,7 +21,10 @@ use plugbay_core::{
 };
 use tokio::sync::Notify;
 
-use crate::connected_hosts::{ClientInfo, ConnectedHosts, Presence};
+use crate::{
+    apps::OpenApps,
+    connected_hosts::{ClientInfo, ConnectedHosts, Presence},
+};
 
 /// A host's view of the catalog.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ pub(crate) struct HostView {
     listeners: AtomicUsize,
     /// Takes the active tools after each change, if somebody keeps them.
     keeper: OnceLock<Keeper>,
+    pub(crate) open_apps: OpenApps,
 }
 
 /// Takes the active tools of a host, saved as text.
@@ -103,6 +107,8 @@ struct State {
     identified: bool,
     /// The host declared `sampling.tools`.
     has_sampling_tools: bool,
+    /// The host has declared MCP Apps.
+    shows_apps: bool,
     /// The entry among the connected hosts.
     presence: Option<Presence>,
     /// Over HTTP: whether no stream was open for `list_changed` when the host first listed its tools.
@@ -158,6 +164,7 @@ impl HostView {
             client: None,
             identified: false,
             has_sampling_tools: false,
+            shows_apps: false,
             presence: None,
             missed_first_list: None,
             active: Active::default(),
@@ -173,6 +180,7 @@ impl HostView {
             listed: Notify::new(),
             listeners: AtomicUsize::new(0),
             keeper: OnceLock::new(),
+            open_apps: OpenApps::default(),
         }
     }
 
@@ -219,10 +227,11 @@ impl HostView {
         self.lock().presence = None;
     }
 
-    /// Sets whether the host declared `sampling.tools`.
-    pub(crate) fn set_sampling_tools(&self, has_sampling_tools: bool) {
+    /// Sets whether the host declared `sampling.tools` and MCP Apps.
+    pub(crate) fn set_declared(&self, has_sampling_tools: bool, shows_apps: bool) {
         let mut state = self.lock();
-        if std::mem::replace(&mut state.has_sampling_tools, has_sampling_tools) != has_sampling_tools {
+        if (state.has_sampling_tools, state.shows_apps) != (has_sampling_tools, shows_apps) {
+            (state.has_sampling_tools, state.shows_apps) = (has_sampling_tools, shows_apps);
             state.seen = None;
         }
     }
@@ -350,6 +359,7 @@ impl HostView {
                 AgentAccess::Lenders => state.has_sampling_tools,
             },
             whole: state.host.gateway,
+            apps: state.shows_apps,
         }
     }
 
